@@ -66,7 +66,7 @@ class Commands(LazyGroup):
 app = typer.Typer(
     name="contextgauge",
     cls=Commands,
-    help="See and control the context windows of AI agents, over Kafka and Redis.\n\n"
+    help="See the context windows of AI agents: on this machine, or over Kafka and Redis.\n\n"
     "Settings are environment variables that begin with CONTEXTGAUGE_.",
     no_args_is_help=True,
     rich_markup_mode=None,  # rich takes a third of a second to import
