@@ -83,6 +83,26 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
         await started.close()
 
 
+DRAWN = """
+(() => {
+  // What charts draw: words with where they stand, and bars from where to where.
+  window.drawn = { words: [], bars: [] };
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillText = function (words, x, ...more) {
+    drawn.words.push([words, x]);
+    return fillText.call(this, words, x, ...more);
+  };
+  const { arcTo } = Path2D.prototype;
+  let height = 0;
+  Path2D.prototype.arcTo = function (x1, y1, x2, y2, radius) {
+    if (x1 === x2) height = Math.abs(y2 - y1);
+    else if (x1 < x2 && height > 0) drawn.bars.push([x1, x2]);
+    return arcTo.call(this, x1, y1, x2, y2, radius);
+  };
+})();
+"""
+
+
 class Said:
     """What the page said on its console that it should not have."""
 
