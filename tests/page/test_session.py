@@ -8,7 +8,7 @@ from playwright.async_api import Locator, Page, expect
 
 from contextgauge.containers import Line
 from tests.page.agent import THRESHOLD, Agent
-from tests.page.conftest import NARROW
+from tests.page.conftest import DRAWN, NARROW
 from tests.page.pretend import Api, folded, records_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -108,6 +108,21 @@ async def test_a_compaction_without_a_heartbeat_is_shown_as_stalled(page: Page, 
     await told.tell()
     await expect(compaction(page)).to_have_attribute("data-status", "stalled")
     await expect(page.locator(".hero .state")).to_contain_text("stalled")
+    await expect(compaction(page)).to_contain_text("no heartbeat for 3 min 20 s")
+
+
+async def test_a_turn_that_found_no_space_says_so(page: Page, told: Told, api: Api) -> None:
+    assert told.agent.session_id == SESSION
+    first = api.records[SESSION]["events"][0]
+    exhausted = {
+        **first, "id": "e", "type": "contextgauge.context_exhausted.v1",
+        "data": {"chain": "main", "reason": "prompt_too_long", "tokens_over": 900},
+    }  # fmt: skip
+    api.records[SESSION]["events"].append(exhausted)
+    await page.reload()
+    await expect(page.locator(".item.context_exhausted")).to_contain_text(
+        "A turn stopped because the window was full: the prompt is too long, 900 tokens over"
+    )
 
 
 async def test_after_a_compaction_the_size_is_unknown(page: Page, told: Told) -> None:
@@ -197,14 +212,57 @@ async def test_used_and_remaining_percentages_add_up(page: Page, told: Told) -> 
     )
 
 
-async def test_log_order_is_noted_when_times_go_backwards(page: Page, told: Told) -> None:
-    await expect(page.locator(".item.warning").first).to_contain_text("24% context remaining")
-    note = page.get_by_text("In the order of the log")
-    await expect(note).to_be_hidden()
-    told.agent.respond(NOW_MS - 550_000, 170_000)
+async def test_the_timeline_is_in_the_order_of_time(page: Page, told: Told) -> None:
+    """A subagent's transcript is read after the main one: its records come later in the log."""
+    told.agent.respond(NOW_MS, 170_000)
+    for number, used in enumerate((15_000, 22_000)):
+        told.agent.respond(NOW_MS - 30_000 + number, used, agent_id="ab1")
     await told.tell()
-    await expect(page.locator(".item.warning").first).to_contain_text("15% context remaining")
-    await expect(note).to_be_visible()
+    items = page.locator(".timeline:not(.timeline .timeline) > .item:not(.info)")
+    await expect(items.nth(0)).to_contain_text("85% used")
+    await expect(items.nth(1)).to_contain_text("explorer ab1")
+    await expect(items.nth(2)).to_contain_text("76% used")
+    times = [time for time in await items.locator("time").all_inner_texts() if time]
+    assert times == sorted(times, reverse=True)
+    heading = page.get_by_role("heading", name="Timeline")
+    await expect(heading).to_have_text("Timeline latest first, by time")
+
+
+async def test_entries_without_a_time_keep_their_place_in_the_log(
+    page: Page, told: Told, api: Api
+) -> None:
+    told.agent.respond(NOW_MS, 170_000)
+    told.agent.respond(NOW_MS + 1_000, 181_000)
+    told.fill()
+    *_, timeless, last = [
+        record
+        for record in api.records[SESSION]["events"]
+        if record["type"] == "contextgauge.context_warning.v1"
+    ]
+    del timeless["time"]
+    await page.reload()
+    items = page.locator(".item.warning:visible")
+    await expect(items.nth(0)).to_contain_text("90% used")
+    await expect(items.nth(1)).to_contain_text("time unknown")
+    assert last["time"]
+    await expect(page.get_by_role("heading", name="Timeline")).to_have_text(
+        "Timeline latest first, by time; entries without a time in the order of the log"
+    )
+
+
+async def test_folded_steps_have_the_time_of_the_latest_and_one_share_once(
+    page: Page, told: Told
+) -> None:
+    told.agent.respond(NOW_MS - 30_000, 21_000, agent_id="ab1")
+    told.agent.respond(NOW_MS - 20_000, 22_000, agent_id="cd2")
+    await told.tell()
+    steps = page.locator(".item.steps").first.locator("summary").first
+    await expect(steps).to_contain_text("2 steps")
+    await expect(steps).to_contain_text("at 10% used")
+    latest = await page.evaluate(
+        "(at) => new Date(at).toLocaleTimeString('en-GB')", NOW_MS - 20_000
+    )
+    await expect(steps.locator("time")).to_have_text(latest)
 
 
 async def test_subagents_have_their_own_lanes(page: Page, told: Told) -> None:
@@ -217,6 +275,8 @@ async def test_subagents_have_their_own_lanes(page: Page, told: Told) -> None:
     await expect(lane).to_have_count(1)
     await expect(lane).to_contain_text("explorer")
     await expect(lane).to_contain_text("16K")
+    overflow = "(e) => e.scrollHeight - e.clientHeight"
+    assert await page.locator(".lanes").evaluate(overflow) <= 0  # no scrollbar
     await lane.hover()
     await expect(page.get_by_role("tooltip")).to_contain_text("4 input + 15,996 cache tokens")
     await expect(page.locator(".hero .gauge-share")).to_contain_text("76%")
@@ -270,6 +330,24 @@ async def test_the_chart_is_drawn_and_has_its_figures_in_a_table(
     await expect(rows).to_have_count(8)
     await expect(rows.first).to_contain_text("153,000")
     assert told.agent.session_id == SESSION
+
+
+async def test_no_two_ticks_of_a_short_session_have_the_same_label(
+    page: Page, page_url: str, told: Told, api: Api, charts: str
+) -> None:
+    assert charts
+    for stream in api.records[SESSION].values():
+        for number, record in enumerate(stream):
+            record["time"] = f"2026-09-21T10:32:05.{number * 900 // len(stream):03d}Z"
+    await page.add_init_script(DRAWN)
+    await page.reload()
+    await expect(page.locator(".chart-place canvas")).to_be_visible()
+    labels = await page.evaluate("drawn.words.map(([words]) => words)")
+    times = [words for words in labels if words.count(":") == 2]
+    assert len(times) > 1
+    assert len(times) == len(set(times))
+    assert told.agent.session_id == SESSION
+    assert page_url in page.url
 
 
 async def test_the_legend_names_only_what_is_drawn(page: Page, told: Told, api: Api) -> None:
