@@ -193,6 +193,7 @@ async def test_models_subagents_and_attempts_are_whole_at_1440_pixels(
         )
         assert max(cut) <= 1, part
         box, whole = await row.locator(part).bounding_box(), await row.bounding_box()
-        assert box and whole
+        assert box
+        assert whole
         assert whole["y"] <= box["y"]
         assert box["y"] + box["height"] <= whole["y"] + whole["height"], part
