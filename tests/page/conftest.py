@@ -14,10 +14,11 @@ import pytest
 import pytest_asyncio
 import uvicorn
 from fastapi import FastAPI
-from playwright.async_api import Browser, Page, ViewportSize, async_playwright
+from playwright.async_api import Browser, Page, ViewportSize, async_playwright, expect
 
 from streams.serve.api.page import FOLDER, add_page
 from tests.page.pretend import Api
+from tests.page.told import NOW_MS, SESSION, Told
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,6 +82,26 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
         )
         yield started
         await started.close()
+
+
+DRAWN = """
+(() => {
+  // What charts draw: words with where they stand, and bars from where to where.
+  window.drawn = { words: [], bars: [] };
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillText = function (words, x, ...more) {
+    drawn.words.push([words, x]);
+    return fillText.call(this, words, x, ...more);
+  };
+  const { arcTo } = Path2D.prototype;
+  let height = 0;
+  Path2D.prototype.arcTo = function (x1, y1, x2, y2, radius) {
+    if (x1 === x2) height = Math.abs(y2 - y1);
+    else if (x1 < x2 && height > 0) drawn.bars.push([x1, x2]);
+    return arcTo.call(this, x1, y1, x2, y2, radius);
+  };
+})();
+"""
 
 
 class Said:
@@ -149,3 +170,17 @@ async def api(page: Page) -> Api:
     pretended = Api()
     await pretended.behind(page)
     return pretended
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def told(page: Page, page_url: str, api: Api, tmp_path: Path) -> Told:
+    """The session's page, for an agent that has said a little; the clock stands where it does."""
+    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    made = Told(tmp_path / "agent.jsonl", api, page)
+    made.agent.begin(NOW_MS - 600_000)
+    for number in range(8):
+        made.agent.respond(NOW_MS - 500_000 + number * 40_000, 20_000 + number * 19_000)
+    made.fill()
+    await page.goto(f"{page_url}#/session/{SESSION}")
+    await expect(page.locator(".hero .gauge-share")).to_contain_text("76%")
+    return made

@@ -1,6 +1,7 @@
 """Analytics: the figures are those of the aggregates, and trouble is named."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from playwright.async_api import Page, expect
 
 from schemas.views import bucket
 from streams.serve.api.totals import added_up
+from tests.page.conftest import DRAWN
 from tests.page.pretend import Api, folded, records_of, sample_lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -104,8 +106,8 @@ async def test_manual_compactions_are_compared_with_automatic_ones(
 ) -> None:
     total = filled.stats["total"]
     for name, took, size in (("manual", 25_000, 60_000), ("automatic", 31_000, 167_000)):
-        total[name]["succeeded"] = 2
-        total[name]["duration_ms"].update(count=2, mean=took, p50=took, p95=took, max=took)
+        total[name]["succeeded"] = 4
+        total[name]["duration_ms"].update(count=3, mean=took, p50=took, p95=took, max=took)
         total[name]["pre_tokens"].update(count=2, mean=size, p50=size, p95=size)
     await page.goto(f"{page_url}#/analytics")
     card = page.locator(".card", has=page.get_by_role("heading", name="Manual and automatic"))
@@ -115,7 +117,25 @@ async def test_manual_compactions_are_compared_with_automatic_ones(
     rows = card.locator("tbody tr")
     await expect(rows.nth(0)).to_contain_text("Automatic")
     cells = await rows.nth(1).locator("td").all_inner_texts()
-    assert cells == ["2", "60K", "60K", "60K", "25 s", "25 s", "25 s", "25 s"]
+    assert cells == [
+        "4", "60K", "60K", "60K", "25 s · of 3 known", "25 s", "25 s", "25 s"
+    ]  # fmt: skip
+
+
+async def test_durations_are_compared_only_from_three_known_ones_of_each(
+    page: Page, page_url: str, filled: Api
+) -> None:
+    total = filled.stats["total"]
+    for name, took, known in (("manual", 111_000, 1), ("automatic", 65_000, 3)):
+        total[name]["succeeded"] = 4
+        total[name]["duration_ms"].update(count=known, mean=took, p50=took, p95=took, max=took)
+    await page.goto(f"{page_url}#/analytics")
+    card = page.locator(".card", has=page.get_by_role("heading", name="Manual and automatic"))
+    cell = card.locator("tbody tr").nth(1).locator("td").nth(4)
+    await expect(cell).to_have_text("1 min 51 s · of 1 known")
+    await expect(card).not_to_contain_text("slower")
+    model = page.locator("table.models tbody tr").first.locator("td").nth(3)
+    await expect(model).to_contain_text(re.compile(r"of \d+ known"))
 
 
 async def test_compactions_that_are_not_in_the_chart_are_accounted_for(
@@ -256,8 +276,10 @@ async def test_thrash_and_stalled_compactions_are_named(
         "href", f"#/session/{thrashing['session_id']}"
     )
     await expect(thrash).to_contain_text("3 compactions within 5 min")
+    await expect(thrash).to_contain_text("each freed almost no space.")
     quiet = page.locator(".card", has=page.get_by_role("heading", name="Stalled"))
     await expect(quiet).to_contain_text("silent for 1 h")
+    await expect(quiet).to_contain_text("Open compactions with no heartbeat for 2 min or more.")
 
 
 async def test_the_range_is_in_the_address(page: Page, page_url: str, filled: Api) -> None:
@@ -269,3 +291,30 @@ async def test_the_range_is_in_the_address(page: Page, page_url: str, filled: Ap
     await expect(page.get_by_role("button", name="7 days")).to_have_attribute(
         "aria-pressed", "true"
     )
+
+
+async def test_the_bar_of_an_hour_spans_that_hour(
+    page: Page, page_url: str, filled: Api, charts: str
+) -> None:
+    assert charts
+    told = next(told for told in filled.stats["by"].values() if told["automatic"]["succeeded"])
+    hour = datetime.fromtimestamp(NOW_MS / 1_000, UTC).replace(minute=0, second=0)
+    filled.stats["by"] = {hour.strftime("%Y-%m-%dT%H"): told}
+    await page.clock.set_fixed_time(hour + timedelta(hours=2, minutes=20))
+    await page.add_init_script(DRAWN)
+    await page.goto(f"{page_url}#/analytics")
+    await expect(page.locator(".chart-place canvas").first).to_be_visible()
+    labels, (start, end), shown = await page.evaluate(
+        """(at) => [
+          drawn.words.filter(([words]) => /^\\d\\d:00$/.test(words))
+            .map(([words, x]) => [x, Number(words.slice(0, 2))]),
+          drawn.bars[0],
+          new Date(at).getHours() + new Date(at).getMinutes() / 60,
+        ]""",
+        hour.timestamp() * 1_000,
+    )
+    (x0, h0), (x1, h1) = sorted({tuple(label) for label in labels})[-2:]
+    width = (x1 - x0) / ((h1 - h0) % 24)
+    place = x1 - (h1 - shown) % 24 * width
+    assert start == pytest.approx(place, abs=width / 8)
+    assert end == pytest.approx(place + width, abs=width / 8)

@@ -165,3 +165,35 @@ async def test_a_card_on_a_phone_names_its_figures(
             "(e) => e.firstChild.data + e.children[0].textContent"
         )
         assert figure == count_words
+
+
+async def test_models_subagents_and_attempts_are_whole_at_1440_pixels(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(1)
+    (view,) = api.sessions.values()
+    main = view["chains"]["main"]
+    main.update(model="claude-opus-4-6", window=200_000, used_tokens=152_000, used_percent=76.0)
+    view["identity"]["runtime"] = "claude-code"
+    view["chains"] = {"main": main}
+    for number in range(12):
+        view["chains"][f"toolu_{number}"] = {**main, "chain": f"toolu_{number}"}
+    view["compactions"] = {
+        **view["compactions"], "automatic": 12, "manual": 3, "unknown_trigger": 1, "failed": 1,
+        "last": [],
+    }  # fmt: skip
+    await page.goto(page_url)
+    row = page.locator(".rows .row:visible")
+    await expect(row).to_contain_text("claude-opus-4-6 · claude-code · 12 subagents")
+    await expect(row).to_contain_text("12 auto · 3 manual · 1 unknown trigger · 1 not completed")
+    for part in (".c-session .more", ".c-count .more", ".gauge-sizes", ".c-state .more"):
+        cut = await row.locator(part).evaluate(
+            "(e) => [e.scrollWidth - e.clientWidth, e.scrollHeight - e.clientHeight]"
+        )
+        assert max(cut) <= 1, part
+        box, whole = await row.locator(part).bounding_box(), await row.bounding_box()
+        assert box
+        assert whole
+        assert whole["y"] <= box["y"]
+        assert box["y"] + box["height"] <= whole["y"] + whole["height"], part

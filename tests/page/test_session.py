@@ -1,61 +1,14 @@
 """A session: one element for each compaction, whatever becomes of it; records on demand."""
 
-from pathlib import Path
-
 import pytest
-import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
-from contextgauge.containers import Line
-from tests.page.agent import THRESHOLD, Agent
-from tests.page.conftest import NARROW
-from tests.page.pretend import Api, folded, records_of
+from tests.page.agent import THRESHOLD
+from tests.page.conftest import DRAWN, NARROW
+from tests.page.pretend import Api
+from tests.page.told import NOW_MS, SESSION, Told
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-NOW_MS = 1_790_000_000_000
-SESSION = "7d1f4c52-aaaa-4bbb-8ccc-000000000001"
-
-
-class Told:
-    """An agent whose messages so far are what the API tells."""
-
-    def __init__(self, path: Path, api: Api, page: Page) -> None:
-        self.agent = Agent(path, SESSION)
-        self._api, self._page = api, page
-
-    def fill(self) -> None:
-        """Tell what the product makes of the messages so far."""
-        lines = [
-            Line("live", number, value, len(value), SESSION)
-            for number, value in enumerate(self.agent.path.read_bytes().splitlines())
-        ]
-        self._api.fill(folded(records_of(lines)))
-
-    async def tell(self) -> None:
-        """Tell it, and let the feed say that there is something new."""
-        self.fill()
-        view = self._api.sessions[SESSION]
-        entry = {
-            "version": 2, "record_id": str(view["sequence"]), "kind": "compaction_progress",
-            "session_id": SESSION, "chain": "main", "time_ms": None, "state": "measured",
-            "sequence": view["sequence"], "used_tokens": None, "used_percent": None,
-        }  # fmt: skip
-        await self._page.evaluate("(e) => pushEntries([e])", entry)
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def told(page: Page, page_url: str, api: Api, tmp_path: Path) -> Told:
-    """The session's page, for an agent that has said a little; the clock stands where it does."""
-    await page.clock.set_fixed_time(NOW_MS / 1_000)
-    made = Told(tmp_path / "agent.jsonl", api, page)
-    made.agent.begin(NOW_MS - 600_000)
-    for number in range(8):
-        made.agent.respond(NOW_MS - 500_000 + number * 40_000, 20_000 + number * 19_000)
-    made.fill()
-    await page.goto(f"{page_url}#/session/{SESSION}")
-    await expect(page.locator(".hero .gauge-share")).to_contain_text("76%")
-    return made
 
 
 def compaction(page: Page) -> Locator:
@@ -108,6 +61,21 @@ async def test_a_compaction_without_a_heartbeat_is_shown_as_stalled(page: Page, 
     await told.tell()
     await expect(compaction(page)).to_have_attribute("data-status", "stalled")
     await expect(page.locator(".hero .state")).to_contain_text("stalled")
+    await expect(compaction(page)).to_contain_text("no heartbeat for 3 min 20 s")
+
+
+async def test_a_turn_that_found_no_space_says_so(page: Page, told: Told, api: Api) -> None:
+    assert told.agent.session_id == SESSION
+    first = api.records[SESSION]["events"][0]
+    exhausted = {
+        **first, "id": "e", "type": "contextgauge.context_exhausted.v1",
+        "data": {"chain": "main", "reason": "prompt_too_long", "tokens_over": 900},
+    }  # fmt: skip
+    api.records[SESSION]["events"].append(exhausted)
+    await page.reload()
+    await expect(page.locator(".item.context_exhausted")).to_contain_text(
+        "A turn stopped because the window was full: the prompt is too long, 900 tokens over"
+    )
 
 
 async def test_after_a_compaction_the_size_is_unknown(page: Page, told: Told) -> None:
@@ -159,34 +127,6 @@ async def test_automatic_compaction_is_described_only_as_reported(
     await expect(tip).to_contain_text(words)
 
 
-async def test_small_steps_are_folded_between_compactions_resets_and_warnings(
-    page: Page, told: Told
-) -> None:
-    # So far 19, 29 … 67 and 76 % were used, so thresholds of 10 to 60 and of 70 % were crossed.
-    items = page.locator(".timeline:not(.timeline .timeline) > .item")
-    steps = page.locator(".item.steps")
-    await expect(steps).to_have_count(1)
-    await expect(steps.locator("summary").first).to_contain_text("6 steps10% to 60% used")
-    await expect(page.locator(".item.warning:visible")).to_have_count(1)
-    await steps.locator("summary").first.click()
-    await expect(page.locator(".item.warning:visible")).to_have_count(7)
-    count = await items.count()
-    told.agent.compacting(NOW_MS - 9_000)
-    told.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
-    told.agent.respond(NOW_MS + 1_000, 31_000)
-    await told.tell()
-    # One alone stays as it is: a warning of 10 % after the compaction.
-    await expect(items).to_have_count(count + 2)
-    await expect(steps).to_have_count(1)
-    told.agent.respond(NOW_MS + 2_000, 61_000)
-    await told.tell()
-    await expect(steps).to_have_count(2)
-    await expect(steps.first.locator("summary").first).to_contain_text("2 steps")
-    await page.get_by_role("button", name="Warnings").click()
-    await expect(steps).to_have_count(0)
-    await expect(page.locator(".item.warning:visible")).to_have_count(9)
-
-
 async def test_used_and_remaining_percentages_add_up(page: Page, told: Told) -> None:
     told.agent.respond(NOW_MS, 177_334)  # 88.667 %, of which 11.333 % remain
     await told.tell()
@@ -195,16 +135,6 @@ async def test_used_and_remaining_percentages_add_up(page: Page, told: Told) -> 
     await expect(page.locator(".item.warning").first).to_contain_text(
         "88% used · 12% context remaining"
     )
-
-
-async def test_log_order_is_noted_when_times_go_backwards(page: Page, told: Told) -> None:
-    await expect(page.locator(".item.warning").first).to_contain_text("24% context remaining")
-    note = page.get_by_text("In the order of the log")
-    await expect(note).to_be_hidden()
-    told.agent.respond(NOW_MS - 550_000, 170_000)
-    await told.tell()
-    await expect(page.locator(".item.warning").first).to_contain_text("15% context remaining")
-    await expect(note).to_be_visible()
 
 
 async def test_subagents_have_their_own_lanes(page: Page, told: Told) -> None:
@@ -217,6 +147,8 @@ async def test_subagents_have_their_own_lanes(page: Page, told: Told) -> None:
     await expect(lane).to_have_count(1)
     await expect(lane).to_contain_text("explorer")
     await expect(lane).to_contain_text("16K")
+    overflow = "(e) => e.scrollHeight - e.clientHeight"
+    assert await page.locator(".lanes").evaluate(overflow) <= 0  # no scrollbar
     await lane.hover()
     await expect(page.get_by_role("tooltip")).to_contain_text("4 input + 15,996 cache tokens")
     await expect(page.locator(".hero .gauge-share")).to_contain_text("76%")
@@ -270,6 +202,24 @@ async def test_the_chart_is_drawn_and_has_its_figures_in_a_table(
     await expect(rows).to_have_count(8)
     await expect(rows.first).to_contain_text("153,000")
     assert told.agent.session_id == SESSION
+
+
+async def test_no_two_ticks_of_a_short_session_have_the_same_label(
+    page: Page, page_url: str, told: Told, api: Api, charts: str
+) -> None:
+    assert charts
+    for stream in api.records[SESSION].values():
+        for number, record in enumerate(stream):
+            record["time"] = f"2026-09-21T10:32:05.{number * 900 // len(stream):03d}Z"
+    await page.add_init_script(DRAWN)
+    await page.reload()
+    await expect(page.locator(".chart-place canvas")).to_be_visible()
+    labels = await page.evaluate("drawn.words.map(([words]) => words)")
+    times = [words for words in labels if words.count(":") == 2]
+    assert len(times) > 1
+    assert len(times) == len(set(times))
+    assert told.agent.session_id == SESSION
+    assert page_url in page.url
 
 
 async def test_the_legend_names_only_what_is_drawn(page: Page, told: Told, api: Api) -> None:

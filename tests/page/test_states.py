@@ -276,7 +276,9 @@ async def test_a_missing_session_is_reported(
     await page.goto(f"{page_url}#/session/nothing")
     await expect(page.get_by_role("heading", name="Session not found")).to_be_visible()
     note = page.locator(".note")
-    await expect(note).to_contain_text("not been projected yet")
+    await expect(note).to_contain_text(
+        "No session with this id. It may have been removed, or its messages have not arrived yet."
+    )
     assert "GET" not in await note.inner_text()
     element = await note.element_handle()
     await page.wait_for_timeout(3_500 / HASTE)  # it is asked for again, and what is said stays

@@ -244,8 +244,8 @@ export class Analytics {
   #trouble(views) {
     const nowMs = now();
     const { thrash_compactions: compactions, thrash_within_ms: withinMs, stalled_after_ms: stalledMs } = currentThresholds();
-    setText(this.thrashWhat, `Sessions with ${compactions} compactions within less than ${duration(withinMs)}: each freed next to nothing.`);
-    setText(this.stalledWhat, `Open compactions without a sign of life for ${duration(stalledMs)} or more.`);
+    setText(this.thrashWhat, `Sessions with ${compactions} compactions within less than ${duration(withinMs)}: each freed almost no space.`);
+    setText(this.stalledWhat, `Open compactions with no heartbeat for ${duration(stalledMs)} or more.`);
     list(this.thrashHost, stats.thrashed(views).map((view) => [view, thrashWords(view.status.thrash, nowMs)]), "None among the sessions active last.");
     list(this.stalledHost, stats.stalled(views, nowMs).map((view) => [view, `silent for ${duration(silence(view, nowMs))}`]), "None.");
   }
@@ -300,12 +300,16 @@ function stacked([hours, automatic, manual, unknownTrigger]) {
   return [hours, two.map((value, index) => value + unknownTrigger[index]), two, automatic];
 }
 
-function bars(uPlot, stroke) {
-  return { stroke, fill: stroke, width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.75, 48, 1], radius: 0.15 }) };
+function bars(uPlot, stroke, shape = { size: [0.75, 48, 1] }) {
+  return { stroke, fill: stroke, width: 0, points: { show: false }, paths: uPlot.paths.bars({ radius: 0.15, ...shape }) };
 }
 
+/** A bar begins where its hour does, and ends just before the next one. */
+const OF_AN_HOUR = { size: [0.92, Infinity, 1], align: 1, radius: 0.1 };
+const HOUR_S = 3_600;
+
 /** A bar is an hour: so are the ticks between which it stands, or more. */
-const HOURS = [1, 2, 3, 6, 12, 24, 48, 168].map((hours) => hours * 3_600);
+const HOURS = [1, 2, 3, 6, 12, 24, 48, 168].map((hours) => hours * HOUR_S);
 /** Compactions are whole: a tick between two would be none. */
 const WHOLE = [1, 2, 5].flatMap((step) => [1, 10, 100, 1_000, 10_000].map((power) => step * power)).sort((a, b) => a - b);
 const whole = (plot, splits) => splits.map((value) => (Number.isInteger(value) ? exact(value) : null));
@@ -313,10 +317,10 @@ const fromZero = (plot, low, high) => [0, Math.max(1, high * 1.1)];
 
 function hourOptions(uPlot) {
   return {
-    legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
-    scales: { x: { time: true, range: (plot, low, high) => [low - 2_700, high + 2_700] }, y: { range: fromZero } },
+    legend: { show: false }, cursor: { show: false }, padding: [8, 24, 0, 0],
+    scales: { x: { time: true, range: (plot, low, high) => [low, high + HOUR_S] }, y: { range: fromZero } },
     axes: [axis({ size: 32, grid: { show: false }, values: timeTicks, incrs: HOURS }), axis({ size: 40, values: whole, incrs: WHOLE })],
-    series: [{}, bars(uPlot, colour("--faint-bar")), bars(uPlot, colour("--second")), bars(uPlot, colour("--accent"))],
+    series: [{}, ...["--faint-bar", "--second", "--accent"].map((name) => bars(uPlot, colour(name), OF_AN_HOUR))],
   };
 }
 

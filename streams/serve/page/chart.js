@@ -117,9 +117,19 @@ export function axis(more = {}) {
 const TICK_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const DAY_S = 86_400;
 
+/** Clocks with one to three decimals of a second. */
+const FINE_CLOCKS = [1, 2, 3].map((digits) => new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: digits }));
+
+/** A clock on which ticks so far apart, less than a minute, differ. */
+function clockFor(apart) {
+  if (apart >= 1) return CLOCK;
+  const [, decimals] = String(apart).split(".");
+  return FINE_CLOCKS[Math.min(decimals.length, FINE_CLOCKS.length) - 1];
+}
+
 /** The words of a time axis: days, times, or times with seconds, by how far the ticks are apart. */
 export function timeTicks(plot, ticks, axisIndex, space, apart) {
-  const words = apart >= DAY_S ? TICK_DAY : apart >= 60 ? TIME : CLOCK;
+  const words = apart >= DAY_S ? TICK_DAY : apart >= 60 ? TIME : clockFor(apart);
   return ticks.map((tick) => {
     const isMidnight = apart < DAY_S && new Date(tick * 1000).getHours() + new Date(tick * 1000).getMinutes() === 0;
     return (isMidnight ? TICK_DAY : words).format(tick * 1000);

@@ -78,7 +78,8 @@ function stepsItem(session) {
   const update = ({ steps, time_ms: timeMs }) => {
     const thresholds = steps.map(({ data }) => data.threshold_percent);
     setText(t.count, count(steps.length, "step"));
-    setText(t.span, `${percent(Math.min(...thresholds))} to ${percent(Math.max(...thresholds))} used`);
+    const [low, high] = [Math.min(...thresholds), Math.max(...thresholds)].map(percent);
+    setText(t.span, low === high ? `at ${low} used` : `${low} to ${high} used`);
     setText(t.when, moment(timeMs, now()));
     parts.set(steps);
   };
@@ -88,7 +89,7 @@ function stepsItem(session) {
 const LINES = {
   context_reset: ["reset", (data) => `Conversation cleared (${data.reason}): the size is unknown until the next response`],
   context_edit: ["edit", (data) => `Content was removed without a compaction${data.cleared_input_tokens === null ? "" : `: ${count(data.cleared_input_tokens, "token")}`}`],
-  context_exhausted: ["cross", (data) => `A turn ended for lack of room: ${errorWords(data.reason)}${data.tokens_over ? `, ${count(data.tokens_over, "token")} over` : ""}`],
+  context_exhausted: ["cross", (data) => `A turn stopped because the window was full: ${errorWords(data.reason)}${data.tokens_over ? `, ${count(data.tokens_over, "token")} over` : ""}`],
   session_info: ["info", (data) => ["Session", data.runtime, data.runtime_version, data.model, data.cwd].filter(Boolean).join(" · ")],
   context_limits: ["info", (data) => limitsWords(data)],
 };
@@ -175,7 +176,7 @@ function compactionWords(item, status, view, nowMs) {
       return [`${what} triggered${used}, please wait…`, more.filter(Boolean).join(" · ")];
     }
     case "stalled":
-      return ["Compaction stalled", `no sign of life for ${duration(silence(view, nowMs))}: is the agent still running?`];
+      return ["Compaction stalled", `no heartbeat for ${duration(silence(view, nowMs))}: is the agent still running?`];
     case "lost":
       return ["Compaction started", "outcome unknown"];
     case "failed":

@@ -38,11 +38,14 @@ export function emptyNote(isFiltered, clear, reading) {
   );
 }
 
+/** Of `serve` and `view` alike. */
+const NO_SESSION = "No session with this id. It may have been removed, or its messages have not arrived yet.";
+
 /** What a failed request means, and what to do, by its status. */
 const ADVICE = {
   0: ["The server does not answer", "Is contextgauge serve running? This page retries by itself."],
   401: ["A token is needed", "Ask the operator of this server for one, and enter it."],
-  404: ["Session not found", "It may have been removed after a long idleness."],
+  404: ["Session not found", NO_SESSION],
   429: ["Too many requests", "The server limits the rate of requests. The page continues in a moment."],
   503: ["The figures cannot be read now", "Is Redis running? contextgauge doctor finds the cause and the remedy."],
 };
@@ -71,7 +74,7 @@ export function noSessionNote(links, more) {
   if (links.length === 0) {
     return note(
       "search", "Session not found",
-      h("p", {}, "It may have been removed after a long idleness, or its messages have not been projected yet: then it appears here by itself. Is the address complete?"),
+      h("p", {}, NO_SESSION, " It appears here by itself once they do."),
       h("p", {}, all),
     );
   }

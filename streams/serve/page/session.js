@@ -14,7 +14,7 @@ import {
   chainWords, compactionCount, failureName, isStep, leadingChain, severityOf, stateOf, untilOf,
   withThresholds,
 } from "./status.js";
-import { documentChanges, goesBack, pointOf, timelineOf, withFolds } from "./timeline.js";
+import { documentChanges, orderWords, pointOf, timelineOf, withFolds } from "./timeline.js";
 import { refreshTip, tipped } from "./tip.js";
 
 /** Changes are read together: a busy session is asked for twice a second, no more. */
@@ -22,8 +22,6 @@ const REFRESH_MS = 500;
 const POLL_MS = 3_000;
 /** Elements of the timeline at first; more are shown on demand. */
 const SHOWN_ITEMS = 100;
-
-const LOG_ORDER = "In the order of the log, the latest first: the times of some are earlier than of those before them in the log.";
 
 /** Of sessions that begin as the address does, so many are looked at, and so many named. */
 const LOOKED_UP = 200;
@@ -183,7 +181,7 @@ export class SessionPage {
 
   #build() {
     this.chart?.stop();
-    this.t = texts("name", "state", "stateMore", "outlook", "more", "sizeTitle");
+    this.t = texts("name", "state", "stateMore", "outlook", "more", "sizeTitle", "order");
     this.sign = icon("dot");
     this.meter = gauge();
     this.about = factList();
@@ -196,7 +194,6 @@ export class SessionPage {
       this.#show();
     } } }, this.t.more);
     this.none = h("p", { class: "faint", hidden: true }, "Nothing of this kind yet.");
-    this.logOrder = h("p", { class: "faint small log-order", hidden: true }, LOG_ORDER);
     const kinds = segments("Show in the timeline", KINDS, this.kind[0], (name) => this.#choose(name));
     this.stateLine = h("p", { class: "state big" }, this.sign, h("span", {}, this.t.state), h("span", { class: "faint" }, this.t.stateMore));
     const hero = h("div", { class: "hero-gauge", tabindex: "0", role: "group", "aria-label": "Context" }, this.meter.el);
@@ -209,7 +206,7 @@ export class SessionPage {
       h("section", { class: "card hero", "aria-label": "Now" }, this.stateLine, hero, h("p", { class: "faint small" }, this.t.outlook), this.figures.el),
       h("section", { class: "card", "aria-labelledby": "size-title" }, h("h2", { id: "size-title" }, this.t.sizeTitle), this.chart.el),
       h("section", { class: "card", "aria-labelledby": "timeline-title" },
-        h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline"), kinds.el), this.logOrder, this.list, this.none, this.more),
+        h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline ", h("span", { class: "faint small" }, this.t.order)), kinds.el), this.list, this.none, this.more),
       rawRecords(sessionPath(this.id, "/events"), (stream) => this.tails[stream].records),
     );
   }
@@ -253,7 +250,7 @@ export class SessionPage {
     const items = this.kind === KINDS[0] ? withFolds(ofKind, isStep) : ofKind;
     this.parts.set(items.slice(0, this.limit));
     shown(this.none, items.length === 0);
-    shown(this.logOrder, goesBack(items.slice(0, this.limit).flatMap((item) => item.steps ?? [item])));
+    setText(this.t.order, orderWords(all));
     shown(this.more, items.length > this.limit);
     setText(this.t.more, `Show ${exact(items.length - this.limit)} older`);
     this.chart.set(this.tails.readings.records.map(pointOf), all, view);

@@ -20,6 +20,9 @@ const ROUND = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
 /** Room of the vertical axis: the lanes begin where the chart does. */
 const AXIS_W = 54;
 
+/** Room of a tick's words on the time axis, with decimals of a second. */
+const TICK_W = 80;
+
 /** The horizontal axis where the records have no times. */
 const RECORDS = { label: "records of the session, in the order of the log", labelSize: 20, labelFont: "11px system-ui, sans-serif" };
 
@@ -157,7 +160,7 @@ export class SizeChart {
         x: { time: this.byTime, range: () => this.range },
         y: { range: () => [0, this.#top()] },
       },
-      axes: [this.byTime ? axis({ size: 32, values: timeTicks }) : axis({ size: 32, values: (_, ticks) => ticks.map(exact), ...RECORDS }), axis({ size: AXIS_W, values: (_, ticks) => ticks.map(tokens) })],
+      axes: [this.byTime ? axis({ size: 32, values: timeTicks, space: TICK_W }) : axis({ size: 32, values: (_, ticks) => ticks.map(exact), ...RECORDS }), axis({ size: AXIS_W, values: (_, ticks) => ticks.map(tokens) })],
       series: [
         {},
         {

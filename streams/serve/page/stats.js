@@ -105,13 +105,21 @@ export function elsewhereWords(all, drawn, untimed) {
   return `${parts.join(" · ")}.`;
 }
 
-/** Manual and automatic compactions by mean duration, in words; "" where one is unknown. */
+/** Known durations of either trigger from which on their averages are compared. */
+const COMPARED_FROM = 3;
+
+/** Manual and automatic compactions by mean duration, in words; "" where too few durations are known. */
 export function fasterWords({ manual, automatic }) {
+  if (Math.min(manual.duration_ms.count, automatic.duration_ms.count) < COMPARED_FROM) return "";
   const [one, other] = [manual.duration_ms.mean, automatic.duration_ms.mean];
-  if (one === null || other === null) return "";
   const figures = `${duration(one)} on average, automatic ones ${duration(other)}`;
   if (duration(one) === duration(other)) return `Manual and automatic compactions take the same time: ${duration(one)} on average.`;
   return `Manual compactions are ${one < other ? "faster" : "slower"}: ${figures}.`;
+}
+
+/** Of how many durations an average is: "of 3 known"; "" for none. */
+export function knownWords({ count: known }) {
+  return known ? `of ${exact(known)} known` : "";
 }
 
 /** A bar's range: `above` an edge, up to the next one. */

@@ -32,7 +32,7 @@ export function documentChanges(records) {
   return records.filter((record) => DOCUMENTED.has(kindOf(record))).length;
 }
 
-/** The items, the newest first. Of equal places the later one in time comes first. */
+/** The items, the latest first: by time, and of equal times by their places in the log. */
 export function timelineOf(records, documents, view) {
   const attempts = attemptsOf(records);
   const ended = documents.map((document) => completed(document, attempts));
@@ -43,7 +43,27 @@ export function timelineOf(records, documents, view) {
     others.push({ ...newAttempt(open.attempt_id, open.chain), order: view.sequence, place: view.sequence });
   }
   const items = [...singlesOf(records), ...ended, ...others.map((attempt) => unfinished(attempt, view))];
-  return items.sort((a, b) => b.order - a.order || (momentOf(b) ?? 0) - (momentOf(a) ?? 0));
+  return byTime(items);
+}
+
+/** Sort items, the latest first. One without a time stays after the one before it in the log. */
+function byTime(items) {
+  items.sort((a, b) => a.order - b.order || (momentOf(a) ?? 0) - (momentOf(b) ?? 0));
+  let before = -Infinity;
+  const placed = items.map((item, place) => {
+    before = momentOf(item) ?? before;
+    return { item, place, at: before };
+  });
+  placed.sort((a, b) => (a.at === b.at ? b.place - a.place : b.at - a.at));
+  return placed.map(({ item }) => item);
+}
+
+/** What the order of a timeline is, in words. */
+export function orderWords(items) {
+  const untimed = items.filter((item) => momentOf(item) === null).length;
+  if (untimed === 0) return "latest first, by time";
+  if (untimed === items.length) return "latest first, in the order of the log";
+  return "latest first, by time; entries without a time in the order of the log";
 }
 
 /** The records that are items by themselves; `isRepeat`: limits that are equal to the former ones of the chain. */
@@ -144,31 +164,14 @@ export function withFolds(items, isStep) {
     }
   }
   return rows.map((row) => (row.length === 1 ? row[0] : {
-    key: `steps ${row.at(-1).key}`, kind: "steps", steps: row, time_ms: row[0].time_ms,
+    key: `steps ${row.at(-1).key}`, kind: "steps", steps: row,
+    time_ms: row.map((item) => item.time_ms).find((time) => time !== null) ?? null,
   }));
 }
 
 /** When an item was: a compaction's end, else its start. */
 export function momentOf(item) {
   return item.kind === "compaction" ? item.ended_ms ?? item.started_ms : item.time_ms;
-}
-
-/** The latest time of an item's records: a compaction's may be later than the time it is shown with. */
-function latestOf(item) {
-  const times = [momentOf(item), ...item.records?.map(timeOf) ?? []].filter((time) => time !== null);
-  return times.length ? Math.max(...times) : null;
-}
-
-/** Whether times go back in a list with the newest first: the log's order is not that of time. */
-export function goesBack(items) {
-  let after = null;
-  for (const item of items) {
-    const time = momentOf(item);
-    if (time === null) continue;
-    if (after !== null && time > after) return true;
-    after = latestOf(item);
-  }
-  return false;
 }
 
 /** A reading in structured form as a point: its data, sequence and time. */
