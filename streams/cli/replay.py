@@ -1,6 +1,7 @@
 """`contextgauge replay`: context records from transcripts, without a broker, or from a topic."""
 
 import base64
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from enum import StrEnum
@@ -17,10 +18,11 @@ from schemas.records import Json
 from schemas.views import SessionView
 from streams import codec
 from streams.cli.exits import Exit
+from streams.cli.screen.figures import safe
 from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
 from streams.cli.screen.options import PATHS, Strict
 from streams.cli.times import TIME_FORMS
-from streams.cli.transcripts import Replay
+from streams.cli.transcripts import Replay, session_folder
 from streams.codec import views as view_codec
 
 if TYPE_CHECKING:
@@ -102,6 +104,8 @@ def replay(
         replayed: Replay | ReplayedTopic
         if topic is None:
             replayed = Replay(paths or (), session, write_dead)
+            if view:
+                _note_subagents(paths or ())
         else:
             # Lines on a terminal are progress enough, and a bar would cut through them.
             has_bar = view or not is_terminal()
@@ -116,6 +120,13 @@ def replay(
             write_lines([view_codec.encode(each) for each in replayed.views().values()])
     if strict and replayed.rejected.total:
         raise typer.Exit(Exit.STOPPED)
+
+
+def _note_subagents(paths: Sequence[str]) -> None:
+    """Report on standard error the subagents that a transcript's view leaves out."""
+    for folder in filter(None, map(session_folder, paths)):
+        text = f"subagents in {folder}/ are not included: name the folder {folder}"
+        sys.stderr.write(f"{safe(text)}\n")
 
 
 def _show(views: Iterable[SessionView]) -> None:

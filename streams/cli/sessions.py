@@ -5,12 +5,13 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
+from contextgauge.kafka.connection import unset
 from schemas.records import Record
 from schemas.views import SessionView
 from streams import codec, wiring
@@ -20,12 +21,16 @@ from streams.cli.screen.output import err, out, reading, say, write_json
 from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import live_first, sessions_table
 from streams.cli.screen.timeline import timeline
-from streams.cli.transcripts import Replay, is_path
+from streams.cli.transcripts import Replay, is_path, session_of
 from streams.core.session_status import leading_chain
 from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.session_files import SessionFiles, transcript_folders
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
+from streams.settings import Settings
+
+if TYPE_CHECKING:
+    from streams.edge.redis.views import RedisViews
 
 
 class Order(StrEnum):
@@ -114,7 +119,7 @@ def status(
 
     if is_path(session):
         with reading():
-            replayed = Replay([session]).one()
+            replayed = session_of(session)
         show(replayed.view, configured)
     else:
         _read_views(read)
@@ -153,7 +158,7 @@ def events(
             for record in shown:
                 write_json(codec.loads(codec.to_structured(record)))
             return
-        out.print(timeline(shown, out.width, view.chains, show_all=show_all))
+        out.print(timeline(shown, out.width, view.chains, show_all=show_all, name=session))
         if len(shown) < len(records):
             err.print(f"the last {exact(len(shown))} of {exact(len(records))}", style="dim")
 
@@ -163,7 +168,7 @@ def events(
 
     if is_path(session):
         with reading():
-            replayed = Replay([session]).one()
+            replayed = session_of(session)
         hidden = {"compaction_progress"} if readings else {"compaction_progress", "context_reading"}
         show(replayed.view, [each for each in replayed.records if each.kind not in hidden])
     else:
@@ -226,6 +231,16 @@ def _show_sessions(
         err.print(f"{exact(len(views))} of {exact(total)}: --limit shows more", style="dim")
 
 
+def stored_views(settings: Settings) -> "RedisViews":
+    """Return the view store of the settings. Raises ConfigError, with what needs no Redis."""
+    if settings.redis_url is None:
+        raise ConfigError(
+            f"{unset('Redis', 'redis_url')}; or see this machine's transcripts with "
+            "`contextgauge view` or `contextgauge sessions ~/.claude/projects`"
+        )
+    return wiring.redis_views(settings)
+
+
 def _read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
     """Run `read` on the views of the settings' Redis.
 
@@ -234,7 +249,7 @@ def _read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
     settings = wiring.settings()
 
     async def run() -> None:
-        async with wiring.started(wiring.redis_views(settings)) as store:
+        async with wiring.started(stored_views(settings)) as store:
             await read(await active_sessions(store, SystemClock()))
 
     try:

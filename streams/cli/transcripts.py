@@ -16,10 +16,10 @@ from schemas.records import Record
 from schemas.views import SessionView
 from streams import codec, wiring
 from streams.cli.publish.rejected import RejectedLines
-from streams.cli.screen.figures import count, exact
+from streams.cli.screen.figures import count, exact, first_of
 from streams.core.projection.project import project
 from streams.edge.files import reading as files
-from streams.edge.files.watch import SUFFIX
+from streams.edge.files.watch import SUBAGENTS, SUFFIX
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay as replay_lines
 
@@ -46,7 +46,8 @@ class Replay:
         on_dead: Callable[[Line, DeadLetter], None] | None = None,
     ) -> None:
         self.sources = files.expand(_expanded(path) for path in paths)
-        self.rejected = RejectedLines("derived")
+        self.rejected = RejectedLines("derived", is_any_right=lambda: self._is_any_right)
+        self._is_any_right = False
         self._fallback, self._on_dead = fallback, on_dead
         self._lines = self._position = 0
 
@@ -60,6 +61,7 @@ class Replay:
         limit_bytes = settings.message_limit_bytes
         deriver = Deriver(wiring.rules(settings), limit_bytes=limit_bytes)
         for block in replay_lines(deriver, self._blocks(), limit_bytes):
+            self._is_any_right = self._lines > self.rejected.total + len(block.dead)
             for line, letter in block.dead:
                 self.rejected(line, letter)
                 if self._on_dead is not None:
@@ -67,10 +69,7 @@ class Replay:
             yield block.records
         sys.stderr.writelines(f"{line}\n" for line in self.rejected.summary())
         if self._lines and self.rejected.total == self._lines:
-            lines = f"{self.name}: none of its {count(self._lines, 'line')}"
-            if self.rejected.only("no_session"):
-                raise StopError(f"{lines} names a session")
-            raise StopError(f"{lines} could be derived: this does not look like a transcript")
+            raise self.rejected.none_right(self.name)
 
     def lines(self) -> Generator[Sequence[bytes], None, None]:
         """Yield the records as structured CloudEvents; see `records`."""
@@ -80,9 +79,7 @@ class Replay:
     @property
     def name(self) -> str:
         """What was read, for messages."""
-        first = self.sources[0].name
-        more = len(self.sources) - 1
-        return first if not more else f"{first} and {count(more, 'other file')}"
+        return first_of([source.name for source in self.sources])
 
     def views(self) -> dict[str, SessionView]:
         """Return each session's view. Raises StopError where there is no session."""
@@ -133,6 +130,18 @@ class Replay:
                 "`contextgauge sessions PATH` lists them, `contextgauge replay --view PATH` shows "
                 "each"
             )
+
+
+def session_of(path: str) -> "ReplayedSession":
+    """Return the session of a path, its subagents included; see `Replay.one`."""
+    return Replay([session_folder(path) or path]).one()
+
+
+def session_folder(path: str) -> str | None:
+    """Return the folder with the subagents of a transcript: `X` of `X.jsonl`; None without one."""
+    folder = _expanded(path).removesuffix(SUFFIX)
+    has_subagents = path.endswith(SUFFIX) and (Path(folder) / SUBAGENTS).is_dir()
+    return folder if has_subagents else None
 
 
 class ReplayedSession(NamedTuple):

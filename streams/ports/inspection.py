@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
-FailureKind: TypeAlias = Literal["away", "refused", "unsupported"]
-"""`away`: nothing answers, or not in time; `refused`: rights or credentials are lacking;
-`unsupported`: the service does not know the request, or this version not its answer."""
+FailureKind: TypeAlias = Literal["unset", "away", "refused", "unsupported"]
+"""`unset`: the settings name no service; `away`: nothing answers, or not in time; `refused`: rights
+or credentials are lacking; `unsupported`: the service does not know the request, or this version
+not its answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,13 +27,13 @@ def doctor_services(settings: Settings, clock: Clock) -> doctor.Services:
         brokers, log = KafkaInspector(options), KafkaLog(options)
         kafka = None
     except ConfigError as error:
-        kafka = Failure("away", str(error))
+        kafka = _failure("Kafka", settings.bootstrap_servers, error)
     try:
         store = RedisInspector(redis_url(settings), settings.key_prefix, redis_access(settings))
         views = redis_views(settings)
         redis = None
     except ConfigError as error:
-        redis = Failure("away", str(error))
+        redis = _failure("Redis", settings.redis_url, error)
     return doctor.Services(
         brokers=kafka or brokers,
         log=kafka or log,
@@ -41,6 +41,12 @@ def doctor_services(settings: Settings, clock: Clock) -> doctor.Services:
         views=redis or views,
         clock=clock,
     )
+
+
+def _failure(service: str, address: object, error: ConfigError) -> Failure:
+    if address is None:
+        return Failure("unset", f"{service} is not configured")
+    return Failure("away", str(error))
 
 
 def doctor_expected(settings: Settings) -> doctor.Expected:

@@ -201,7 +201,7 @@ def test_a_taken_metrics_port_is_reported(command: Command) -> None:
         taken.listen()
         done = command("derive", METRICS_PORT=str(taken.getsockname()[1]))
     assert done.returncode == 2
-    assert re.search(r"CONTEXTGAUGE_METRICS_PORT=\d+ is not available", done.stderr)
+    assert re.search(r"port \d+ is taken: name another with CONTEXTGAUGE_METRICS_PORT", done.stderr)
 
 
 def test_a_metrics_address_of_another_machine_is_reported(command: Command) -> None:

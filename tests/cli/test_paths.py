@@ -79,11 +79,36 @@ def test_events_shows_the_timeline_of_a_path(command: Command, transcript: Path)
     assert " steps " not in whole
     assert "context_reading" in whole
     told = command("events", "--json", "--readings", str(transcript)).stdout.splitlines()
-    derived = command("replay", str(transcript)).stdout.splitlines()
+    derived = command("replay", str(transcript.with_suffix(""))).stdout.splitlines()
     kinds = [json.loads(line)["type"] for line in derived]
     assert [json.loads(line)["type"] for line in told] == [
         kind for kind in kinds if "compaction_progress" not in kind
     ]
+
+
+def test_a_transcript_stands_for_its_session_with_its_subagents(
+    command: Command, projects: Path
+) -> None:
+    subagent = next(
+        path for path in sorted(projects.rglob("agent-*.jsonl")) if "compact" not in path.name
+    )
+    folder = subagent.parent.parent
+    transcript = folder.with_suffix(".jsonl")
+    for arguments in (["status", "--json"], ["events", "--json", "--readings"]):
+        of_file = command(*arguments, str(transcript))
+        assert (of_file.stderr, of_file.stdout) == ("", command(*arguments, str(folder)).stdout)
+    shown = [json.loads(line)["subject"] for line in of_file.stdout.splitlines()]
+    assert len(set(shown)) > 1
+
+
+def test_a_view_of_one_file_names_the_subagents_that_it_leaves_out(
+    command: Command, transcript: Path
+) -> None:
+    folder = transcript.with_suffix("")
+    shown = command("replay", "--view", str(transcript)).stderr
+    assert shown == f"subagents in {folder}/ are not included: name the folder {folder}\n"
+    assert command("replay", "--view", str(folder)).stderr == ""
+    assert command("replay", str(transcript)).stderr == ""
 
 
 def test_a_path_with_several_sessions_names_what_shows_them(
@@ -189,10 +214,10 @@ def test_a_file_that_is_no_transcript_is_refused(command: Command) -> None:
         done = command(*arguments, str(readme))
         assert (done.returncode, done.stdout) == (1, "")
         errors = done.stderr.splitlines()
-        assert len(errors) == 23
-        assert "more lines could not be derived" in errors[20]
-        assert errors[21].startswith(f"{lines} could not be derived: the first 20 are above")
-        assert errors[22].endswith(
+        assert len(errors) == 5
+        assert errors[0] == f"{readme}:1: not JSON"
+        assert errors[3].startswith(f"{lines} could not be derived: the first 3 are above")
+        assert errors[4].endswith(
             f"none of its {lines} lines could be derived: this does not look like a transcript"
         )
 

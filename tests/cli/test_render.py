@@ -337,6 +337,17 @@ def test_only_a_bar_is_clamped(used: float | None, drawn: str) -> None:
     assert bar(replace(CHAIN, used_percent=used), 10).plain == drawn
 
 
+def test_what_is_unknown_has_one_name_on_all_screens() -> None:
+    unknown = _with(
+        replace(CHAIN, state="unknown", used_tokens=None, used_percent=None),
+        compactions=CompactionsView(unknown_trigger=1, last=(replace(BRIEF, trigger=None),)),
+    )
+    assert " ?/128K " in _shown(sessions_table([unknown], NOW_MS, 120))
+    box = _shown(status_box(unknown, NOW_MS))
+    assert box.count("unknown trigger") == 2
+    assert "trigger unknown" not in box
+
+
 @pytest.fixture(scope="module")
 def records() -> list[Record]:
     """All records of the simulator's sample."""

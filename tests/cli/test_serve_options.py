@@ -72,7 +72,10 @@ def test_an_address_that_is_not_available_is_reported(command: Command) -> None:
         port = str(taken.getsockname()[1])
         done = command("serve", "--port", port)
         assert done.returncode == 2
-        assert f"CONTEXTGAUGE_SERVE_PORT={port} is not available" in done.stderr
+        assert (
+            f"port {port} is taken: name another with --port or CONTEXTGAUGE_SERVE_PORT\n"
+            in done.stderr
+        )
     done = command("serve", "--host", "192.0.2.1")
     assert (done.returncode, "192.0.2.1" in done.stderr) == (2, True)
     assert command("serve", "--host", "").returncode == 2

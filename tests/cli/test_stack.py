@@ -1,6 +1,7 @@
 """`contextgauge stack`, with a folder of the test's own instead of the project's."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -60,13 +61,31 @@ def test_without_a_stack_and_without_an_address_no_kafka_is_guessed(
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("arguments", [["sessions"], ["status", "s"], ["project"]])
+@pytest.mark.parametrize(
+    "arguments", [["project"], ["sessions"], ["status", "s"], ["events", "s"], ["top", "--once"]]
+)
 def test_no_redis_is_guessed(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTEXTGAUGE_BOOTSTRAP_SERVERS", "127.0.0.1:1")
     done = CliRunner().invoke(app, arguments)
     assert isinstance(done.exception, ConfigError)
     assert "no Redis is named" in str(done.exception)
-    assert str(done.exception).endswith("or set CONTEXTGAUGE_REDIS_URL")
+    remedy = "or set CONTEXTGAUGE_REDIS_URL"
+    if arguments != ["project"]:
+        remedy += (
+            "; or see this machine's transcripts with `contextgauge view` or "
+            "`contextgauge sessions ~/.claude/projects`"
+        )
+    assert str(done.exception).endswith(remedy)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_doctor_calls_services_without_an_address_not_configured() -> None:
+    shown = CliRunner().invoke(app, ["doctor"], env={"COLUMNS": "200"}).stdout
+    assert shown.count("`contextgauge stack up`") == 2
+    assert "> Start one with `contextgauge stack up`, or set CONTEXTGAUGE_REDIS_URL" in shown
+    assert "Kafka is not configured" in shown
+    assert "Redis is not configured" in shown
+    assert not re.search("does not answer|does not report|correct CONTEXTGAUGE|is named", shown)
 
 
 @pytest.mark.usefixtures("folder")

@@ -152,5 +152,5 @@ def test_a_taken_port_is_reported_before_anything_is_started(runs: Runs) -> None
     port = first.started()["metrics"].removesuffix("/metrics").rpartition(":")[2]
     run = runs("orderly", "--processes", "2", METRICS_PORT=port)
     assert run.wait() == Exit.WRONG
-    assert f"CONTEXTGAUGE_METRICS_PORT={port} is not available" in run.log()
+    assert f"port {port} is taken: name another with CONTEXTGAUGE_METRICS_PORT" in run.log()
     assert run.lines("started") == []

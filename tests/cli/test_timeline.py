@@ -129,10 +129,12 @@ def test_steps_below_70_percent_are_folded_and_later_crossings_are_not(
     assert what[3].endswith("crossed 70%, 80%")
     assert "compaction_start" in what[4]
     assert "1 step 10%" in what[5]
-    assert what[6] == FOLDED
+    assert what[6] == FOLDED.format(records[0].data.session_id)
+    named = _shown(timeline(steps, 120, name="my file.jsonl"))
+    assert "`contextgauge events --all 'my file.jsonl'` shows" in named
     whole = _shown(timeline(steps, 120, show_all=True))
     assert whole.count("context remaining") == 6
-    assert FOLDED not in whole
+    assert "is folded" not in whole
 
 
 def test_compactions_resets_and_readings_are_never_folded(records: list[Record]) -> None:

@@ -33,6 +33,8 @@ from streams.ports.inspection import (
 NOW = 1_800_000_000_000
 
 AWAY = Failure("away", "no answer within 4 s")
+NO_KAFKA = Failure("unset", "Kafka is not configured")
+NO_REDIS = Failure("unset", "Redis is not configured")
 REFUSED = Failure("refused", "TopicAuthorizationFailedError")
 
 EXPECTED = Expected(

@@ -17,6 +17,8 @@ from tests.doctor.cases import (
     AWAY,
     BROKERS,
     CLUSTER,
+    NO_KAFKA,
+    NO_REDIS,
     NOW,
     POSITION,
     REFUSED,
@@ -46,6 +48,7 @@ Problem = tuple[str, Severity, Facts, str]
 
 KAFKA_PROBLEMS: list[Problem] = [
     ("kafka.reachable", "error", facts(bootstrap=AWAY), "no answer"),
+    ("kafka.reachable", "error", facts(bootstrap=NO_KAFKA), "not configured"),
     ("kafka.reachable", "error", facts(bootstrap=[Bootstrap("a:1", AWAY)]), "does not answer"),
     ("kafka.reachable", "warning", facts(bootstrap=ONE_OF_TWO), "does not answer"),
     ("kafka.access", "error", facts(bootstrap=[Bootstrap("a:1", REFUSED)]), "refused"),
@@ -285,6 +288,7 @@ FLOW_PROBLEMS: list[Problem] = [
 
 REDIS_PROBLEMS: list[Problem] = [
     ("redis.reachable", "error", facts(store=AWAY), "no answer"),
+    ("redis.reachable", "error", facts(store=NO_REDIS), "not configured"),
     ("redis.access", "error", facts(store=Failure("refused", "WRONGPASS")), "WRONGPASS"),
     ("redis.version", "error", redis({"redis_version": "6.0.9"}), "6.0.9"),
     ("redis.role", "error", redis({"role": "slave", "master_host": "m"}), "replica of m:?"),

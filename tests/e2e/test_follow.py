@@ -139,7 +139,7 @@ def test_without_text_no_text_is_sent(
     add(path, 1, 2)
     path.write_text(path.read_text() + "a secret word that is no JSON\n")
     result = command("publish", "--no-text", str(path), **settings)
-    assert f"{path}:3: not_json" in result.stderr
+    assert f"{path}:3: not JSON\n" in result.stderr
     assert "1 could not be sent" in result.stderr
     records = sent(settings)
     assert len(records) == 2
@@ -190,9 +190,33 @@ def test_the_first_malformed_lines_are_reported(
 ) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"type":"user"}\n' * 50 + "no json\n")
-    said = command("publish", "-", stdin=path.read_text(), **settings).stderr
-    assert said.count("no_session: ") == 20
-    assert "51 could not be sent: the first 20 are above; 50 no_session, 1 not_json" in said
+    right = tmp_path / "right.jsonl"
+    right.write_text(told(1) + "\n")
+    published = command("publish", str(right), str(path), **settings)
+    assert published.returncode == 0
+    assert published.stderr.count("no_session: ") == 20
+    counted = "51 could not be sent: the first 20 are above; 50 no_session, 1 not_json"
+    assert counted in published.stderr
+
+
+@pytest.mark.parametrize("is_piped", [False, True])
+def test_what_is_no_transcript_is_reported_as_such(
+    command: Command, settings: dict[str, str], tmp_path: Path, *, is_piped: bool
+) -> None:
+    path = tmp_path / "notes.md"
+    path.write_text("# Notes\n\n" + "words\n" * 50)
+    source, stdin = ("-", path.read_text()) if is_piped else (str(path), "")
+    done = command("publish", source, stdin=stdin, **settings)
+    assert done.returncode == 1
+    assert done.stderr.count(": not JSON\n") == 3
+    assert "51 could not be sent: the first 3 are above; 51 not_json" in done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        f"contextgauge: {source}: none of its 51 lines could be sent: this does not look like a "
+        "transcript"
+    )
+    if not is_piped:
+        again = command("publish", str(path), **settings)
+        assert (again.returncode, "already sent or rejected" in again.stderr) == (0, True)
 
 
 def test_a_recreated_topic_gets_everything_again(

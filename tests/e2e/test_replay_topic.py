@@ -98,7 +98,7 @@ def test_topics_are_replayed_as_they_were_derived(
     (letter,) = [json.loads(line) for line in dead.read_text().splitlines()]
     origin = f"{settings['TOPIC_PREFIX']}agent.messages-{partition_of('live', PARTITIONS)}"
     assert (letter["reason"], letter["file"], letter["text"]) == ("not_json", origin, "{")
-    assert messages.stderr.startswith(f"{origin}:{letter['line']}: not_json: ")
+    assert messages.stderr.startswith(f"{origin}:{letter['line']}: not JSON\n")
     assert asyncio.run(groups(settings)) == before  # none was made, by either
 
     check_selections(command, settings, live)

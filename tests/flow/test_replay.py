@@ -132,7 +132,7 @@ def test_malformed_lines_are_reported_and_kept_and_do_not_stop_it(
     told = [line.split(": ")[:2] for line in lines]
     reasons = ["not_json", "not_utf8", "byte_order_mark", "not_object", "too_deep"]
     assert told == [
-        [f"{path}:{number}", reason]
+        [f"{path}:{number}", reason.replace("not_json", "not JSON")]
         for number, reason in zip((2, 3, 4, 5, 7), reasons, strict=True)
     ]
     kept = [json.loads(line) for line in dead.read_text().splitlines()]

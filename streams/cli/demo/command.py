@@ -4,6 +4,7 @@ import asyncio
 import shlex
 import signal
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from functools import partial
@@ -153,12 +154,13 @@ async def _show(
 
 async def _run(pipeline: Pipeline, blocks: _Blocks) -> None:
     begin_s = time.monotonic()
-    published, progressed = await _publish_and_watch(pipeline, blocks)
+    refused: Counter[str] = Counter()
+    published, progressed = await _publish_and_watch(pipeline, blocks, refused)
     seconds = time.monotonic() - begin_s
     dead = await demo_pipeline.dead_letters(pipeline)
     reader = await active_sessions(pipeline.store, SystemClock())
     views = await reader.ranked("recent", _SHOWN_SESSIONS)
-    print_totals(published, progressed.records, dead, seconds)
+    print_totals(published, progressed.records, refused, dead, seconds)
     print_sessions(views, len(published.sessions))
     if (example := most_known(views)) is not None:
         view, compaction = example
@@ -166,9 +168,12 @@ async def _run(pipeline: Pipeline, blocks: _Blocks) -> None:
 
 
 async def _publish_and_watch(
-    pipeline: Pipeline, blocks: _Blocks
+    pipeline: Pipeline, blocks: _Blocks, refused: Counter[str]
 ) -> tuple[PublishCounts, Progressed]:
-    """Publish everything and wait until it is in the views, with three progress bars."""
+    """Publish everything and wait until it is in the views, with three progress bars.
+
+    Counts the lines that cannot be sent in `refused`, by reason.
+    """
     with Progress(
         TextColumn("  {task.description:<10}"),
         BarColumn(bar_width=32),
@@ -191,7 +196,7 @@ async def _publish_and_watch(
             bars.update(sent, completed=messages, figures=f"{exact(messages)} messages")
 
         watching = asyncio.create_task(demo_pipeline.watch(pipeline, done, show))
-        publishing = asyncio.create_task(_publish(pipeline, blocks, show_sent))
+        publishing = asyncio.create_task(_publish(pipeline, blocks, refused, show_sent))
         try:
             # The watch fails if a worker ends, perhaps long before everything is published.
             await asyncio.wait([watching, publishing], return_when=asyncio.FIRST_COMPLETED)
@@ -208,15 +213,15 @@ async def _publish_and_watch(
 
 
 async def _publish(
-    pipeline: Pipeline, blocks: _Blocks, show: Callable[[int], None]
+    pipeline: Pipeline, blocks: _Blocks, refused: Counter[str], show: Callable[[int], None]
 ) -> PublishCounts:
     config = publish_config(pipeline.settings, pipeline.settings.partitions)
 
-    def ignore(line: Line, letter: DeadLetter) -> None:
-        del line, letter  # rejected lines are counted, and reported in one line at the end
+    def refuse(_line: Line, letter: DeadLetter) -> None:
+        refused[letter.reason] += 1
 
     async with wiring.started(pipeline.log.producer()) as producer:
-        return await publish(producer, config, blocks, ignore, lambda done: show(done.messages))
+        return await publish(producer, config, blocks, refuse, lambda done: show(done.messages))
 
 
 async def _serve_page(folder: Path, pipeline: Pipeline) -> None:

@@ -13,6 +13,7 @@ from rich.text import Text
 from contextgauge.clock import SystemClock
 from schemas.records import MAIN_CHAIN, CompactionComplete, Record
 from schemas.views import CompactionBrief, SessionView
+from streams.cli.publish.rejected import by_reason
 from streams.cli.screen.figures import count, duration, exact
 from streams.cli.screen.output import out, rule
 from streams.cli.screen.render import short_ids
@@ -37,19 +38,25 @@ def title(what: str) -> None:
 
 
 def print_totals(
-    published: PublishCounts, records: int, dead: Counter[str], seconds: float
+    published: PublishCounts,
+    records: int,
+    refused: Counter[str],
+    dead: Counter[str],
+    seconds: float,
 ) -> None:
-    """Print what was processed, and what could not be read."""
+    """Print what was processed; what could not be sent or read, by reason."""
     step(
-        f"{exact(published.messages)} messages of {exact(len(published.sessions))} sessions became "
-        f"{exact(records)} records in {seconds:.1f} s, including the start of the workers",
+        f"{count(published.messages, 'message')} of {count(len(published.sessions), 'session')} "
+        f"became {count(records, 'record')} in {seconds:.1f} s, including the start of the workers",
         done=True,
     )
     if dead:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dead.items()))
-        step(f"{exact(dead.total())} could not be read and are dead letters: {reasons}")
-    if published.refused:
-        step(f"{exact(published.refused)} lines could not be sent: no session, or too large")
+        step(
+            f"could not be read, now in the dead letters: {count(dead.total(), 'message')} "
+            f"({by_reason(dead)})"
+        )
+    if refused:
+        step(f"{count(refused.total(), 'line')} could not be sent: {by_reason(refused)}")
 
 
 def print_sessions(views: Sequence[SessionView], total: int) -> None:
@@ -118,7 +125,7 @@ def _sentence(brief: CompactionBrief) -> Text:
     sentence = Text.assemble(
         "Compaction ",
         (f"#{brief.number}", "bold"),
-        f" ({brief.trigger or 'trigger unknown'}) took ",
+        f" ({brief.trigger or 'unknown trigger'}) took ",
         (
             "an unknown time" if brief.duration_ms is None else duration(brief.duration_ms),
             "bold magenta",

@@ -2,14 +2,19 @@
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from typing import Literal
 
 from contextgauge.containers import Line
+from contextgauge.errors import StopError
 from schemas.messages import DeadLetter
-from streams.cli.screen.figures import safe
+from streams.cli.screen.figures import count, safe
 
 _REPORTED = 20
-"""Enough to see what is wrong; a file of another kind would fill the screen with it."""
+"""Enough to see what is wrong with some lines."""
+
+_REPORTED_OF_ANOTHER_KIND = 3
+"""Enough of a file in which no line is right: it is something other than a transcript."""
 
 _NO_SESSION = {
     "sent": ", or pass one with --session (a second time also with --again)",
@@ -21,13 +26,20 @@ class RejectedLines:
     """Reports the first rejected lines, and counts all by reason.
 
     `verb` is what could not be done with them: sent or derived. `remedy` follows on a line without
-    a session.
+    a session. While `is_any_right` returns False for the lines so far, very few are reported.
     """
 
     def __init__(
-        self, verb: Literal["sent", "derived"] = "sent", remedy: str | None = None
+        self,
+        verb: Literal["sent", "derived"] = "sent",
+        remedy: str | None = None,
+        *,
+        is_any_right: Callable[[], bool] = lambda: True,
     ) -> None:
         self._verb = verb
+        self._is_any_right = is_any_right
+        self._reported = 0
+        self._held: list[str] = []
         self._remedy = _NO_SESSION[verb] if remedy is None else remedy
         self._reasons: Counter[str] = Counter()
 
@@ -36,12 +48,24 @@ class RejectedLines:
         self._reasons[letter.reason] += 1
         total = self.total
         if total <= _REPORTED:
-            remedy = self._remedy if letter.reason == "no_session" else ""
-            text = f"{line.file}:{line.number}: {letter.reason}: {letter.detail}{remedy}"
-            sys.stderr.write(f"{safe(text)}\n")
+            self._held.append(safe(f"{line.file}:{line.number}: {self._why(letter)}"))
         elif total == _REPORTED + 1:
-            more = f"more lines could not be {self._verb}: they are counted at the end"
-            sys.stderr.write(f"{more}\n")
+            self._held.append(f"more lines could not be {self._verb}: they are counted at the end")
+        self._report()
+
+    def _why(self, letter: DeadLetter) -> str:
+        if letter.reason == "not_json":
+            return "not JSON"  # the parser's position is one within the line
+        remedy = self._remedy if letter.reason == "no_session" else ""
+        return f"{letter.reason}: {letter.detail}{remedy}"
+
+    def _report(self) -> None:
+        """Report what is held back, up to the limit of now."""
+        limit = _REPORTED + 1 if self._is_any_right() else _REPORTED_OF_ANOTHER_KIND
+        now = self._held[: max(0, limit - self._reported)]
+        del self._held[: len(now)]
+        self._reported += len(now)
+        sys.stderr.writelines(f"{text}\n" for text in now)
 
     @property
     def total(self) -> int:
@@ -52,15 +76,25 @@ class RejectedLines:
         """Return whether this is the reason of all of them."""
         return self._reasons.keys() == {reason}
 
+    def none_right(self, name: str) -> StopError:
+        """Return the error of an input, all of whose lines were rejected."""
+        lines = f"{name}: none of its {count(self.total, 'line')}"
+        if self.only("no_session"):
+            return StopError(f"{lines} names a session")
+        return StopError(f"{lines} could be {self._verb}: this does not look like a transcript")
+
     def summary(self) -> list[str]:
-        """Return a line for the end, or none."""
-        total = self.total
+        """Report what is held back, if any line was right; return a line for the end, or none."""
+        self._report()
+        total, shown = self.total, min(self._reported, _REPORTED)
         if not total:
             return []
-        by_reason = ", ".join(
-            f"{count:,} {reason}" for reason, count in self._reasons.most_common()
-        )
-        where = (
-            f"the first {_REPORTED} are above; {by_reason}" if total > _REPORTED else "see above"
-        )
+        where = "see above"
+        if shown < total:
+            where = f"the first {shown} are above; {by_reason(self._reasons)}"
         return [f"{total:,} could not be {self._verb}: {where}"]
+
+
+def by_reason(reasons: Counter[str]) -> str:
+    """Return how many lines were rejected for each reason: 50 no_session, 1 not_json."""
+    return ", ".join(f"{lines:,} {reason}" for reason, lines in reasons.most_common())

@@ -24,6 +24,7 @@ from streams.cli import logs
 from streams.cli.publish.connection import Connection, connected, publish_config
 from streams.cli.publish.progress import PublishStatus, print_summary, publish_bar
 from streams.cli.publish.rejected import RejectedLines
+from streams.cli.screen.figures import first_of
 from streams.cli.screen.output import say
 from streams.edge.files import reading as files
 from streams.edge.files.checkpoint import (
@@ -69,9 +70,15 @@ class Outcome:
 
 
 async def run(settings: Settings, request: Request) -> Outcome:
-    """Publish, and print a summary. Raises ConfigError."""
+    """Publish, and print a summary.
+
+    Raises ConfigError, and StopError where no line could be sent: this is something other than
+    transcripts.
+    """
     begin_s = time.monotonic()
-    stop, outcome, rejected = asyncio.Event(), Outcome(), RejectedLines()
+    stop, outcome = asyncio.Event(), Outcome()
+    done = outcome.done
+    rejected = RejectedLines(is_any_right=lambda: bool(done.messages))
     _stop_at_signals(stop, outcome)
     look = _look(request)
     status = PublishStatus(follow=request.follow)
@@ -96,7 +103,10 @@ async def run(settings: Settings, request: Request) -> Outcome:
         if not stop.is_set():
             raise
     seconds = time.monotonic() - begin_s
-    print_summary(outcome.done, seconds, rejected.summary(), already=already)
+    print_summary(done, seconds, rejected.summary(), already=already)
+    is_whole = not (request.follow or outcome.stopped_by or outcome.timed_out)
+    if is_whole and done.refused and not (done.messages or done.ignored or already):
+        raise rejected.none_right(first_of([*request.files, *request.pipes]))
     return outcome
 
 

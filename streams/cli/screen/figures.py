@@ -7,6 +7,7 @@ imports nothing that takes long (docs/adr/0032-fast-status-line-startup.md).
 import codecs
 import io
 import sys
+from collections.abc import Sequence
 
 from streams.core.session_status import whole_percents
 
@@ -77,6 +78,12 @@ def count(number: int, name: str) -> str:
     return f"{exact(number)} {name}" + ("" if number == 1 else "s")
 
 
+def first_of(files: Sequence[str]) -> str:
+    """Return what names files by the first of them: a.jsonl, a.jsonl and 3 other files."""
+    more = len(files) - 1
+    return files[0] if not more else f"{files[0]} and {count(more, 'other file')}"
+
+
 def size(number: int) -> str:
     """Return a size in bytes: 812 B, 4.2 kB, 8.4 MB, 1,200.0 MB."""
     if number < _KILO:
@@ -99,14 +106,17 @@ def remaining(used_percent: float) -> str:
 
 
 def duration(duration_ms: int | None) -> str:
-    """Return a duration: 800 ms, 12.3 s, 2 min 5 s, 3 h 20 min, 4 d 3 h."""
+    """Return a duration: 800 ms, 12.3 s, 2 min 5 s, 3 h 20 min, 4 d 3 h.
+
+    Rounded to the nearest second, below a minute to the nearest tenth, as on the page.
+    """
     if duration_ms is None:
         return UNKNOWN
     if duration_ms < 1_000:
         return f"{duration_ms} ms"
-    if duration_ms < 60_000:
-        return f"{duration_ms // 100 / 10:.1f} s"
-    seconds = duration_ms // 1_000
+    if duration_ms < 59_950:
+        return f"{(duration_ms + 50) // 100 / 10:.1f} s"
+    seconds = (duration_ms + 500) // 1_000
     for size, unit, smaller, smaller_unit in (
         (86_400, "d", 3_600, "h"),
         (3_600, "h", 60, "min"),

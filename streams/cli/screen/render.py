@@ -262,7 +262,7 @@ def _last_compactions(
     for brief in reversed(briefs):
         succeeded = brief.outcome == "succeeded"
         number = f"#{brief.number} " if brief.number is not None else ""
-        what = _OUTCOMES[brief.outcome] or brief.trigger or "trigger unknown"
+        what = _OUTCOMES[brief.outcome] or brief.trigger or "unknown trigger"
         where = "" if brief.chain == MAIN_CHAIN else f" ({labels[brief.chain]})"
         table.add_row(
             Text(f"{number}{what}{where}", style="" if succeeded else "red"),
@@ -300,7 +300,7 @@ def compactions_table(
         where = "" if each.chain == MAIN_CHAIN else f" ({labels[each.chain]})"
         paired = " paired" if each.duration_source == "paired" else ""
         table.add_row(
-            Text(f"#{each.number} {each.trigger or 'trigger unknown'}{where}"),
+            Text(f"#{each.number} {each.trigger or 'unknown trigger'}{where}"),
             _figure(each.tokens_before),
             after(each, each.tokens_after),
             after(each, each.tokens_saved),
@@ -370,7 +370,7 @@ def compactions_words(view: SessionView) -> str:
         for number, name in (
             (counts.automatic, "auto"),
             (counts.manual, "manual"),
-            (counts.unknown_trigger, "trigger unknown"),
+            (counts.unknown_trigger, "unknown trigger"),
             (counts.failed, failure_name(view)),
         )
         if number

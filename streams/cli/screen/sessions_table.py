@@ -125,7 +125,7 @@ def live_table(
         **_titles_and_folders(views, titles),
         "Model": [Cells(models, _MODEL - 1), Cells(models, _SHORT_MODEL)],
         "Context": [Cells([_used(view, cells) for view in views]) for cells in (10, 8, 6, 0)],
-        "Tokens": [_column(views, lambda _, chain: _tokens(chain).replace(UNKNOWN, "?"))],
+        "Tokens": [_column(views, lambda _, chain: _tokens(chain))],
         "Source": [Cells([cell(shown_chain(v).window_source, "dim") for v in views])],
         "Until": [Cells([Text(_until(view, points).replace(UNKNOWN, "?")) for view in views])],
         "Growth": [_column(views, lambda _, chain: _short(chain.growth_tokens, "+"))],
@@ -213,7 +213,7 @@ def _until(view: SessionView, points: CompactionPoints) -> str:
 
 
 def _tokens(chain: ChainView) -> str:
-    return f"{thousands(chain.used_tokens)}/{window_words(chain)}"
+    return f"{thousands(chain.used_tokens)}/{window_words(chain)}".replace(UNKNOWN, "?")
 
 
 def _gauge(view: SessionView, now_ms: int, cells: int) -> Text:

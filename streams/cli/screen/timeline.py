@@ -1,5 +1,6 @@
 """A session's timeline in the terminal: its records in log order, those of less weight folded."""
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby, pairwise
@@ -60,7 +61,7 @@ _LEAST_FIGURES = 28
 
 LOG_ORDER = "in log order: some records are older than the ones before them"
 
-FOLDED = "`contextgauge events --all` shows what is folded here"
+FOLDED = "`contextgauge events --all {}` shows what is folded here"
 
 
 class _Line(NamedTuple):
@@ -79,12 +80,14 @@ def timeline(
     chains: Collection[str] = (),
     *,
     show_all: bool = False,
+    name: str = "",
 ) -> RenderableType:
     """Return a session's timeline for a screen of this width: a line an entry, two on narrow ones.
 
     Compactions, resets, crossings from 70% on and readings are entries; successive other records
     are one folded entry, unless `show_all`. Each day (UTC) starts with a row of its own. `chains`
-    are all of the session's chains, so that they get the same labels as elsewhere.
+    are all of the session's chains, so that they get the same labels as elsewhere. `name` is what
+    names the session for a command: by default, its ID.
     """
     labels = chain_labels({*chains, *(record.subject for record in records)})
     guessed: dict[str, bool] = {}
@@ -115,7 +118,7 @@ def timeline(
     if was_guessed:
         notes.append(GUESS_EXPLAINED)
     if is_folded:
-        notes.append(FOLDED)
+        notes.append(FOLDED.format(shlex.quote(safe(name or records[0].data.session_id))))
     widest_chain = max([len("Chain"), *[line.chain.cell_len for line in lines]])
     widest_kind = max([len("What"), *[line.kind.cell_len for line in lines]])
     other_columns = len("00:00:00") + widest_chain + widest_kind + 3 * 2
@@ -243,7 +246,7 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
             return "in progress" + (f" after {duration(data.elapsed_ms)}" if known else "")
         case CompactBoundary():
             return (
-                f"#{data.number} {data.trigger or 'trigger unknown'} at "
+                f"#{data.number} {data.trigger or 'unknown trigger'} at "
                 f"{thousands(data.pre_tokens)} · {count(data.messages_since_last, 'message')} "
                 f"· took {duration(data.duration_ms)}"
             )

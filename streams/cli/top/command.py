@@ -19,7 +19,7 @@ from schemas.views import Compaction
 from streams import wiring
 from streams.cli.screen.options import Titles
 from streams.cli.screen.output import out
-from streams.cli.sessions import Order, ranked
+from streams.cli.sessions import Order, ranked, stored_views
 from streams.cli.top.frame import Detail, Frame, Overview, ScreenContent, once
 from streams.cli.top.keys import KeyByKey, Keys
 from streams.cli.top.state import Chosen, press, rows
@@ -70,7 +70,7 @@ def top(
             "a table"
         )
 
-    clock, store = SystemClock(), wiring.redis_views(settings)
+    clock, store = SystemClock(), stored_views(settings)
     local = SessionFiles(transcript_folders(os.environ)) if titles else None
     configured = wiring.compaction_points(settings)
 

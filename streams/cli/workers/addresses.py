@@ -54,6 +54,11 @@ def listener_of(name: str, host: str, port: int) -> socket.socket:
     try:
         return listening(host, port)
     except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            option = "--port or " if name == "SERVE" else ""
+            raise ConfigError(
+                f"port {port} is taken: name another with {option}{PREFIX}{name}_PORT"
+            ) from error
         if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
             wrong = f"{name}_HOST={host} is not an address of this machine"
             remedy = "choose one, or 0.0.0.0 for all"

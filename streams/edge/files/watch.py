@@ -16,7 +16,7 @@ from typing import NamedTuple
 from contextgauge.errors import ConfigError
 
 SUFFIX = ".jsonl"
-_SUBAGENTS = "subagents"
+SUBAGENTS = "subagents"
 _AGENT_PREFIX = "agent-"
 
 _LAST = "\U0010ffff"
@@ -82,7 +82,7 @@ class TranscriptFinder:
             main = path.parent / (path.name + SUFFIX)
             if _is_session_folder(path, main):
                 self._files.append(str(main))
-                self._roots.append(str(path / _SUBAGENTS))
+                self._roots.append(str(path / SUBAGENTS))
             else:
                 self._roots.append(str(path))
         elif path.exists() and not path.is_file():
@@ -152,7 +152,7 @@ class TranscriptFinder:
                     known.folders.append(entry.path)
                 elif entry.name.endswith(SUFFIX) and entry.is_file():
                     known.files.append(entry.path)
-        subagents = os.path.join(path, _SUBAGENTS)  # noqa: PTH118 -- as above
+        subagents = os.path.join(path, SUBAGENTS)  # noqa: PTH118 -- as above
         if subagents in known.folders:
             known.files, known.folders = [], [subagents]
         return known
@@ -170,8 +170,8 @@ def source_of(name: str) -> Source:
     """Return a file's source; a subagent's file belongs to the session whose folder holds it."""
     path = Path(name)
     folders = path.absolute().parts
-    if path.name.startswith(_AGENT_PREFIX) and _SUBAGENTS in folders[:-1]:
-        inner = len(folders) - 1 - folders[::-1].index(_SUBAGENTS)
+    if path.name.startswith(_AGENT_PREFIX) and SUBAGENTS in folders[:-1]:
+        inner = len(folders) - 1 - folders[::-1].index(SUBAGENTS)
         return Source(str(path), path, folders[inner - 1])
     return Source(str(path), path, path.name.removesuffix(SUFFIX))
 
@@ -181,7 +181,7 @@ def group_of(path: str) -> tuple[bool, str]:
 
     That one's session is in its lines only.
     """
-    folder, found, _ = path.rpartition(f"{os.sep}{_SUBAGENTS}{os.sep}")
+    folder, found, _ = path.rpartition(f"{os.sep}{SUBAGENTS}{os.sep}")
     if found:
         return False, folder
     is_loose = os.path.basename(path).startswith(_AGENT_PREFIX)  # noqa: PTH119 -- for thousands
@@ -194,13 +194,13 @@ def _order_of(path: str) -> list[str]:
     A session comes before its subagents, and loose agents' files come last in their folder.
     """
     *folders, name = Path(path.removesuffix(SUFFIX)).parts
-    is_loose = name.startswith(_AGENT_PREFIX) and _SUBAGENTS not in folders
+    is_loose = name.startswith(_AGENT_PREFIX) and SUBAGENTS not in folders
     return [*folders, _LAST + name if is_loose else name]
 
 
 def _is_session_folder(folder: Path, main: Path) -> bool:
     """Return whether a folder is a session's; `main` is the transcript that would be next to it."""
-    if (folder / _SUBAGENTS).is_dir():
+    if (folder / SUBAGENTS).is_dir():
         return True
     return main.is_file() and folder.is_dir() and not any(folder.rglob(f"*{SUFFIX}"))
 

@@ -32,7 +32,8 @@ _SAFE_COPIES = 3
 def _addresses(facts: Facts, _: Expected) -> Iterator[Values]:
     bootstrap = facts.kafka.bootstrap
     if isinstance(bootstrap, Failure):
-        yield {"reason": bootstrap.text, "only_failures": True}
+        is_unset = bootstrap.kind == "unset"
+        yield {"reason": bootstrap.text, "unset": is_unset, "only_failures": True}
         return
     # A broker that refuses access does answer: kafka.access reports it.
     reasons = [
@@ -42,7 +43,12 @@ def _addresses(facts: Facts, _: Expected) -> Iterator[Values]:
         for item in bootstrap
     ]
     for item, reason in zip(bootstrap, reasons, strict=True):
-        yield {"subject": item.address, "reason": reason, "only_failures": all(reasons)}
+        yield {
+            "subject": item.address,
+            "reason": reason,
+            "unset": False,
+            "only_failures": all(reasons),
+        }
 
 
 def _refusals(facts: Facts, _: Expected) -> list[Values]:

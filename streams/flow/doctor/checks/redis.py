@@ -25,18 +25,21 @@ _SKEW_MS = 1_000
 
 def _reachable(facts: Facts, _: Expected) -> Iterator[Values]:
     store = facts.store
-    yield {"away": store.text if isinstance(store, Failure) and store.kind == "away" else ""}
+    kind, text = (store.kind, store.text) if isinstance(store, Failure) else ("", "")
+    yield {"unset": text if kind == "unset" else "", "away": text if kind == "away" else ""}
 
 
 def _access(facts: Facts, _: Expected) -> Iterator[Values]:
     store = facts.store
-    if isinstance(store, Failure) and store.kind == "away":
+    if isinstance(store, Failure) and store.kind in {"unset", "away"}:
         _store(facts)
     yield {"refused": store.text if isinstance(store, Failure) else ""}
 
 
 def _store(facts: Facts) -> StoreFacts:
     if isinstance(facts.store, Failure):
+        if facts.store.kind == "unset":
+            raise UnknownFactError(facts.store.text)
         reason = "does not answer" if facts.store.kind == "away" else "refuses access"
         raise UnknownFactError(f"Redis {reason}")
     return facts.store
@@ -133,6 +136,8 @@ def _redis_clock(facts: Facts, _: Expected) -> Iterator[Values]:
 
 
 def _kafka_clock(facts: Facts, _: Expected) -> Iterator[Values]:
+    if isinstance(facts.kafka.cluster, Failure) and facts.kafka.cluster.kind == "unset":
+        raise UnknownFactError(facts.kafka.cluster.text)
     newest_ms = getattr(facts.kafka.keying, "newest_append_ms", None)
     if newest_ms is None:
         raise UnknownFactError(
