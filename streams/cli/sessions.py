@@ -11,7 +11,6 @@ import typer
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
-from contextgauge.kafka.connection import unset
 from schemas.records import Record
 from schemas.views import SessionView
 from streams import codec, wiring
@@ -233,12 +232,15 @@ def _show_sessions(
 
 def stored_views(settings: Settings) -> "RedisViews":
     """Return the view store of the settings. Raises ConfigError, with what needs no Redis."""
-    if settings.redis_url is None:
+    try:
+        return wiring.redis_views(settings)
+    except ConfigError as error:
+        if settings.redis_url is not None:
+            raise
         raise ConfigError(
-            f"{unset('Redis', 'redis_url')}; or see this machine's transcripts with "
-            "`contextgauge view` or `contextgauge sessions ~/.claude/projects`"
-        )
-    return wiring.redis_views(settings)
+            f"{error}; or see this machine's transcripts with `contextgauge view` or "
+            "`contextgauge sessions ~/.claude/projects`"
+        ) from None
 
 
 def _read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
