@@ -124,6 +124,7 @@ class Publisher:
         self._messages = ((message.session_id, message.named()) for message in endless)
         self._stopped = asyncio.Event()
         self.sent = 0
+        self.sessions: set[str] = set()
 
     async def much(self) -> None:
         """Publish what is there before the rebuild."""
@@ -147,6 +148,7 @@ class Publisher:
 
     async def _publish(self, count: int) -> None:
         for session_id, value in islice(self._messages, count):
+            self.sessions.add(session_id)
             partition = partition_of(session_id, self._kit.partitions)
             topic, key = self._kit.config.messages_topic, codec.key_bytes(session_id)
             await self._producer.send(NewRecord(topic, partition, key, value))
@@ -224,6 +226,7 @@ async def test_under_load_readers_see_no_error_and_no_mixture(
     began_s = time.monotonic()
     await publisher.much()
     await until_equal(kit, views)
+    loaded = len(publisher.sessions)
     loaded_s = time.monotonic() - began_s
     before = await records_in(kit, views, 1)
     live, measuring = (
@@ -257,7 +260,7 @@ async def test_under_load_readers_see_no_error_and_no_mixture(
     )
     logger.warning("%s", errors)
     assert (done["swapped"], done["differences"], done["generation"]) == (True, 0, 2)
-    assert done["compared_sessions"] > LOAD.sessions * 0.9
+    assert done["compared_sessions"] >= loaded > LOAD.sessions * 0.8
     assert [reader.generations for reader in readers] == [[1, 2]] * LOAD.readers
     assert polls > 0
     assert records > before
