@@ -57,7 +57,9 @@ def _what(alert: Alert) -> str:
                 f"{_time(facts['within_ms'])}"
             )
         case Exhaustion():
-            return f"a turn stopped because the window was full ({error_words(str(facts['reason']))})"
+            return (
+                f"a turn stopped because the window was full ({error_words(str(facts['reason']))})"
+            )
         case _:
             assert_never(condition)
 

@@ -271,7 +271,9 @@ def test_an_exhaustion_alert_includes_the_reason() -> None:
     assert watched.take(result(at=1, terminal_reason="blocking_limit")) == []
     (alert,) = watched.take(result(at=2, terminal_reason="prompt_too_long"))
     assert alert.facts == {"reason": "prompt_too_long"}
-    assert sentence(alert).endswith("a turn stopped because the window was full (the prompt is too long)")
+    assert sentence(alert).endswith(
+        "a turn stopped because the window was full (the prompt is too long)"
+    )
 
 
 def test_recalled_records_raise_no_alert_but_are_known() -> None:
