@@ -291,3 +291,15 @@ def test_r15_a_started_item_is_no_heartbeat_of_another() -> None:
     assert every(given.take(item("started", 30, "i2")), CompactionProgress)
     late = given.take(item("started", 400, "i3"))
     assert kinds(late) == ["compaction_failed", "compaction_start"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"type": "thread.started"},
+        {"method": "item/started"},
+        {"method": "turn/started", "params": {"threadId": THREAD}},
+    ],
+)
+def test_r03_other_messages_of_codex_say_nothing(body: Body) -> None:
+    assert not Given().take(body, hint=THREAD)

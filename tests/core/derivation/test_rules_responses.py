@@ -4,6 +4,8 @@ import pytest
 
 from schemas.records import CompactBoundary, ContextReading, ContextWarning
 from tests.core.given import (
+    MODEL,
+    SESSION,
     Body,
     Given,
     any_message,
@@ -15,6 +17,7 @@ from tests.core.given import (
     message_start,
     one,
     rollout,
+    session,
     side,
     stream_event,
     system,
@@ -238,3 +241,36 @@ def test_r11_an_openai_compactions_own_usage_is_no_reading() -> None:
     records = Given().take(body)
     assert not every(records, ContextReading)
     assert every(records, CompactBoundary)
+
+
+BARE: Body = {"type": "message", "role": "assistant", "id": "msg_1", "model": MODEL}
+
+
+def test_r09_a_bare_answer_of_the_api_is_a_reading() -> None:
+    records = session().take(BARE | {"usage": usage(5, 0, 90_000)}, hint=SESSION)
+    assert one(records, ContextReading).used_tokens == 90_005
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        BARE,
+        BARE | {"usage": usage(5), "role": "user"},
+        BARE | {"usage": usage(5), "model": "<synthetic>"},
+        {"type": "response.completed"},
+    ],
+)
+def test_r09_what_only_looks_like_a_bare_answer_is_none(body: Body) -> None:
+    assert not every(Given().take(body, hint=SESSION), ContextReading)
+
+
+def test_r09_events_of_the_apis_stream_need_no_frame() -> None:
+    start = {"type": "message_start", "message": {"id": "msg_1", "usage": usage(5, 0, 90_000)}}
+    end = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 7}}
+    given = Given()
+    given.take(start, end, start | {"message": {"id": "msg_2", "usage": usage(9)}}, hint=SESSION)
+    sizes = [
+        (reading.used_tokens, reading.previous_output_tokens)
+        for reading in every(given.records, ContextReading)
+    ]
+    assert sizes == [(90_005, None), (9, 7)]
