@@ -112,6 +112,7 @@ class Shell:
     def end(self) -> None:
         """End what runs in the background; it must end in good order."""
         for _, process in self._background:
+            _wait_until_it_heeds_sigterm(process)
             process.send_signal(signal.SIGTERM)
         for command, process in self._background:
             _, told = process.communicate(timeout=_PATIENCE_S)
@@ -152,6 +153,17 @@ class Shell:
                 break
             time.sleep(0.25)
         assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
+
+
+def _wait_until_it_heeds_sigterm(process: subprocess.Popen[str]) -> None:
+    """Wait for a program that has just been started: until then the signal kills it."""
+    status = Path(f"/proc/{process.pid}/status")
+    until = time.monotonic() + _PATIENCE_S
+    while process.poll() is None and status.exists() and time.monotonic() < until:
+        caught = re.search(r"^SigCgt:\s*([0-9a-f]+)", status.read_text(), re.MULTILINE)
+        if caught is not None and int(caught[1], 16) >> (signal.SIGTERM - 1) & 1:
+            return
+        time.sleep(0.05)
 
 
 @pytest.mark.service
