@@ -306,6 +306,9 @@ _RESPONSE: Final[Fields] = {
 }
 """An API response of any provider, bare or in a frame."""
 
+_ITEM: Final = _of(_named(_word, "type") | _named(_NAME, "id"))
+"""An item of Codex."""
+
 _DELTA: Final = _of(_named(_word, "type stop_reason"))
 
 _EVENT: Final[Fields] = {
@@ -350,7 +353,7 @@ _FIELDS: Final[Fields] = {
         {
             **_named(_LONG_NAME, "threadId turnId"),
             "tokenUsage": _structure,
-            "item": _of(_named(_word, "type") | _named(_NAME, "id")),
+            "item": _ITEM,
             "thread": _of(
                 {**_named(_LONG_NAME, "id cwd forkedFromId"), **_named(_NAME, "cliVersion")}
             ),
@@ -370,7 +373,7 @@ _PAYLOADS: Final[Mapping[str, Fields]] = {
     "event_msg": {
         "type": _word,
         "info": _structure,
-        "item": _of(_named(_word, "type") | _named(_NAME, "id")),
+        "item": _ITEM,
     },
     "compacted": {"message": _text},
 }

@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode
 
-from streams import codec
 from streams.core.derivation.rules_config import DEFAULT_THRESHOLDS, DEFAULT_WINDOW
+from streams.settings.objects import parsed_object
 
 
 class DerivationSettings(BaseSettings):
@@ -33,15 +33,7 @@ class DerivationSettings(BaseSettings):
     @field_validator("windows", mode="before")
     @classmethod
     def _parse_windows(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        try:
-            parsed = codec.loads(value)
-        except ValueError as error:
-            raise ValueError(f"is not JSON ({error})") from error
-        if not isinstance(parsed, dict):
-            raise ValueError("is not a JSON object")  # noqa: TRY004 -- pydantic reports ValueError
-        return parsed
+        return parsed_object(value) if isinstance(value, str) else value
 
     @field_validator("windows")
     @classmethod

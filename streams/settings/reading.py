@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode
 
-from streams import codec
 from streams.core.until_compaction import Threshold, parse_threshold
+from streams.settings.objects import parsed_object
 
 
 class ReadingSettings(BaseSettings):
@@ -25,14 +25,8 @@ class ReadingSettings(BaseSettings):
     def _parse(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        try:
-            parsed = codec.loads(value)
-        except ValueError as error:
-            raise ValueError(f"is not JSON ({error})") from error
-        if not isinstance(parsed, dict):
-            raise ValueError("is not a JSON object")  # noqa: TRY004 -- pydantic reports ValueError
         thresholds = {}
-        for model, point in parsed.items():
+        for model, point in parsed_object(value).items():
             threshold = parse_threshold(point)
             if threshold is None or not model:
                 raise ValueError(

@@ -19,6 +19,7 @@ from streams.core.derivation.transitions import (
     Start,
     attempt_in,
 )
+from streams.core.times import later
 
 GAP_MS: Final = 6 * 60 * 60 * 1000
 """A silence that no compaction outlasts: an attempt open before it is lost (R18)."""
@@ -118,15 +119,9 @@ def _heartbeat(step: Step, start: Start | None) -> Start:
         )
     )
     return start._replace(
-        last_own_ms=_latest(start.last_own_ms, step.normal.own_ms),
-        last_live_ms=_latest(start.last_live_ms, step.normal.live_ms),
+        last_own_ms=later(start.last_own_ms, step.normal.own_ms),
+        last_live_ms=later(start.last_live_ms, step.normal.live_ms),
     )
-
-
-def _latest(before: int | None, now: int | None) -> int | None:
-    if before is None or now is None:
-        return now if before is None else before
-    return max(before, now)
 
 
 def _fail(

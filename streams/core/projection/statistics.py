@@ -34,6 +34,7 @@ from schemas.views import (
     bucket,
 )
 from streams.core.projection.project import COUNTED_AS, attempted_trigger, awaits
+from streams.core.times import later
 
 Counts = TypeVar("Counts", Aggregates, TriggerAggregates)
 
@@ -47,13 +48,13 @@ def advance(partition: PartitionView, record: Record, logged_ms: int | None) -> 
     Idle sessions begin to leave when the log's time enters a new day: a point that the log
     itself sets, so every way of reading it gives the same views.
     """
-    logged = _latest(partition.logged_ms, logged_ms)
+    logged = later(partition.logged_ms, logged_ms)
     time_ms = record.time_ms
     if time_ms is not None and logged is not None and time_ms > logged + CLOCK_AHEAD_MS:
         time_ms = None
     return PartitionView(
         records=partition.records + 1,
-        newest_ms=_latest(partition.newest_ms, time_ms),
+        newest_ms=later(partition.newest_ms, time_ms),
         logged_ms=logged,
         leaving=partition.leaving or enters_day(partition.logged_ms, logged),
     )
@@ -175,9 +176,3 @@ def _add(before: Distribution, value: int | None) -> Distribution:
         max=value if before.max is None else max(before.max, value),
         buckets={**before.buckets, name: before.buckets.get(name, 0) + 1},
     )
-
-
-def _latest(before: int | None, now: int | None) -> int | None:
-    if before is None or now is None:
-        return now if before is None else before
-    return max(before, now)
