@@ -1,0 +1,1 @@
+"""Compaction for any agent loop, without Kafka: `docs/COMPACTION.md` explains it."""
