@@ -134,7 +134,7 @@ def prepare(
     keep_ids: frozenset[str] = frozenset(),
     original: Callable[[str], Message | None] = lambda _id: None,
 ) -> Summarising | None:
-    """Divide the messages; None where too few would leave.
+    """Divide the messages; None where too few would leave, or too little.
 
     `original` gives a message before it was cleared or shortened: what code carries is taken from
     there.
@@ -149,15 +149,16 @@ def prepare(
         counter=counter,
         keep_ids=keep_ids,
     )
-    if len(selection.leaving) < max(1, profile.minimum_messages):
+    leaving = [*selection.leaving, *([selection.previous] if selection.previous else ())]
+    replaced = tokens_of(leaving, counter)
+    few = len(selection.leaving) < max(1, profile.minimum_messages)
+    if few or replaced < profile.minimum_tokens:
         return None
     tail, steps = _fitting_tail(selection.tail, keep_tokens, counter)
     marker = selection.previous.compaction if selection.previous else None
     carried = marker.carried if marker else Carried()
     if profile.carry:
         carried = carry(carried, [original(each.id) or each for each in selection.leaving])
-    leaving = [*selection.leaving, *([selection.previous] if selection.previous else ())]
-    replaced = tokens_of(leaving, counter)
     room = budget_tokens - tokens_of(selection.head, counter) - tokens_of(tail, counter)
     return Summarising(
         selection,
@@ -167,7 +168,7 @@ def prepare(
         (marker.prose or marker.summary) if marker else None,
         number,
         replaced,
-        max(MINIMUM_ROOM_TOKENS, min(room, replaced - 1)),
+        max(MINIMUM_ROOM_TOKENS, min(room, replaced * 3 // 4)),
         steps,
     )
 

@@ -71,6 +71,8 @@ class Profile:
     they are large; the last one, with the calls that it answers, always stays. None: no bound."""
     minimum_messages: int = 2
     """Nothing is summarised where fewer messages would leave."""
+    minimum_tokens: int = 400
+    """Nor where they have fewer tokens: a summary with its headings would be no shorter."""
 
     rungs: tuple[RungName, ...] = RUNGS
     clear_at_tokens: int | None = None
@@ -151,6 +153,7 @@ SEED_001: Final = Profile(
     keep_last=0,
     keep_share=None,
     minimum_messages=1,
+    minimum_tokens=0,
     rungs=("summarise",),
     continuation="Context has been compacted. Continue the task based on the summary above.",
     prompt="seed-001",
@@ -177,6 +180,7 @@ SEED_002: Final = Profile(
     compact_to=0.8,
     keep_share=None,
     minimum_messages=1,
+    minimum_tokens=0,
     rungs=("summarise",),
     summary_role="assistant",
     prompt="seed-002",

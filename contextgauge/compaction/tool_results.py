@@ -23,7 +23,8 @@ from contextgauge.records import Json
 MINIMUM_CHARACTERS: Final = 200
 """Shorter results stay: a notice in their place would save next to nothing."""
 
-_PATH: Final = re.compile(r"[\w./\\-]{1,200}[./\\][\w-]{1,80}")
+_WORD: Final = re.compile(r"[\w./\\-]+")
+_LONGEST_PATH: Final = 300
 _HEAD_CHARACTERS: Final = 200
 """What stays of an argument: enough to see what it was."""
 
@@ -108,7 +109,7 @@ def _values(candidates: Sequence[ToolUse], messages: Sequence[Message]) -> list[
     for use in candidates:
         recency = use.message / total
         smallness = 1 / (1 + use.characters / 2_000)
-        paths = set(_PATH.findall(use.call.arguments[:2_000]))
+        paths = _paths(use.call.arguments[:2_000])
         used = 1.0 if any(mentioned.get(path, -1) > use.message for path in paths) else 0.0
         error = 0.25 if use.result.is_error else 0.0
         values.append(recency + 0.5 * smallness + used + error)
@@ -127,9 +128,18 @@ def _mentions(messages: Sequence[Message]) -> dict[str, int]:
                 if isinstance(block, Text)
                 else ""
             )
-            for path in _PATH.findall(words):
+            for path in _paths(words):
                 last[path] = index
     return last
+
+
+def _paths(text: str) -> set[str]:
+    """Return the words that look like files: with a dot or a slash inside."""
+    return {
+        word
+        for each in _WORD.findall(text)
+        if len(word := each.rstrip(".")) <= _LONGEST_PATH and ("." in word or "/" in word)
+    }
 
 
 def _notice(use: ToolUse, message_id: str) -> str:
