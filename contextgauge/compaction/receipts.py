@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from contextgauge.compaction.profiles import RungName
+from contextgauge.compaction.profiles import RungName, Window
 
 Trigger: TypeAlias = Literal["auto", "manual"]
 
@@ -38,6 +38,7 @@ class Receipt:
     tokens_before: int
     tokens_after: int
     basis: Literal["reported", "estimated"]
+    window: Window
     target_tokens: int
     steps: tuple[Step, ...]
     number: int | None = None
