@@ -62,6 +62,11 @@ _OUTPUT_IMAGES: Final = frozenset({"media", "image-data", "image-url", "file-dat
 """Kinds of images in a later `output`."""
 
 
+def read_messages(items: Sequence[Json], _after: Sequence[Message] = ()) -> list[Message]:
+    """Read messages. Raises ConfigError with the path of what is wrong."""
+    return [read_message(each, f"messages[{index}]") for index, each in enumerate(items)]
+
+
 def read_message(value: Json, path: str) -> Message:
     """Read one message. Raises ConfigError with the path of what is wrong."""
     fields = an_object(value, path)
