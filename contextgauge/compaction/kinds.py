@@ -64,7 +64,6 @@ _KIND_OF_ASPECT: Final[dict[str, Kind]] = {
     "spending": "constraint",
     "timezone": "constraint",
     "approval": "constraint",
-    "limit": "constraint",
     "style": "preference",
     "units": "preference",
     "example language": "preference",
@@ -84,7 +83,7 @@ def kind_of(statement: Statement) -> tuple[Kind | None, list[Facet]]:
         return "request", []
     hedged = labelled is None and _HEDGE.search(text) is not None
     given = [] if hedged else facets(text)
-    if labelled:
+    if labelled and labelled != "fact":
         return cast("Kind", labelled), given
     if _CONSTRAINT.search(text):
         return "constraint", given
@@ -92,6 +91,8 @@ def kind_of(statement: Statement) -> tuple[Kind | None, list[Facet]]:
         return kind, given
     if _PREFERENCE.search(text):
         return "preference", given
+    if labelled:
+        return "fact", given
     if _GOAL.search(text):
         return "goal", given
     if _REQUEST.search(text):

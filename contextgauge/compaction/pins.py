@@ -39,7 +39,7 @@ ROLLING: Final[frozenset[Kind]] = frozenset({"goal", "request"})
 TASK_CHARACTERS: Final = 8_000
 """A longer first turn is cut in the middle: it contains pasted material."""
 
-ELIDED: Final = "[replaced below]"
+ELIDED: Final = "[replaced later]"
 
 
 class _Held(NamedTuple):
@@ -100,6 +100,9 @@ def pins_of(text: str, message_id: str) -> list[tuple[Pin, list[Facet]]]:
     return result
 
 
+_MORE: Final = re.compile(r"(?i)\b(?:with|and|but) (?:no|never|without)\b")
+"""What a statement forbids on top of the value that it gives: this outlives the value."""
+
 _SPACES: Final = re.compile(r"\s+")
 _GIVEN_NUMBER: Final = re.compile(r"\b(is|are|at|to|now|=) ([\w./-]*\d[\w./-]*)")
 
@@ -126,7 +129,7 @@ def _with(held: list[_Held], pin: Pin, given: Sequence[Facet]) -> list[_Held]:
     head_gone = ""
     for each in held:
         if each.pin.key.startswith("+"):
-            if head_gone == each.pin.message_id and each.pin.kind in ROLLING | {"fact"}:
+            if head_gone == each.pin.message_id and _depends(each):
                 continue
         else:
             head_gone = ""
@@ -152,6 +155,11 @@ def _with(held: list[_Held], pin: Pin, given: Sequence[Facet]) -> list[_Held]:
     return [*result, _Held(pin, about)]
 
 
+def _depends(each: _Held) -> bool:
+    """Return whether a statement means nothing without the one before it: a next step of it."""
+    return any(aspect == "next step" for aspect, _ in each.about)
+
+
 def _text(pin: Pin) -> str:
     return _SPACES.sub(" ", pin.text.lower()).strip(" .!;:-")
 
@@ -164,10 +172,10 @@ def _refers(
     *,
     update: bool,
 ) -> bool:
-    """Return whether a statement without a scope, or of a thing without one, can mean only this."""
-    if newer and older:
+    """Return whether a statement without a scope can mean only this one."""
+    if newer:
         return False
-    if aspect == "next step" and not newer:
+    if aspect == "next step":
         return True
     scopes = {scope for each in held for name, scope in each.about if name == aspect}
     return update and len(scopes) == 1
@@ -176,7 +184,8 @@ def _refers(
 def _without(each: _Held, replaced: Sequence[int], given: Sequence[Facet]) -> _Held | None:
     """Return a pin without values that were replaced, None where nothing of it is left."""
     names = {each.about[index][0] for index in replaced}
-    if len(replaced) == len(each.about) or "branch" in names:
+    says_more = len(replaced) < len(each.about) or _MORE.search(each.pin.text)
+    if not says_more or "branch" in names:
         return None
     text, about = each.pin.text, list(each.about)
     new_values = {facet.aspect: facet.value for facet in given}
@@ -187,6 +196,7 @@ def _without(each: _Held, replaced: Sequence[int], given: Sequence[Facet]) -> _H
             about = [pair for pair in about if pair[0] != facet.aspect]
     plus = "+" if each.pin.key.startswith("+") else ""
     key = "; ".join(f"{aspect}:{' '.join(sorted(scope))}" for aspect, scope in about)
+    key = key or f"text:{_masked(text, each.pin.kind)}"
     return _Held(replace(each.pin, text=text, key=plus + key), tuple(about))
 
 

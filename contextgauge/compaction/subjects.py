@@ -90,7 +90,8 @@ _VALUES: Final[dict[str, re.Pattern[str]]] = {
         r"academic|upbeat|cheerful|serious|gentle|chatty)\b(?:(?:,| and|, and)? "
         r"(?:terse|brief|short|concise|verbose|detailed|formal|casual|playful|warm|friendly|light|"
         r"dry|simple|plain|humorous|polite|direct|professional)\b)*"
-        r"|\b[\w-]{2,30}(?= (?:style|tone|voice)\b)|(?<=style is )[\w-]{2,30}",
+        r"|\b(?!(?:answer|response|reply|writing|coding|code|preferred|the|a|an|this|that|same|my|your|its)\b)"
+        r"[\w-]{2,30}(?= (?:style|tone|voice)\b)|(?<=style is )[\w-]{2,30}",
         "amount": rf"(?i)\b(?:{_DIGITS}|{_WORDED})(?: ?%| ?(?:k|m|g)i?b\b| ?(?:milli|micro)?"
         r"seconds?\b| ?m?s\b| minutes?\b| hours?\b| days?\b| weeks?\b| characters?\b| columns?\b"
         r"| lines?\b| words?\b| tokens?\b| requests?\b| retries\b| attempts?\b| workers?\b"
@@ -103,17 +104,25 @@ _VALUES: Final[dict[str, re.Pattern[str]]] = {
 class Aspect(NamedTuple):
     """A thing with one value at a time: the words that speak of it, and kinds of its value.
 
-    `plain` are words that narrow nothing down, so they are no part of a scope.
+    `plain` are words that narrow nothing down, so they are no part of a scope. Where `narrowing`
+    is given, a scope consists of such words only.
     """
 
     name: str
     terms: re.Pattern[str]
     values: tuple[str, ...]
-    plain: frozenset[str] = frozenset()
+    plain: frozenset[str]
+    narrowing: frozenset[str] | None
 
 
-def _aspect(name: str, terms: str, values: str, plain: str = "") -> Aspect:
-    return Aspect(name, re.compile(rf"(?i)\b(?:{terms})"), tuple(values.split()), _words(plain))
+def _aspect(name: str, terms: str, values: str, plain: str = "", only: str | None = None) -> Aspect:
+    return Aspect(
+        name,
+        re.compile(rf"(?i)\b(?:{terms})"),
+        tuple(values.split()),
+        _words(plain),
+        None if only is None else _words(only),
+    )
 
 
 def _words(text: str) -> frozenset[str]:
@@ -133,8 +142,7 @@ _ASPECTS: Final = (
         "timezone",
         r"time|timestamp|clock|zone|report|log|date|schedule",
         "zone",
-        "time timestamp clock zone timezone report reported reporting status show display displayed "
-        "shown put print date hour everything output answer",
+        only="log server cron database meeting calendar invoice backup test api email",
     ),
     _aspect(
         "date",
@@ -152,7 +160,7 @@ _ASPECTS: Final = (
     ),
     _aspect(
         "name",
-        r"code-?name|code name|call(?:ed|ing)?\b|label|designat|named?\b|nickname|refer to",
+        r"code-?name|code name|call(?:ed|ing)\b|label|designat|named?\b|nickname|refer to",
         "code capitals quoted title",
         "codename code name called calling label designated designation named internal internally "
         "effort nickname refer",
@@ -161,8 +169,7 @@ _ASPECTS: Final = (
         "on-call",
         r"on-?call|on call|pager|rotation|support duty|escalation|on duty",
         "person",
-        "call on-call pager rotation owner own owns duty handling handle escalation shift belong "
-        "hold holds takes carry carries contact responsible",
+        only="primary secondary weekend night database frontend backend network security",
     ),
     _aspect(
         "approval",
@@ -187,30 +194,29 @@ _ASPECTS: Final = (
         "branch",
         r"branch|rebase|check(?:ed)? out|switched|worktree",
         "branch",
-        "branch rebase rebased checked switched active development working current work based "
-        "unpushed push parked stay parked continue old step",
+        only="release production main default hotfix staging documentation",
     ),
     _aspect(
         "commit",
         r"commit|based on|branched|rebase|head\b|base\b",
         "hash",
-        "commit based base branched rebased head branch current work unpushed stay push",
+        only="release production main default hotfix staging bad good",
     ),
-    _aspect("next step", r"next (?:steps?|up)\b", "rest", "*"),
+    _aspect("next step", r"next (?:steps?|up)\b", "rest", only=""),
     _aspect(
         "style",
         r"answers?\b|repl(?:y|ies)\b|responses?\b|respond|style|tone|voice|writ|explanations?\b"
         r"|summar|messages?\b|prose",
         "tone",
-        "answer reply response respond style tone voice prose write writing explanation make get "
-        "keep preferred metric measurement unit imperial em-dash stick",
+        only="commit documentation comment summary email changelog report test title error blog "
+        "release ticket",
     ),
-    _aspect("units", r"metric|imperial|SI\b|US customary", "units", "*"),
+    _aspect("units", r"metric|imperial|SI\b|US customary", "units", only=""),
     _aspect(
         "example language",
         r"examples?\b|snippets?\b|samples?\b|answer in|reply in|respond in|write in",
         "language",
-        "code example snippet sample language other",
+        only="test documentation frontend backend script ticket email",
     ),
     _aspect(
         "code",
@@ -246,7 +252,7 @@ _ASPECTS: Final = (
     _aspect(
         "limit",
         r"at most|at least|no (?:more|less|fewer) than|max|min|limit|under\b|below|within|cap|up to"
-        r"|exceed|timeout|length|port\b|every\b|interval",
+        r"|exceed|timeout|length|port\b|interval",
         "amount",
         "limit maximum minimum max min cap capped exceed within below under most least port",
     ),
@@ -289,7 +295,7 @@ _FORMER: Final = re.compile(
 )
 _UPDATE: Final = re.compile(
     r"(?i)\b(?:now|update[ds]?|moved|changed?|changes|instead|no longer|anymore|from now on|new|"
-    r"going forward|switch(?:ed)?|rotated?|rotation|raised|lowered|increased?|reduced?|extended|"
+    r"going forward|switch(?:ed)?|rotated|raised|lowered|increased?|reduced?|extended|"
     r"postponed|correction|actually|revised|rebased|replaces?|renamed|bumped|upgraded?)\b"
 )
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z'’-]{0,40}")
@@ -346,13 +352,11 @@ def _scope_words(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
     ]
 
 
-_PLAIN: Final = {each.name: each.plain for each in _ASPECTS}
+_BY_NAME: Final = {each.name: each for each in _ASPECTS}
 
 
 def _scope(words: Iterable[str], aspect: str) -> frozenset[str]:
-    plain = _PLAIN[aspect]
-    if "*" in plain:
-        return frozenset()
+    _, _, _, plain, narrowing = _BY_NAME[aspect]
     scope = set()
     for word in words:
         for part in _parts(word.lower().replace("’", "'")):
@@ -360,7 +364,7 @@ def _scope(words: Iterable[str], aspect: str) -> frozenset[str]:
             if not _STOP.isdisjoint((part, base)) or not plain.isdisjoint((part, base)):
                 continue
             scope.add(_ALIASES.get(base, base))
-    return frozenset(scope)
+    return frozenset(scope) if narrowing is None else narrowing & scope
 
 
 def _parts(word: str) -> list[str]:
@@ -372,7 +376,9 @@ def _parts(word: str) -> list[str]:
 
 def _singular(word: str) -> str:
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-3] + "y" if word.endswith("ies") else word[:-1]
+        if word.endswith("ies"):
+            return word[:-3] + "y"
+        return word[:-2] if word.endswith(("shes", "ches", "xes", "sses")) else word[:-1]
     return word
 
 
