@@ -124,7 +124,7 @@ def _pins(pins: Sequence[Pin], room: _Room) -> dict[Kind, list[str]]:
 
 def _is_incidental(pin: Pin) -> bool:
     """Return whether a fact has no name, value or date of the project's: it goes first."""
-    return pin.kind == "fact" and pin.key.startswith(("limit:", "text:"))
+    return pin.kind == "fact" and pin.key.startswith(("limit of", "text:"))
 
 
 def _lines(pins: Iterable[Pin]) -> list[str]:

@@ -124,7 +124,7 @@ _LABELS: Final = {
     "restrictions limit limits policy guardrail guardrails must important warning safety security "
     "forbidden non-negotiable",
     "preference": "preference preferences style convention conventions",
-    "goal": "goal goals objective objectives state status task tasks todo plan milestone next",
+    "goal": "goal goals objective objectives state status task tasks todo plan milestone",
     "fact": "fact facts note notes info context fyi reminder remember correction update background",
     "request": "request requests question questions ask",
 }

@@ -75,8 +75,10 @@ _VALUES: Final[dict[str, re.Pattern[str]]] = {
         r"(?: [A-Z][a-z'’]{1,20}){1,2}\b|(?<!\w)@[A-Za-z][\w-]{1,38}",
         "quoted": r"[\"“'‘`][^\"”'’`\n]{1,60}[\"”'’`]",
         "title": r"(?<=[a-z,] )[A-Z][a-z]{2,20}\b",
-        "version": r"(?i)\bv\d{1,4}(?:\.\d{1,5}){0,3}\b|\b\d{1,4}\.\d{1,5}(?:\.\d{1,5})?\b"
-        r"|(?<=[a-z] )\d{1,3}(?= (?:running|in|on|or|only|and)\b)",
+        "version": r"(?i)\b(?:python|node(?:\.js)?|java|ruby|go|golang|rust|php|postgres(?:ql)?|mysql"
+        r"|mariadb|sqlite|redis|kafka|mongo(?:db)?|django|react|vue|angular|ubuntu|debian|swift"
+        r"|kotlin|terraform|kubernetes|version|release) (v?\d{1,4}(?:\.\d{1,5}){0,3})\b"
+        r"|\bv\d{1,4}(?:\.\d{1,5}){0,3}\b|\b\d{1,4}\.\d{1,5}(?:\.\d{1,5})?\b",
         "units": r"(?i)\b(?:metric|imperial|SI|US customary)\b",
         "language": r"\b(?:Python|JavaScript|TypeScript|Java|Kotlin|Swift|Rust|Go|Golang|Ruby|PHP|"
         r"Perl|Scala|Haskell|Elixir|Erlang|Clojure|Lua|Julia|Dart|Zig|Bash|SQL|C\+\+|C#|F#|"
@@ -154,15 +156,15 @@ _ASPECTS: Final = (
     ),
     _aspect(
         "weekday",
-        r"report|meeting|stand-?up|sync|review|deploy|send|every|on\b",
+        r"report|meeting|stand-?up|sync|review|deploy|send|every|on\b|to\b",
         "weekday",
         "day send",
     ),
     _aspect(
         "name",
-        r"code-?name|code name|call(?:ed|ing)\b|label|designat|named?\b|nickname|refer to",
+        r"code-?name|code name|call(?:ed|ing)\b|label|designat|(?:re)?name[ds]?\b|nickname|refer to",
         "code capitals quoted title",
-        "codename code name called calling label designated designation named internal internally "
+        "codename code name named called calling label designated designation named internal internally "
         "effort nickname refer",
     ),
     _aspect(
@@ -226,7 +228,8 @@ _ASPECTS: Final = (
     ),
     _aspect(
         "region",
-        r"region|runs?\b|running|hosted|deploy|located|lives?\b|datacent|zone|cluster|database",
+        r"region|runs?\b|running|hosted|deploy|located|lives?\b|datacent|zone|cluster|database|mov"
+        r"|migrat",
         "region",
         "region run running hosted located live zone",
     ),
@@ -252,9 +255,9 @@ _ASPECTS: Final = (
     _aspect(
         "limit",
         r"at most|at least|no (?:more|less|fewer) than|max|min|limit|under\b|below|within|cap|up to"
-        r"|exceed|timeout|length|port\b|interval",
+        r"|exceed|time[sd]? ?out|length|port\b|interval",
         "amount",
-        "limit maximum minimum max min cap capped exceed within below under most least port",
+        "timeout out after length size limit maximum minimum max min cap capped exceed within below under most least port",
     ),
 )
 
@@ -270,7 +273,10 @@ _STOP: Final = _words(
     "made going go goes forward instead longer anymore always set sets remain remains is's we're "
     "we've it's that's don't doesn't can't won't i'd i'm i'll let's prefer prefers preferred like "
     "called than time times way thing things belong belongs been explicit ahead hard safety rule "
-    "constraint fact goal state preference note reminder old previous former"
+    "constraint fact goal state preference note reminder old previous former went raise raised lower "
+    "lowered increase increased decrease decreased reduce reduced extend extended slip slipped "
+    "postponed upgrade upgraded rename renamed switch switched bump bumped move moved more less fewer "
+    "most least thing what says actually correction"
 )
 
 _ALIASES: Final = {
@@ -317,9 +323,21 @@ def facets(text: str) -> list[Facet]:
             continue
         start, end, value = match
         spans.append((start, end))
-        result.append(Facet(aspect.name, frozenset(), value, start, end))
+        name = _limit_name(text, value) if aspect.name == "limit" else aspect.name
+        result.append(Facet(name, frozenset(), value, start, end))
     words = _scope_words(text, [(each.start, each.end) for each in result])
     return [each._replace(scope=_scope(words, each.aspect)) for each in result]
+
+
+_LEAST: Final = re.compile(r"(?i)\b(?:at least|min(?:imum)?|no (?:fewer|less) than)\b")
+_TIME: Final = re.compile(r"second|minute|hour|day|week|m?s$")
+
+
+def _limit_name(text: str, value: str) -> str:
+    """Return the aspect of a limit: limits of different units or directions are different ones."""
+    unit = value.rsplit(" ", 1)[-1].strip("0123456789.")
+    unit = "time" if _TIME.match(unit) else _singular(unit) or "number"
+    return f"limit of {'least ' if _LEAST.search(text) else ''}{unit}"
 
 
 def _value(
@@ -339,7 +357,8 @@ def _value(
         ]
         if chosen := current[:1] or matches[-1:]:
             match = chosen[0]
-            return match.start(), match.end(), normalised(match[0])
+            group = 1 if match.re.groups and match[1] else 0
+            return *match.span(group), normalised(match[group])
     return None
 
 
@@ -356,7 +375,7 @@ _BY_NAME: Final = {each.name: each for each in _ASPECTS}
 
 
 def _scope(words: Iterable[str], aspect: str) -> frozenset[str]:
-    _, _, _, plain, narrowing = _BY_NAME[aspect]
+    _, _, _, plain, narrowing = _BY_NAME[aspect.split(" of ")[0]]
     scope = set()
     for word in words:
         for part in _parts(word.lower().replace("’", "'")):
