@@ -98,8 +98,10 @@ def _short_of(pins: Sequence[Pin], room: _Room) -> bool:
 def _task(task: str, room: _Room, short: bool) -> str:  # noqa: FBT001 -- of a private function
     if not task:
         return ""
-    share = None if room.tokens is None else room.tokens // (
-        _SHORT_TASK_SHARE if short else _TASK_SHARE
+    share = (
+        None
+        if room.tokens is None
+        else room.tokens // (_SHORT_TASK_SHARE if short else _TASK_SHARE)
     )
     if share is None or room.counter.text(task) <= share:
         return task if room.take(TASK_HEADING, task) else ""

@@ -6,6 +6,7 @@ that a value that was replaced does not come back through it.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
@@ -20,6 +21,9 @@ _LINE_CHARACTERS: Final = 240
 
 _READ_CHARACTERS: Final = 2_000
 """Characters that are read of one message's beginning."""
+
+_READ_STATEMENTS: Final = 4
+"""Statements of one message that are looked at."""
 
 _POINT_CHARACTERS: Final = 16
 """Less says nothing: an acknowledgement."""
@@ -78,7 +82,7 @@ def _line(message: Message) -> str:
 
 def _points(text: str, *, pinned: bool) -> Iterator[str]:
     """Return statements that are no pins."""
-    for each in statements(text[:_READ_CHARACTERS]):
+    for each in islice(statements(text[:_READ_CHARACTERS]), _READ_STATEMENTS):
         if len(each.text) >= _POINT_CHARACTERS and (
             pinned or kind_of(each)[0] in {None, "request"}
         ):
