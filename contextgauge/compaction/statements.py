@@ -52,13 +52,18 @@ class Statement(NamedTuple):
 
 def statements(text: str) -> Iterator[Statement]:
     """Return the passages of a turn that are the user's own words, in order."""
-    heading = ""
+    heading = section = ""
     for number, line in enumerate(own_lines(text)):
         if not line.strip():
-            heading = ""
+            heading = section
             continue
         bullet = _BULLET.match(line)
         body = line[bullet.end() if bullet else 0 :].strip().strip("*_").strip()
+        if line.lstrip().startswith("#") and bullet:
+            words = body.rstrip(":").lower()
+            heading = section = words if kind_of_label(words) else ""
+            if section:
+                continue
         label = heading if bullet else ""
         if match := _LABEL.match(body):
             words = match[1].lower()
@@ -119,7 +124,7 @@ _LABELS: Final = {
     "restrictions limit limits policy guardrail guardrails must important warning safety security "
     "forbidden non-negotiable",
     "preference": "preference preferences style convention conventions",
-    "goal": "goal goals objective objectives state status task tasks todo plan milestone next",
+    "goal": "goal goals objective objectives state status task tasks todo plan milestone",
     "fact": "fact facts note notes info context fyi reminder remember correction update background",
     "request": "request requests question questions ask",
 }
@@ -128,6 +133,9 @@ _KIND_OF_WORD: Final = {word: kind for kind, words in _LABELS.items() for word i
 
 
 def kind_of_label(label: str) -> str | None:
-    """Return the kind of pin that a label announces: its last word decides."""
+    """Return the kind of pin that a label announces, by its last or first word."""
     words = label.replace("_", " ").split()
-    return next((_KIND_OF_WORD[word] for word in reversed(words) if word in _KIND_OF_WORD), None)
+    if not words:
+        return None
+    first = _KIND_OF_WORD.get(words[0])
+    return _KIND_OF_WORD.get(words[-1]) or (first if first != "fact" else None)

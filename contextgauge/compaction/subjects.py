@@ -9,6 +9,7 @@ a second one is one more.
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 
@@ -75,8 +76,10 @@ _VALUES: Final[dict[str, re.Pattern[str]]] = {
         r"(?: [A-Z][a-z'’]{1,20}){1,2}\b|(?<!\w)@[A-Za-z][\w-]{1,38}",
         "quoted": r"[\"“'‘`][^\"”'’`\n]{1,60}[\"”'’`]",
         "title": r"(?<=[a-z,] )[A-Z][a-z]{2,20}\b",
-        "version": r"(?i)\bv\d{1,4}(?:\.\d{1,5}){0,3}\b|\b\d{1,4}\.\d{1,5}(?:\.\d{1,5})?\b"
-        r"|(?<=[a-z] )\d{1,3}(?= (?:running|in|on|or|only|and)\b)",
+        "version": r"(?i)\b(?:python|node(?:\.js)?|java|ruby|go|golang|rust|php|postgres(?:ql)?|mysql"
+        r"|mariadb|sqlite|redis|kafka|mongo(?:db)?|django|react|vue|angular|ubuntu|debian|swift"
+        r"|kotlin|terraform|kubernetes|version|release) (v?\d{1,4}(?:\.\d{1,5}){0,3})\b"
+        r"|\bv\d{1,4}(?:\.\d{1,5}){0,3}\b|\b\d{1,4}\.\d{1,5}(?:\.\d{1,5})?\b",
         "units": r"(?i)\b(?:metric|imperial|SI|US customary)\b",
         "language": r"\b(?:Python|JavaScript|TypeScript|Java|Kotlin|Swift|Rust|Go|Golang|Ruby|PHP|"
         r"Perl|Scala|Haskell|Elixir|Erlang|Clojure|Lua|Julia|Dart|Zig|Bash|SQL|C\+\+|C#|F#|"
@@ -90,7 +93,8 @@ _VALUES: Final[dict[str, re.Pattern[str]]] = {
         r"academic|upbeat|cheerful|serious|gentle|chatty)\b(?:(?:,| and|, and)? "
         r"(?:terse|brief|short|concise|verbose|detailed|formal|casual|playful|warm|friendly|light|"
         r"dry|simple|plain|humorous|polite|direct|professional)\b)*"
-        r"|\b[\w-]{2,30}(?= (?:style|tone|voice)\b)|(?<=style is )[\w-]{2,30}",
+        r"|\b(?!(?:answer|response|reply|writing|coding|code|preferred|the|a|an|this|that|same|my|your|its)\b)"
+        r"[\w-]{2,30}(?= (?:style|tone|voice)\b)|(?<=style is )[\w-]{2,30}",
         "amount": rf"(?i)\b(?:{_DIGITS}|{_WORDED})(?: ?%| ?(?:k|m|g)i?b\b| ?(?:milli|micro)?"
         r"seconds?\b| ?m?s\b| minutes?\b| hours?\b| days?\b| weeks?\b| characters?\b| columns?\b"
         r"| lines?\b| words?\b| tokens?\b| requests?\b| retries\b| attempts?\b| workers?\b"
@@ -103,17 +107,25 @@ _VALUES: Final[dict[str, re.Pattern[str]]] = {
 class Aspect(NamedTuple):
     """A thing with one value at a time: the words that speak of it, and kinds of its value.
 
-    `plain` are words that narrow nothing down, so they are no part of a scope.
+    `plain` are words that narrow nothing down, so they are no part of a scope. Where `narrowing`
+    is given, a scope consists of such words only.
     """
 
     name: str
     terms: re.Pattern[str]
     values: tuple[str, ...]
-    plain: frozenset[str] = frozenset()
+    plain: frozenset[str]
+    narrowing: frozenset[str] | None
 
 
-def _aspect(name: str, terms: str, values: str, plain: str = "") -> Aspect:
-    return Aspect(name, re.compile(rf"(?i)\b(?:{terms})"), tuple(values.split()), _words(plain))
+def _aspect(name: str, terms: str, values: str, plain: str = "", only: str | None = None) -> Aspect:
+    return Aspect(
+        name,
+        re.compile(rf"(?i)\b(?:{terms})"),
+        tuple(values.split()),
+        _words(plain),
+        None if only is None else _words(only),
+    )
 
 
 def _words(text: str) -> frozenset[str]:
@@ -133,8 +145,7 @@ _ASPECTS: Final = (
         "timezone",
         r"time|timestamp|clock|zone|report|log|date|schedule",
         "zone",
-        "time timestamp clock zone timezone report reported reporting status show display displayed "
-        "shown put print date hour everything output answer",
+        only="log server cron database meeting calendar invoice backup test api email",
     ),
     _aspect(
         "date",
@@ -146,23 +157,22 @@ _ASPECTS: Final = (
     ),
     _aspect(
         "weekday",
-        r"report|meeting|stand-?up|sync|review|deploy|send|every|on\b",
+        r"report|meeting|stand-?up|sync|review|deploy|send|every|on\b|to\b",
         "weekday",
         "day send",
     ),
     _aspect(
         "name",
-        r"code-?name|code name|call(?:ed|ing)?\b|label|designat|named?\b|nickname|refer to",
+        r"code-?name|code name|call(?:ed|ing)\b|label|designat|(?:re)?name[ds]?\b|nickname|refer to",
         "code capitals quoted title",
-        "codename code name called calling label designated designation named internal internally "
+        "codename code name named called calling label designated designation named internal internally "
         "effort nickname refer",
     ),
     _aspect(
         "on-call",
         r"on-?call|on call|pager|rotation|support duty|escalation|on duty",
         "person",
-        "call on-call pager rotation owner own owns duty handling handle escalation shift belong "
-        "hold holds takes carry carries contact responsible",
+        only="primary secondary weekend night database frontend backend network security",
     ),
     _aspect(
         "approval",
@@ -187,30 +197,29 @@ _ASPECTS: Final = (
         "branch",
         r"branch|rebase|check(?:ed)? out|switched|worktree",
         "branch",
-        "branch rebase rebased checked switched active development working current work based "
-        "unpushed push parked stay parked continue old step",
+        only="release production main default hotfix staging documentation",
     ),
     _aspect(
         "commit",
         r"commit|based on|branched|rebase|head\b|base\b",
         "hash",
-        "commit based base branched rebased head branch current work unpushed stay push",
+        only="release production main default hotfix staging bad good",
     ),
-    _aspect("next step", r"next (?:steps?|up)\b", "rest", "*"),
+    _aspect("next step", r"next (?:steps?|up)\b", "rest", only=""),
     _aspect(
         "style",
         r"answers?\b|repl(?:y|ies)\b|responses?\b|respond|style|tone|voice|writ|explanations?\b"
         r"|summar|messages?\b|prose",
         "tone",
-        "answer reply response respond style tone voice prose write writing explanation make get "
-        "keep preferred metric measurement unit imperial em-dash stick",
+        only="commit documentation comment summary email changelog report test title error blog "
+        "release ticket",
     ),
-    _aspect("units", r"metric|imperial|SI\b|US customary", "units", "*"),
+    _aspect("units", r"metric|imperial|SI\b|US customary", "units", only=""),
     _aspect(
         "example language",
         r"examples?\b|snippets?\b|samples?\b|answer in|reply in|respond in|write in",
         "language",
-        "code example snippet sample language other",
+        only="test documentation frontend backend script ticket email",
     ),
     _aspect(
         "code",
@@ -220,7 +229,8 @@ _ASPECTS: Final = (
     ),
     _aspect(
         "region",
-        r"region|runs?\b|running|hosted|deploy|located|lives?\b|datacent|zone|cluster|database",
+        r"region|runs?\b|running|hosted|deploy|located|lives?\b|datacent|zone|cluster|database|mov"
+        r"|migrat",
         "region",
         "region run running hosted located live zone",
     ),
@@ -246,9 +256,9 @@ _ASPECTS: Final = (
     _aspect(
         "limit",
         r"at most|at least|no (?:more|less|fewer) than|max|min|limit|under\b|below|within|cap|up to"
-        r"|exceed|timeout|length|port\b|every\b|interval",
+        r"|exceed|time[sd]? ?out|length|port\b|interval",
         "amount",
-        "limit maximum minimum max min cap capped exceed within below under most least port",
+        "timeout out after length size limit maximum minimum max min cap capped exceed within below under most least port",
     ),
 )
 
@@ -264,7 +274,10 @@ _STOP: Final = _words(
     "made going go goes forward instead longer anymore always set sets remain remains is's we're "
     "we've it's that's don't doesn't can't won't i'd i'm i'll let's prefer prefers preferred like "
     "called than time times way thing things belong belongs been explicit ahead hard safety rule "
-    "constraint fact goal state preference note reminder old previous former"
+    "constraint fact goal state preference note reminder old previous former went raise raised lower "
+    "lowered increase increased decrease decreased reduce reduced extend extended slip slipped "
+    "postponed upgrade upgraded rename renamed switch switched bump bumped move moved more less fewer "
+    "most least thing what says actually correction"
 )
 
 _ALIASES: Final = {
@@ -289,7 +302,7 @@ _FORMER: Final = re.compile(
 )
 _UPDATE: Final = re.compile(
     r"(?i)\b(?:now|update[ds]?|moved|changed?|changes|instead|no longer|anymore|from now on|new|"
-    r"going forward|switch(?:ed)?|rotated?|rotation|raised|lowered|increased?|reduced?|extended|"
+    r"going forward|switch(?:ed)?|rotated|raised|lowered|increased?|reduced?|extended|"
     r"postponed|correction|actually|revised|rebased|replaces?|renamed|bumped|upgraded?)\b"
 )
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z'’-]{0,40}")
@@ -300,20 +313,53 @@ def is_update(text: str) -> bool:
     return _UPDATE.search(text) is not None
 
 
+_PHRASES: Final = _words(
+    "code refer on support sign in check checked based next answer reply respond write safe at no "
+    "up time times timed us switch switched go"
+)
+"""First words of the terms that are phrases."""
+
+
+@lru_cache(maxsize=8_192)
+def _possible(word: str) -> int:
+    """Return a bit for each aspect that a word may belong to: cheaper than all patterns."""
+    bits = 0
+    for index, aspect in enumerate(_ASPECTS):
+        parts = (word, *word.split("-"))
+        if word in _PHRASES or any(aspect.terms.match(part) for part in parts):
+            bits |= 1 << index
+    return bits
+
+
 def facets(text: str) -> list[Facet]:
     """Return what a statement gives a value to, in order of the table of aspects."""
     result: list[Facet] = []
     spans: list[tuple[int, int]] = []
-    for aspect in _ASPECTS:
-        if not aspect.terms.search(text):
+    possible = 0
+    for word in _WORD.findall(text):
+        possible |= _possible(word.lower())
+    for index, aspect in enumerate(_ASPECTS):
+        if not possible >> index & 1 or not aspect.terms.search(text):
             continue
         if (match := _value(text, aspect.values, spans)) is None:
             continue
         start, end, value = match
         spans.append((start, end))
-        result.append(Facet(aspect.name, frozenset(), value, start, end))
+        name = _limit_name(text, value) if aspect.name == "limit" else aspect.name
+        result.append(Facet(name, frozenset(), value, start, end))
     words = _scope_words(text, [(each.start, each.end) for each in result])
     return [each._replace(scope=_scope(words, each.aspect)) for each in result]
+
+
+_LEAST: Final = re.compile(r"(?i)\b(?:at least|min(?:imum)?|no (?:fewer|less) than)\b")
+_TIME: Final = re.compile(r"second|minute|hour|day|week|m?s$")
+
+
+def _limit_name(text: str, value: str) -> str:
+    """Return the aspect of a limit: limits of different units or directions are different ones."""
+    unit = value.rsplit(" ", 1)[-1].strip("0123456789.")
+    unit = "time" if _TIME.match(unit) else _singular(unit) or "number"
+    return f"limit of {'least ' if _LEAST.search(text) else ''}{unit}"
 
 
 def _value(
@@ -333,7 +379,8 @@ def _value(
         ]
         if chosen := current[:1] or matches[-1:]:
             match = chosen[0]
-            return match.start(), match.end(), normalised(match[0])
+            group = 1 if match.re.groups and match[1] else 0
+            return *match.span(group), normalised(match[group])
     return None
 
 
@@ -346,13 +393,11 @@ def _scope_words(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
     ]
 
 
-_PLAIN: Final = {each.name: each.plain for each in _ASPECTS}
+_BY_NAME: Final = {each.name: each for each in _ASPECTS}
 
 
 def _scope(words: Iterable[str], aspect: str) -> frozenset[str]:
-    plain = _PLAIN[aspect]
-    if "*" in plain:
-        return frozenset()
+    _, _, _, plain, narrowing = _BY_NAME[aspect.split(" of ")[0]]
     scope = set()
     for word in words:
         for part in _parts(word.lower().replace("’", "'")):
@@ -360,7 +405,7 @@ def _scope(words: Iterable[str], aspect: str) -> frozenset[str]:
             if not _STOP.isdisjoint((part, base)) or not plain.isdisjoint((part, base)):
                 continue
             scope.add(_ALIASES.get(base, base))
-    return frozenset(scope)
+    return frozenset(scope) if narrowing is None else narrowing & scope
 
 
 def _parts(word: str) -> list[str]:
@@ -372,7 +417,9 @@ def _parts(word: str) -> list[str]:
 
 def _singular(word: str) -> str:
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-3] + "y" if word.endswith("ies") else word[:-1]
+        if word.endswith("ies"):
+            return word[:-3] + "y"
+        return word[:-2] if word.endswith(("shes", "ches", "xes", "sses")) else word[:-1]
     return word
 
 
