@@ -192,8 +192,7 @@ def quotes(request: SummaryRequest, scale: int = 1) -> list[Quoted]:
         return [Quoted("", each) for each in seed_prompts.formatted(request.messages, scale)]
     if request.prompt in _REPEATING:
         return []
-    first = request.previous is None
-    quoted = [Quoted(each.role, _quote(each, first, scale)) for each in request.messages]
+    quoted = [Quoted(each.role, _quote(each, request, scale)) for each in request.messages]
     return [each for each in quoted if each.text]
 
 
@@ -260,13 +259,13 @@ def _repeated(request: SummaryRequest, instruction: str, headings: tuple[str, ..
     )
 
 
-def _quote(message: Message, first: bool, scale: int) -> str:
+def _quote(message: Message, request: SummaryRequest, scale: int) -> str:
     """Return the parts of a message for `structured`, each cut at its mark."""
-    parts = (_quote_block(block, first, scale) for block in message.blocks)
+    parts = (_quote_block(block, request, scale) for block in message.blocks)
     return "\n".join(part for part in parts if part)
 
 
-def _quote_block(block: Block, first: bool, scale: int) -> str:
+def _quote_block(block: Block, request: SummaryRequest, scale: int) -> str:
     tool = TOOL_CHARACTERS // scale
     match block:
         case Text():
@@ -278,7 +277,7 @@ def _quote_block(block: Block, first: bool, scale: int) -> str:
             return f"[{kind}: {cut(block.text, tool)}]"
         case Image():
             return "[image]"
-        case ContextCompaction() if first:  # else it comes as the summary so far
+        case ContextCompaction() if request.previous is None:  # else it comes as the summary so far
             return f"[summary of what came before: {cut(block.summary, TEXT_CHARACTERS)}]"
         case _:
             return ""

@@ -33,7 +33,7 @@ _MOST_MORE: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CallLimits:
     """How long, how often. Seconds, but for counts.
 
     `call_s` bounds one call, `total_s` a whole summary. A failed call is repeated up to `attempts`
@@ -58,7 +58,7 @@ class Limits:
                 raise ConfigError(f"{name} of a summariser must be above 0")
 
 
-def pause_s(limits: Limits, attempt: int, wait_s: float | None, jitter: float) -> float:
+def pause_s(limits: CallLimits, attempt: int, wait_s: float | None, jitter: float) -> float:
     """Return the pause after a failed attempt, counted from 1. `jitter` is from 0 to 1.
 
     At least what the provider asks for; else half to all of the doubled pause.
@@ -78,13 +78,14 @@ class ModelSummariser:
         self,
         model: Model,
         *,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
         redact: bool = True,
         clock: Clock | None = None,
-        jitter: Callable[[], float] = SystemRandom().random,
+        jitter: Callable[[], float] | None = None,
     ) -> None:
-        self._model, self._redact, self._jitter = model, redact, jitter
-        self._limits, self._clock = limits or Limits(), clock or SystemClock()
+        self._model, self._redact = model, redact
+        self._jitter = jitter or SystemRandom().random
+        self._limits, self._clock = limits or CallLimits(), clock or SystemClock()
         self._failures = 0
         self._rests_until_s = 0.0
 
