@@ -214,6 +214,11 @@ def open_calls(messages: Iterable[Message]) -> set[str]:
     return pending
 
 
+def first_turn(messages: Iterable[Message]) -> str:
+    """Return the text of the user's first turn, empty where there is none."""
+    return next((each.text for each in messages if each.is_user_turn and each.text), "")
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """All that one call of the model sends: each part counts towards the window.

@@ -1,0 +1,353 @@
+"""`Compactor`: keeps a conversation below its window. The engine's one entry that does IO.
+
+`before_call` is asked before each call of the model, also in the middle of a chain of tool calls.
+It decides (`trigger`), works out a plan (`ladder`), and applies it. `plan` alone can run in the
+background: its result is applied later, or rejected where the conversation's beginning changed.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter
+from contextgauge.compaction.events import (
+    AutoCompactingEvent,
+    CompactionCompleteEvent,
+    CompactionFailedEvent,
+    ContextWarningEvent,
+    Hooks,
+    ThresholdUnreachableEvent,
+)
+from contextgauge.compaction.extractive import ExtractiveSummariser
+from contextgauge.compaction.history import History
+from contextgauge.compaction.ladder import Climb, Summarising, clear_only, climb, finish, prepare
+from contextgauge.compaction.measuring import (
+    CountOnce,
+    Measurement,
+    ModelCall,
+    fixed_tokens,
+    measure,
+    window_of_call,
+)
+from contextgauge.compaction.messages import ContextCompaction, Message, open_calls
+from contextgauge.compaction.plan import Plan, plan_of
+from contextgauge.compaction.ports import Summariser, SummaryAnswer
+from contextgauge.compaction.profiles import Override, Profile, Window, profile_named, resolve
+from contextgauge.compaction.receipts import Receipt, Step, StepName, Trigger
+from contextgauge.compaction.trigger import (
+    Decision,
+    Due,
+    Idle,
+    Situation,
+    Unreachable,
+    Warn,
+    compacted,
+    decide,
+    failed,
+)
+from contextgauge.compaction.writing import (
+    CompactionFailed,
+    Writer,
+    Written,
+    summary_request,
+)
+
+_NO_CALL: Final = ModelCall()
+
+_NO_HOOKS: Final = Hooks()
+
+_UNKNOWN: Final = Window(128_000, "assumed")
+"""For a compaction that was asked for, where the profile assumes no window itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What to send next, why the engine did what it did, and the receipt where it compacted."""
+
+    messages: Sequence[Message]
+    decision: Decision
+    receipt: Receipt | None = None
+
+
+class _Frame(NamedTuple):
+    """What one decision is about: a conversation, the next call, and the figures for it."""
+
+    history: History
+    call: ModelCall
+    profile: Profile
+    window: Window
+    counter: Counter
+
+    def measure(self) -> Measurement:
+        history = self.history
+        return measure(
+            history.active, history.fresh_from, self.call, self.profile, self.window, self.counter
+        )
+
+    def fixed_tokens(self, measured: Measurement) -> int:
+        return fixed_tokens(self.history.active, self.call, self.profile, self.counter, measured)
+
+
+class _Task(NamedTuple):
+    """One compaction: how large the request is, and who asked for it."""
+
+    measured: Measurement
+    trigger: Trigger
+    instructions: str | None = None
+
+
+class _Done(NamedTuple):
+    """What a compaction worked out: rungs, division and text, and when it began."""
+
+    climb: Climb
+    work: Summarising
+    written: Written
+    began_ms: int
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Compactor:
+    """Decides when a history is compacted, and does it.
+
+    ```python
+    compactor = Compactor()
+    history = History()
+    prepared = await compactor.before_call(history, ModelCall(window_tokens=200_000))
+    ```
+
+    `profile` is a name or a `Profile`; `overrides` change its figures by project, agent and
+    model. `summariser` writes summaries: without one they are extracted without a model.
+    `window_of` looks a model's window up. `now_ms` gives the time in milliseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: Profile | str = "default",
+        overrides: Sequence[Override] = (),
+        summariser: Summariser | None = None,
+        counter: Counter | None = None,
+        window_of: Callable[[str], int | None] | None = None,
+        hooks: Hooks = _NO_HOOKS,
+        now_ms: Callable[[], int] = _now_ms,
+    ) -> None:
+        self._profile = profile_named(profile) if isinstance(profile, str) else profile
+        self._overrides = tuple(overrides)
+        for each in self._overrides:
+            resolve(self._profile, [each._replace(project=None, agent=None, model=None)])
+        self._summariser: Summariser = summariser or ExtractiveSummariser()
+        default = Seed002Counter() if self._profile.name == "seed-002" else ESTIMATE
+        self._counter = counter or default
+        self._window_of = window_of
+        self._hooks = hooks
+        self._now_ms = now_ms
+
+    async def before_call(self, history: History, call: ModelCall = _NO_CALL) -> Prepared:
+        """Return what the next call should send, compacted where that is due.
+
+        A summary that could not be had is no error here: the conversation stays as it was, the
+        reason goes to `on_event`, and the next try waits. Where the request would not fit the
+        window any more, the deterministic floor is taken instead.
+        """
+        profile = self._resolved(call)
+        window = window_of_call(profile, call, self._window_of)
+        if not profile.enabled:
+            return Prepared(history.active, Idle("disabled"))
+        if window is None:
+            return Prepared(history.active, Idle("unknown_window"))
+        frame = _Frame(history, call, profile, window, CountOnce(self._counter))
+        self._clear(frame)
+        measured = frame.measure()
+        situation = self._situation(frame, measured)
+        history.trigger, decision = decide(history.trigger, measured.limits, situation)
+        if isinstance(decision, Warn):
+            self._hooks.emit(ContextWarningEvent(measured.size.tokens, window))
+        elif isinstance(decision, Unreachable):
+            threshold = measured.limits.compact_at_tokens
+            self._hooks.emit(ThresholdUnreachableEvent(situation.fixed_tokens, threshold))
+        elif isinstance(decision, Due):
+            return await self._automatic(frame, measured, decision)
+        return Prepared(history.active, decision)
+
+    async def compact(
+        self, history: History, call: ModelCall = _NO_CALL, *, instructions: str | None = None
+    ) -> Receipt | None:
+        """Compact now, whatever the size; `instructions` tell the summariser what matters.
+
+        Returns None where there is nothing to compact. Raises CompactionFailed.
+        """
+        plan = await self.plan(history, call, instructions=instructions)
+        if plan is None:
+            return None
+        self.apply(history, plan)
+        return plan.receipt
+
+    async def plan(
+        self,
+        history: History,
+        call: ModelCall = _NO_CALL,
+        *,
+        trigger: Trigger = "manual",
+        instructions: str | None = None,
+    ) -> Plan | None:
+        """Work out a compaction of what is active now, without applying it.
+
+        The history may grow meanwhile. Returns None where there is nothing to compact, or a call
+        has no result yet. Raises CompactionFailed.
+        """
+        profile = self._resolved(call)
+        window = window_of_call(profile, call, self._window_of) or _UNKNOWN
+        frame = _Frame(history, call, profile, window, CountOnce(self._counter))
+        return await self._plan(frame, _Task(frame.measure(), trigger, instructions))
+
+    def apply(self, history: History, plan: Plan) -> None:
+        """Put a plan into effect. Raises PlanRejected where what it covers was changed since."""
+        history.apply(plan)
+        history.trigger = compacted(history.trigger)
+        self._hooks.emit(CompactionCompleteEvent(plan.receipt))
+
+    def _resolved(self, call: ModelCall) -> Profile:
+        return resolve(
+            self._profile,
+            self._overrides,
+            project=call.project,
+            agent=call.agent,
+            model=call.model,
+        )
+
+    def _situation(self, frame: _Frame, measured: Measurement) -> Situation:
+        history = frame.history
+        reached = measured.size.tokens >= measured.limits.compact_at_tokens
+        fresh = history.active[history.fresh_from :]
+        return Situation(
+            size_tokens=measured.size.tokens,
+            fixed_tokens=frame.fixed_tokens(measured) if reached else 0,
+            messages=len(history.everything),
+            turns=history.turns,
+            answers=sum(each.role == "assistant" for each in fresh),
+            open_calls=bool(reached and open_calls(history.active)),
+            now_ms=self._now_ms(),
+        )
+
+    def _clear(self, frame: _Frame) -> None:
+        """Clear old tool results once the request has `clear_at_tokens`, as a plan of its own."""
+        if frame.profile.clear_at_tokens is None:
+            return
+        measured = frame.measure()
+        excess = measured.size.tokens - frame.profile.clear_at_tokens
+        if excess < 0:
+            return
+        active = frame.history.active
+        at = clear_only(active, frame.profile, frame.counter, max(1, excess))
+        if at.steps:
+            receipt = self._receipt(_Task(measured, "auto"), at.steps, at.tokens, self._now_ms())
+            frame.history.apply(plan_of(active, at.messages, receipt))
+            self._hooks.emit(CompactionCompleteEvent(receipt))
+
+    async def _automatic(self, frame: _Frame, measured: Measurement, due: Due) -> Prepared:
+        history = frame.history
+        starting = AutoCompactingEvent(measured.size.tokens, frame.window, due.overflow)
+        try:
+            plan = await self._plan(frame, _Task(measured, "auto"), starting)
+        except CompactionFailed as error:
+            retry_ms = None if error.retry_after_s is None else int(error.retry_after_s * 1_000)
+            history.trigger = failed(history.trigger, self._now_ms(), retry_ms)
+            self._hooks.emit(CompactionFailedEvent(str(error), history.trigger.retry_at_ms))
+            return Prepared(history.active, due)
+        if plan is None:
+            return Prepared(history.active, Idle("nothing_to_compact"))
+        self.apply(history, plan)
+        return Prepared(history.active, due, plan.receipt)
+
+    async def _plan(
+        self, frame: _Frame, task: _Task, starting: AutoCompactingEvent | None = None
+    ) -> Plan | None:
+        history, profile, began_ms = frame.history, frame.profile, self._now_ms()
+        active, number = tuple(history.active), history.rounds + 1
+        if open_calls(active):
+            return None
+        budget = task.measured.budget_tokens
+        at = climb(active, profile, frame.counter, budget)
+        enough = starting is not None and at.steps and at.tokens <= budget
+        work = None
+        if "summarise" in profile.rungs and not enough:
+            work = prepare(
+                at,
+                profile,
+                frame.counter,
+                budget_tokens=budget,
+                number=number,
+                keep_ids=frame.call.keep_ids,
+                original=history.original,
+            )
+        if work is None and not at.steps:
+            return None
+        if starting is not None:
+            await self._confirmed(starting)
+        if work is None:
+            receipt = self._receipt(task, at.steps, at.tokens, began_ms)
+            return plan_of(active, at.messages, receipt)
+        request = summary_request(work, frame.call.request(active), profile, task.instructions)
+        writer = Writer(self._summariser, frame.counter, self._hooks)
+        overflow = starting is not None and starting.overflow
+        written = await writer.write(request, work, profile, floor=overflow)
+        return self._finished(active, frame, task, _Done(at, work, written, began_ms))
+
+    async def _confirmed(self, starting: AutoCompactingEvent) -> None:
+        self._hooks.emit(starting)
+        if self._hooks.confirm is not None and not await self._hooks.confirm(starting):
+            raise CompactionFailed(["declined"])
+
+    def _finished(self, active: Sequence[Message], frame: _Frame, task: _Task, done: _Done) -> Plan:
+        at, work, written, profile = done.climb, done.work, done.written, frame.profile
+        leaving = work.selection.leaving
+        count = len(frame.history.everything) if profile.count_all_archived else len(leaving)
+        marker = ContextCompaction(
+            number=work.number,
+            timestamp_ms=self._now_ms(),
+            summary=written.text,
+            messages_archived=count,
+            context_size_before=task.measured.size.tokens,
+            prose=written.prose,
+            carried=work.carried,
+        )
+        restored = self._hooks.restore() if self._hooks.restore is not None else ()
+        replacement = finish(work, marker, profile, restored)
+        archived = tuple(each.id for each in leaving)
+        tokens = sum(map(frame.counter.message, replacement))
+        name: StepName = "floor" if written.answer is None else "summarise"
+        reason = written.failures[0] if written.failures else "older messages, archived"
+        steps = (*at.steps, *work.steps, Step(name, at.tokens, tokens, archived, reason))
+        answer = written.answer or SummaryAnswer("")
+        receipt = replace(
+            self._receipt(task, steps, tokens, done.began_ms),
+            number=work.number,
+            messages_archived=len(archived),
+            archived_ids=archived,
+            summariser=written.summariser,
+            summary_input_tokens=answer.input_tokens,
+            summary_cache_read_tokens=answer.cache_read_tokens,
+            summary_output_tokens=answer.output_tokens,
+            failures=written.failures,
+            pins=len(work.carried.pins),
+            files=len(work.carried.files),
+        )
+        return plan_of(active, replacement, receipt)
+
+    def _receipt(self, task: _Task, steps: tuple[Step, ...], tokens: int, began_ms: int) -> Receipt:
+        measured = task.measured
+        saved = measured.messages_tokens - tokens
+        return Receipt(
+            trigger=task.trigger,
+            tokens_before=measured.size.tokens,
+            tokens_after=max(tokens + measured.other_tokens, measured.size.tokens - saved),
+            basis=measured.size.basis,
+            window=measured.limits.window,
+            target_tokens=measured.limits.compact_to_tokens,
+            steps=steps,
+            duration_ms=max(0, self._now_ms() - began_ms),
+        )

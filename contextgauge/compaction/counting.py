@@ -1,0 +1,273 @@
+"""Tokens: what an API reported where it did, else an estimate.
+
+No tokenizer of a current model is public, and characters are at hand: the estimate is seed 002's,
+a token for four characters, rounded up for each part. What an API reports replaces it as soon as
+there is an answer: `size_of` adds an estimate only of what follows the last one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Final, Literal, Protocol, TypeAlias, TypeGuard
+
+from contextgauge.compaction.formats import plain
+from contextgauge.compaction.formats.fields import a_count, an_object
+from contextgauge.compaction.javascript import stringify, utf16_length
+from contextgauge.compaction.messages import (
+    ApiUsage,
+    Block,
+    Image,
+    Message,
+    Opaque,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from contextgauge.records import Json
+
+CHARACTERS_PER_TOKEN: Final = 4
+"""Of English and code; too few for some other scripts, which an API's report corrects."""
+
+ROLE_TOKENS: Final = 2
+"""What each message costs on top of its content (002)."""
+
+Basis: TypeAlias = Literal["reported", "estimated"]
+
+
+class Counter(Protocol):
+    """Counts tokens without calling an API."""
+
+    def text(self, text: str) -> int:
+        """Return the tokens of a text."""
+        ...
+
+    def message(self, message: Message) -> int:
+        """Return the tokens of a message, all that is sent of it included."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A token for four characters, rounded up for each part, and two for each role."""
+
+    def text(self, text: str) -> int:
+        """Return the estimate of a text."""
+        return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+    def message(self, message: Message) -> int:
+        """Return the estimate of a message: calls by name and arguments, images by their size."""
+        return message_tokens(message, self)
+
+
+ESTIMATE: Final[Counter] = Estimate()
+
+
+def message_tokens(message: Message, counter: Counter) -> int:
+    """Return the tokens of a message whose texts a counter counts."""
+    tokens = ROLE_TOKENS
+    for block in message.blocks:
+        tokens += _block_tokens(block, counter)
+    return tokens
+
+
+def _block_tokens(block: Block, counter: Counter) -> int:
+    if isinstance(block, Text):
+        return counter.text(block.text)
+    if isinstance(block, ToolCall):
+        return counter.text(block.name) + counter.text(block.arguments)
+    if isinstance(block, ToolResult):
+        return sum(_block_tokens(each, counter) for each in block.content)
+    if isinstance(block, Image):
+        return block.tokens
+    if isinstance(block, Thinking | Opaque):  # partly encrypted: not a text that can be counted
+        return -(-block.characters // CHARACTERS_PER_TOKEN)
+    return counter.text(block.summary)
+
+
+@dataclass(frozen=True, slots=True)
+class Seed002Counter:
+    """Seed 002's `estimateTokens` and `estimateMessagesTokens`, to the letter.
+
+    Lengths are in UTF-16 units, arguments and results as `JSON.stringify` writes them, and the
+    `toolCalls` of an assistant's message count on top of its parts. A message is counted as the
+    plain format writes it.
+    """
+
+    def text(self, text: str) -> int:
+        """Return `estimateTokens(text)`."""
+        return _estimate_tokens(text)
+
+    def message(self, message: Message) -> int:
+        """Return what the message adds to `estimateMessagesTokens`."""
+        if len(message.blocks) == 1 and _is_plain_text(only := message.blocks[0], message):
+            return ROLE_TOKENS + _estimate_tokens(only.text)
+        written = plain.write_message(message)
+        return ROLE_TOKENS if written is None else core_message_tokens(written)
+
+
+def _is_plain_text(block: Block, message: Message) -> TypeGuard[Text]:
+    """Whether a message's only block is all that its plain form has to count."""
+    if not isinstance(block, Text):
+        return False
+    source = message.source
+    if source is None or source.format != plain.FORMAT or not isinstance(source.value, dict):
+        return True
+    return source.value.get("content") is block.text and "toolCalls" not in source.value
+
+
+def core_message_tokens(message: Mapping[str, Json]) -> int:
+    """Return what a `CoreMessage` adds to seed 002's `estimateMessagesTokens`."""
+    tokens = ROLE_TOKENS
+    content = message.get("content")
+    if isinstance(content, str):
+        tokens += _estimate_tokens(content)
+    elif isinstance(content, list):
+        tokens += sum(_part_tokens(part) for part in content if isinstance(part, dict))
+    calls = message.get("toolCalls")
+    if message.get("role") == "assistant" and isinstance(calls, list):
+        tokens += sum(_call_tokens(call) for call in calls if isinstance(call, dict))
+    return tokens
+
+
+def _part_tokens(part: Mapping[str, Json]) -> int:
+    kind = part.get("type")
+    if kind == "text":
+        return _estimate_tokens(part.get("text"))
+    if kind == "tool-call":
+        return _call_tokens(part)
+    if kind == "tool-result":
+        return _stringified_tokens(part, "result")
+    return 0
+
+
+def _call_tokens(call: Mapping[str, Json]) -> int:
+    return _estimate_tokens(call.get("toolName")) + _stringified_tokens(call, "args")
+
+
+def _stringified_tokens(fields: Mapping[str, Json], name: str) -> int:
+    """Count a field as `JSON.stringify` writes it: a missing one is undefined, which is no text."""
+    return _estimate_tokens(stringify(fields[name])) if name in fields else 0
+
+
+def _estimate_tokens(text: Json) -> int:
+    return -(-utf16_length(text) // CHARACTERS_PER_TOKEN) if isinstance(text, str) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The size of a request, tokens. `tokens` is what is sent: system, tools and messages.
+
+    The three parts are estimates also where the whole was `reported`; `messages` is then the rest.
+    `reserved` is the answer's share of the window and not part of `tokens`.
+    """
+
+    tokens: int
+    system: int
+    tools: int
+    messages: int
+    reserved: int
+    basis: Basis
+
+
+def size_of(
+    request: Request, counter: Counter, *, reported: bool = True, fresh_from: int = 0
+) -> Size:
+    """Return the size of a request.
+
+    Where an answer among the messages has its usage, the last one's counts and an estimate of what
+    follows it. A usage is of the request as it was: one before the message at `fresh_from`, or
+    before the last compaction's marker, is void. Without `reported` none counts.
+    """
+    system = counter.text(request.system)
+    tools = sum(map(counter.text, request.tools))
+    messages = request.messages
+    answered = _last_answered(messages, fresh_from) if reported else None
+    if answered is None:
+        estimate = sum(map(counter.message, messages))
+        whole = system + tools + estimate
+        return Size(whole, system, tools, estimate, request.reserved_output_tokens, "estimated")
+    index, usage = answered
+    following = sum(counter.message(messages[at]) for at in range(index + 1, len(messages)))
+    whole = usage.context + usage.output + following
+    rest = max(0, whole - system - tools)
+    return Size(whole, system, tools, rest, request.reserved_output_tokens, "reported")
+
+
+def _last_answered(messages: Sequence[Message], fresh_from: int) -> tuple[int, ApiUsage] | None:
+    """Return where the last usage that still counts stands."""
+    for index in range(len(messages) - 1, fresh_from - 1, -1):
+        message = messages[index]
+        if message.compaction is not None:
+            return None
+        if message.role == "assistant" and message.usage is not None:
+            return index, message.usage
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class CumulativeTokens:
+    """What a session's answers cost so far: sums over all of them, also of archived ones (004).
+
+    A session without data stands at zero. `largest_context` is the most that one answer read.
+    """
+
+    answers: int = 0
+    input: int = 0
+    output: int = 0
+    last_context: int = 0
+    last_output: int = 0
+    largest_context: int = 0
+
+    @classmethod
+    def of(cls, messages: Iterable[Message]) -> "CumulativeTokens":
+        """Return the sums over messages that have a usage."""
+        total = cls()
+        for message in messages:
+            if message.usage is not None:
+                total = total.add(message.usage)
+        return total
+
+    @property
+    def total(self) -> int:
+        """Input and output."""
+        return self.input + self.output
+
+    @property
+    def mean_context(self) -> float:
+        """What one answer read on average."""
+        return self.input / self.answers if self.answers else 0.0
+
+    @property
+    def mean_output(self) -> float:
+        """What one answer wrote on average."""
+        return self.output / self.answers if self.answers else 0.0
+
+    def add(self, usage: ApiUsage) -> "CumulativeTokens":
+        """Return the sums with one more answer."""
+        return replace(
+            self,
+            answers=self.answers + 1,
+            input=self.input + usage.context,
+            output=self.output + usage.output,
+            last_context=usage.context,
+            last_output=usage.output,
+            largest_context=max(self.largest_context, usage.context),
+        )
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the sums for a session's metadata, `total` included."""
+        return {**asdict(self), "total": self.total}
+
+    @classmethod
+    def from_json(cls, value: Json) -> "CumulativeTokens":
+        """Read what `to_json` wrote; null or missing counts are zero. Raises ConfigError."""
+        if value is None:
+            return cls()
+        fields = an_object(value, "token usage")
+        counts = {
+            name: a_count(fields, name, "token usage")
+            for name in cls.__slots__
+            if fields.get(name) is not None
+        }
+        return cls(**counts)

@@ -1,0 +1,84 @@
+"""What a caller is called back with (seed 004's events, and the ones that they leave out)."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from contextgauge.compaction.profiles import Window
+from contextgauge.compaction.receipts import Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWarningEvent:
+    """The warning threshold was reached: once until the next compaction."""
+
+    name: ClassVar[str] = "context-warning"
+    tokens: int
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
+class AutoCompactingEvent:
+    """An automatic compaction begins. `overflow`: the next request would not fit the window."""
+
+    name: ClassVar[str] = "auto-compacting"
+    tokens: int
+    window: Window
+    overflow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionCompleteEvent:
+    """A compaction took effect."""
+
+    name: ClassVar[str] = "compaction-complete"
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionFailedEvent:
+    """A compaction changed nothing; `reason` says why, in no word of the conversation."""
+
+    name: ClassVar[str] = "compaction-failed"
+    reason: str
+    retry_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdUnreachableEvent:
+    """System prompt, tools and what always stays reach the threshold: no compaction can help."""
+
+    name: ClassVar[str] = "threshold-unreachable"
+    fixed_tokens: int
+    threshold_tokens: int
+
+
+EngineEvent: TypeAlias = (
+    ContextWarningEvent
+    | AutoCompactingEvent
+    | CompactionCompleteEvent
+    | CompactionFailedEvent
+    | ThresholdUnreachableEvent
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """What an agent loop may have the engine call back.
+
+    `on_event` is called with each event, in the agent's loop. `confirm` is asked before an
+    automatic compaction: False leaves the conversation as it is until a pause is over. `review` is
+    shown a summary before it is used and returns it, changed or not, or None to refuse it (001).
+    `restore` gives texts that follow the summary, such as `restore.restore_texts` makes. What a
+    hook raises reaches the caller.
+    """
+
+    on_event: Callable[[EngineEvent], None] | None = None
+    confirm: Callable[[AutoCompactingEvent], Awaitable[bool]] | None = None
+    review: Callable[[str], Awaitable[str | None]] | None = None
+    restore: Callable[[], Sequence[str]] | None = None
+
+    def emit(self, event: EngineEvent) -> None:
+        """Report an event to whom it concerns."""
+        if self.on_event is not None:
+            self.on_event(event)

@@ -1,0 +1,194 @@
+"""The history of a conversation: everything that was said, and what the model sees of it.
+
+An append-only log of messages and edits. An edit replaces the beginning of the active
+conversation; the messages that it replaces are archived, never deleted. A history can be stored,
+loaded, forked at any message, and always gives the same active conversation again.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from contextgauge.compaction.counting import CumulativeTokens
+from contextgauge.compaction.messages import Message
+from contextgauge.compaction.plan import Plan, PlanRejected, digest
+from contextgauge.compaction.receipts import Receipt
+from contextgauge.compaction.trigger import TriggerState
+from contextgauge.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The first `covers` active messages became `replacement`."""
+
+    covers: int
+    replacement: tuple[Message, ...]
+    receipt: Receipt
+
+
+Entry: TypeAlias = Message | Edit
+
+
+class History:
+    """One conversation. Not thread-safe: it belongs to one agent loop."""
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self._entries: list[Entry] = []
+        self._everything: list[Message] = []
+        self._by_id: dict[str, Message] = {}
+        self._active: list[Message] = []
+        self._fresh_from = 0
+        self._next_number = self._turns = self._rounds = 0
+        self.trigger = TriggerState()
+        self.tokens = CumulativeTokens()
+        self.extend(messages)
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """The log: messages as they were added, and edits."""
+        return self._entries
+
+    @property
+    def everything(self) -> Sequence[Message]:
+        """All messages in the order in which they came, with the compactions' own: for people."""
+        return self._everything
+
+    @property
+    def active(self) -> Sequence[Message]:
+        """What the model sees."""
+        return self._active
+
+    @property
+    def archived(self) -> list[Message]:
+        """Messages that the model no longer sees as they were, in order: for recall.
+
+        A message whose content was cleared or shortened counts too.
+        """
+        shown = {message.id: message for message in self._active}
+        return [
+            message
+            for message in self._everything
+            if message.compaction is None and shown.get(message.id) != message
+        ]
+
+    @property
+    def fresh_from(self) -> int:
+        """Position in `active` from which on reported sizes are of the conversation as it is."""
+        return self._fresh_from
+
+    @property
+    def rounds(self) -> int:
+        """Number of summaries so far."""
+        return self._rounds
+
+    @property
+    def receipts(self) -> list[Receipt]:
+        """The receipts of all compactions, oldest first."""
+        return [each.receipt for each in self._entries if isinstance(each, Edit)]
+
+    @property
+    def turns(self) -> int:
+        """Number of the user's turns so far."""
+        return self._turns
+
+    def original(self, message_id: str) -> Message | None:
+        """Return a message as it was added."""
+        return self._by_id.get(message_id)
+
+    def append(self, message: Message) -> Message:
+        """Add a message, and return it with its id. Raises ConfigError for an id used twice."""
+        if not message.id:
+            message = replace(message, id=self._new_id("m"))
+        elif message.id in self._by_id:
+            raise ConfigError(f"the history has a message with the id {message.id!r} already")
+        self._remember(message)
+        self._entries.append(message)
+        self._active.append(message)
+        if message.usage is not None:
+            self.tokens = self.tokens.add(message.usage)
+        return message
+
+    def extend(self, messages: Iterable[Message]) -> None:
+        """Add messages in order. Raises ConfigError."""
+        for message in messages:
+            self.append(message)
+
+    def apply(self, plan: Plan) -> None:
+        """Put a plan into effect. Raises PlanRejected where its beginning is not there any more."""
+        covered = self._active[: plan.covers]
+        if (
+            len(covered) < plan.covers
+            or (covered and covered[-1].id != plan.last_id)
+            or digest(covered) != plan.prefix_hash
+        ):
+            raise PlanRejected(
+                "the conversation was changed since the plan was made: make a new plan"
+            )
+        self._edit(Edit(plan.covers, plan.replacement, plan.receipt))
+
+    def fork(self, until: str | None = None) -> "History":
+        """Return a copy up to and including a message; counts are inherited.
+
+        The state of the trigger is inherited where nothing is left out. Raises ConfigError for an
+        id that is not in the history.
+        """
+        entries: list[Entry] = []
+        for entry in self._entries:
+            entries.append(entry)
+            if isinstance(entry, Message) and entry.id == until:
+                break
+        else:
+            if until is not None:
+                raise ConfigError(f"the history has no message with the id {until!r}")
+        copy = History.replay(entries)
+        if len(entries) == len(self._entries):
+            copy.trigger, copy.tokens = self.trigger, self.tokens
+        return copy
+
+    @classmethod
+    def replay(cls, entries: Iterable[Entry]) -> "History":
+        """Rebuild a history from its log. Raises ConfigError for a log that does not add up."""
+        history = cls()
+        for entry in entries:
+            history.add(entry)
+        return history
+
+    def add(self, entry: Entry) -> None:
+        """Add one entry of a log. Raises ConfigError where it does not fit what came before."""
+        if isinstance(entry, Edit):
+            self._edit(entry)
+        else:
+            self.append(entry)
+
+    def _edit(self, edit: Edit) -> None:
+        if edit.covers > len(self._active):
+            raise ConfigError(
+                f"an edit covers {edit.covers} messages of {len(self._active)}: "
+                "the stored history is damaged"
+            )
+        replacement = tuple(self._with_new_id(each) for each in edit.replacement)
+        self._entries.append(replace(edit, replacement=replacement))
+        self._active = [*replacement, *self._active[edit.covers :]]
+        self._fresh_from = len(self._active)
+
+    def _with_new_id(self, message: Message) -> Message:
+        """Return a message of a replacement; a compaction's own becomes part of everything."""
+        if not message.id:
+            message = replace(message, id=self._new_id("c"))
+        if message.id not in self._by_id:
+            self._remember(message)
+        return message
+
+    def _remember(self, message: Message) -> None:
+        self._everything.append(message)
+        self._by_id[message.id] = message
+        self._turns += message.is_user_turn
+        if message.compaction is not None:
+            self._rounds = max(self._rounds, message.compaction.number)
+
+    def _new_id(self, letter: str) -> str:
+        while True:
+            self._next_number += 1
+            each = f"{letter}{self._next_number}"
+            if each not in self._by_id:
+                return each

@@ -1,0 +1,244 @@
+"""The ladder: which rungs run, in order, until the conversation is small enough.
+
+Everything here is pure and works on estimates of the messages alone; the budget is what the
+whole request leaves them. The summary itself is written outside: `prepare` says what it is about,
+`finish` puts it in its place.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from contextgauge.compaction.audit import audit
+from contextgauge.compaction.counting import Counter
+from contextgauge.compaction.document import compose
+from contextgauge.compaction.extractive import floor
+from contextgauge.compaction.messages import (
+    Carried,
+    ContextCompaction,
+    Message,
+    Text,
+    first_turn,
+)
+from contextgauge.compaction.pins import carry
+from contextgauge.compaction.profiles import Profile, RungName, share_of
+from contextgauge.compaction.receipts import Step
+from contextgauge.compaction.selection import Selection, select
+from contextgauge.compaction.tool_results import (
+    Edited,
+    clear_results,
+    deduplicate,
+    shorten_arguments,
+    shorten_message,
+    tail_limit,
+)
+
+REASONS: dict[RungName, str] = {
+    "deduplicate": "the same result stands again later",
+    "clear-results": "old results, recallable by message",
+    "shorten-arguments": "long texts in the arguments of old calls",
+    "summarise": "older messages, archived",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """Where the ladder stands: messages, their estimated tokens, and what was done so far."""
+
+    messages: tuple[Message, ...]
+    tokens: int
+    steps: tuple[Step, ...] = ()
+
+
+def tokens_of(messages: Sequence[Message], counter: Counter) -> int:
+    """Return an estimate of messages, tokens."""
+    return sum(map(counter.message, messages))
+
+
+def climb(
+    messages: Sequence[Message], profile: Profile, counter: Counter, budget_tokens: int
+) -> Climb:
+    """Run the rungs that need no summary, in the profile's order, until the budget is met."""
+    at = Climb(tuple(messages), tokens_of(messages, counter))
+    for rung in profile.rungs:
+        if at.tokens <= budget_tokens:
+            break
+        if rung == "summarise":
+            continue
+        excess = at.tokens - budget_tokens
+        at = _stepped(at, rung, _EDITS[rung](at.messages, profile, counter, excess), counter)
+    return at
+
+
+def clear_only(
+    messages: Sequence[Message], profile: Profile, counter: Counter, excess_tokens: int
+) -> Climb:
+    """Clear old results as a step of its own, below the threshold of a compaction (004)."""
+    at = Climb(tuple(messages), tokens_of(messages, counter))
+    return _stepped(
+        at, "clear-results", clear_results(at.messages, profile, counter, excess_tokens), counter
+    )
+
+
+def _stepped(at: Climb, rung: RungName, edited: Edited, counter: Counter) -> Climb:
+    if not edited.changed:
+        return at
+    tokens = tokens_of(edited.messages, counter)
+    step = Step(rung, at.tokens, tokens, edited.changed, REASONS[rung])
+    return Climb(tuple(edited.messages), tokens, (*at.steps, step))
+
+
+def _deduplicate(
+    messages: Sequence[Message], profile: Profile, _counter: Counter, _excess: int
+) -> Edited:
+    return deduplicate(messages, profile)
+
+
+def _shorten(
+    messages: Sequence[Message], profile: Profile, _counter: Counter, _excess: int
+) -> Edited:
+    return shorten_arguments(messages, profile, len(messages) - profile.keep_last)
+
+
+_EDITS: dict[RungName, Callable[[Sequence[Message], Profile, Counter, int], Edited]] = {
+    "deduplicate": _deduplicate,
+    "clear-results": clear_results,
+    "shorten-arguments": _shorten,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Summarising:
+    """What the summary is about: the division, what code carries, and the room for its text.
+
+    `replaced_tokens` is the size of what the text takes the place of; `task` the first request.
+    """
+
+    selection: Selection
+    tail: tuple[Message, ...]
+    carried: Carried
+    task: str
+    previous: str | None
+    number: int
+    replaced_tokens: int
+    room_tokens: int
+    steps: tuple[Step, ...]
+
+
+def prepare(
+    at: Climb,
+    profile: Profile,
+    counter: Counter,
+    *,
+    budget_tokens: int,
+    number: int,
+    keep_ids: frozenset[str] = frozenset(),
+    original: Callable[[str], Message | None] = lambda _id: None,
+) -> Summarising | None:
+    """Divide the messages; None where too few would leave, or too little.
+
+    `original` gives a message before it was cleared or shortened: what code carries is taken from
+    there.
+    """
+    keep_tokens = (
+        None if profile.keep_share is None else share_of(budget_tokens, profile.keep_share)
+    )
+    selection = select(
+        at.messages,
+        keep_last=profile.keep_last,
+        keep_tokens=keep_tokens,
+        counter=counter,
+        keep_ids=keep_ids,
+    )
+    leaving = [*selection.leaving, *([selection.previous] if selection.previous else ())]
+    replaced = tokens_of(leaving, counter)
+    few = len(selection.leaving) < max(1, profile.minimum_messages)
+    if few or replaced < profile.minimum_tokens:
+        return None
+    tail, steps = _fitting_tail(selection.tail, keep_tokens, counter)
+    marker = selection.previous.compaction if selection.previous else None
+    carried = marker.carried if marker else Carried()
+    if profile.carry:
+        carried = carry(carried, [original(each.id) or each for each in selection.leaving])
+    room = budget_tokens - tokens_of(selection.head, counter) - tokens_of(tail, counter)
+    return Summarising(
+        selection,
+        tail,
+        carried,
+        carried.task or first_turn(at.messages),
+        (marker.prose or marker.summary) if marker else None,
+        number,
+        replaced,
+        max(MINIMUM_ROOM_TOKENS, min(room, replaced * 3 // 4)),
+        steps,
+    )
+
+
+MINIMUM_ROOM_TOKENS = 200
+"""A summary's room where the rest leaves none: headings and the most important pins."""
+
+
+def _fitting_tail(
+    tail: tuple[Message, ...], keep_tokens: int | None, counter: Counter
+) -> tuple[tuple[Message, ...], tuple[Step, ...]]:
+    """Shorten the messages of the tail that are too large alone."""
+    if keep_tokens is None:
+        return tail, ()
+    sizes = [counter.message(each) for each in tail]
+    if sum(sizes) <= keep_tokens:
+        return tail, ()
+    limit = tail_limit(sizes, keep_tokens)
+    shorter = tuple(shorten_message(each, limit, counter) for each in tail)
+    changed = tuple(
+        before.id for before, after in zip(tail, shorter, strict=True) if before != after
+    )
+    if not changed:
+        return tail, ()
+    step = Step(
+        "shorten-message",
+        sum(sizes),
+        tokens_of(shorter, counter),
+        changed,
+        "latest messages that are too large alone",
+    )
+    return shorter, (step,)
+
+
+def document(work: Summarising, prose: str, profile: Profile, counter: Counter) -> str:
+    """Return the whole text of the compaction's message around a summariser's prose.
+
+    What code carries is audited after all shortening: where something is missing, the floor is
+    taken instead.
+    """
+    if not profile.carry:
+        return prose
+    text = compose(
+        prose,
+        work.carried,
+        number=work.number,
+        budget_tokens=work.room_tokens,
+        counter=counter,
+    )
+    return text if not audit(text, work.carried) else floor_document(work, counter)
+
+
+def floor_document(work: Summarising, counter: Counter) -> str:
+    """Return the deterministic text, which needs no summariser."""
+    return floor(
+        work.selection.leaving,
+        work.carried,
+        number=work.number,
+        budget_tokens=work.room_tokens,
+        counter=counter,
+    )
+
+
+def finish(
+    work: Summarising,
+    marker: ContextCompaction,
+    profile: Profile,
+    restored: Sequence[str] = (),
+) -> tuple[Message, ...]:
+    """Return the active conversation with the compaction's message in its place."""
+    texts = [*restored, *([profile.continuation] if profile.continuation else ())]
+    message = Message(profile.summary_role, (marker, *map(Text, texts)))
+    return (*work.selection.head, message, *work.tail)

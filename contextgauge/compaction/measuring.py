@@ -1,0 +1,158 @@
+"""How large the next request is, and what of it a compaction could change. Pure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from contextgauge.compaction.counting import Counter, Size, size_of
+from contextgauge.compaction.messages import Message, Request
+from contextgauge.compaction.profiles import Profile, Window, share_of
+from contextgauge.compaction.selection import select
+from contextgauge.compaction.tool_results import shorten_message, tail_limit
+from contextgauge.compaction.trigger import Limits, limits_of
+
+LEAST_SUMMARY_TOKENS: Final = 256
+"""Room without which a summary makes no sense: part of what always stays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """All but the messages of the next call of the model.
+
+    `tools` are definitions as JSON texts. `window_tokens` is the model's window where the caller
+    knows it. `keep_ids` are messages that stay in the context whatever happens, such as memory.
+    `project` and `agent` select overrides of the profile.
+    """
+
+    system: str = ""
+    tools: tuple[str, ...] = ()
+    reserved_output_tokens: int = 0
+    model: str | None = None
+    window_tokens: int | None = None
+    project: str | None = None
+    agent: str | None = None
+    keep_ids: frozenset[str] = frozenset()
+
+    def request(self, messages: Sequence[Message]) -> Request:
+        """Return the call with its messages."""
+        return Request(messages, self.system, self.tools, self.reserved_output_tokens, self.model)
+
+
+def window_of_call(
+    profile: Profile, call: ModelCall, look_up: Callable[[str], int | None] | None
+) -> Window | None:
+    """Return the model's window, and who says so; None: unknown, and the profile assumes none."""
+    if call.window_tokens is not None:
+        return Window(call.window_tokens, "given")
+    if call.model is not None:
+        if (tokens := profile.windows.get(call.model)) is not None:
+            return Window(tokens, "profile")
+        if look_up is not None and (tokens := look_up(call.model)) is not None:
+            return Window(tokens, "catalog")
+    if profile.unknown_window_tokens is None:
+        return None
+    return Window(profile.unknown_window_tokens, "assumed")
+
+
+class CountOnce:
+    """A counter that counts each message once, for as long as one compaction is worked out."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        self._counted: dict[int, tuple[Message, int]] = {}
+
+    def text(self, text: str) -> int:
+        """Return the tokens of a text."""
+        return self._counter.text(text)
+
+    def message(self, message: Message) -> int:
+        """Return the tokens of a message."""
+        counted = self._counted.get(id(message))
+        if counted is None:
+            # The message is held too, so that no other can have its id meanwhile.
+            counted = self._counted[id(message)] = message, self._counter.message(message)
+        return counted[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The size of the next request against its limits.
+
+    `size` is what is compared with the thresholds; `messages_tokens` is the estimate of the active
+    messages, `other_tokens` of the rest. `budget_tokens` is what a compaction may leave of the
+    messages, in the estimate's own tokens.
+    """
+
+    limits: Limits
+    size: Size
+    messages_tokens: int
+    other_tokens: int
+    budget_tokens: int
+
+
+def measure(
+    active: Sequence[Message],
+    fresh_from: int,
+    call: ModelCall,
+    profile: Profile,
+    window: Window,
+    counter: Counter,
+) -> Measurement:
+    """Measure the request that the active messages would make.
+
+    Where an API reported more than the estimate says, the budget shrinks by the same factor.
+    """
+    limits = limits_of(profile, window, call.reserved_output_tokens)
+    request = call.request(active)
+    estimate = size_of(request, counter, reported=False)
+    size = _size(active, fresh_from, request, profile, counter, estimate)
+    other = estimate.system + estimate.tools if profile.sizing == "request" else 0
+    estimated = estimate.messages + other
+    room = max(0, limits.compact_to_tokens)
+    if size.basis == "reported" and size.tokens > estimated:
+        room = room * estimated // size.tokens
+    return Measurement(limits, size, estimate.messages, other, max(0, room - other))
+
+
+def _size(
+    active: Sequence[Message],
+    fresh_from: int,
+    request: Request,
+    profile: Profile,
+    counter: Counter,
+    estimate: Size,
+) -> Size:
+    if profile.sizing == "messages":
+        return Size(estimate.messages, 0, 0, estimate.messages, 0, "estimated")
+    if profile.sizing == "request":
+        return size_of(request, counter, fresh_from=fresh_from)
+    for message in reversed(active[fresh_from:]):
+        if message.usage is not None:
+            context = message.usage.context
+            return Size(context, 0, 0, context, 0, "reported")
+    return Size(0, 0, 0, 0, 0, "reported")
+
+
+def fixed_tokens(
+    active: Sequence[Message],
+    call: ModelCall,
+    profile: Profile,
+    counter: Counter,
+    measured: Measurement,
+) -> int:
+    """Return the least that a compaction could leave: what always stays, and a short summary."""
+    budget = measured.budget_tokens
+    keep = None if profile.keep_share is None else share_of(budget, profile.keep_share)
+    selection = select(
+        active,
+        keep_last=profile.keep_last,
+        keep_tokens=keep,
+        counter=counter,
+        keep_ids=call.keep_ids,
+    )
+    tail = list(selection.tail)
+    if keep is not None:
+        limit = tail_limit([counter.message(each) for each in tail], keep)
+        tail = [shorten_message(each, limit, counter) for each in tail]
+    kept = sum(map(counter.message, (*selection.head, *tail)))
+    return measured.other_tokens + kept + LEAST_SUMMARY_TOKENS

@@ -1,0 +1,56 @@
+"""Receipts: what a compaction did, step by step, in figures that can be added up."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from contextgauge.compaction.profiles import RungName, Window
+
+Trigger: TypeAlias = Literal["auto", "manual"]
+
+StepName: TypeAlias = RungName | Literal["pin", "shorten-message", "floor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one rung did. `tokens_*` are estimates of the active messages before and after it.
+
+    `message_ids` are the messages that it changed or archived; `reason` says why it ran.
+    """
+
+    rung: StepName
+    tokens_before: int
+    tokens_after: int
+    message_ids: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What a compaction did.
+
+    `tokens_before` is the size of the whole request that it began with, and `basis` says where
+    that figure comes from; `tokens_after` is that size less the estimate of what was saved, until
+    the next answer reports one.
+    `number` counts the conversation's summaries, None where no message was archived.
+    `summariser` wrote the summary (`floor`: deterministic), `failures` are those that did not.
+    """
+
+    trigger: Trigger
+    tokens_before: int
+    tokens_after: int
+    basis: Literal["reported", "estimated"]
+    window: Window
+    target_tokens: int
+    steps: tuple[Step, ...]
+    number: int | None = None
+    messages_archived: int = 0
+    archived_ids: tuple[str, ...] = ()
+    summariser: str | None = None
+    summary_input_tokens: int | None = None
+    summary_cache_read_tokens: int | None = None
+    summary_output_tokens: int | None = None
+    pins: int = 0
+    files: int = 0
+    redacted_secrets: int = 0
+    failures: tuple[str, ...] = ()
+    duration_ms: int | None = None

@@ -1,0 +1,306 @@
+"""The rungs before a summary: old tool results and arguments made short, in place.
+
+None of them calls a model or archives a message. What is cleared can be recalled: each notice
+names the message, whose original the history keeps.
+
+Results are cleared by value, lowest first: old ones before new ones, large ones before small ones,
+what later messages never mention before what they use (seed 004's quality scores), until the
+target is reached. The last `clear_keep` uses, excluded tools and calls without a result are left
+alone (`clear_tool_uses_20250919`).
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from contextgauge.compaction.counting import Counter
+from contextgauge.compaction.messages import Image, Message, Text, ToolCall, ToolResult
+from contextgauge.compaction.profiles import Profile
+from contextgauge.json_codec import dumps, loads
+from contextgauge.records import Json
+
+MINIMUM_CHARACTERS: Final = 200
+"""Shorter results stay: a notice in their place would save next to nothing."""
+
+_WORD: Final = re.compile(r"[\w./\\-]+")
+_LONGEST_PATH: Final = 300
+_HEAD_CHARACTERS: Final = 200
+"""What stays of an argument: enough to see what it was."""
+
+
+class Edited(NamedTuple):
+    """The messages after a rung, and the ids of those that it changed."""
+
+    messages: list[Message]
+    changed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """One call with its result: where both stand in the active messages."""
+
+    call: ToolCall
+    result: ToolResult
+    message: int
+    block: int
+    characters: int
+
+
+def tool_uses(messages: Sequence[Message]) -> list[ToolUse]:
+    """Return the calls that have a result, in the order of the results."""
+    calls: dict[str, ToolCall] = {}
+    uses: list[ToolUse] = []
+    for index, message in enumerate(messages):
+        for position, block in enumerate(message.blocks):
+            if isinstance(block, ToolCall):
+                calls[block.id] = block
+            elif isinstance(block, ToolResult) and (call := calls.get(block.call_id)) is not None:
+                characters = sum(
+                    len(each.text) if isinstance(each, Text) else 0 for each in block.content
+                )
+                images = sum(4 * each.tokens for each in block.content if isinstance(each, Image))
+                uses.append(ToolUse(call, block, index, position, characters + images))
+    return uses
+
+
+def deduplicate(messages: Sequence[Message], profile: Profile) -> Edited:
+    """Replace results that the same tool gave again later, word for word, by a reference."""
+    latest: dict[tuple[str, str], ToolUse] = {}
+    notices: dict[tuple[int, int], str] = {}
+    for use in reversed(tool_uses(messages)):
+        if use.characters < MINIMUM_CHARACTERS or use.call.name in profile.exclude_tools:
+            continue
+        key = (use.call.name, use.result.text)
+        later = latest.setdefault(key, use)
+        if later is not use and _only_text(use.result):
+            where = messages[later.message].id
+            notices[use.message, use.block] = f"[Same result as in message {where}, below.]"
+    return _replace_results(messages, notices)
+
+
+def clear_results(
+    messages: Sequence[Message], profile: Profile, counter: Counter, excess_tokens: int
+) -> Edited:
+    """Clear old results, the least valuable first, until `excess_tokens` are saved."""
+    uses = tool_uses(messages)
+    candidates = [
+        use
+        for use in uses[: max(0, len(uses) - profile.clear_keep)]
+        if use.characters >= MINIMUM_CHARACTERS and use.call.name not in profile.exclude_tools
+    ]
+    values = _values(candidates, messages)
+    notices: dict[tuple[int, int], str] = {}
+    saved = 0
+    for use, _ in sorted(zip(candidates, values, strict=True), key=lambda each: each[1]):
+        if saved >= excess_tokens:
+            break
+        notice = _notice(use, messages[use.message].id)
+        notices[use.message, use.block] = notice
+        saved += use.characters // 4 - counter.text(notice)
+    return _replace_results(messages, notices)
+
+
+def _values(candidates: Sequence[ToolUse], messages: Sequence[Message]) -> list[float]:
+    """Return what each result is worth, 0 to about 3: age, size, use in later messages."""
+    mentioned = _mentions(messages)
+    total = max(1, len(messages))
+    values = []
+    for use in candidates:
+        recency = use.message / total
+        smallness = 1 / (1 + use.characters / 2_000)
+        paths = _paths(use.call.arguments[:2_000])
+        used = 1.0 if any(mentioned.get(path, -1) > use.message for path in paths) else 0.0
+        error = 0.25 if use.result.is_error else 0.0
+        values.append(recency + 0.5 * smallness + used + error)
+    return values
+
+
+def _mentions(messages: Sequence[Message]) -> dict[str, int]:
+    """Return where each path is mentioned last, by a call or in a text of either side."""
+    last: dict[str, int] = {}
+    for index, message in enumerate(messages):
+        for block in message.blocks:
+            words = (
+                block.arguments[:2_000]
+                if isinstance(block, ToolCall)
+                else block.text[:4_000]
+                if isinstance(block, Text)
+                else ""
+            )
+            for path in _paths(words):
+                last[path] = index
+    return last
+
+
+def _paths(text: str) -> set[str]:
+    """Return the words that look like files: with a dot or a slash inside."""
+    return {
+        word
+        for each in _WORD.findall(text)
+        if len(word := each.rstrip(".")) <= _LONGEST_PATH and ("." in word or "/" in word)
+    }
+
+
+def _notice(use: ToolUse, message_id: str) -> str:
+    return (
+        f"[Result of {use.call.name} cleared to save context: {use.characters:,} characters. "
+        f"Recall message {message_id} to see it again.]"
+    )
+
+
+def _only_text(result: ToolResult) -> bool:
+    return all(isinstance(each, Text) for each in result.content)
+
+
+def _replace_results(messages: Sequence[Message], notices: Mapping[tuple[int, int], str]) -> Edited:
+    edited = list(messages)
+    changed: dict[int, None] = {}
+    for (index, position), notice in notices.items():
+        blocks = list(edited[index].blocks)
+        block = blocks[position]
+        if isinstance(block, ToolResult):
+            blocks[position] = replace(block, content=(Text(notice),))
+            edited[index] = replace(edited[index], blocks=tuple(blocks))
+            changed[index] = None
+    return Edited(edited, tuple(edited[index].id for index in sorted(changed)))
+
+
+def shorten_arguments(messages: Sequence[Message], profile: Profile, before: int) -> Edited:
+    """Shorten long texts in the arguments of calls before position `before`.
+
+    The arguments stay valid JSON with the same keys: only texts above `argument_characters` are
+    cut. Arguments that are no JSON object are cut as a whole and wrapped in one.
+    """
+    edited = list(messages)
+    changed: list[str] = []
+    answered = {
+        block.call_id
+        for message in messages
+        for block in message.blocks
+        if isinstance(block, ToolResult)
+    }
+    for index, message in enumerate(messages[:before]):
+        blocks = tuple(
+            _shorter_call(block, profile)
+            if isinstance(block, ToolCall)
+            and block.id in answered
+            and block.name not in profile.exclude_tools
+            else block
+            for block in message.blocks
+        )
+        if blocks != message.blocks:
+            edited[index] = replace(message, blocks=blocks)
+            changed.append(message.id)
+    return Edited(edited, tuple(changed))
+
+
+def _shorter_call(call: ToolCall, profile: Profile) -> ToolCall:
+    limit = profile.argument_characters
+    if len(call.arguments) <= limit:
+        return call
+    whole: Json = {"shortened": cut(call.arguments, limit)}
+    try:
+        value: Json = loads(call.arguments)
+        shorter = _map_texts(value, lambda text: cut(text, limit))
+    except (ValueError, RecursionError):
+        value, shorter = None, whole
+    if not isinstance(value, dict):
+        shorter = whole
+    return replace(call, arguments=dumps(shorter).decode()) if shorter != value else call
+
+
+def _map_texts(value: Json, change: Callable[[str], str]) -> Json:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _map_texts(item, change) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_map_texts(item, change) for item in value]
+    return value
+
+
+def cut(text: str, limit: int) -> str:
+    """Return a text of at most `limit` characters: its beginning, and how much was cut."""
+    if len(text) <= limit:
+        return text
+    head = min(_HEAD_CHARACTERS, limit // 2)
+    return f"{text[:head]}\n[{len(text) - head:,} characters cut to save context]"
+
+
+def shorten_message(message: Message, limit_tokens: int, counter: Counter) -> Message:
+    """Shorten the largest parts of one message until it fits: results and texts, from the middle.
+
+    Calls, thinking and opaque items stay as they are: an API checks them against its own.
+    """
+    tokens = counter.message(message)
+    if tokens <= limit_tokens:
+        return message
+    parts = _text_parts(message)
+    total = sum(len(text) for text in parts)
+    fixed = tokens - total // 4
+    room = max(0, limit_tokens - fixed) * 4
+    limit = _even_limit([len(text) for text in parts], room)
+    return _with_texts(message, lambda text: middle_cut(text, limit))
+
+
+def _even_limit(lengths: Sequence[int], room: int) -> int:
+    """Return the length to which the longest are cut so that all fit into `room`."""
+    left = room
+    ordered = sorted(lengths)
+    for index, length in enumerate(ordered):
+        even = left // (len(ordered) - index)
+        if length > even:
+            return even
+        left -= length
+    return max(ordered, default=0)
+
+
+def middle_cut(text: str, limit: int) -> str:
+    """Return a text of at most `limit` characters: beginning and end, and how much was cut.
+
+    Where the limit leaves no room for more, it is the notice alone.
+    """
+    if len(text) <= limit:
+        return text
+    room = max(0, limit - len(_cut_note(len(text))))
+    head = room * 2 // 3
+    tail = room - head
+    return text[:head] + _cut_note(len(text) - room) + (text[-tail:] if tail else "")
+
+
+def _cut_note(characters: int) -> str:
+    return f"\n[{characters:,} characters cut to save context]\n"
+
+
+def _text_parts(message: Message) -> list[str]:
+    texts: list[str] = []
+    for block in message.blocks:
+        if isinstance(block, Text):
+            texts.append(block.text)
+        elif isinstance(block, ToolResult):
+            texts.extend(each.text for each in block.content if isinstance(each, Text))
+    return texts
+
+
+def _with_texts(message: Message, change: Callable[[str], str]) -> Message:
+    blocks = tuple(
+        replace(block, text=change(block.text))
+        if isinstance(block, Text)
+        else replace(
+            block,
+            content=tuple(
+                replace(each, text=change(each.text)) if isinstance(each, Text) else each
+                for each in block.content
+            ),
+        )
+        if isinstance(block, ToolResult)
+        else block
+        for block in message.blocks
+    )
+    return replace(message, blocks=blocks)
+
+
+def tail_limit(sizes: Sequence[int], room: int) -> int:
+    """Return the size to which the largest messages are shortened so that all fit."""
+    return _even_limit(sizes, room)

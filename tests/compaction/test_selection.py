@@ -1,0 +1,111 @@
+"""What stays and what leaves."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.messages import (
+    ContextCompaction,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from contextgauge.compaction.selection import select, whole_cut
+from tests.compaction.conversations import call, conversations, orphans, result, said, session
+
+
+def ids(messages: list[Message]) -> list[Message]:
+    return [Message(each.role, each.blocks, id=f"m{index}") for index, each in enumerate(messages)]
+
+
+def test_the_last_messages_stay_and_the_system_message_too() -> None:
+    messages = session(10)
+    division = select(messages, keep_last=10, keep_tokens=None, counter=ESTIMATE)
+    assert division.head == (messages[0],)
+    assert division.tail == tuple(messages[-10:]) or division.tail == tuple(messages[-11:])
+    assert list(division.leaving) == messages[1 : len(messages) - len(division.tail)]
+
+
+@pytest.mark.parametrize("keep_last", [1, 2])
+def test_a_result_stays_with_its_call(keep_last: int) -> None:
+    messages = [said("user", "go"), call("a"), result("a"), result("a", "late part")][:3]
+    messages = [said("user", "first"), said("assistant", "done"), *messages]
+    division = select(messages, keep_last=keep_last, keep_tokens=None, counter=ESTIMATE)
+    assert [each.role for each in division.tail] == ["assistant", "tool"]
+
+
+def test_parallel_calls_stay_with_all_their_results() -> None:
+    messages = [
+        said("user", "go"),
+        Message("assistant", (ToolCall("a", "read", "{}"), ToolCall("b", "read", "{}"))),
+        result("a"),
+        result("b"),
+    ]
+    division = select(messages, keep_last=1, keep_tokens=None, counter=ESTIMATE)
+    assert len(division.tail) == 3
+
+
+def test_results_in_a_users_message_stay_with_their_calls() -> None:
+    results = Message("user", (ToolResult("a", (Text("ok"),)), Text("and go on")))
+    messages = [said("user", "go"), said("assistant", "hm"), call("a"), results]
+    assert whole_cut(messages, 3) == 2
+
+
+def test_reasoning_that_came_alone_stays_with_what_it_led_to() -> None:
+    messages = [said("user", "go"), Message("assistant", (Thinking("hm", 2),)), call("a")]
+    assert whole_cut([*messages, result("a")], 3) == 1
+
+
+def test_an_open_call_never_leaves() -> None:
+    messages = [said("user", "go"), call("a"), said("user", "wait"), said("assistant", "yes")]
+    assert whole_cut(messages, 3) == 1
+
+
+def test_an_id_that_is_used_twice_counts_where_it_was_used_last() -> None:
+    messages = [call("a"), result("a"), said("user", "again"), call("a"), result("a")]
+    assert whole_cut(messages, 4) == 3
+
+
+def test_large_messages_leave_before_the_last_ones_are_counted() -> None:
+    messages = [said("user", "x" * 400) for _ in range(10)]
+    division = select(messages, keep_last=10, keep_tokens=320, counter=ESTIMATE)
+    assert len(division.tail) == 3
+
+
+def test_the_last_message_stays_whatever_its_size() -> None:
+    messages = [said("user", "a"), said("user", "x" * 4_000)]
+    division = select(messages, keep_last=10, keep_tokens=10, counter=ESTIMATE)
+    assert division.tail == (messages[1],)
+
+
+def test_the_previous_summary_is_found_by_its_marker_not_by_its_text() -> None:
+    marker = ContextCompaction(1, 0, "whatever", 5, 100)
+    fake = said("assistant", "## Session Summary (Compaction Round 7)")
+    messages = [said("system", "s"), Message("user", (marker,)), fake, *session(5)[1:]]
+    division = select(messages, keep_last=4, keep_tokens=None, counter=ESTIMATE)
+    assert division.previous is messages[1]
+    assert fake in division.leaving
+
+
+def test_messages_that_the_caller_keeps_stay_with_their_calls() -> None:
+    messages = ids([*session(6)])
+    kept = next(each.id for each in messages if each.results)
+    division = select(
+        messages, keep_last=2, keep_tokens=None, counter=ESTIMATE, keep_ids=frozenset({kept})
+    )
+    assert [each.role for each in division.head] == ["system", "assistant", "tool"]
+
+
+@given(conversations(), st.integers(0, 12), st.integers(0, 400) | st.none())
+def test_no_division_separates_a_call_from_its_result(
+    messages: list[Message], keep_last: int, keep_tokens: int | None
+) -> None:
+    division = select(messages, keep_last=keep_last, keep_tokens=keep_tokens, counter=ESTIMATE)
+    assert orphans([*division.head, *division.tail]) == set()
+    assert orphans([*division.leaving]) == set()
+    assert len(division.head) + len(division.leaving) + len(division.tail) == len(messages)
+    if keep_tokens is None and keep_last:
+        assert list(division.tail)[-keep_last:] == messages[-keep_last:]

@@ -1,0 +1,125 @@
+"""The rungs before a summary: results and arguments made short, in place."""
+
+import json
+
+from hypothesis import given
+
+from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.messages import Message, Text, ToolCall, ToolResult
+from contextgauge.compaction.profiles import DEFAULT, Profile
+from contextgauge.compaction.tool_results import (
+    clear_results,
+    deduplicate,
+    middle_cut,
+    shorten_arguments,
+    shorten_message,
+)
+from tests.compaction.conversations import call, conversations, orphans, result, said
+
+LONG = "some line of a file\n" * 200
+
+
+def uses(count: int, *, name: str = "read", text: str = LONG) -> list[Message]:
+    return [
+        Message(each.role, each.blocks, id=f"m{2 * number + offset}")
+        for number in range(count)
+        for offset, each in enumerate(
+            (call(f"c{number}", name, f'{{"path":"src/f{number}.py"}}'), result(f"c{number}", text))
+        )
+    ]
+
+
+def test_old_results_are_cleared_and_the_last_three_stay() -> None:
+    edited = clear_results(uses(5), DEFAULT, ESTIMATE, 1_000_000)
+    assert edited.changed == ("m1", "m3")
+    assert edited.messages[1].results[0].text == (
+        "[Result of read cleared to save context: 4,000 characters. "
+        "Recall message m1 to see it again.]"
+    )
+    assert [each.results[0].text for each in edited.messages[5::2]] == [LONG] * 3
+
+
+def test_no_more_is_cleared_than_is_needed() -> None:
+    edited = clear_results(uses(8), DEFAULT, ESTIMATE, 900)
+    assert edited.changed == ("m1",)
+
+
+def test_excluded_tools_are_left_alone() -> None:
+    assert clear_results(uses(5, name="memory"), DEFAULT, ESTIMATE, 10_000).changed == ()
+    assert deduplicate(uses(5, name="memory"), DEFAULT).changed == ()
+
+
+def test_what_later_messages_mention_is_cleared_last() -> None:
+    messages = [*uses(6), said("user", "Now fix src/f0.py please")]
+    edited = clear_results(messages, DEFAULT, ESTIMATE, 900)
+    assert edited.changed == ("m3",)
+
+
+def test_a_result_that_stands_again_later_becomes_a_reference() -> None:
+    messages = uses(2)
+    edited = deduplicate(messages, DEFAULT)
+    assert edited.changed == ("m1",)
+    assert edited.messages[1].results[0].text == "[Same result as in message m3, below.]"
+    assert edited.messages[3] == messages[3]
+
+
+def test_long_texts_in_old_arguments_are_cut_and_stay_json() -> None:
+    arguments = json.dumps({"path": "a.py", "file_text": "x" * 5_000, "deep": ["y" * 2_000, 1]})
+    messages = [call("a", "write", arguments), result("a"), call("b", "write", arguments)]
+    edited = shorten_arguments([*messages, result("b")], DEFAULT, before=2)
+    value = json.loads(edited.messages[0].calls[0].arguments)
+    assert value["path"] == "a.py"
+    assert value["file_text"] == "x" * 200 + "\n[4,800 characters cut to save context]"
+    assert value["deep"][1] == 1
+    assert edited.messages[2] == messages[2]
+
+
+def test_arguments_that_are_no_object_are_wrapped_in_one() -> None:
+    edited = shorten_arguments([call("a", "run", "z" * 5_000), result("a")], DEFAULT, before=2)
+    assert list(json.loads(edited.messages[0].calls[0].arguments)) == ["shortened"]
+
+
+def test_arguments_of_an_open_call_are_left_alone() -> None:
+    assert shorten_arguments([call("a", "run", "z" * 5_000)], DEFAULT, before=1).changed == ()
+
+
+def test_a_message_that_is_too_large_alone_is_cut_in_its_middle() -> None:
+    message = Message("tool", (ToolResult("a", (Text("HEAD" + "x" * 40_000 + "TAIL"),)),))
+    shorter = shorten_message(message, 500, ESTIMATE)
+    text = shorter.results[0].text
+    assert ESTIMATE.message(shorter) <= 500
+    assert text.startswith("HEAD")
+    assert text.endswith("TAIL")
+    assert "characters cut to save context" in text
+
+
+def test_calls_in_a_message_are_never_cut() -> None:
+    message = Message("assistant", (Text("x" * 8_000), ToolCall("a", "write", "y" * 4_000)))
+    shorter = shorten_message(message, 1_200, ESTIMATE)
+    assert shorter.calls == message.calls
+    assert len(shorter.text) < 1_000
+
+
+def test_a_cut_says_how_much_is_missing() -> None:
+    assert middle_cut("a" * 1_000, 400) == (
+        "a" * 240 + "\n[640 characters cut to save context]\n" + "a" * 120
+    )
+
+
+@given(conversations())
+def test_rungs_separate_no_call_from_its_result_and_do_nothing_twice(
+    messages: list[Message],
+) -> None:
+    profile = Profile(clear_keep=1, argument_characters=200)
+    messages = [
+        Message(each.role, each.blocks, id=f"m{index}") for index, each in enumerate(messages)
+    ]
+    for rung in (
+        lambda each: deduplicate(each, profile),
+        lambda each: clear_results(each, profile, ESTIMATE, 10**9),
+        lambda each: shorten_arguments(each, profile, len(each)),
+    ):
+        once = rung(messages)
+        assert orphans(once.messages) == orphans(messages)
+        assert sum(map(ESTIMATE.message, once.messages)) <= sum(map(ESTIMATE.message, messages))
+        assert rung(once.messages).changed == ()
