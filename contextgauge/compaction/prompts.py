@@ -10,13 +10,13 @@ with the summary so far, which the next one continues. The other two repeat the 
 cannot be divided: where it is too large for the summariser, `structured` takes their place.
 """
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from contextgauge.compaction import seed_prompts
 from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.fencing import fence_for
 from contextgauge.compaction.messages import (
     Block,
     ContextCompaction,
@@ -207,19 +207,6 @@ def _structured(
     fenced = [f"<{fence} {label}>\n{text}\n</{fence}>" for label, text in data if text]
     instruction = [_PREVIOUS] if previous else []
     return "\n\n".join((*fenced, *instruction, _sections(request))), fence
-
-
-def fence_for(texts: Iterable[str]) -> str:
-    """Return a name that none of the texts contains, so none can close a fence of it."""
-    texts = list(texts)
-    state = hashlib.sha256()
-    for text in texts:
-        state.update(text.encode("utf-8", "surrogatepass"))
-    while True:
-        fence = f"data-{state.hexdigest()[:12]}"
-        if not any(fence in text for text in texts):
-            return fence
-        state.update(b".")
 
 
 def _sections(request: SummaryRequest) -> str:

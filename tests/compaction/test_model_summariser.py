@@ -179,6 +179,15 @@ async def test_parts_carry_the_summary_so_far_in_order() -> None:
     )
 
 
+async def test_the_models_own_limit_holds_for_requests_without_one() -> None:
+    model = ScriptedModel(good())
+    summariser = ModelSummariser(model, input_limit_tokens=4_500)
+    await summariser.summarise(_long())
+    assert len(model.prompts) > 2
+    await summariser.summarise(replace(_long(), input_limit_tokens=1_000_000))
+    assert len(model.prompts[-1].messages[0].text) > 4 * 4_500
+
+
 async def test_a_failure_in_one_part_fails_the_whole() -> None:
     model = ScriptedModel(good(), AWAY)
     error = await _error(_summariser(model, attempts=1), replace(_long(), input_limit_tokens=4_500))

@@ -70,6 +70,9 @@ def pause_s(limits: CallLimits, attempt: int, wait_s: float | None, jitter: floa
 class ModelSummariser:
     """Asks one model. `redact`: secrets are taken out of the texts first.
 
+    `input_limit_tokens` is the most that the model reads, for requests that do not say so; where
+    neither does, parts are made once the model refuses the whole.
+
     A cache-aligned request is redacted too, and reads the cache only up to the first secret: turn
     `redact` off where the provider is the conversation's own, which has the texts anyway.
     """
@@ -80,10 +83,12 @@ class ModelSummariser:
         *,
         limits: CallLimits | None = None,
         redact: bool = True,
+        input_limit_tokens: int | None = None,
         clock: Clock | None = None,
         jitter: Callable[[], float] | None = None,
     ) -> None:
         self._model, self._redact = model, redact
+        self._input_limit_tokens = input_limit_tokens
         self._jitter = jitter or SystemRandom().random
         self._limits, self._clock = limits or CallLimits(), clock or SystemClock()
         self._failures = 0
@@ -98,6 +103,8 @@ class ModelSummariser:
         """Return a summary. Raises SummaryError."""
         self._check_rest()
         redaction = Redaction()
+        limit = request.input_limit_tokens or self._input_limit_tokens
+        request = replace(request, input_limit_tokens=limit)
         if self._redact:
             request = redacted(request, redaction)
         deadline_s = self._clock.monotonic_s() + self._limits.total_s
