@@ -47,12 +47,14 @@ _UNKNOWN: Final = _with(type=st.sampled_from(["server_tool_use", "compaction", "
 
 _A_IMAGE: Final = _with(
     type=st.sampled_from(["image", "document"]),
-    source=st.sampled_from([
-        {"type": "base64", "media_type": "image/png", "data": _PNG},
-        {"type": "url", "url": "https://example.org/a.png"},
-        {"type": "file", "file_id": "file_1"},
-        {"type": "text", "media_type": "text/plain", "data": "words"},
-    ]),
+    source=st.sampled_from(
+        [
+            {"type": "base64", "media_type": "image/png", "data": _PNG},
+            {"type": "url", "url": "https://example.org/a.png"},
+            {"type": "file", "file_id": "file_1"},
+            {"type": "text", "media_type": "text/plain", "data": "words"},
+        ]
+    ),
 )
 _A_PART: Final = _kind("text", text=_TEXT) | _A_IMAGE | _UNKNOWN
 _A_BLOCK: Final = st.one_of(
@@ -160,11 +162,13 @@ _MARKER: Final = _with(
     {"prose": _TEXT},
     type=st.just("context_compaction"),
     compaction_number=st.integers(1, 9),
-    timestamp=st.sampled_from([
-        "2024-01-15T10:30:00Z",
-        "2024-01-15T11:30:00.123456+01:00",
-        {"secs_since_epoch": 5, "nanos_since_epoch": 123_456_789},
-    ]),
+    timestamp=st.sampled_from(
+        [
+            "2024-01-15T10:30:00Z",
+            "2024-01-15T11:30:00.123456+01:00",
+            {"secs_since_epoch": 5, "nanos_since_epoch": 123_456_789},
+        ]
+    ),
     summary=_TEXT,
     messages_archived=st.integers(0, 99),
     context_size_before=st.integers(0, 999_999),
@@ -180,10 +184,12 @@ _P_PART: Final = st.one_of(
         toolName=_NAME,
         output=st.fixed_dictionaries({"type": st.just("text"), "value": _TEXT})
         | st.fixed_dictionaries({"type": st.just("error-json"), "value": ANY_JSON})
-        | st.fixed_dictionaries({
-            "type": st.just("content"),
-            "value": st.lists(_kind("text", text=_TEXT) | _kind("media", data=st.just(_PNG))),
-        }),
+        | st.fixed_dictionaries(
+            {
+                "type": st.just("content"),
+                "value": st.lists(_kind("text", text=_TEXT) | _kind("media", data=st.just(_PNG))),
+            }
+        ),
     ),
     _kind("reasoning", text=_TEXT),
     _kind("redacted-reasoning", data=_TEXT),

@@ -48,9 +48,7 @@ def differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, 
     if isinstance(before, dict) and isinstance(after, dict):
         for key in {**before, **after}:
             absent = object()
-            yield from differences(
-                before.get(key, absent), after.get(key, absent), f"{path}.{key}"
-            )
+            yield from differences(before.get(key, absent), after.get(key, absent), f"{path}.{key}")
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for index, (one, other) in enumerate(zip(before, after, strict=True)):
             yield from differences(one, other, f"{path}[{index}]")
@@ -203,9 +201,7 @@ def results_of(messages: list[Message]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("target", FORMATS)
 @QUICK
 @given(data=st.data())
-def test_calls_and_results_survive_another_format(
-    target: FormatName, data: st.DataObject
-) -> None:
+def test_calls_and_results_survive_another_format(target: FormatName, data: st.DataObject) -> None:
     value = data.draw(FORMATS["anthropic"])
     messages = read_messages(value, "anthropic")
     translated = read_messages(write_messages(messages, target), target)

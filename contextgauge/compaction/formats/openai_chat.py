@@ -164,7 +164,9 @@ def _write_message(message: Message) -> list[Json]:
     written: Fields = {**fields, "role": role, "content": content}
     if message.role == "assistant":
         _write_calls(message, fields, written)
-        if _read_thinking(fields) and not any(isinstance(each, Thinking) for each in message.blocks):
+        if _read_thinking(fields) and not any(
+            isinstance(each, Thinking) for each in message.blocks
+        ):
             written = {key: held for key, held in written.items() if key not in _REASONING}
     return [written]
 
@@ -198,11 +200,7 @@ def _write_calls(message: Message, fields: Fields, written: Fields) -> None:
 def _is_call(block: Block, fields: Fields) -> bool:
     """Whether an item that the engine cannot read stands among the calls, not in the content."""
     entries = fields.get("tool_calls")
-    return (
-        isinstance(block, Opaque)
-        and isinstance(entries, list)
-        and own(block, FORMAT) in entries
-    )
+    return isinstance(block, Opaque) and isinstance(entries, list) and own(block, FORMAT) in entries
 
 
 def _write_call(call: ToolCall) -> Fields:
