@@ -340,10 +340,11 @@ class Compactor:
 
     def _receipt(self, task: _Task, steps: tuple[Step, ...], tokens: int, began_ms: int) -> Receipt:
         measured = task.measured
+        saved = measured.messages_tokens - tokens
         return Receipt(
             trigger=task.trigger,
             tokens_before=measured.size.tokens,
-            tokens_after=tokens + measured.other_tokens,
+            tokens_after=max(tokens + measured.other_tokens, measured.size.tokens - saved),
             basis=measured.size.basis,
             window=measured.limits.window,
             target_tokens=measured.limits.compact_to_tokens,

@@ -29,7 +29,8 @@ class Receipt:
     """What a compaction did.
 
     `tokens_before` is the size of the whole request that it began with, and `basis` says where
-    that figure comes from; `tokens_after` is an estimate until the next answer reports a size.
+    that figure comes from; `tokens_after` is that size less the estimate of what was saved, until
+    the next answer reports one.
     `number` counts the conversation's summaries, None where no message was archived.
     `summariser` wrote the summary (`floor`: deterministic), `failures` are those that did not.
     """

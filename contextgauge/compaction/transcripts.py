@@ -5,10 +5,11 @@ with a `payload`), and JSON documents: a list of messages or a request body of a
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from contextgauge.compaction.formats import detect, read_messages, read_request
-from contextgauge.compaction.messages import FormatName, Request
+from contextgauge.compaction.messages import ContextCompaction, FormatName, Message, Request
 from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
 from contextgauge.records import Json
@@ -27,19 +28,22 @@ def read_conversation(value: bytes) -> ReadConversation:
     document = _document(value)
     if document is not None:
         return _of_document(document)
-    items: list[Json] = []
-    formats: set[FormatName] = set()
+    main, side = _Lines(), _Lines()
     for line in _objects(value):
-        _read_line(line, items, formats)
-    if not items:
+        (side if line.get("isSidechain") is True else main).read(line)
+    lines = main if main.items else side  # a subagent's own file has nothing but its side
+    if not lines.items:
         raise ConfigError(
             "no conversation: expected a transcript of Claude Code or Codex, a JSON list of "
             "messages, or the body of a request"
         )
-    if len(formats) > 1:
+    if len(lines.formats) > 1:
         raise ConfigError("lines of Claude Code and of Codex in one file: give one transcript")
-    name = formats.pop()
-    return ReadConversation(Request(read_messages(items, name)), name, lambda items: items)
+    (name,) = lines.formats
+    messages = read_messages(lines.items, name)
+    if lines.summary is not None:
+        messages[0] = _marked(messages[0], lines.summary)
+    return ReadConversation(Request(messages), name, lambda items: items)
 
 
 def _document(value: bytes) -> Json:
@@ -79,21 +83,56 @@ def _objects(value: bytes) -> Iterator[Mapping[str, Json]]:
             yield each
 
 
-def _read_line(line: Mapping[str, Json], items: list[Json], formats: set[FormatName]) -> None:
-    """Add what a line contributes; a compaction empties what came before it."""
-    payload = line.get("payload")
-    if line.get("type") == "response_item" and isinstance(payload, dict):
-        formats.add("openai-responses")
-        items.append(payload)
-    elif line.get("type") == "compacted" and isinstance(payload, dict):
-        replacement = payload.get("replacement_history")
-        items[:] = replacement if isinstance(replacement, list) else []
-        if not items and isinstance(text := payload.get("message"), str) and text:
-            items.append({"role": "user", "content": text})
-    elif line.get("subtype") == "compact_boundary" and not line.get("isSidechain"):
-        items.clear()
-    elif line.get("type") in {"user", "assistant"} and not line.get("isSidechain"):
-        message = line.get("message")
-        if isinstance(message, dict) and line.get("parent_tool_use_id") is None:
-            formats.add("anthropic")
-            items.append(message)
+class _Lines:
+    """The messages of a transcript since its last compaction, and the formats that they have."""
+
+    def __init__(self) -> None:
+        self.items: list[Json] = []
+        self.formats: set[FormatName] = set()
+        self.compactions = 0
+        self.summary: ContextCompaction | None = None
+
+    def read(self, line: Mapping[str, Json]) -> None:
+        """Add what a line contributes; a compaction empties what came before it."""
+        payload, message = line.get("payload"), line.get("message")
+        match line.get("type"):
+            case "response_item" if isinstance(payload, dict):
+                self._add("openai-responses", payload)
+            case "compacted" if isinstance(payload, dict):
+                self._replace(payload)
+            case "system" if line.get("subtype") == "compact_boundary":
+                self._begin()
+            case "user" | "assistant" if isinstance(message, dict):
+                if line.get("parent_tool_use_id") is None:
+                    self._add("anthropic", message)
+                    if line.get("isCompactSummary") is True and len(self.items) == 1:
+                        self._mark(message.get("content"))
+
+    def _add(self, name: FormatName, item: Json) -> None:
+        self.formats.add(name)
+        self.items.append(item)
+
+    def _replace(self, payload: Mapping[str, Json]) -> None:
+        replacement, text = payload.get("replacement_history"), payload.get("message")
+        self._begin()
+        if isinstance(replacement, list):
+            self.items.extend(replacement)
+        elif isinstance(text, str) and text:
+            self._add("openai-responses", {"role": "user", "content": text})
+            self._mark(text)
+
+    def _begin(self) -> None:
+        """Begin again after a compaction: what came before it is archived."""
+        self.items.clear()
+        self.compactions += 1
+        self.summary = None
+
+    def _mark(self, text: Json) -> None:
+        """Remember that the first message is a summary, and not the user's words."""
+        if isinstance(text, str):
+            self.summary = ContextCompaction(self.compactions, 0, text, 0, 0, prose=text)
+
+
+def _marked(message: Message, summary: ContextCompaction) -> Message:
+    """Return the message that a runtime's own compaction left, with its marker."""
+    return replace(message, blocks=(summary,))

@@ -1,0 +1,201 @@
+"""The text of a compaction: what code carries, under headings, then the summary.
+
+Where the room is short the summary goes first, then pins from the least important kind on, the
+newest staying longest, then the ledger.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from contextgauge.compaction.counting import Counter
+from contextgauge.compaction.messages import Carried, FileUse, Pin
+from contextgauge.compaction.pins import Kind
+
+KINDS: Final[tuple[Kind, ...]] = ("constraint", "preference", "goal", "fact", "request")
+
+_HEADINGS: Final[dict[Kind, str]] = {
+    "constraint": "## Constraints",
+    "preference": "## Preferences",
+    "goal": "## Goals",
+    "fact": "## Facts",
+    "request": "## Requests",
+}
+TASK_HEADING: Final = "## Task"
+FILES_HEADING: Final = "## Files"
+SUMMARY_HEADING: Final = "## Summary"
+
+_TASK_SHARE: Final = 4
+"""A task of several pages gets a quarter of the room."""
+
+_SHORT_TASK_SHARE: Final = 16
+"""Where there is not even room for the pins: about a line."""
+
+
+def heading_of(kind: Kind) -> str:
+    """Return the heading under which pins of a kind stand."""
+    return _HEADINGS[kind]
+
+
+def task_lines(task: str) -> list[str]:
+    """Return the lines of the task as they stand in the text."""
+    return [line for line in task.splitlines() if line.strip()]
+
+
+def title(number: int) -> str:
+    """Return the first line."""
+    return f"[Compaction {number}. The user's words; later ones win.]"
+
+
+def compose(
+    prose: str, carried: Carried, *, number: int, budget_tokens: int | None, counter: Counter
+) -> str:
+    """Return the whole text of a compaction's message, within the budget."""
+    room = _Room(budget_tokens, counter)
+    room.take(title(number))
+    task = _task(carried.task, room, _short_of(carried.pins, room))
+    pins = _pins(carried.pins, room)
+    files = _files(carried.files, room)
+    summary = _summary(prose, room)
+    parts = [title(number)]
+    if task:
+        parts += [TASK_HEADING, task]
+    for kind in KINDS:
+        if pins[kind]:
+            parts += [heading_of(kind), *pins[kind]]
+    if files:
+        parts += [FILES_HEADING, *files]
+    if summary:
+        parts += [SUMMARY_HEADING, summary]
+    return _fitting(parts, budget_tokens, counter)
+
+
+class _Room:
+    """What is left of a budget; None is no bound."""
+
+    def __init__(self, tokens: int | None, counter: Counter) -> None:
+        self.tokens = tokens
+        self.counter = counter
+
+    def take(self, *lines: str) -> bool:
+        """Take the room of lines where there is enough."""
+        if self.tokens is None:
+            return True
+        cost = sum(self.counter.text(f"{line}\n") for line in lines)
+        if cost > self.tokens:
+            return False
+        self.tokens -= cost
+        return True
+
+
+def _short_of(pins: Sequence[Pin], room: _Room) -> bool:
+    """Return whether there is less room than the pins and a quarter for the task need."""
+    if room.tokens is None:
+        return False
+    needed = sum(room.counter.text(f"- {each.text}\n") for each in pins)
+    return needed > room.tokens - room.tokens // _TASK_SHARE
+
+
+def _task(task: str, room: _Room, short: bool) -> str:  # noqa: FBT001 -- of a private function
+    if not task:
+        return ""
+    share = (
+        None
+        if room.tokens is None
+        else room.tokens // (_SHORT_TASK_SHARE if short else _TASK_SHARE)
+    )
+    if share is None or room.counter.text(task) <= share:
+        return task if room.take(TASK_HEADING, task) else ""
+    shorter = cut_to(task, share, room.counter)
+    return shorter if shorter and room.take(TASK_HEADING, shorter) else ""
+
+
+def _pins(pins: Sequence[Pin], room: _Room) -> dict[Kind, list[str]]:
+    """Return the lines that there is room for: kinds in their order, the newest first."""
+    taken: dict[Kind, list[str]] = {}
+    incidental = {f"- {each.text}" for each in pins if _is_incidental(each)}
+    for kind in KINDS:
+        lines = _lines(each for each in pins if each.kind == kind)
+        heading, places = [heading_of(kind)], set()
+        for index in sorted(reversed(range(len(lines))), key=lambda at: lines[at] in incidental):
+            if room.take(*heading, lines[index]):
+                places.add(index)
+                heading = []
+        taken[kind] = [line for index, line in enumerate(lines) if index in places]
+    return taken
+
+
+def _is_incidental(pin: Pin) -> bool:
+    """Return whether a fact has no name, value or date of the project's: it goes first."""
+    return pin.kind == "fact" and pin.key.startswith(("limit of", "text:"))
+
+
+def _lines(pins: Iterable[Pin]) -> list[str]:
+    """Return a line for each pin; what continues the one before it stands on its line."""
+    lines: list[str] = []
+    message_id = None
+    for pin in pins:
+        if lines and pin.key.startswith("+") and pin.message_id == message_id:
+            lines[-1] += f" {pin.text}"
+        else:
+            lines.append(f"- {pin.text}")
+        message_id = pin.message_id
+    return lines
+
+
+def _files(files: Sequence[FileUse], room: _Room) -> list[str]:
+    """Return the ledger's lines: changed files before read ones where the room is short."""
+    taken: dict[str, str] = {}
+    heading = [FILES_HEADING]
+    for changed in (True, False):
+        for each in reversed(files):
+            line = f"- {'changed' if each.changed else 'read'} {each.path}"
+            if each.changed == changed and room.take(*heading, line):
+                taken[each.path] = line
+                heading = []
+    return [taken[each.path] for each in files if each.path in taken]
+
+
+def _summary(prose: str, room: _Room) -> str:
+    prose = prose.strip()
+    if not prose or room.tokens is None:
+        return prose
+    if room.take(SUMMARY_HEADING, prose):
+        return prose
+    left = room.tokens - room.counter.text(f"{SUMMARY_HEADING}\n")
+    return cut_to(prose, left, room.counter)
+
+
+_CUT: Final = "…"
+
+
+def cut_to(text: str, tokens: int, counter: Counter) -> str:
+    """Return the beginning of a text that has at most this many tokens, cut at a line or word."""
+    if tokens <= 0:
+        return ""
+    length = len(text)
+    while length:
+        part = text[:length].rstrip()
+        if length < len(text):
+            part = _whole(part) + _CUT
+        size = counter.text(part)
+        if size <= tokens:
+            return part if part != _CUT else ""
+        length = min(length - 1, length * tokens // size)
+    return ""
+
+
+def _whole(text: str) -> str:
+    """Return a text without a broken last line or word, where not too much is lost by it."""
+    for mark in ("\n", " "):
+        at = text.rfind(mark)
+        if at > len(text) * 3 // 4:
+            return text[:at].rstrip()
+    return text
+
+
+def _fitting(parts: Sequence[str], budget_tokens: int | None, counter: Counter) -> str:
+    """Return the text; a counter that counts more for the whole than for its lines is obeyed."""
+    text = "\n".join(parts)
+    if budget_tokens is None or counter.text(text) <= budget_tokens:
+        return text
+    return cut_to(text, budget_tokens, counter)

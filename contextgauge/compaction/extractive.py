@@ -1,0 +1,116 @@
+"""Summaries without a model: sentences of the conversation itself, newest first.
+
+The same extract is the offline summariser's answer and the prose of the deterministic floor. What
+users laid down stands under its own heading as pins; the extract leaves such statements out, so
+that a value that was replaced does not come back through it.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
+from contextgauge.compaction.document import compose
+from contextgauge.compaction.kinds import kind_of
+from contextgauge.compaction.messages import Carried, Message
+from contextgauge.compaction.ports import SummaryAnswer, SummaryRequest
+from contextgauge.compaction.statements import Statement, statements
+
+_LINE_CHARACTERS: Final = 240
+"""Of one message: its point, not its text."""
+
+_READ_CHARACTERS: Final = 2_000
+"""Characters that are read of one message's beginning."""
+
+_READ_STATEMENTS: Final = 4
+"""Statements of one message that are looked at."""
+
+_POINT_CHARACTERS: Final = 16
+"""Less says nothing: an acknowledgement."""
+
+_DEFAULT_CHARACTERS: Final = 8_000
+
+
+def floor(
+    messages: Sequence[Message],
+    carried: Carried,
+    *,
+    number: int,
+    budget_tokens: int | None,
+    counter: Counter,
+) -> str:
+    """Return the deterministic text of a compaction. Linear, of any conversation, without errors."""
+    limit = _DEFAULT_CHARACTERS
+    if budget_tokens is not None:
+        limit = min(limit, budget_tokens * CHARACTERS_PER_TOKEN)
+    prose = extract(messages, limit)
+    return compose(prose, carried, number=number, budget_tokens=budget_tokens, counter=counter)
+
+
+def extract(messages: Sequence[Message], limit_characters: int) -> str:
+    """Return lines from messages, oldest first; the newest are preferred within the limit."""
+    lines: list[str] = []
+    left = limit_characters
+    seen: set[str] = set()
+    for message in reversed(messages):
+        line = _line(message)
+        if not line or line in seen:
+            continue
+        if len(line) + 1 > left:
+            break
+        lines.append(line)
+        left -= len(line) + 1
+        seen.add(line)
+    return "\n".join(reversed(lines))
+
+
+def _line(message: Message) -> str:
+    if message.role == "system" or message.compaction is not None:
+        return ""
+    if message.is_user_turn:
+        point = next(_points(message.text, pinned=False), "")
+        return f"- User: {point}" if point else ""
+    if message.role == "assistant":
+        point = next(_points(message.text, pinned=False), "")
+        return f"- Assistant: {point}" if point else ""
+    errors = [each for each in message.results if each.is_error]
+    if errors:
+        point = " ".join(errors[0].text[:_LINE_CHARACTERS].split())
+        return f"- Error of {errors[0].name or 'a tool'}: {point}"
+    return ""
+
+
+def _points(text: str, *, pinned: bool) -> Iterator[str]:
+    """Return statements that are no pins."""
+    for each in islice(statements(text[:_READ_CHARACTERS]), _READ_STATEMENTS):
+        if len(each.text) >= _POINT_CHARACTERS and (
+            pinned or kind_of(each)[0] in {None, "request"}
+        ):
+            yield _short(each)
+
+
+def _short(each: Statement) -> str:
+    text = " ".join(each.text.split())
+    return text if len(text) <= _LINE_CHARACTERS else f"{text[:_LINE_CHARACTERS]}…"
+
+
+class ExtractiveSummariser:
+    """Needs no key and no network: the default where no other summariser is given."""
+
+    @property
+    def name(self) -> str:
+        """What a receipt calls it."""
+        return "extractive"
+
+    async def summarise(self, request: SummaryRequest) -> SummaryAnswer:
+        """Return an extract of the messages, after what is left of the former one."""
+        tokens = request.target_tokens or request.max_tokens
+        limit = tokens * CHARACTERS_PER_TOKEN
+        new = extract(request.messages, limit)
+        left = limit - len(new) - 1
+        former = (request.previous or "").strip()
+        if former and left > 0:
+            former = former[-left:].split("\n", 1)[-1] if len(former) > left else former
+        else:
+            former = ""
+        return SummaryAnswer("\n".join(part for part in (former, new) if part) or "Nothing new.")

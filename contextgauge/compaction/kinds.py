@@ -1,0 +1,102 @@
+"""Which statements are pinned, and as what: by labels, modal verbs and values."""
+
+import re
+from typing import Final, Literal, TypeAlias, cast
+
+from contextgauge.compaction.statements import Statement, kind_of_label
+from contextgauge.compaction.subjects import Facet, facets
+
+Kind: TypeAlias = Literal["constraint", "request", "preference", "fact", "goal"]
+
+_CONSTRAINT: Final = re.compile(
+    r"\b(?:never|must(?:n't)?|shall|do not|don't|cannot|can't|may not|shouldn't|should not|"
+    r"mustn't|won't accept|is not to|are not to|always|forbid(?:den)?|prohibited|not allowed|"
+    r"disallowed|no (?:more|less|fewer|later|earlier) than|at (?:most|least|all times)|"
+    r"under no circumstances|without (?:\w+ ){0,3}(?:approval|permission|consent|asking|sign-off)|"
+    r"needs? (?:\w+ ){0,2}(?:approval|permission|consent|sign-off)|off[- ]limits|hands off|"
+    r"untouched|unchanged|intact|avoid|ensure|make sure|be sure|(?:is|are) required|requires?|"
+    r"mandatory|not negotiable|non-negotiable|stay(?:s)? (?:away|within|under|below|in|off)|"
+    r"keep (?:\w+ ){1,6}(?:under|below|within|above|away|out|free|secret|private|confidential)|"
+    r"and nobody else|no one (?:else )?|nobody|nothing (?:else|but)|"
+    r"(?:may|must|can|should|use|uses|only) only|only (?:use|run|touch|edit|change|write|if|when|"
+    r"after|with)|unless|stop and|(?:is|are) (?:not )?permitted|refrain|leave (?:\w+ ){1,5}(?:alone|"
+    r"as (?:it|they)))\b|^(?:only|no)\b|\bno \w+ (?:without|before|until|ever)\b"
+)
+_PREFERENCE: Final = re.compile(
+    r"\b(?:prefer(?:s|red|ence)?|would rather|i'd rather|rather (?:get|have|see)|i(?:'d| would) "
+    r"(?:like|love|appreciate)|i (?:want|like|dislike|hate|love)|(?:user|we) (?:wants?|likes?)|"
+    r"from now on|going forward|in (?:the )?future|by default|favou?r|stick (?:to|with)|"
+    r"instead of|rather than)\b"
+)
+_GOAL: Final = re.compile(
+    r"\b(?:next steps?|next up|current task|(?:we|i)(?:'re| are|'m| am) (?:now )?(?:in|on|at|"
+    r"working)|working (?:on|branch)|(?:the |our |my )?(?:goal|objective|aim|plan) is|in progress|"
+    r"still (?:open|failing|missing|to do)|remains? to|remaining|awaiting|open question|"
+    r"(?:is|are|currently) (?:failing|broken|blocked)|fails? on|we need to|the task is)\b"
+)
+_REQUEST: Final = re.compile(
+    r"^(?:(?:please|now|then|next|also|and|ok(?:ay)?|so|finally|first)[, ]+){0,3}(?:can you|"
+    r"could you|would you|will you|let's|i need|help|add|build|change|check|clean|compare|compute|"
+    r"configure|convert|create|debug|delete|deploy|describe|design|document|draft|explain|"
+    r"extend|extract|fetch|find|fix|generate|give|implement|improve|install|integrate|investigate|"
+    r"list|look|make|merge|migrate|modify|move|open|optimi[sz]e|port|prepare|profile|provide|"
+    r"read|refactor|remove|rename|replace|report|restructure|review|rewrite|run|search|send|set|"
+    r"show|sort|split|start|summari[sz]e|support|tell|test|translate|try|update|upgrade|use|"
+    r"validate|verify|wire|write)\b|\?\s*$"
+)
+_HEDGE: Final = re.compile(
+    r"\b(?:maybe|perhaps|what if|suppose|hypothetical|considering|wondering|thinking (?:of|"
+    r"about)|for example|e\.g\.|imagine|might (?:want|be)|would it|should (?:we|i)|could we)\b"
+)
+_REMEMBER: Final = re.compile(r"\b(?:remember|keep in mind|note that|for the record|fyi|beware)\b")
+_IDENTIFIER: Final = re.compile(
+    r"https?://\S|\b[0-9a-f]{7,40}\b|\b[A-Z]{2,}[A-Z0-9]*-\d+\b|[\w.+-]+@[\w-]+\.\w|\b\w+/[\w/.-]+\.\w+"
+    r"|[$€£]\d|\b\d{4}-\d\d-\d\d\b|\bv?\d+\.\d+(?:\.\d+)?\b|\b\d{1,3}(?:\.\d{1,3}){3}\b"
+)
+_STATES: Final = re.compile(
+    r"\b(?:is|are|was moved|lives?|runs?|uses?|has|have|belongs?|moved|named|called|located|"
+    r"hosted|points?|listens?)\b|^[\w '-]{1,60}:"
+)
+
+_KIND_OF_ASPECT: Final[dict[str, Kind]] = {
+    "spending": "constraint",
+    "timezone": "constraint",
+    "approval": "constraint",
+    "style": "preference",
+    "units": "preference",
+    "example language": "preference",
+    "weekday": "preference",
+    "branch": "goal",
+    "commit": "goal",
+    "next step": "goal",
+    "progress": "goal",
+}
+
+
+def kind_of(statement: Statement) -> tuple[Kind | None, list[Facet]]:
+    """Return as what a statement is pinned, None where it is not, and what it gives a value to."""
+    text, lower = statement.text, statement.text.lower()
+    labelled = kind_of_label(statement.label) if statement.label else None
+    if text.endswith("?"):
+        return "request", []
+    hedged = labelled is None and _HEDGE.search(lower) is not None
+    given = [] if hedged else facets(text)
+    if labelled and labelled != "fact":
+        return cast("Kind", labelled), given
+    if _CONSTRAINT.search(lower):
+        return "constraint", given
+    if given and (kind := next((_KIND_OF_ASPECT.get(each.aspect) for each in given), None)):
+        return kind, given
+    if _PREFERENCE.search(lower):
+        return "preference", given
+    if labelled:
+        return "fact", given
+    if _GOAL.search(lower):
+        return "goal", given
+    if _REQUEST.search(lower):
+        return "request", given
+    if given or _REMEMBER.search(lower):
+        return "fact", given
+    if not hedged and _IDENTIFIER.search(text) and _STATES.search(lower):
+        return "fact", given
+    return None, []

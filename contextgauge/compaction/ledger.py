@@ -1,0 +1,224 @@
+"""The file ledger: which files were read and changed, from the arguments of tool calls.
+
+Code keeps it, not a model: a path enters it by the name of its argument, and whether the file was
+changed is judged by the tool's name and the other arguments. Of shell commands only those count
+whose meaning is unambiguous.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from contextgauge.compaction.messages import FileUse, Message, ToolCall
+from contextgauge.json_codec import loads
+from contextgauge.records import Json
+
+MAX_FILES: Final = 2_000
+"""Files of a very long session; of more the least recently used read ones go first."""
+
+MAX_PATH_CHARACTERS: Final = 1_024
+MAX_ARGUMENT_CHARACTERS: Final = 4_000_000
+"""Arguments that are longer are no call of an editing tool."""
+
+_PATH_KEYS: Final = (
+    "file_path",
+    "filepath",
+    "file",
+    "filename",
+    "path",
+    "paths",
+    "files",
+    "file_paths",
+    "notebook_path",
+    "absolute_path",
+    "relative_path",
+    "target_file",
+    "old_path",
+    "new_path",
+)
+_COMMAND_KEYS: Final = ("command", "cmd", "script")
+_CHANGES: Final = re.compile(
+    r"(?i)(?:^|[^a-z])(?:write|edit|create|insert|replace|patch|update|delete|remove|rename|move|"
+    r"append|save|modify|multiedit|notebookedit)|(?:write|edit|replace|patch)(?:$|[^a-z])"
+)
+_CHANGING_COMMANDS: Final = {
+    "create", "str_replace", "insert", "delete", "rename", "undo_edit", "write", "append", "edit",
+}  # fmt: skip
+_CONTENT_KEYS: Final = {
+    "content", "contents", "new_string", "old_string", "new_str", "old_str", "file_text", "edits",
+    "replacement", "new_source", "insert_text", "diff", "code_edit",
+}  # fmt: skip
+_DIRECTORY_TOOLS: Final = re.compile(
+    r"(?i)(?:^|[^a-z])(?:ls|list|glob|grep|search|find|tree|cd|codebase)|directory|listdir"
+)
+_PATCH_LINE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$")
+_DIFF_LINE: Final = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]+)|^--- (?:a/)?([^\t\n]+)")
+
+
+def ledger(files: Sequence[FileUse], messages: Iterable[Message]) -> tuple[FileUse, ...]:
+    """Return the ledger with the calls of more messages: each path once, latest use last."""
+    uses = {each.path: each for each in files}
+    for message in messages:
+        for call in message.calls:
+            for path, changed in uses_of(call):
+                former = uses.pop(path, FileUse(path))
+                uses[path] = FileUse(path, former.read or not changed, former.changed or changed)
+    return _bounded(uses.values())
+
+
+def _bounded(uses: Iterable[FileUse]) -> tuple[FileUse, ...]:
+    ordered = list(uses)
+    excess = len(ordered) - MAX_FILES
+    if excess <= 0:
+        return tuple(ordered)
+    drop = {each.path for each in [each for each in ordered if not each.changed][:excess]}
+    return tuple(each for each in ordered if each.path not in drop)[-MAX_FILES:]
+
+
+def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
+    """Return the paths that a call names, and whether it changes them."""
+    if len(call.arguments) > MAX_ARGUMENT_CHARACTERS:
+        return
+    try:
+        arguments: Json = loads(call.arguments)
+    except (ValueError, RecursionError):
+        arguments = call.arguments
+    if isinstance(arguments, str):
+        yield from _patched(arguments)
+        return
+    if not isinstance(arguments, dict):
+        return
+    command = arguments.get("command")
+    changes = (
+        bool(_CHANGES.search(_spaced(call.name)))
+        or (isinstance(command, str) and command in _CHANGING_COMMANDS)
+        or not _CONTENT_KEYS.isdisjoint(arguments)
+    )
+    if isinstance(command, str) and command in {"view", "read"}:
+        changes = False
+    if changes or not _DIRECTORY_TOOLS.search(_spaced(call.name)):
+        for path in _named(arguments):
+            yield path, changes
+    for key in ("input", "patch", "patch_text", "diff"):
+        value = arguments.get(key)
+        if isinstance(value, str):
+            yield from _patched(value)
+    for key in _COMMAND_KEYS:
+        yield from _commanded(arguments.get(key))
+
+
+def _spaced(name: str) -> str:
+    """Return a tool's name with its words apart: `readFile` as `read File`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name[:200])
+
+
+def _named(arguments: dict[str, Json]) -> Iterator[str]:
+    for key in _PATH_KEYS:
+        value = arguments.get(key)
+        values = value if isinstance(value, list) else [value]
+        for each in values:
+            if isinstance(each, dict):
+                each = each.get("path") or each.get("file_path")
+            if isinstance(each, str) and _is_path(each):
+                yield each.strip()
+
+
+def _is_path(text: str) -> bool:
+    stripped = text.strip()
+    return (
+        0 < len(stripped) <= MAX_PATH_CHARACTERS
+        and "\n" not in stripped
+        and "://" not in stripped
+        and not stripped.endswith(("/", "\\"))
+        and stripped not in {".", ".."}
+        and not any(letter in stripped for letter in "*?<>|")
+    )
+
+
+def _patched(text: str) -> Iterator[tuple[str, bool]]:
+    """Return the files of a patch: that of `apply_patch`, or a unified diff."""
+    apply_patch = "*** Begin Patch" in text
+    if not apply_patch and "\n+++ " not in f"\n{text}":
+        return
+    pattern = _PATCH_LINE if apply_patch else _DIFF_LINE
+    for line in text.splitlines():
+        if match := pattern.match(line):
+            path = (match[1] or match[2] or "").strip()
+            if path != "/dev/null" and _is_path(path):
+                yield path, True
+
+
+_READERS: Final = {"cat", "head", "tail", "less", "more", "nl", "bat"}
+_WRITERS: Final = {"touch", "rm", "tee"}
+_SEPARATORS: Final = {"&&", "||", ";", "|", "&"}
+_REDIRECTS: Final = {">", ">>", "1>", "1>>"}
+
+
+def _commanded(command: Json) -> Iterator[tuple[str, bool]]:
+    """Return the files of a shell command, where nothing has to be expanded to know them."""
+    if isinstance(command, list):
+        words = [each for each in command if isinstance(each, str)]
+        if len(words) == len(command) and words[:1] and words[0].endswith(("bash", "sh")):
+            command = words[-1]
+        else:
+            yield from _simple(words)
+            return
+    if not isinstance(command, str) or len(command) > 100_000:
+        return
+    if "*** Begin Patch" in command:
+        yield from _patched(command)
+        return
+    script = command.split("<<", 1)[0] if "<<" in command else command
+    if any(mark in script for mark in ("$", "`")):
+        return
+    try:
+        lexer = shlex.shlex(script.replace("\n", " ; "), posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        words = list(lexer)
+    except ValueError:
+        return
+    part: list[str] = []
+    for word in [*words, ";"]:
+        if word in _SEPARATORS:
+            yield from _simple(part)
+            part = []
+        else:
+            part.append(word)
+
+
+def _simple(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Return the files of one simple command."""
+    words = list(words)
+    for index, word in enumerate(words[:-1]):
+        if word in _REDIRECTS and _is_file(words[index + 1]):
+            yield words[index + 1], True
+            del words[index : index + 2]
+            break
+    if not words:
+        return
+    name, arguments = words[0], [each for each in words[1:] if not each.startswith("-")]
+    paths = [each for each in arguments if _is_file(each)]
+    if name in _READERS:
+        yield from ((path, False) for path in paths)
+    elif name in _WRITERS:
+        yield from ((path, True) for path in paths)
+    elif name == "sed":
+        in_place = any(each.startswith("-i") or each == "--in-place" for each in words[1:])
+        yield from ((path, in_place) for path in paths[-1:] if len(arguments) > 1)
+    elif name == "mv" and len(paths) == 2:  # noqa: PLR2004 -- from and to
+        yield from ((path, True) for path in paths)
+    elif name == "cp" and len(paths) == 2:  # noqa: PLR2004 -- from and to
+        yield paths[0], False
+        yield paths[1], True
+
+
+def _is_file(word: str) -> bool:
+    """Return whether a word of a command is a file's path for certain: it has an extension."""
+    name = word.rsplit("/", 1)[-1]
+    return (
+        _is_path(word)
+        and "." in name.strip(".")
+        and not name.replace(".", "").isdigit()
+        and not any(letter in word for letter in "{}[]=,;:'\"&")
+    )

@@ -1,0 +1,141 @@
+"""A user's own statements: a turn's text without what it only quotes, cut into passages.
+
+Fenced code, quoted lines, marked-up blocks and what a tool is reported to have printed are data,
+not the user's wish. All cuts are verbatim: a passage is a slice of the turn.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+MAX_TURN_CHARACTERS: Final = 200_000
+"""More than a person writes: of a longer turn the two ends are read, half of this each."""
+
+MAX_STATEMENT_CHARACTERS: Final = 600
+"""A longer sentence is cut: pasted text without punctuation."""
+
+_FENCE: Final = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})")
+_OPEN_TAG: Final = re.compile(r"[ \t]*<([A-Za-z][\w:.-]{0,60})(?:\s[^<>]{0,300})?>")
+_CLOSE_TAG: Final = re.compile(r"</([A-Za-z][\w:.-]{0,60})>")
+_REPORTED: Final = re.compile(
+    r"(?i)\b(?:tool|command|console|terminal|log|build|test|compiler|server|script|stdout|stderr|"
+    r"file|page|e-?mail|document|readme|website|output|result)s?\b[^.:\n]{0,40}"
+    r"\b(?:says?|said|reads?|returned|returns|printed|prints|reported|reports|output|answered|"
+    r"contains?|shows?|wrote)\b[^\"“\n]{0,20}[:,]?\s*(\"[^\"\n]{1,2000}\"|“[^”\n]{1,2000}”)"
+)
+_OUTPUT_HEADING: Final = re.compile(
+    r"(?i)[ \t]*(?:#{1,6} )?(?:\[)?(?:(?:tool|command|console|terminal|program|test|build|function)"
+    r"[ _-]?)?(?:output|results?|logs?|stdout|stderr|traceback|response)"
+    r"(?: \([^()\n]{0,60}\)| of [^:\n]{0,60})?\]?:[ \t]*$"
+)
+_BULLET: Final = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)]|\[[ xX]\])[ \t]+|[ \t]*#{1,6}[ \t]+")
+_SENTENCE_END: Final = re.compile(
+    r"(?<=[.!?;])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)[ \t]+"
+    r"|,?[ ](?=(?:and|but) (?:the|our|my|its|this) (?:\w+ ){1,4}(?:is|are|was|must|should|will)\b)"
+    r"|,?[ ](?=(?:and|but) (?:always|avoid|don't|do not|keep|never|please|stick|use)\b)"
+)
+_LABEL: Final = re.compile(
+    r"((?:[A-Za-z][\w'-]{0,40}[ ]){0,3}[A-Za-z][\w'-]{0,40})[ ]?:(?=\s|$)\s*"
+)
+
+
+class Statement(NamedTuple):
+    """A passage of a turn. `label` is what stands before it with a colon, lower case, or empty.
+
+    `paragraph` numbers the line that it comes from: passages of one line belong together.
+    """
+
+    text: str
+    label: str
+    paragraph: int
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """Return the passages of a turn that are the user's own words, in order."""
+    heading = section = ""
+    for number, line in enumerate(own_lines(text)):
+        if not line.strip():
+            heading = section
+            continue
+        bullet = _BULLET.match(line)
+        body = line[bullet.end() if bullet else 0 :].strip().strip("*_").strip()
+        if line.lstrip().startswith("#") and bullet:
+            words = body.rstrip(":").lower()
+            heading = section = words if kind_of_label(words) else ""
+            if section:
+                continue
+        label = heading if bullet else ""
+        if match := _LABEL.match(body):
+            words = match[1].lower()
+            if match.end() == len(body):
+                heading = words
+                continue
+            if kind_of_label(words):
+                label, body = words, body[match.end() :]
+        for sentence in _SENTENCE_END.split(body):
+            if sentence := sentence.strip():
+                yield Statement(_cut(sentence), label, number)
+
+
+def own_lines(text: str) -> Iterator[str]:
+    """Return the lines of a turn that are its author's own words; data becomes empty lines."""
+    if len(text) > MAX_TURN_CHARACTERS:
+        half = MAX_TURN_CHARACTERS // 2
+        text = f"{text[:half]}\n\n{text[-half:]}"
+    fence = tag = ""
+    output = False
+    closed = {name.lower() for name in _CLOSE_TAG.findall(text)}
+    for line in text.splitlines():
+        if fence:
+            if line.strip().startswith(fence):
+                fence = ""
+            yield ""
+        elif tag:
+            if f"</{tag}>" in line.lower():
+                tag = ""
+            yield ""
+        elif match := _FENCE.match(line):
+            fence = match[1]
+            yield ""
+        elif (match := _OPEN_TAG.match(line)) and match[1].lower() in closed:
+            name = match[1].lower()
+            tag = "" if f"</{name}>" in line.lower() else name
+            yield ""
+        elif _OUTPUT_HEADING.match(line):
+            output = True
+            yield ""
+        elif not line.strip():
+            output = False
+            yield ""
+        elif output or line.lstrip().startswith(">"):
+            yield ""
+        else:
+            yield _REPORTED.sub("", line)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_STATEMENT_CHARACTERS:
+        return text
+    return f"{text[:MAX_STATEMENT_CHARACTERS]}…"
+
+
+_LABELS: Final = {
+    "constraint": "rule rules constraint constraints requirement requirements restriction "
+    "restrictions limit limits policy guardrail guardrails must important warning safety security "
+    "forbidden non-negotiable",
+    "preference": "preference preferences style convention conventions",
+    "goal": "goal goals objective objectives state status task tasks todo plan milestone",
+    "fact": "fact facts note notes info context fyi reminder remember correction update background",
+    "request": "request requests question questions ask",
+}
+
+_KIND_OF_WORD: Final = {word: kind for kind, words in _LABELS.items() for word in words.split()}
+
+
+def kind_of_label(label: str) -> str | None:
+    """Return the kind of pin that a label announces, by its last or first word."""
+    words = label.replace("_", " ").split()
+    if not words:
+        return None
+    first = _KIND_OF_WORD.get(words[0])
+    return _KIND_OF_WORD.get(words[-1]) or (first if first != "fact" else None)
