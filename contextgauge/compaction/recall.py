@@ -166,8 +166,8 @@ def _contains_path(text: str, path: str) -> bool:
     """Whether a text has the path as a whole name: `b.py` is in `a/b.py`, not in `ab.py`."""
     at = text.find(path)
     while at >= 0:
-        before, after = text[at - 1 : at], text[at + len(path) :][:2]
-        if not _is_name(before) and not _goes_on(after):
+        end = at + len(path)
+        if not _is_name(text[at - 1 : at]) and not _goes_on(text[end : end + 2]):
             return True
         at = text.find(path, at + 1)
     return False
