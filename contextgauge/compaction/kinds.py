@@ -20,7 +20,8 @@ _CONSTRAINT: Final = re.compile(
     r"and nobody else|no one (?:else )?|nobody|nothing (?:else|but)|"
     r"(?:may|must|can|should|use|uses|only) only|only (?:use|run|touch|edit|change|write|if|when|"
     r"after|with)|unless|stop and|(?:is|are) (?:not )?permitted|refrain|"
-    r"leave (?:\w+ ){1,5}(?:alone|as (?:it|they)))\b|^(?:only|no)\b|\bno \w+ (?:without|before|until|ever)\b"
+    r"leave (?:\w+ ){1,5}(?:alone|as (?:it|they)))\b"
+    r"|^(?:only|no)\b|\bno \w+ (?:without|before|until|ever)\b"
 )
 _PREFERENCE: Final = re.compile(
     r"\b(?:prefer(?:s|red|ence)?|would rather|i'd rather|rather (?:get|have|see)|i(?:'d| would) "
