@@ -70,10 +70,10 @@ ASPECTS: Final = (
     ),
     _aspect(
         "name",
-        r"code-?name|code name|call(?:ed|ing)\b|label|designat|(?:re)?name[ds]?\b"
+        r"code-?name|code name|we call\b|call(?:ed|ing)\b|label|designat|(?:re)?name[ds]?\b"
         r"|nickname|refer to",
         "code capitals quoted title",
-        "codename code name named called calling label designated designation named "
+        "codename codenamed call code name named called calling label designated designation named "
         "internal internally "
         "effort nickname refer",
     ),
@@ -123,7 +123,13 @@ ASPECTS: Final = (
         only="commit documentation comment summary email changelog report test title error blog "
         "release ticket",
     ),
-    _aspect("units", r"metric|imperial|SI\b|US customary", "units", only=""),
+    _aspect("indentation", r"indent", "indentation", only=""),
+    _aspect(
+        "units",
+        r"metric|imperial|si\b|us customary|report|show|use\b|give|measure|units?\b",
+        "units",
+        only="distance temperature weight height",
+    ),
     _aspect(
         "example language",
         r"examples?\b|snippets?\b|samples?\b|answer in|reply in|respond in|write in",

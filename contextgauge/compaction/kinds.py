@@ -65,6 +65,7 @@ _KIND_OF_ASPECT: Final[dict[str, Kind]] = {
     "approval": "constraint",
     "style": "preference",
     "units": "preference",
+    "indentation": "preference",
     "example language": "preference",
     "weekday": "preference",
     "branch": "goal",

@@ -14,7 +14,8 @@ MAX_TURN_CHARACTERS: Final = 200_000
 MAX_STATEMENT_CHARACTERS: Final = 600
 """A longer sentence is cut: pasted text without punctuation."""
 
-_FENCE: Final = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})")
+_FENCE: Final = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})(?![^`\n]{0,2000}```)")
+_INLINE_FENCE: Final = re.compile(r"```[^`\n]{0,2000}```")
 _OPEN_TAG: Final = re.compile(r"[ \t]*<([A-Za-z][\w:.-]{0,60})(?:\s[^<>]{0,300})?>")
 _CLOSE_TAG: Final = re.compile(r"</([A-Za-z][\w:.-]{0,60})>")
 _REPORTED: Final = re.compile(
@@ -31,7 +32,9 @@ _OUTPUT_HEADING: Final = re.compile(
 _BLANK: Final = ""
 """What ends the output of a tool that was pasted under a heading: an empty line."""
 
-_BULLET: Final = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)]|\[[ xX]\])[ \t]+|[ \t]*#{1,6}[ \t]+")
+_BULLET: Final = re.compile(
+    r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?|[ \t]*#{1,6}[ \t]+"
+)
 _SENTENCE_END: Final = re.compile(
     r"(?<=[.!?;])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)[ \t]+"
     r"|,?[ ](?=(?:and|but) (?:the|our|my|its|this) (?:\w+ ){1,4}(?:is|are|was|must|should|will)\b)"
@@ -70,10 +73,12 @@ def statements(text: str) -> Iterator[Statement]:
         label = heading if bullet else ""
         if match := _LABEL.match(body):
             words = match[1].lower()
-            if match.end() == len(body):
+            if kind_of_label(words) is None:
+                heading = ""
+            elif match.end() == len(body):
                 heading = words
                 continue
-            if kind_of_label(words):
+            else:
                 label, body = words, body[match.end() :]
         for sentence in _SENTENCE_END.split(body):
             if sentence := sentence.strip():
@@ -95,7 +100,7 @@ def own_lines(text: str) -> Iterator[str]:
             continue
         end = _data_end(line, closed)
         own = end is None and not line.lstrip().startswith(">")
-        yield _REPORTED.sub("", line) if own else ""
+        yield _REPORTED.sub("", _INLINE_FENCE.sub("", line)) if own else ""
         if end and end.startswith("</") and end in line.lower():
             end = None
 

@@ -52,7 +52,9 @@ VALUES: Final[dict[str, re.Pattern[str]]] = {
         r"|mysql|mariadb|sqlite|redis|kafka|mongo(?:db)?|django|react|vue|angular|ubuntu|debian|swift"
         r"|kotlin|terraform|kubernetes|version|release) (v?\d{1,4}(?:\.\d{1,5}){0,3})\b"
         r"|\bv\d{1,4}(?:\.\d{1,5}){0,3}\b|\b\d{1,4}\.\d{1,5}(?:\.\d{1,5})?\b",
-        "units": r"(?i)\b(?:metric|imperial|SI|US customary)\b",
+        "units": r"(?i)\b(?:metric|imperial|SI|US customary|miles|kilomet(?:er|re)s|feet|celsius"
+        r"|fahrenheit|kelvin|kilograms|pounds)\b",
+        "indentation": r"(?i)\b(?:tabs?|(?:\w{1,5}[ -])?spaces?)\b",
         "language": r"\b(?:Python|JavaScript|TypeScript|Java|Kotlin|Swift|Rust|Go|Golang|Ruby|PHP|"
         r"Perl|Scala|Haskell|Elixir|Erlang|Clojure|Lua|Julia|Dart|Zig|Bash|SQL|C\+\+|C#|F#|"
         r"English|German|French|Spanish|Italian|Portuguese|Dutch|Polish|Japanese|Chinese|Korean)"
