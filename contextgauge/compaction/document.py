@@ -116,7 +116,7 @@ def _pins(pins: Sequence[Pin], room: _Room) -> dict[Kind, list[str]]:
     for kind in KINDS:
         lines = _lines(each for each in pins if each.kind == kind)
         heading, places = [heading_of(kind)], set()
-        for index in sorted(reversed(range(len(lines))), key=lambda at: lines[at] in incidental):
+        for index in sorted(range(len(lines)), key=lambda at: (lines[at] in incidental, -at)):
             if room.take(*heading, lines[index]):
                 places.add(index)
                 heading = []

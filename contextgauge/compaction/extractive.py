@@ -39,7 +39,7 @@ def floor(
     budget_tokens: int | None,
     counter: Counter,
 ) -> str:
-    """Return the deterministic text of a compaction. Linear, of any conversation, without errors."""
+    """Return the deterministic text of a compaction: of any conversation, in linear time."""
     limit = _DEFAULT_CHARACTERS
     if budget_tokens is not None:
         limit = min(limit, budget_tokens * CHARACTERS_PER_TOKEN)

@@ -19,8 +19,9 @@ _CONSTRAINT: Final = re.compile(
     r"keep (?:\w+ ){1,6}(?:under|below|within|above|away|out|free|secret|private|confidential)|"
     r"and nobody else|no one (?:else )?|nobody|nothing (?:else|but)|"
     r"(?:may|must|can|should|use|uses|only) only|only (?:use|run|touch|edit|change|write|if|when|"
-    r"after|with)|unless|stop and|(?:is|are) (?:not )?permitted|refrain|leave (?:\w+ ){1,5}(?:alone|"
-    r"as (?:it|they)))\b|^(?:only|no)\b|\bno \w+ (?:without|before|until|ever)\b"
+    r"after|with)|unless|stop and|(?:is|are) (?:not )?permitted|refrain|"
+    r"leave (?:\w+ ){1,5}(?:alone|as (?:it|they)))\b"
+    r"|^(?:only|no)\b|\bno \w+ (?:without|before|until|ever)\b"
 )
 _PREFERENCE: Final = re.compile(
     r"\b(?:prefer(?:s|red|ence)?|would rather|i'd rather|rather (?:get|have|see)|i(?:'d| would) "
@@ -64,6 +65,7 @@ _KIND_OF_ASPECT: Final[dict[str, Kind]] = {
     "approval": "constraint",
     "style": "preference",
     "units": "preference",
+    "indentation": "preference",
     "example language": "preference",
     "weekday": "preference",
     "branch": "goal",
@@ -76,27 +78,29 @@ _KIND_OF_ASPECT: Final[dict[str, Kind]] = {
 def kind_of(statement: Statement) -> tuple[Kind | None, list[Facet]]:
     """Return as what a statement is pinned, None where it is not, and what it gives a value to."""
     text, lower = statement.text, statement.text.lower()
-    labelled = kind_of_label(statement.label) if statement.label else None
     if text.endswith("?"):
         return "request", []
+    labelled = kind_of_label(statement.label) if statement.label else None
     hedged = labelled is None and _HEDGE.search(lower) is not None
     given = [] if hedged else facets(text)
     if labelled and labelled != "fact":
         return cast("Kind", labelled), given
+    kind = _by_words(lower, given, fact=labelled is not None)
+    if kind is None and not hedged and _IDENTIFIER.search(text) and _STATES.search(lower):
+        return "fact", given
+    return kind, given
+
+
+def _by_words(lower: str, given: list[Facet], *, fact: bool) -> Kind | None:
+    """Return the kind by a statement's words; `fact`: it is labelled as one."""
     if _CONSTRAINT.search(lower):
-        return "constraint", given
-    if given and (kind := next((_KIND_OF_ASPECT.get(each.aspect) for each in given), None)):
-        return kind, given
+        return "constraint"
+    if kind := next((_KIND_OF_ASPECT.get(each.aspect) for each in given), None):
+        return kind
     if _PREFERENCE.search(lower):
-        return "preference", given
-    if labelled:
-        return "fact", given
-    if _GOAL.search(lower):
-        return "goal", given
-    if _REQUEST.search(lower):
-        return "request", given
-    if given or _REMEMBER.search(lower):
-        return "fact", given
-    if not hedged and _IDENTIFIER.search(text) and _STATES.search(lower):
-        return "fact", given
-    return None, []
+        return "preference"
+    if not fact and _GOAL.search(lower):
+        return "goal"
+    if not fact and _REQUEST.search(lower):
+        return "request"
+    return "fact" if fact or given or _REMEMBER.search(lower) else None
