@@ -92,7 +92,7 @@ def test_a_size_reported_before_an_edit_is_void() -> None:
 
 
 def test_an_image_is_no_text_of_its_base64() -> None:
-    value = [
+    value: Any = [
         {
             "role": "user",
             "content": [
@@ -219,7 +219,7 @@ def test_seed_002_counts_calls_apart_again() -> None:
     call = {"toolCallId": "1", "toolName": "bash", "args": {"command": "ls"}}
     tokens = 1 + 4
     parts = [{"type": "tool-call", **call}]
-    assistant = {"role": "assistant", "content": parts, "toolCalls": [call]}
+    assistant: Any = {"role": "assistant", "content": parts, "toolCalls": [call]}
     assert core_message_tokens(assistant) == 2 + 2 * tokens
     assert core_message_tokens({**assistant, "role": "user"}) == 2 + tokens
     (message,) = read_messages([assistant], "plain")
@@ -228,7 +228,7 @@ def test_seed_002_counts_calls_apart_again() -> None:
 
 
 def test_seed_002_counts_a_message_of_any_format_as_its_own() -> None:
-    value = [
+    value: Any = [
         {"role": "user", "content": "12345"},
         {
             "role": "assistant",

@@ -4,13 +4,11 @@ import base64
 import hashlib
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from contextgauge.compaction import tiktoken_counter as module
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.messages import Message, Text
 from contextgauge.compaction.tiktoken_counter import TABLES, tiktoken_counter
@@ -27,13 +25,6 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.fail("a connection was opened")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    module._counter.cache_clear()
-    yield
-    module._counter.cache_clear()
 
 
 class Encoding:
@@ -112,6 +103,7 @@ def test_a_model_that_tiktoken_does_not_know_is_estimated(caplog: pytest.LogCapt
     assert "claude are estimated" in caplog.text
 
 
+@pytest.mark.usefixtures("folder")
 def test_without_the_package_the_estimate_is_taken(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
