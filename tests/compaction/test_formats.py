@@ -117,6 +117,13 @@ def test_an_opaque_block_in_the_place_of_another_is_written() -> None:
     ]
 
 
+def test_a_changed_role_is_written() -> None:
+    (message,) = read_messages(ANTHROPIC[:1], "anthropic")
+    assert write_messages([replace(message, role="assistant")], "anthropic") == [
+        {"role": "assistant", "content": "read a and b"}
+    ]
+
+
 def test_parallel_results_of_another_format_become_one_message() -> None:
     chat: Any = [
         {"role": "user", "content": "go"},
