@@ -19,7 +19,8 @@ _CONSTRAINT: Final = re.compile(
     r"keep (?:\w+ ){1,6}(?:under|below|within|above|away|out|free|secret|private|confidential)|"
     r"and nobody else|no one (?:else )?|nobody|nothing (?:else|but)|"
     r"(?:may|must|can|should|use|uses|only) only|only (?:use|run|touch|edit|change|write|if|when|"
-    r"after|with)|unless|stop and|(?:is|are) (?:not )?permitted|refrain|"
+    r"after|with)|unless|stop and|(?:has|have) to be|has to|needs (?:an?|to)|(?:is"
+    r"|are) (?:not )?permitted|refrain|"
     r"leave (?:\w+ ){1,5}(?:alone|as (?:it|they)))\b"
     r"|^(?:only|no)\b|\bno \w+ (?:without|before|until|ever)\b"
 )
@@ -51,7 +52,8 @@ _HEDGE: Final = re.compile(
 )
 _REMEMBER: Final = re.compile(r"\b(?:remember|keep in mind|note that|for the record|fyi|beware)\b")
 _IDENTIFIER: Final = re.compile(
-    r"https?://\S|\b[0-9a-f]{7,40}\b|\b[A-Z]{2,}[A-Z0-9]*-\d+\b|[\w.+-]+@[\w-]+\.\w|\b\w+/[\w/.-]+\.\w+"
+    r"https?://\S|\b[0-9a-f]{7,40}\b|\b[A-Z]{2,}[A-Z0-9]*-\d+\b|[\w.+-]+@[\w-]+\.\w"
+    r"|\b\w+/[\w/.-]+\.\w+"
     r"|[$€£]\d|\b\d{4}-\d\d-\d\d\b|\bv?\d+\.\d+(?:\.\d+)?\b|\b\d{1,3}(?:\.\d{1,3}){3}\b"
 )
 _STATES: Final = re.compile(
