@@ -23,6 +23,7 @@ from contextgauge.compaction.extractive import ExtractiveSummariser
 from contextgauge.compaction.history import History
 from contextgauge.compaction.ladder import Climb, Summarising, clear_only, climb, finish, prepare
 from contextgauge.compaction.measuring import (
+    CountOnce,
     Measurement,
     ModelCall,
     fixed_tokens,
@@ -31,8 +32,8 @@ from contextgauge.compaction.measuring import (
 )
 from contextgauge.compaction.messages import ContextCompaction, Message, open_calls
 from contextgauge.compaction.plan import Plan, plan_of
-from contextgauge.compaction.ports import Summariser
-from contextgauge.compaction.profiles import Override, Profile, profile_named, resolve
+from contextgauge.compaction.ports import Summariser, SummaryAnswer
+from contextgauge.compaction.profiles import Override, Profile, Window, profile_named, resolve
 from contextgauge.compaction.receipts import Receipt, Step, StepName, Trigger
 from contextgauge.compaction.trigger import (
     Decision,
@@ -41,7 +42,6 @@ from contextgauge.compaction.trigger import (
     Situation,
     Unreachable,
     Warn,
-    Window,
     compacted,
     decide,
     failed,
@@ -70,11 +70,28 @@ class Prepared:
     receipt: Receipt | None = None
 
 
-class _Task(NamedTuple):
-    """One compaction: for which call, by which figures, asked for by whom."""
+class _Frame(NamedTuple):
+    """What one decision is about: a conversation, the next call, and the figures for it."""
 
+    history: History
     call: ModelCall
     profile: Profile
+    window: Window
+    counter: Counter
+
+    def measure(self) -> Measurement:
+        history = self.history
+        return measure(
+            history.active, history.fresh_from, self.call, self.profile, self.window, self.counter
+        )
+
+    def fixed_tokens(self, measured: Measurement) -> int:
+        return fixed_tokens(self.history.active, self.call, self.profile, self.counter, measured)
+
+
+class _Task(NamedTuple):
+    """One compaction: how large the request is, and who asked for it."""
+
     measured: Measurement
     trigger: Trigger
     instructions: str | None = None
@@ -142,21 +159,18 @@ class Compactor:
             return Prepared(history.active, Idle("disabled"))
         if window is None:
             return Prepared(history.active, Idle("unknown_window"))
-        self._clear(history, call, profile, window)
-        measured = self._measure(history, call, profile, window)
-        history.trigger, decision = decide(
-            history.trigger,
-            measured.limits,
-            self._situation(history, call, profile, measured),
-        )
+        frame = _Frame(history, call, profile, window, CountOnce(self._counter))
+        self._clear(frame)
+        measured = frame.measure()
+        situation = self._situation(frame, measured)
+        history.trigger, decision = decide(history.trigger, measured.limits, situation)
         if isinstance(decision, Warn):
             self._hooks.emit(ContextWarningEvent(measured.size.tokens, window))
         elif isinstance(decision, Unreachable):
-            fixed = fixed_tokens(history.active, call, profile, self._counter, measured)
-            self._hooks.emit(ThresholdUnreachableEvent(fixed, measured.limits.compact_at_tokens))
+            threshold = measured.limits.compact_at_tokens
+            self._hooks.emit(ThresholdUnreachableEvent(situation.fixed_tokens, threshold))
         elif isinstance(decision, Due):
-            task = _Task(call, profile, measured, "auto")
-            return await self._automatic(history, task, decision)
+            return await self._automatic(frame, measured, decision)
         return Prepared(history.active, decision)
 
     async def compact(
@@ -169,7 +183,7 @@ class Compactor:
         plan = await self.plan(history, call, instructions=instructions)
         if plan is None:
             return None
-        self._apply(history, plan, window_of_call(self._resolved(call), call, self._window_of))
+        self.apply(history, plan)
         return plan.receipt
 
     async def plan(
@@ -187,17 +201,14 @@ class Compactor:
         """
         profile = self._resolved(call)
         window = window_of_call(profile, call, self._window_of) or _UNKNOWN
-        measured = self._measure(history, call, profile, window)
-        return await self._plan(history, _Task(call, profile, measured, trigger, instructions))
+        frame = _Frame(history, call, profile, window, CountOnce(self._counter))
+        return await self._plan(frame, _Task(frame.measure(), trigger, instructions))
 
     def apply(self, history: History, plan: Plan) -> None:
         """Put a plan into effect. Raises PlanRejected where what it covers was changed since."""
-        self._apply(history, plan, None)
-
-    def _apply(self, history: History, plan: Plan, window: Window | None) -> None:
         history.apply(plan)
         history.trigger = compacted(history.trigger)
-        self._hooks.emit(CompactionCompleteEvent(plan.receipt, window))
+        self._hooks.emit(CompactionCompleteEvent(plan.receipt))
 
     def _resolved(self, call: ModelCall) -> Profile:
         return resolve(
@@ -208,48 +219,40 @@ class Compactor:
             model=call.model,
         )
 
-    def _measure(
-        self, history: History, call: ModelCall, profile: Profile, window: Window
-    ) -> Measurement:
-        return measure(history.active, history.fresh_from, call, profile, window, self._counter)
-
-    def _situation(
-        self, history: History, call: ModelCall, profile: Profile, measured: Measurement
-    ) -> Situation:
-        active = history.active
+    def _situation(self, frame: _Frame, measured: Measurement) -> Situation:
+        history = frame.history
         reached = measured.size.tokens >= measured.limits.compact_at_tokens
+        fresh = history.active[history.fresh_from :]
         return Situation(
             size_tokens=measured.size.tokens,
-            fixed_tokens=fixed_tokens(active, call, profile, self._counter, measured)
-            if reached
-            else 0,
+            fixed_tokens=frame.fixed_tokens(measured) if reached else 0,
             messages=len(history.everything),
             turns=history.turns,
-            answers=sum(each.role == "assistant" for each in active[history.fresh_from :]),
-            open_calls=bool(reached and open_calls(active)),
+            answers=sum(each.role == "assistant" for each in fresh),
+            open_calls=bool(reached and open_calls(history.active)),
             now_ms=self._now_ms(),
         )
 
-    def _clear(self, history: History, call: ModelCall, profile: Profile, window: Window) -> None:
+    def _clear(self, frame: _Frame) -> None:
         """Clear old tool results once the request has `clear_at_tokens`, as a plan of its own."""
-        if profile.clear_at_tokens is None:
+        if frame.profile.clear_at_tokens is None:
             return
-        measured = self._measure(history, call, profile, window)
-        excess = measured.size.tokens - profile.clear_at_tokens
+        measured = frame.measure()
+        excess = measured.size.tokens - frame.profile.clear_at_tokens
         if excess < 0:
             return
-        at = clear_only(history.active, profile, self._counter, max(1, excess))
+        active = frame.history.active
+        at = clear_only(active, frame.profile, frame.counter, max(1, excess))
         if at.steps:
-            task = _Task(call, profile, measured, "auto")
-            receipt = self._receipt(task, at.steps, at.tokens, self._now_ms())
-            history.apply(plan_of(history.active, at.messages, receipt))
-            self._hooks.emit(CompactionCompleteEvent(receipt, window))
+            receipt = self._receipt(_Task(measured, "auto"), at.steps, at.tokens, self._now_ms())
+            frame.history.apply(plan_of(active, at.messages, receipt))
+            self._hooks.emit(CompactionCompleteEvent(receipt))
 
-    async def _automatic(self, history: History, task: _Task, due: Due) -> Prepared:
-        window = task.measured.limits.window
-        starting = AutoCompactingEvent(task.measured.size.tokens, window, "auto", due.overflow)
+    async def _automatic(self, frame: _Frame, measured: Measurement, due: Due) -> Prepared:
+        history = frame.history
+        starting = AutoCompactingEvent(measured.size.tokens, frame.window, due.overflow)
         try:
-            plan = await self._plan(history, task, starting)
+            plan = await self._plan(frame, _Task(measured, "auto"), starting)
         except CompactionFailed as error:
             retry_ms = None if error.retry_after_s is None else int(error.retry_after_s * 1_000)
             history.trigger = failed(history.trigger, self._now_ms(), retry_ms)
@@ -257,99 +260,93 @@ class Compactor:
             return Prepared(history.active, due)
         if plan is None:
             return Prepared(history.active, Idle("nothing_to_compact"))
-        self._apply(history, plan, window)
+        self.apply(history, plan)
         return Prepared(history.active, due, plan.receipt)
 
     async def _plan(
-        self,
-        history: History,
-        task: _Task,
-        starting: AutoCompactingEvent | None = None,
+        self, frame: _Frame, task: _Task, starting: AutoCompactingEvent | None = None
     ) -> Plan | None:
-        active, began_ms = tuple(history.active), self._now_ms()
+        history, profile, began_ms = frame.history, frame.profile, self._now_ms()
+        active, number = tuple(history.active), history.rounds + 1
         if open_calls(active):
             return None
         budget = task.measured.budget_tokens
-        at = climb(active, task.profile, self._counter, budget)
-        work = None
+        at = climb(active, profile, frame.counter, budget)
         enough = starting is not None and at.steps and at.tokens <= budget
-        if "summarise" in task.profile.rungs and not enough:
+        work = None
+        if "summarise" in profile.rungs and not enough:
             work = prepare(
                 at,
-                task.profile,
-                self._counter,
+                profile,
+                frame.counter,
                 budget_tokens=budget,
-                number=history.rounds + 1,
-                keep_ids=task.call.keep_ids,
+                number=number,
+                keep_ids=frame.call.keep_ids,
                 original=history.original,
             )
         if work is None and not at.steps:
             return None
         if starting is not None:
-            self._hooks.emit(starting)
-            if self._hooks.confirm is not None and not await self._hooks.confirm(starting):
-                raise CompactionFailed(["declined"])
+            await self._confirmed(starting)
         if work is None:
             receipt = self._receipt(task, at.steps, at.tokens, began_ms)
             return plan_of(active, at.messages, receipt)
-        request = summary_request(work, task.call.request(active), task.profile, task.instructions)
-        writer = Writer(self._summariser, self._counter, self._hooks)
+        request = summary_request(work, frame.call.request(active), profile, task.instructions)
+        writer = Writer(self._summariser, frame.counter, self._hooks)
         overflow = starting is not None and starting.overflow
-        written = await writer.write(request, work, task.profile, floor=overflow)
-        return self._finished(active, history, task, _Done(at, work, written, began_ms))
+        written = await writer.write(request, work, profile, floor=overflow)
+        return self._finished(active, frame, task, _Done(at, work, written, began_ms))
 
-    def _finished(
-        self,
-        active: Sequence[Message],
-        history: History,
-        task: _Task,
-        done: _Done,
-    ) -> Plan:
-        at, work, written = done.climb, done.work, done.written
+    async def _confirmed(self, starting: AutoCompactingEvent) -> None:
+        self._hooks.emit(starting)
+        if self._hooks.confirm is not None and not await self._hooks.confirm(starting):
+            raise CompactionFailed(["declined"])
+
+    def _finished(self, active: Sequence[Message], frame: _Frame, task: _Task, done: _Done) -> Plan:
+        at, work, written, profile = done.climb, done.work, done.written, frame.profile
+        leaving = work.selection.leaving
+        count = len(frame.history.everything) if profile.count_all_archived else len(leaving)
         marker = ContextCompaction(
             number=work.number,
             timestamp_ms=self._now_ms(),
             summary=written.text,
-            messages_archived=len(history.everything)
-            if task.profile.count_all_archived
-            else len(work.selection.leaving),
+            messages_archived=count,
             context_size_before=task.measured.size.tokens,
             prose=written.prose,
             carried=work.carried,
         )
         restored = self._hooks.restore() if self._hooks.restore is not None else ()
-        replacement = finish(work, marker, task.profile, restored)
-        archived = tuple(each.id for each in work.selection.leaving)
-        tokens = sum(map(self._counter.message, replacement))
+        replacement = finish(work, marker, profile, restored)
+        archived = tuple(each.id for each in leaving)
+        tokens = sum(map(frame.counter.message, replacement))
         name: StepName = "floor" if written.answer is None else "summarise"
         reason = written.failures[0] if written.failures else "older messages, archived"
         steps = (*at.steps, *work.steps, Step(name, at.tokens, tokens, archived, reason))
+        answer = written.answer or SummaryAnswer("")
         receipt = replace(
             self._receipt(task, steps, tokens, done.began_ms),
             number=work.number,
             messages_archived=len(archived),
             archived_ids=archived,
             summariser=written.summariser,
+            summary_input_tokens=answer.input_tokens,
+            summary_cache_read_tokens=answer.cache_read_tokens,
+            summary_output_tokens=answer.output_tokens,
             failures=written.failures,
             pins=len(work.carried.pins),
             files=len(work.carried.files),
         )
-        if written.answer is not None:
-            receipt = replace(
-                receipt,
-                summary_input_tokens=written.answer.input_tokens,
-                summary_cache_read_tokens=written.answer.cache_read_tokens,
-                summary_output_tokens=written.answer.output_tokens,
-            )
         return plan_of(active, replacement, receipt)
 
     def _receipt(self, task: _Task, steps: tuple[Step, ...], tokens: int, began_ms: int) -> Receipt:
         measured = task.measured
+        saved = measured.messages_tokens - tokens
         return Receipt(
             trigger=task.trigger,
             tokens_before=measured.size.tokens,
-            tokens_after=tokens + measured.other_tokens,
+            tokens_after=max(tokens + measured.other_tokens, measured.size.tokens - saved),
             basis=measured.size.basis,
+            window=measured.limits.window,
             target_tokens=measured.limits.compact_to_tokens,
             steps=steps,
             duration_ms=max(0, self._now_ms() - began_ms),

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from contextgauge.compaction.receipts import Receipt, Trigger
-from contextgauge.compaction.trigger import Window
+from contextgauge.compaction.profiles import Window
+from contextgauge.compaction.receipts import Receipt
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,11 @@ class ContextWarningEvent:
 
 @dataclass(frozen=True, slots=True)
 class AutoCompactingEvent:
-    """A compaction begins. `overflow`: the next request would not fit the window."""
+    """An automatic compaction begins. `overflow`: the next request would not fit the window."""
 
     name: ClassVar[str] = "auto-compacting"
     tokens: int
     window: Window
-    trigger: Trigger
     overflow: bool
 
 
@@ -34,7 +33,6 @@ class CompactionCompleteEvent:
 
     name: ClassVar[str] = "compaction-complete"
     receipt: Receipt
-    window: Window | None
 
 
 @dataclass(frozen=True, slots=True)

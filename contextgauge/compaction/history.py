@@ -150,11 +150,15 @@ class History:
         """Rebuild a history from its log. Raises ConfigError for a log that does not add up."""
         history = cls()
         for entry in entries:
-            if isinstance(entry, Edit):
-                history._edit(entry)
-            else:
-                history.append(entry)
+            history.add(entry)
         return history
+
+    def add(self, entry: Entry) -> None:
+        """Add one entry of a log. Raises ConfigError where it does not fit what came before."""
+        if isinstance(entry, Edit):
+            self._edit(entry)
+        else:
+            self.append(entry)
 
     def _edit(self, edit: Edit) -> None:
         if edit.covers > len(self._active):

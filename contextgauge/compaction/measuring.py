@@ -6,10 +6,10 @@ from typing import Final
 
 from contextgauge.compaction.counting import Counter, Size, size_of
 from contextgauge.compaction.messages import Message, Request
-from contextgauge.compaction.profiles import Profile, share_of
+from contextgauge.compaction.profiles import Profile, Window, share_of
 from contextgauge.compaction.selection import select
 from contextgauge.compaction.tool_results import shorten_message, tail_limit
-from contextgauge.compaction.trigger import Limits, Window, limits_of
+from contextgauge.compaction.trigger import Limits, limits_of
 
 LEAST_SUMMARY_TOKENS: Final = 256
 """Room without which a summary makes no sense: part of what always stays."""
@@ -52,6 +52,26 @@ def window_of_call(
     if profile.unknown_window_tokens is None:
         return None
     return Window(profile.unknown_window_tokens, "assumed")
+
+
+class CountOnce:
+    """A counter that counts each message once, for as long as one compaction is worked out."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        self._counted: dict[int, tuple[Message, int]] = {}
+
+    def text(self, text: str) -> int:
+        """Return the tokens of a text."""
+        return self._counter.text(text)
+
+    def message(self, message: Message) -> int:
+        """Return the tokens of a message."""
+        counted = self._counted.get(id(message))
+        if counted is None:
+            # The message is held too, so that no other can have its id meanwhile.
+            counted = self._counted[id(message)] = message, self._counter.message(message)
+        return counted[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +125,7 @@ def _size(
     if profile.sizing == "messages":
         return Size(estimate.messages, 0, 0, estimate.messages, 0, "estimated")
     if profile.sizing == "request":
-        return size_of(request, counter, reported_from=fresh_from)
+        return size_of(request, counter, fresh_from=fresh_from)
     for message in reversed(active[fresh_from:]):
         if message.usage is not None:
             context = message.usage.context

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 from contextgauge.compaction.messages import Message, Request
 
 PromptName: TypeAlias = Literal["structured", "seed-001", "seed-002", "cache-aligned"]
-"""`structured` is the default: the sections of both seeds, with everything quoted fenced as data."""
+"""`structured` is the default: the sections of both seeds, and all quoted texts fenced as data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,19 @@ class SummaryRequest:
 
 @dataclass(frozen=True, slots=True)
 class SummaryAnswer:
-    """A summary as the model wrote it. Token counts are the call's own; None: not reported."""
+    """A summary as the model wrote it. Token counts are of all calls; None: not reported.
+
+    `redacted_secrets` counts those taken out before the model saw the texts, `failures` says why
+    summarisers that were asked before this one have none.
+    """
 
     text: str
     model: str | None = None
     input_tokens: int | None = None
     cache_read_tokens: int | None = None
     output_tokens: int | None = None
+    redacted_secrets: int = 0
+    failures: tuple[str, ...] = ()
 
 
 class SummaryError(Exception):

@@ -32,6 +32,16 @@ of what follows (seeds 004 and the default); the last usage alone, 0 before ther
 an estimate of the messages alone (002)."""
 
 
+WindowSource: TypeAlias = Literal["given", "catalog", "profile", "assumed"]
+
+
+class Window(NamedTuple):
+    """A model's context window, tokens, and who says so. `assumed`: of an unknown model."""
+
+    tokens: int
+    source: WindowSource
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """When and how is compacted. Shares are of the usable window: the window less the reserves.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from contextgauge.compaction.profiles import RungName
+from contextgauge.compaction.profiles import RungName, Window
 
 Trigger: TypeAlias = Literal["auto", "manual"]
 
@@ -29,7 +29,8 @@ class Receipt:
     """What a compaction did.
 
     `tokens_before` is the size of the whole request that it began with, and `basis` says where
-    that figure comes from; `tokens_after` is an estimate until the next answer reports a size.
+    that figure comes from; `tokens_after` is that size less the estimate of what was saved, until
+    the next answer reports one.
     `number` counts the conversation's summaries, None where no message was archived.
     `summariser` wrote the summary (`floor`: deterministic), `failures` are those that did not.
     """
@@ -38,6 +39,7 @@ class Receipt:
     tokens_before: int
     tokens_after: int
     basis: Literal["reported", "estimated"]
+    window: Window
     target_tokens: int
     steps: tuple[Step, ...]
     number: int | None = None

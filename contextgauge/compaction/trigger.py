@@ -16,9 +16,9 @@ nothing is tried until the user says something: there is no loop of compactions.
 """
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from contextgauge.compaction.profiles import Profile, share_of
+from contextgauge.compaction.profiles import Profile, Window, share_of
 
 MAX_UNHELPFUL: Final = 2
 """One failure may be chance, a third would cost without hope."""
@@ -26,15 +26,6 @@ MAX_UNHELPFUL: Final = 2
 FIRST_PAUSE_MS: Final = 30_000
 LAST_PAUSE_MS: Final = 600_000
 """Pauses after failed summaries: doubled each time."""
-
-WindowSource: TypeAlias = Literal["given", "catalog", "profile", "assumed"]
-
-
-class Window(NamedTuple):
-    """A model's context window, tokens, and who says so. `assumed`: of an unknown model."""
-
-    tokens: int
-    source: WindowSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class Commands(LazyGroup):
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",
             ),
+            "compact": ("compact", "Compact the conversation of a file, and show what that did."),
             "demo": ("demo.command", "Run sessions through a whole pipeline and show the result."),
         },
         "Collect": {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextgauge.compaction.profiles import DEFAULT, SEED_001, SEED_002, SEED_004
+from contextgauge.compaction.profiles import DEFAULT, SEED_001, SEED_002, SEED_004, Window
 from contextgauge.compaction.trigger import (
     Due,
     Idle,
@@ -14,7 +14,6 @@ from contextgauge.compaction.trigger import (
     TriggerState,
     Unreachable,
     Warn,
-    Window,
     compacted,
     decide,
     failed,

@@ -12,6 +12,7 @@ from contextgauge.compaction.formats.fields import (
     a_name,
     a_text,
     an_object,
+    gathered,
     json_text,
     json_value,
     opaque,
@@ -46,6 +47,11 @@ from contextgauge.records import Json
 FORMAT: Final[FormatName] = "anthropic"
 
 ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "system": "system"}
+
+
+def read_messages(items: Sequence[Json], _after: Sequence[Message] = ()) -> list[Message]:
+    """Read messages. Raises ConfigError with the path of what is wrong."""
+    return [read_message(each, f"messages[{index}]") for index, each in enumerate(items)]
 
 
 def read_message(value: Json, path: str) -> Message:
@@ -94,23 +100,7 @@ def read_block(value: Json, path: str, format: FormatName = FORMAT) -> Block:  #
 
 def write_messages(messages: Sequence[Message]) -> list[Json]:
     """Write messages; results of parallel calls become one message, as the API asks."""
-    written: list[Json] = []
-    gathering: list[Json] | None = None
-    for message in messages:
-        each = write_message(message)
-        if each is None:
-            continue
-        gathers = message.role == "tool" and own(message, FORMAT) is None
-        content = each["content"]
-        if gathers and isinstance(content, list):
-            if gathering is not None:
-                gathering += content
-                continue
-            gathering = content
-        else:
-            gathering = None
-        written.append(each)
-    return written
+    return gathered(messages, FORMAT, write_message, "content")
 
 
 def write_message(message: Message) -> Fields | None:

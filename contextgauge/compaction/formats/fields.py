@@ -199,7 +199,13 @@ def same_blocks(blocks: Sequence[Block], originals: Sequence[Block]) -> bool:
 
 
 def same_block(block: Block, original: Block) -> bool:
-    """Whether a block says what was read from its source."""
+    """Whether a block says what was read from its source; an id that it lacked may be ours."""
+    if isinstance(original, ToolCall) and not original.id and isinstance(block, ToolCall):
+        block = replace(block, id="")
+    elif (
+        isinstance(original, ToolResult) and not original.call_id and isinstance(block, ToolResult)
+    ):
+        block = replace(block, call_id="")
     if block != original:
         return False
     if isinstance(block, Image | Thinking | Opaque):
@@ -231,11 +237,84 @@ def with_result_names(
     return named
 
 
-def with_ids(messages: Sequence[Message], values: Sequence[Json]) -> list[Message]:
+def paired(messages: Sequence[Message], after: Sequence[Message]) -> list[Message]:
+    """Give calls and results without an id one: each result that of the first open call by name.
+
+    `after` are the messages before these, whose calls may still be open.
+    """
+    pairing = _Pairing()
+    for each in after:
+        pairing.pair(each)
+    return [pairing.pair(each) for each in messages]
+
+
+class _Pairing:
+    def __init__(self) -> None:
+        self._open: dict[str, list[str]] = {}
+        self._ids: set[str] = set()
+        self._calls = 0
+
+    def pair(self, message: Message) -> Message:
+        """Return a message whose calls and results have ids."""
+        blocks = tuple(map(self._pair, message.blocks))
+        return message if blocks == message.blocks else replace(message, blocks=blocks)
+
+    def _pair(self, block: Block) -> Block:
+        if isinstance(block, ToolCall):
+            self._calls += 1
+            block = block if block.id else replace(block, id=self._new_id())
+            self._ids.add(block.id)
+            self._open.setdefault(block.name, []).append(block.id)
+        elif isinstance(block, ToolResult):
+            waiting = self._open.get(block.name or "", [])
+            if not block.call_id:
+                block = replace(block, call_id=waiting[0] if waiting else self._new_id())
+                self._ids.add(block.call_id)
+            if block.call_id in waiting:
+                waiting.remove(block.call_id)
+        return block
+
+    def _new_id(self) -> str:
+        number = self._calls
+        while f"call-{number}" in self._ids:
+            number += 1
+        return f"call-{number}"
+
+
+def gathered(
+    messages: Sequence[Message],
+    format: FormatName,  # noqa: A002 -- as in `opaque`
+    write: Callable[[Message], Fields | None],
+    parts: str,
+) -> list[Json]:
+    """Write messages; the results of parallel calls from another format become one message.
+
+    `parts` is the field of a written message that holds them.
+    """
+    written: list[Json] = []
+    gathering: list[Json] | None = None
+    for message in messages:
+        each = write(message)
+        if each is None:
+            continue
+        content = each.get(parts)
+        if message.role == "tool" and own(message, format) is None and isinstance(content, list):
+            if gathering is not None:
+                gathering += content
+                continue
+            gathering = content
+        else:
+            gathering = None
+        written.append(each)
+    return written
+
+
+def with_ids(messages: Sequence[Message]) -> list[Message]:
     """Give messages the ids that their sources have; of an id that stands twice, the first."""
     seen: set[str] = set()
     named: list[Message] = []
-    for message, value in zip(messages, values, strict=True):
+    for message in messages:
+        value = None if message.source is None else message.source.value
         each = value.get("id") if isinstance(value, dict) else None
         if isinstance(each, str) and each and each not in seen:
             seen.add(each)

@@ -1,0 +1,186 @@
+"""OpenAI's two APIs, and all servers that speak the first: the extra `openai`."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+from contextgauge.compaction.formats import write_messages
+from contextgauge.compaction.prompts import Prompt
+from contextgauge.compaction.summarisers.model import Answer, Fields, SdkModel, Stop
+from contextgauge.records import Json
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from openai.types import CompletionUsage
+    from openai.types.chat import (
+        ChatCompletion,
+        ChatCompletionChunk,
+        ChatCompletionMessage,
+        ChatCompletionMessageParam,
+    )
+    from openai.types.chat.chat_completion_chunk import ChoiceDelta
+    from openai.types.responses import Response, ResponseInputParam
+
+_STOPS: Final[Mapping[str | None, Stop]] = {
+    "stop": "end",
+    "tool_calls": "end",
+    "function_call": "end",
+    "length": "length",
+    "content_filter": "refusal",
+}
+
+_NO_KEY: Final = "none"
+"""For a server without keys: else the SDK would send it the one that is meant for OpenAI."""
+
+
+class _OpenAIModel(SdkModel):
+    """What both APIs share."""
+
+    provider = package = "openai"
+
+    def _client(self) -> "AsyncOpenAI":
+        from openai import AsyncOpenAI  # noqa: PLC0415 -- an extra
+
+        return AsyncOpenAI(
+            api_key=self._api_key or (_NO_KEY if self._base_url else None),
+            base_url=self._base_url,
+            max_retries=0,
+            timeout=None,
+        )
+
+
+class ChatModel(_OpenAIModel):
+    """A model behind the Chat Completions API: OpenAI's, or of any compatible server.
+
+    With a `base_url` and no `api_key`, the word `none` is sent for one.
+    """
+
+    @property
+    def name(self) -> str:
+        """Provider and model; `compatible` for a server at another address."""
+        return f"{'compatible' if self._base_url else self.provider}/{self._model}"
+
+    async def answer(self, prompt: Prompt) -> Answer:
+        """Call the model once. Raises what the SDK raises."""
+        messages = write_messages(prompt.messages, "openai-chat")
+        if prompt.system:
+            messages.insert(0, {"role": "system", "content": prompt.system})
+        written = cast("list[ChatCompletionMessageParam]", messages)
+        fields = self._fields(prompt, **self._limit(prompt.max_tokens))
+        async with self._client() as client:
+            if not self._stream:
+                return _read_completion(
+                    await client.chat.completions.create(
+                        model=self._model, messages=written, extra_body=fields
+                    )
+                )
+            chunks = await client.chat.completions.create(
+                model=self._model, messages=written, extra_body=fields, stream=True
+            )
+            return _read_chunks([chunk async for chunk in chunks])
+
+    def _limit(self, max_tokens: int) -> Fields:
+        """Return the fields that OpenAI has now, or those that compatible servers know."""
+        if self._base_url:
+            return {"max_tokens": max_tokens}
+        options: Json = {"include_usage": True} if self._stream else None
+        return {"max_completion_tokens": max_tokens, "stream_options": options}
+
+
+def _read_completion(completion: "ChatCompletion") -> Answer:
+    choice = next(iter(completion.choices or ()), None)
+    if choice is None:
+        return Answer((), "cut", model=completion.model)
+    message = choice.message
+    return Answer(
+        (message.content,) if message.content else (),
+        "refusal" if message.refusal else _STOPS.get(choice.finish_reason, "cut"),
+        len(message.tool_calls or ()),
+        _has_reasoning(message),
+        completion.model,
+        *_counts(completion.usage),
+    )
+
+
+def _read_chunks(chunks: "Sequence[ChatCompletionChunk]") -> Answer:
+    text = ""
+    stop: Stop = "cut"
+    calls: set[int] = set()
+    reasoned = refused = False
+    for chunk in chunks:
+        for choice in chunk.choices or ():
+            delta = choice.delta
+            text += delta.content or ""
+            calls.update(each.index for each in delta.tool_calls or ())
+            reasoned = reasoned or _has_reasoning(delta)
+            if choice.finish_reason:
+                stop = _STOPS.get(choice.finish_reason, "cut")
+            refused = refused or bool(delta.refusal)
+    usage = next((chunk.usage for chunk in reversed(chunks) if chunk.usage), None)
+    model = chunks[0].model if chunks else None
+    if refused:
+        stop = "refusal"
+    return Answer((text,) if text else (), stop, len(calls), reasoned, model, *_counts(usage))
+
+
+def _has_reasoning(message: "ChatCompletionMessage | ChoiceDelta") -> bool:
+    """Whether a compatible server reports reasoning, in a field that OpenAI does not have."""
+    further = message.model_extra or {}
+    return bool(further.get("reasoning_content") or further.get("reasoning"))
+
+
+def _counts(usage: "CompletionUsage | None") -> tuple[int | None, int | None, int | None]:
+    if usage is None:
+        return None, None, None
+    details = usage.prompt_tokens_details
+    return usage.prompt_tokens, details.cached_tokens if details else None, usage.completion_tokens
+
+
+class ResponsesModel(_OpenAIModel):
+    """A model behind OpenAI's Responses API: for conversations that are held through it.
+
+    Nothing is stored at the provider.
+    """
+
+    async def answer(self, prompt: Prompt) -> Answer:
+        """Call the model once. Raises what the SDK raises."""
+        written = cast("ResponseInputParam", write_messages(prompt.messages, "openai-responses"))
+        fields = self._fields(
+            prompt,
+            instructions=prompt.system,
+            max_output_tokens=prompt.max_tokens,
+        )
+        async with self._client() as client:
+            if not self._stream:
+                return _read_response(
+                    await client.responses.create(
+                        model=self._model, input=written, store=False, extra_body=fields
+                    )
+                )
+            response: Response | None = None
+            async for event in await client.responses.create(
+                model=self._model, input=written, store=False, extra_body=fields, stream=True
+            ):
+                if event.type in {"response.completed", "response.incomplete", "response.failed"}:
+                    response = getattr(event, "response", None)
+            return _read_response(response) if response else Answer((), "cut")
+
+
+def _read_response(response: "Response") -> Answer:
+    parts = [part for item in response.output if item.type == "message" for part in item.content]
+    incomplete = response.incomplete_details.reason if response.incomplete_details else None
+    stop: Stop = "end" if response.status == "completed" else "cut"
+    if incomplete == "max_output_tokens":
+        stop = "length"
+    if incomplete == "content_filter" or any(part.type == "refusal" for part in parts):
+        stop = "refusal"
+    usage = response.usage
+    return Answer(
+        tuple(part.text for part in parts if part.type == "output_text"),
+        stop,
+        sum(item.type.endswith("_call") for item in response.output),
+        any(item.type == "reasoning" for item in response.output),
+        response.model,
+        usage.input_tokens if usage else None,
+        usage.input_tokens_details.cached_tokens if usage else None,
+        usage.output_tokens if usage else None,
+    )

@@ -1,0 +1,197 @@
+"""`contextgauge compact FILE`: compacts the conversation of a file, and prints what that did."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.formats import write_messages
+from contextgauge.compaction.history import History
+from contextgauge.compaction.measuring import ModelCall
+from contextgauge.compaction.ports import Summariser
+from contextgauge.compaction.profiles import PROFILES, Profile, profile_named
+from contextgauge.compaction.receipts import Receipt
+from contextgauge.compaction.summarisers import summariser_named
+from contextgauge.compaction.transcripts import ReadConversation, read_conversation
+from contextgauge.compaction.writing import CompactionFailed
+from contextgauge.errors import ConfigError, StopError
+from contextgauge.json_codec import dumps, dumps_indented
+from streams.cli.screen.figures import count, duration, exact
+from streams.cli.screen.output import err, out, say
+from streams.edge.files.window_catalog import bundled
+
+_STANDARD = "-"
+_EXTRACTIVE = "extractive"
+
+
+def compact(  # noqa: PLR0913 -- each is an option
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A transcript of Claude Code or Codex, a JSON list of messages, or the body of a "
+            "request to Anthropic, OpenAI or Gemini; - for standard input.",
+        ),
+    ],
+    *,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write the compacted conversation; - for standard output. By default "
+            "NAME.compacted.json in this folder.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the output file.")] = False,
+    profile: Annotated[
+        str, typer.Option("--profile", metavar="NAME", help=f"One of {', '.join(PROFILES)}.")
+    ] = "default",
+    window: Annotated[
+        int | None,
+        typer.Option(
+            "--window",
+            min=1,
+            metavar="TOKENS",
+            help="The model's context window. By default, that of the model in the file.",
+            show_default=False,
+        ),
+    ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep",
+            min=0,
+            metavar="COUNT",
+            help="Latest messages that stay as they are. By default, the profile's.",
+            show_default=False,
+        ),
+    ] = None,
+    instructions: Annotated[
+        str | None,
+        typer.Option("--instructions", metavar="TEXT", help="What the summary should heed."),
+    ] = None,
+    summariser: Annotated[
+        str,
+        typer.Option(
+            "--summariser",
+            metavar="NAME",
+            help="extractive needs no model; or PROVIDER:MODEL, with a provider of anthropic, "
+            "openai, openai-responses, gemini, compatible. Its key is read from the environment.",
+        ),
+    ] = _EXTRACTIVE,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", metavar="URL", help="Address of a server for --summariser."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the receipt as JSON.")] = False,
+) -> None:
+    """Compact the conversation of a file: write it, and print the receipt.
+
+    The file is only read. What a transcript's last compaction archived is left out, as its model
+    no longer sees it.
+    """
+    target = _target(file, output, force=force)
+    read = read_conversation(_bytes_of(file))
+    history = History(read.request.messages)
+    compactor = Compactor(
+        profile=_profile(profile, keep),
+        summariser=_summariser(summariser, url),
+        window_of=bundled().window,
+    )
+    call = ModelCall(
+        system=read.request.system,
+        tools=read.request.tools,
+        reserved_output_tokens=read.request.reserved_output_tokens,
+        model=read.request.model,
+        window_tokens=window,
+    )
+    try:
+        receipt = asyncio.run(compactor.compact(history, call, instructions=instructions))
+    except CompactionFailed as error:
+        raise StopError(f"no summary, and nothing was written: {error}") from error
+    if receipt is None:
+        say(f"Nothing to compact: {count(len(history.active), 'message')}, all of them recent.")
+        raise typer.Exit(1)
+    messages = write_messages(history.active, read.format)
+    _write(target, dumps_indented(read.rewrite(messages)))
+    screen = err if target is None else out
+    if as_json:
+        (sys.stderr if target is None else sys.stdout).write(f"{dumps(receipt).decode()}\n")
+    else:
+        _show(receipt, read, history, screen)
+        if target is not None:
+            say(f"Written to {target}", to=screen)
+
+
+def _profile(name: str, keep: int | None) -> Profile:
+    profile = profile_named(name)
+    return profile if keep is None else replace(profile, keep_last=keep)
+
+
+def _summariser(name: str, url: str | None) -> Summariser | None:
+    if name == _EXTRACTIVE:
+        if url is not None:
+            raise ConfigError("--url is the address of a model: name it with --summariser")
+        return None
+    return summariser_named(name, base_url=url, api_key=os.environ.get("CONTEXTGAUGE_COMPACT_KEY"))
+
+
+def _target(file: str, output: str | None, *, force: bool) -> Path | None:
+    """Return where to write, None for standard output. Raises ConfigError."""
+    if output == _STANDARD or (output is None and file == _STANDARD):
+        return None
+    target = Path(output or f"{Path(file).stem}.compacted.json")
+    if target.exists() and not force:
+        raise ConfigError(f"{target} exists: name another --output, or overwrite it with --force")
+    return target
+
+
+def _bytes_of(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == _STANDARD else Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def _write(target: Path | None, value: bytes) -> None:
+    if target is None:
+        sys.stdout.buffer.write(value)
+        return
+    try:
+        target.write_bytes(value)
+    except OSError as error:
+        raise ConfigError(f"{target}: cannot be written: {error.strerror}") from error
+
+
+def _show(receipt: Receipt, read: ReadConversation, history: History, screen: Console) -> None:
+    sizes = Table.grid(padding=(0, 2))
+    for name, tokens, basis, messages in (
+        ("Before", receipt.tokens_before, receipt.basis, len(read.request.messages)),
+        ("After", receipt.tokens_after, "estimated", len(history.active)),
+    ):
+        sizes.add_row(name, f"{exact(tokens)} tokens", basis, count(messages, "message"))
+    screen.print(sizes)
+    steps = Table.grid(padding=(0, 2))
+    for step in receipt.steps:
+        steps.add_row(
+            step.rung,
+            f"{exact(step.tokens_before)} → {exact(step.tokens_after)}",
+            count(len(step.message_ids), "message"),
+            step.reason,
+        )
+    screen.print(steps)
+    carried: Sequence[str] = (count(receipt.pins, "pin"), count(receipt.files, "file"))
+    if receipt.number is not None:
+        say(f"Carried {' and '.join(carried)}; summary by {receipt.summariser}", to=screen)
+    say(f"Took {duration(receipt.duration_ms)}", to=screen)
