@@ -99,9 +99,7 @@ def _task(task: str, room: _Room, short: bool) -> str:  # noqa: FBT001 -- of a p
     if not task:
         return ""
     share = (
-        None
-        if room.tokens is None
-        else room.tokens // (_SHORT_TASK_SHARE if short else TASK_SHARE)
+        None if room.tokens is None else room.tokens // (_SHORT_TASK_SHARE if short else TASK_SHARE)
     )
     if share is None or room.counter.text(task) <= share:
         return task if room.take(TASK_HEADING, task) else ""

@@ -37,7 +37,7 @@ class Moody:
         self._rng = rng
 
     async def summarise(self, request: SummaryRequest) -> SummaryAnswer:
-        if self._rng.random() < 0.3:
+        if self._rng.random() < 0.3 or not request.messages:
             raise SummaryError("no answer")
         return SummaryAnswer("Words. " * self._rng.choice((1, 50, 5_000)))
 
