@@ -59,11 +59,14 @@ class GrowingViews(FaultyViews):
         self.numbers = Generations(generation, None)
         self._place()
 
-    def add(self, *records: Record) -> None:
-        """Fold the records of one transaction, and move the positions."""
+    def add(self, *records: Record, logged_ms: int | None = None) -> None:
+        """Fold the records of one transaction, and move the positions.
+
+        `logged_ms` is when Kafka received them.
+        """
         partitions = [partition_of(record.data.session_id, self.count) for record in records]
         for partition, record in zip(partitions, records, strict=True):
-            self._folds[partition].add(LoggedRecord(self.offsets[partition], None, record))
+            self._folds[partition].add(LoggedRecord(self.offsets[partition], logged_ms, record))
             self.offsets[partition] += 1
         for partition in set(partitions):
             self.offsets[partition] += 1  # the transaction's marker

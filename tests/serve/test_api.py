@@ -370,7 +370,7 @@ async def test_a_cursor_of_another_list_is_refused(api: Api) -> None:
 async def test_a_generation_being_built_is_not_served(api: Api, views: GrowingViews) -> None:
     for partition in range(views.count):
         views.partitions[2, partition] = views.partitions[1, partition]
-    cursor = Cursor(2, "recent", (0, 0.0, 0, "00")).encoded()
+    cursor = Cursor(2, "recent", (None, "", 0, 0.0, 0, "00")).encoded()
     found = await api.get(f"/v1/sessions?cursor={cursor}")
     assert found.status_code == 410
 

@@ -83,6 +83,14 @@ class SqliteViews:
             limit,
         )
 
+    async def scores(
+        self, generation: int, partition: int, sessions: Sequence[bytes], ranking: Ranking
+    ) -> list[float | None]:
+        del generation, partition
+        ask = f"SELECT session, {ranking} FROM sessions WHERE session"  # noqa: S608 -- a column
+        stored = dict(self._among(ask, sessions))
+        return [stored.get(session) for session in sessions]
+
     async def session_count(self, generation: int, partition: int) -> int:
         del generation, partition
         count: int = self._rows("SELECT count(*) FROM sessions WHERE recent IS NOT NULL")[0][0]

@@ -70,6 +70,9 @@ class StatusShape(_Shape):
     """What a session looks like as of the answer, and when that changes without a new record."""
 
     leading_chain: str | None = Field(description="The chain that stands for the session.")
+    last_active_ms: int | None = Field(
+        description="The time of the last record, or its arrival in Kafka if no record has a time."
+    )
     state: State
     severity: Severity = Field(description="How full the leading chain is.")
     severities: dict[str, Severity] = Field(description="The same of each chain.")
