@@ -153,6 +153,7 @@ def _facts(
     yield "", ""
     yield "Usage", _usage(chain)
     yield "Current", Text(f"{exact(chain.used_tokens)} tokens · {_state(view, now_ms)}")
+    yield "Active", Text(ago(view.last_ms, now_ms))
     source = "" if chain.window_source is None else f" · {chain.window_source}"
     assumed = ", assumed" if chain.window_source == "default" else ""
     window = guess(exact(chain.window), chain.window_source)
