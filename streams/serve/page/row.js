@@ -53,14 +53,15 @@ export function stateWords(view, state, nowMs) {
     case "unknown":
       return [UNKNOWN_WORDS[whyUnknown(view)], lastWords(view, nowMs)];
     case "stale":
-      return ["stale", `measured ${ago(chain.as_of_ms ?? view.last_ms, nowMs)}`];
+      return ["stale", `measured ${ago(chain.as_of_ms ?? view.status.last_active_ms, nowMs)}`];
     default:
       return [state, lastWords(view, nowMs)];
   }
 }
 
 function lastWords(view, nowMs) {
-  return view.last_ms === null ? "time unknown" : ago(view.last_ms, nowMs);
+  const { last_active_ms: lastMs } = view.status;
+  return lastMs === null ? "time unknown" : ago(lastMs, nowMs);
 }
 
 /** Tokens until compaction in words: [figure, more]; `~` stands before an estimate. */

@@ -289,7 +289,7 @@ function backLink() {
 }
 
 function aboutOf(view) {
-  const { identity } = view;
+  const { identity, status: { last_active_ms: lastMs } } = view;
   const runtime = [identity.runtime, identity.runtime_version].filter(Boolean).join(" ");
   const pairs = [
     ["Model", leadingChain(view).model ?? identity.model ?? UNKNOWN],
@@ -299,7 +299,7 @@ function aboutOf(view) {
     ["Task", identity.task_id],
     ["Forked from", identity.forked_from],
     ["First seen", moment(view.first_ms, now())],
-    ["Last activity", view.last_ms === null ? UNKNOWN : moment(view.last_ms, now())],
+    ["Last activity", lastMs === null ? UNKNOWN : moment(lastMs, now())],
   ];
   return pairs.filter(([, value]) => value !== null);
 }
