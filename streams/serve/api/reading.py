@@ -74,7 +74,7 @@ _LEARNED_S: Final = 30.0
 """What is usual of a model changes slowly."""
 
 _ORDERS: Final = 20
-"""Points that cursors name and that are remembered: those of ten minutes, or of more."""
+"""Points that cursors name and that are remembered: those of some minutes."""
 
 
 class Reading:
