@@ -31,7 +31,7 @@ from streams.ports import (
     ViewReader,
 )
 from streams.serve.api.app import create_app
-from streams.serve.api.serving import Serving
+from streams.serve.api.serving import ReadTitles, Serving
 from tests.doubles.dump import ViewFold
 from tests.doubles.views import FaultyViews
 
@@ -160,6 +160,7 @@ def api_over(
     origins: Sequence[str] = (),
     only_here: bool = True,
     clock: Clock | None = None,
+    titles: ReadTitles | None = None,
 ) -> Api:
     """Return an application over views."""
     telemetry, clock = PrometheusTelemetry("serve", "worker"), clock or SystemClock()
@@ -179,6 +180,7 @@ def api_over(
             streams=streams,
             origins=origins,
             only_here=only_here,
+            titles=titles,
         )
     )
     transport = httpx.ASGITransport(app=app)

@@ -154,29 +154,33 @@ THRESHOLDS_JSON: Final = Encoded(codec.dumps(THRESHOLDS._asdict()))
 
 
 class Context(NamedTuple):
-    """What judgements of sessions depend on besides their views.
+    """What answers about sessions depend on besides their views.
 
-    `points` are where compactions begin; `arrivals` are of sessions without times, by id.
+    `points` are where compactions begin; `arrivals`, of sessions without times, and `titles` are
+    by session id.
     """
 
     points: CompactionPoints = NO_POINTS
     arrivals: Mapping[str, int] = {}
+    titles: Mapping[str, str] = {}
 
 
 def judged(
     documents: Iterable[bytes], context: Context, now_ms: int
 ) -> tuple[list[Encoded], int | None]:
-    """Return views with their statuses, and when the first verdict changes; None: never.
+    """Return views with titles and statuses, and when the first verdict changes; None: never.
 
-    Raises VersionError. A status is one more member of a view, which goes out as it is stored. What
-    a status says of the time is true when the answer is given; a reader that keeps the answer
+    Raises VersionError. Both are more members of a view, which goes out as it is stored. What a
+    status says of the time is true when the answer is given; a reader that keeps the answer
     compares its own clock with the instants. An entity tag ends with the first of them (`until`).
     """
     views, changes = [], []
     for document in documents:
-        arrived_ms = context.arrivals.get(decoded(document).session_id)
+        session_id = decoded(document).session_id
+        arrived_ms = context.arrivals.get(session_id)
         status = status_of_document(document, context.points, arrived_ms)
-        views.append(document[:-1] + b',"status":' + codec.dumps(served(status, now_ms)) + b"}")
+        members = {"title": context.titles.get(session_id), "status": served(status, now_ms)}
+        views.append(document[:-1] + b"," + codec.dumps(members)[1:])
         change_ms = status.next_change_ms(now_ms)
         if change_ms is not None:
             changes.append(change_ms)

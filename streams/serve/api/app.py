@@ -44,7 +44,7 @@ _DOCS_HEADERS: Final = {"Content-Security-Policy": "default-src 'none'; style-sr
 
 def create_app(serving: Serving) -> FastAPI:
     """Return the application."""
-    reading = Reading(serving.reader, serving.clock, serving.points)
+    reading = Reading(serving.reader, serving.clock, serving.points, serving.titles)
     feed = Feed(serving.reader, reading.snapshots, serving.clock, serving.telemetry, serving.report)
 
     @asynccontextmanager

@@ -18,6 +18,7 @@ from streams.core.until_compaction import NO_POINTS, CompactionPoints, models_to
 from streams.ports import Clock, ViewReader
 from streams.serve.api.answers import Context, decoded
 from streams.serve.api.problems import Problem, bad_cursor, no_session
+from streams.serve.api.serving import ReadTitles
 from streams.serve.views.session_index import ListOrder, Matches, SessionFilter, SessionIndex
 from streams.serve.views.sessions import Sessions
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot, Snapshots
@@ -80,13 +81,18 @@ _ORDERS: Final = 20
 class Reading:
     """Reads answers. Its methods raise RetryError, VersionError, ViewsGoneError, Problem.
 
-    `points` are the configured ones.
+    `points` are the configured ones, `titles` as in `Serving`.
     """
 
     def __init__(
-        self, store: ViewReader, clock: Clock, points: CompactionPoints = NO_POINTS
+        self,
+        store: ViewReader,
+        clock: Clock,
+        points: CompactionPoints = NO_POINTS,
+        titles: ReadTitles | None = None,
     ) -> None:
         self._store, self.clock = store, clock
+        self._titles = titles
         self._index = SessionIndex(store)
         self._points = points
         self._learned_s: dict[str, float] = {}
@@ -164,10 +170,13 @@ class Reading:
         return await self._learn(snapshot, set(self._learned_s))
 
     async def context(self, snapshot: Snapshot, documents: Sequence[bytes]) -> Context:
-        """Return what the judgements of these views depend on."""
+        """Return what the answer about these views depends on."""
         views = [decoded(document) for document in documents]
         points = await self._learn(snapshot, set[str]().union(*map(models_to_learn, views)))
-        return Context(points, await self.at(snapshot).arrivals(views))
+        arrivals = await self.at(snapshot).arrivals(views)
+        if self._titles is None:
+            return Context(points, arrivals)
+        return Context(points, arrivals, await self._titles([view.session_id for view in views]))
 
     async def _learn(self, snapshot: Snapshot, models: set[str]) -> CompactionPoints:
         """Return what is known of where compactions begin, of these models as of now."""

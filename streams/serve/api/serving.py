@@ -1,6 +1,6 @@
 """What the application depends on, and its configuration."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
@@ -8,6 +8,9 @@ from streams.ports import Clock, Health, ReadingProgress, Telemetry, ViewReader
 
 Report = Callable[[str, BaseException], None]
 """Logs an error and what was being done; never an error's text about a message."""
+
+ReadTitles = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
+"""Returns the titles of those sessions, by id, that have one."""
 
 Probe = Callable[[str, str], tuple[int, str, bytes]]
 """Answers `/metrics`, `/healthz` and `/readyz`: status, media type and body, from the path and
@@ -22,7 +25,8 @@ class Serving:
     `only_here`: it serves this machine only. `requests_per_s` limits one reader, 0: no limit;
     `streams` limits the live feed. `origins` are those of pages that may read from a browser.
     `points` are where compactions are expected by the settings.
-    `reading` returns how much of local transcripts has been read, where this process reads them.
+    `reading` returns how much of local transcripts has been read, where this process reads them;
+    `titles` reads sessions' titles from there, if they are to be shown.
     """
 
     reader: ViewReader
@@ -38,3 +42,4 @@ class Serving:
     origins: Sequence[str] = ()
     points: CompactionPoints = NO_POINTS
     reading: Callable[[], ReadingProgress | None] | None = None
+    titles: ReadTitles | None = None

@@ -89,8 +89,11 @@ class StatusShape(_Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedSession(SessionView):
-    """A session's view as it is stored, and its status."""
+    """A session's view as it is stored, its title and its status."""
 
+    title: str | None = Field(
+        description="The first prompt, of `contextgauge view --titles`; else null."
+    )
     status: StatusShape
 
 
