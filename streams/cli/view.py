@@ -72,6 +72,13 @@ def view(
             help=f"Port to serve the page at. Default: {_PORT}, or a free one if it is taken.",
         ),
     ] = None,
+    titles: Annotated[
+        bool,
+        typer.Option(
+            "--titles",
+            help="Show each session's first prompt, to this machine only: not with another --host.",
+        ),
+    ] = False,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
@@ -81,6 +88,10 @@ def view(
     Needs no broker and no set-up. Reads the transcripts, the newest first, and follows them until
     Ctrl-C. What has been read is stored, so that the next start takes a moment.
     """
+    if titles and not is_of_this_machine(host):
+        raise ConfigError(
+            "--titles shows prompts, on this machine only: leave out --host, or --titles"
+        )
     settings = wiring.settings()
     checked = parts.checked_paths(paths or ())
     lock = parts.lock_of(settings, checked)
@@ -95,7 +106,7 @@ def view(
         address = page_address(host, listener)
         local = parts.local_view(settings, checked, say)
         lock.announce(address)
-        serving = _serving(settings, host, local)
+        serving = _serving(settings, host, local, titles=titles)
 
         async def ready() -> None:
             say(f"The page is at {address} (Ctrl-C to stop)", to=out)
@@ -137,7 +148,7 @@ def _listener(host: str, port: int | None) -> socket.socket:
         ) from error
 
 
-def _serving(settings: Settings, host: str, local: LocalView) -> Serving:
+def _serving(settings: Settings, host: str, local: LocalView, *, titles: bool) -> Serving:
     """Return what the server needs. Raises ConfigError for tokens that cannot be read."""
     clock, telemetry = SystemClock(), PrometheusTelemetry("serve", "worker")
     health = Health("view", clock, settings.stuck_after_s)
@@ -155,6 +166,7 @@ def _serving(settings: Settings, host: str, local: LocalView) -> Serving:
         streams=settings.serve_streams,
         points=wiring.compaction_points(settings),
         reading=local.reading.progress,
+        titles=parts.titles(local.views) if titles else None,
     )
 
 

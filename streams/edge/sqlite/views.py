@@ -1,6 +1,7 @@
 """The views in the local file, for the server of the same process."""
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -95,6 +96,15 @@ class SqliteViews:
         del generation, partition
         count: int = self._rows("SELECT count(*) FROM sessions WHERE recent IS NOT NULL")[0][0]
         return count
+
+    def files(self, sessions: Sequence[bytes]) -> list[tuple[bytes, Path]]:
+        """Return sessions and files that have lines of them, and of no other session."""
+        ask = (
+            "SELECT session, path FROM members AS one WHERE NOT EXISTS (SELECT 1 FROM members "
+            "WHERE path = one.path AND session != one.session) AND session"
+        )
+        rows = self._among(ask, sessions)
+        return [(session, Path(os.fsdecode(path))) for session, path in rows]
 
     async def agent_sessions(
         self, generation: int, partition: int, agent: bytes, limit: int

@@ -156,8 +156,8 @@ THRESHOLDS_JSON: Final = Encoded(codec.dumps(THRESHOLDS._asdict()))
 class Context(NamedTuple):
     """What answers about sessions depend on besides their views.
 
-    `points` are where compactions begin; `arrivals`, of sessions without times, and `titles` are
-    by session id.
+    `points` are where compactions begin. By session id: `arrivals` of sessions without times, and
+    `titles`.
     """
 
     points: CompactionPoints = NO_POINTS
