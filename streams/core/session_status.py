@@ -91,7 +91,8 @@ class Status(NamedTuple):
     """The judgement of a session. Instants in ms; a verdict changes when its instant is reached.
 
     `leading_chain` is None where the session has no chain yet. `settled` is the state before
-    any instant. `last_active_ms` is when its last record was, None where that is unknown. `until_compaction` is by chain, as far as it is known; estimates decide no verdict.
+    any instant. `last_active_ms` is when its last record was, None where that is unknown.
+    `until_compaction` is by chain, as far as it is known; estimates decide no verdict.
     `last_sign_ms` is the open attempt's last sign of life. `thrash` is the latest thrash that the
     view knows of; it lasts until `thrashing_until_ms`.
     """

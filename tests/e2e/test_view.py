@@ -233,6 +233,6 @@ def test_titles_are_the_first_prompts_and_shown_on_request_only(
 
 
 def test_titles_are_served_to_this_machine_only(command: Command, tmp_path: Path) -> None:
-    done = command("view", "--titles", "--host", "0.0.0.0", ".", STATE_FOLDER=str(tmp_path))
+    done = command("view", "--titles", "--host", "192.0.2.1", ".", STATE_FOLDER=str(tmp_path))
     assert done.returncode == 2
     assert "leave out --host, or --titles" in done.stderr

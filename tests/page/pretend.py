@@ -109,6 +109,7 @@ class Api:
         self.records: dict[str, dict[str, list[dict[str, Any]]]] = {}
         self.compactions: dict[str, list[dict[str, Any]]] = {}
         self.arrivals: dict[str, int] = {}
+        self.titles: dict[str, str] = {}
         self.stats: dict[str, Any] = {}
         self.problem: tuple[int, str] | None = None
         self.token: str | None = None
@@ -247,7 +248,8 @@ class Api:
         }
 
     def _judged(self, view: dict[str, Any]) -> dict[str, Any]:
-        return judged(view, self.arrivals.get(view["session_id"]))
+        name = view["session_id"]
+        return judged(view, self.arrivals.get(name), self.titles.get(name))
 
     def _rank(self, view: dict[str, Any], order: ListOrder) -> Rank:
         name = codec.key_bytes(view["session_id"])
@@ -263,10 +265,12 @@ class Api:
         return {name: found[start:end], "next": str(end) if end < len(found) else None}
 
 
-def judged(view: dict[str, Any], arrived_ms: int | None = None) -> dict[str, Any]:
+def judged(
+    view: dict[str, Any], arrived_ms: int | None = None, title: str | None = None
+) -> dict[str, Any]:
     """Return a view with its status, as of long ago: the page must come to now by itself."""
     status = status_of_document(codec.dumps(view), NO_POINTS, arrived_ms)
-    return {**view, "status": served(status, 0)}
+    return {**view, "title": title, "status": served(status, 0)}
 
 
 def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]:

@@ -44,7 +44,7 @@ _VERSION: Final = b'{"version":%d,' % VIEW_VERSION
 """The beginning of every document of the views that this build can read."""
 
 _REMEMBERED: Final = 2_000
-"""Documents that are remembered with their judgement, about 15 MB: most polls find the same ones."""
+"""Documents that are remembered with their judgement, about 15 MB: most polls find the same."""
 
 
 def as_stored(documents: Iterable[bytes]) -> list[Encoded]:

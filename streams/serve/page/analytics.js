@@ -118,7 +118,7 @@ export class Analytics {
       return;
     }
     this.byHour = byHour.by;
-    this.range ??= RANGES.find((range) => !isEmpty(this.#ofRange(range))) ?? RANGES[0];
+    this.range ??= RANGES.find((range) => !isEmpty(this.#ofRange(range))) ?? RANGES.at(-1);
     if (this.grid === undefined) this.#build();
     this.succeeded = counts.succeeded;
     this.#figures(total, counts);

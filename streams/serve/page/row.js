@@ -91,7 +91,7 @@ export function compactionWords(view) {
 
 /** Make a row for any session: {el, item, update(item), focus()}. */
 export function sessionRow() {
-  const t = texts("name", "id", "about", "untilLabel", "until", "untilMore", "grown", "count", "countLabel", "countMore", "failed", "state", "stateMore");
+  const t = texts("name", "id", "title", "about", "untilLabel", "until", "untilMore", "grown", "count", "countLabel", "countMore", "failed", "state", "stateMore");
   const link = h("a", { class: "row-link" }, h("span", { class: "row-name" }, t.name), h("span", { class: "mono faint" }, t.id));
   const meter = gauge();
   const path = svg("path", {});
@@ -99,6 +99,7 @@ export function sessionRow() {
   const sign = icon("dot");
   const thrash = h("span", { class: "badge", hidden: true }, "thrash");
   const cell = (name, ...children) => h("div", { role: "cell", class: `c-${name}` }, ...children);
+  const title = h("div", { class: "more row-title", hidden: true }, t.title);
   const until = h("div", { class: "figure" }, h("span", { class: "label-narrow" }, t.untilLabel), t.until);
   const compactions = h("div", { class: "figure" }, t.count, h("span", { class: "label-narrow" }, t.countLabel), thrash);
   const context = cell("context", meter.el);
@@ -106,7 +107,7 @@ export function sessionRow() {
   const el = h(
     "div",
     { role: "row", class: "row" },
-    cell("session", link, h("div", { class: "more clip" }, t.about)),
+    cell("session", link, title, h("div", { class: "more about" }, t.about)),
     context,
     untilCell,
     cell("growth", spark, h("div", { class: "more" }, t.grown)),
@@ -131,6 +132,8 @@ export function sessionRow() {
     const short = item.short ?? shortId(view.session_id);
     setText(t.name, folder || short);
     setText(t.id, folder ? short : "");
+    setText(t.title, view.title ?? "");
+    shown(title, view.title !== null);
     setText(t.about, aboutOf(view, chain));
     meter.bind(chain, severityOf(view, chain));
     const [left, more] = untilWords(view, chain);
@@ -167,6 +170,7 @@ function titleOf(view, chain, state, nowMs) {
   const isLong = state === "unknown" || state === "stalled";
   return [
     sessionLink(view.session_id) === null ? NO_ADDRESS : view.session_id,
+    view.title,
     view.identity.cwd,
     aboutOf(view, chain),
     grownWords(chain),

@@ -218,7 +218,9 @@ class Sessions:
         self, ranking: Ranking, keys: Iterable[SessionKey]
     ) -> dict[SessionKey, float]:
         """Return the scores of those sessions that are in a ranking."""
-        return await self._of_each(keys, partial(self._store.scores, self._generation, ranking=ranking))
+        return await self._of_each(
+            keys, partial(self._store.scores, self._generation, ranking=ranking)
+        )
 
     async def _of_each(
         self,
