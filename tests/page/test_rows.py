@@ -187,7 +187,7 @@ async def test_models_subagents_and_attempts_are_whole_at_1440_pixels(
     row = page.locator(".rows .row:visible")
     await expect(row).to_contain_text("claude-opus-4-6 · claude-code · 12 subagents")
     await expect(row).to_contain_text("12 auto · 3 manual · 1 unknown trigger · 1 not completed")
-    for part in (".c-session .more", ".c-count .more", ".gauge-sizes", ".c-state .more"):
+    for part in (".c-session .about", ".c-count .more", ".gauge-sizes", ".c-state .more"):
         cut = await row.locator(part).evaluate(
             "(e) => [e.scrollWidth - e.clientWidth, e.scrollHeight - e.clientHeight]"
         )
