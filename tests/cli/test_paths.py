@@ -168,6 +168,8 @@ def test_titles_come_from_the_transcripts_on_request_only(
         ("258c7280", False),
         ("agents/reviewer", False),
         ("", False),
+        ("a" * 300, False),  # longer than a file's name may be
+        ("a\0b", False),
     ],
 )
 def test_paths_are_distinguished_from_session_ids(

@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from hiredis import Reader, ReplyError, pack_command
 
 from contextgauge.partitioner import partition_of_key
+from streams.core.session_ids import several_begin_with
 from streams.edge.files.plain_settings import StatusLineSettings
 
 FORMAT_VERSION = b"4"
@@ -37,6 +38,10 @@ class StoredView(NamedTuple):
 
 class ViewUnavailableError(Exception):
     """The view cannot be read; the message says why and never contains a secret."""
+
+
+class SeveralSessionsError(ViewUnavailableError):
+    """Several sessions' ids begin so; the message names them."""
 
 
 def read_view(
@@ -113,14 +118,16 @@ def _beginning_with(
 ) -> bytes | None:
     """Return the view of the only session whose id begins so; None where there is none."""
     fitting = [
-        base + b"%d}:s:" % partition + session
+        (session, base + b"%d}:s:" % partition + session)
         for partition in range(partitions)
         for session in _ask(connection, (b"ZRANGE", base + b"%d}:recent" % partition, b"0", b"-1"))
         if session.startswith(prefix)
     ]
     if len(fitting) > 1:
-        raise ViewUnavailableError(f"{len(fitting)} sessions begin so: give more of the id")
-    view = _ask(connection, (b"GET", fitting[0])) if fitting else None
+        names = [session.decode("utf-8", "surrogatepass") for session, _ in fitting]
+        beginning = prefix.decode("utf-8", "surrogatepass")
+        raise SeveralSessionsError(several_begin_with(beginning, names))
+    view = _ask(connection, (b"GET", fitting[0][1])) if fitting else None
     return view if isinstance(view, bytes) else None
 
 
