@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
+WHOLE_ID: Final = 36
+"""Characters of the ids that runtimes give; anything shorter may be the beginning of one."""
+
 _SHOWN: Final = 5
 """Sessions that an error names where the beginning of an id fits several."""
 

@@ -194,6 +194,18 @@ def test_a_view_is_a_panel_on_a_terminal_and_json_in_a_pipe(
         terminal.close()
 
 
+def test_a_view_has_the_configured_tokens_until_compaction_as_status_has(
+    transcript: Path,
+) -> None:
+    settings = {"COMPACTION_THRESHOLDS": '{"claude": 150000}'}
+    for arguments in (["status"], ["replay", "--view"]):
+        terminal = Terminal(100, 60, [*arguments, str(transcript)], settings)
+        try:
+            assert " · configured" in terminal.wait(lambda text: "╰" in text), arguments
+        finally:
+            terminal.close()
+
+
 @pytest.mark.parametrize("columns", [80, 100, 200])
 def test_no_line_wraps_on_a_terminal(projects: Path, columns: int) -> None:
     terminal = Terminal(columns, 30, ["sessions", str(projects)], {})

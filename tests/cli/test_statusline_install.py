@@ -48,10 +48,10 @@ def test_a_prefix_of_several_ids_names_them(command: Command, home: Path) -> Non
     assert f"2 sessions begin with {ID[:8]!r}: give more of the id ({ID}, {other})" in done.stderr
 
 
+@pytest.mark.usefixtures("home")
 def test_a_prefix_of_several_sessions_in_redis_names_them(
-    command: Command, home: Path, redis_url: str, key_prefix: str
+    command: Command, redis_url: str, key_prefix: str
 ) -> None:
-    assert home
     ids = [f"0e26ec2{number}-937e-482c-b889-bc126f996913" for number in range(7)]
     usage = {"input_tokens": 10, "cache_read_input_tokens": 59_990}
     message = {"id": "msg_1", "model": "claude-sonnet-4-5", "usage": usage}

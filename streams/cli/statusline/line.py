@@ -66,8 +66,8 @@ def _pieces(figures: Figures, now_ms: int, dropped: Sequence[str]) -> Iterator[_
         yield _Piece(_BETWEEN, _DIM)
         left, estimated = figures.until_compaction_tokens, figures.until_is_estimated
         is_due = left <= 0 and not estimated
-        words = tokens_left(left, thousands, estimated=estimated)
-        yield _Piece(f"{'compaction is' if is_due else 'compacts in'} {words}")
+        until = tokens_left(left, thousands, estimated=estimated)
+        yield _Piece(f"{'compaction is' if is_due else 'compacts in'} {until}")
     some = figures.compactions or not figures.all_compactions_seen
     if some and "compactions" not in dropped:
         yield _Piece(_BETWEEN, _DIM)

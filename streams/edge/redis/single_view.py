@@ -15,14 +15,11 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from hiredis import Reader, ReplyError, pack_command
 
 from contextgauge.partitioner import partition_of_key
-from streams.core.session_ids import several_begin_with
+from streams.core.session_ids import WHOLE_ID, several_begin_with
 from streams.edge.files.plain_settings import StatusLineSettings
 
 FORMAT_VERSION = b"4"
 """The supported format of the keys, `FORMAT_VERSION` of `schemas/views.py`."""
-
-_WHOLE_ID = 36
-"""Characters of the ids that Claude Code gives; anything shorter may be the beginning of one."""
 
 _PORT = 6379
 _READ_BYTES = 65_536
@@ -102,7 +99,7 @@ def _read(
         partitions = int(position[b"partitions"])
         view_key = base + b"%d}:s:" % partition_of_key(session, partitions) + session
         view = _ask(connection, (b"GET", view_key))
-        if not isinstance(view, bytes) and len(session) < _WHOLE_ID:
+        if not isinstance(view, bytes) and len(session) < WHOLE_ID:
             view = _beginning_with(connection, session, base, partitions)
         if not isinstance(view, bytes):
             raise ViewUnavailableError("Redis has no such session")
