@@ -16,7 +16,7 @@ from schemas.views import STREAM_ENTRIES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.core.session_status import THRESHOLDS
-from streams.core.until_compaction import NO_POINTS, CompactionPoints
+from streams.core.until_compaction import NO_POINTS
 from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
@@ -117,7 +117,6 @@ class Api:
         self.delay_s = 0.0
         self.now_ms = 0
         self.generation = 1
-        self.points = NO_POINTS
         self.asked: list[str] = []
 
     async def behind(self, page: Page) -> None:
@@ -206,10 +205,7 @@ class Api:
         if session not in self.sessions:
             return None
         if len(parts) == 2:
-            return {
-                "session": judged(self.sessions[session], self.points),
-                "thresholds": THRESHOLDS._asdict(),
-            }
+            return {"session": judged(self.sessions[session]), "thresholds": THRESHOLDS._asdict()}
         if parts[2] == "compactions":
             return {"compactions": self.compactions.get(session, [])}
         return self._part(self.records.get(session, {}).get(parts[2], []), "records", asked)
@@ -242,7 +238,7 @@ class Api:
 
     def _listed(self, views: list[dict[str, Any]]) -> dict[str, Any]:
         return {
-            "sessions": [judged(view, self.points) for view in views],
+            "sessions": [judged(view) for view in views],
             "thresholds": THRESHOLDS._asdict(),
         }
 
@@ -255,9 +251,9 @@ class Api:
         return {name: found[start:end], "next": str(end) if end < len(found) else None}
 
 
-def judged(view: dict[str, Any], points: CompactionPoints = NO_POINTS) -> dict[str, Any]:
+def judged(view: dict[str, Any]) -> dict[str, Any]:
     """Return a view with its status, as of long ago: the page must come to now by itself."""
-    return {**view, "status": served(status_of_document(codec.dumps(view), points), 0)}
+    return {**view, "status": served(status_of_document(codec.dumps(view), NO_POINTS), 0)}
 
 
 def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]:

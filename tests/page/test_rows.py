@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from streams.core.until_compaction import CompactionPoints, Threshold
 from tests.cases.short_tokens import SHORT_TOKENS
 from tests.page.conftest import NARROW
 from tests.page.pretend import Api, folded, records_of, sample_lines
@@ -134,23 +133,22 @@ async def test_an_estimate_is_marked_and_its_tooltip_names_the_source(
     await expect(page.locator(".hero")).to_contain_text(words)
 
 
-async def test_a_percentage_of_an_assumed_window_is_marked(
-    page: Page, page_url: str, api: Api, sample: Any
+async def test_the_tooltip_says_that_a_configured_percentage_is_of_an_assumed_window(
+    page: Page, page_url: str
 ) -> None:
-    api.fill(sample)
-    api.many(1)
-    api.points = CompactionPoints(configured=(("claude", Threshold(percent=80.0)),))
-    (view,) = api.sessions.values()
-    view["chains"]["main"].update(
-        auto_compact_enabled=None, auto_compact_threshold=None, until_compaction_tokens=None,
-        used_tokens=100_000, model="claude-x", window=200_000, window_source="default",
-    )  # fmt: skip
     await page.goto(page_url)
-    cell = page.locator(".row .c-until")
-    await expect(cell.locator(".figure")).to_contain_text("~60K")
-    await cell.hover()
-    words = "Configured as a part of the window, which is assumed: at about 160,000 tokens."
-    await expect(page.get_by_role("tooltip")).to_contain_text(words)
+    shown = await page.evaluate(
+        """async () => {
+          const link = document.querySelector('link[href$="/gauge.js"]').href;
+          const { untilMeaning } = await import(link);
+          const until = { source: "configured", threshold_tokens: 160_000 };
+          return [true, false].map((estimated) => untilMeaning({ ...until, estimated }));
+        }"""
+    )
+    assert shown == [
+        "Configured as a part of the window, which is assumed: at about 160,000 tokens.",
+        "Configured: compaction is expected at 160,000 tokens.",
+    ]
 
 
 async def test_a_due_compaction_has_the_words_of_the_terminal(
