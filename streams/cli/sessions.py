@@ -65,6 +65,9 @@ def sessions(
 
     `~` marks a window that is assumed because none was reported, percentages of it, and tokens
     until compaction that are estimated from earlier compactions.
+
+    Until: tokens left until automatic compaction, or how many are over where it is due. Messages:
+    since the last compaction or reset, and in all (3/135).
     """
     if titles and as_json:
         raise ConfigError("--titles and --json exclude each other: titles are for the screen only")
