@@ -157,8 +157,9 @@ def api_over(
     origins: Sequence[str] = (),
     only_here: bool = True,
     clock: Clock | None = None,
+    is_local: bool = False,
 ) -> Api:
-    """Return an application over views."""
+    """Return an application over views, for `view` where it is local, else for `serve`."""
     telemetry, clock = PrometheusTelemetry("serve", "worker"), clock or SystemClock()
     health = Health("serve", clock, 60.0)
     health.worker("member")
@@ -176,6 +177,7 @@ def api_over(
             streams=streams,
             origins=origins,
             only_here=only_here,
+            **({"service": "the local file", "host_setting": "--host"} if is_local else {}),
         )
     )
     transport = httpx.ASGITransport(app=app)

@@ -1,14 +1,11 @@
 """What `contextgauge view` writes to its local file, and reads back to go on."""
 
 import os
-import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from contextgauge.errors import StopError
 from schemas.views import LIVE_ENTRIES, STREAM_ENTRIES
-from streams.edge.sqlite.database import open_database, transaction
+from streams.edge.sqlite.database import failing, open_database, transaction
 from streams.ports import LocalChanges, ViewChanges
 
 _OF_SESSION = ("compactions", "entries", "agents", "states", "totals")
@@ -24,7 +21,7 @@ class SqliteStore:
     def __init__(self, path: Path, tag: str) -> None:
         self._path = path
         self._connection = open_database(path, tag)
-        with self._failing():
+        with failing(self._path):
             about = dict(self._connection.execute("SELECT name, value FROM about"))
         self.position: int = about["position"]
 
@@ -33,7 +30,7 @@ class SqliteStore:
         self._connection.close()
 
     def marks(self) -> dict[str, bytes]:
-        with self._failing():
+        with failing(self._path):
             rows = self._connection.execute("SELECT path, mark FROM files")
             return {os.fsdecode(path): mark for path, mark in rows}
 
@@ -81,7 +78,7 @@ class SqliteStore:
         return sessions, set(map(os.fsdecode, files))
 
     def commit(self, changes: LocalChanges) -> None:
-        with self._failing(), transaction(self._connection):
+        with failing(self._path), transaction(self._connection):
             run, many = self._connection.execute, self._connection.executemany
             views = changes.views
             self._leave(views.leaving)
@@ -185,16 +182,5 @@ class SqliteStore:
         return rows[0][0] if rows else None
 
     def _rows(self, ask: str, *keys: bytes) -> list[tuple[bytes, bytes]]:
-        with self._failing():
+        with failing(self._path):
             return self._connection.execute(ask, keys).fetchall()
-
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Turn errors of the database into one that says what to do."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StopError(
-                f"{self._path}: {error}. Is the disk full? If the file is damaged, delete it: it "
-                "is filled again from the transcripts"
-            ) from error

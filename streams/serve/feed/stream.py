@@ -140,4 +140,4 @@ async def _chunks(listener: Listener) -> AsyncGenerator[bytes, None]:
             yield chunk
     except (RetryError, StopError, ViewsGoneError):
         # While it was catching up: it has its position to reconnect with.
-        yield cut_off("Redis does not answer: reconnect with the last id")
+        yield cut_off("the views cannot be read: reconnect with the last id")
