@@ -12,11 +12,15 @@ from pathlib import Path
 import pytest
 
 from contextgauge.errors import ConfigError, RetryError, StopError
+from schemas.views import LIVE_ENTRIES
+from streams import codec
 from streams.edge.sqlite.database import Lock, open_database, transaction
 from streams.edge.sqlite.store import SqliteStore
 from streams.edge.sqlite.turns import Turns
 from streams.edge.sqlite.views import SqliteViews
-from streams.ports import ProjectorHeartbeat
+from streams.ports import Entry, LiveBounds, LocalChanges, ProjectorHeartbeat
+from tests.contract.stores import NOTHING
+from tests.flow.local_view_kit import Run, write_sample
 
 
 @contextmanager
@@ -101,3 +105,50 @@ def test_a_lock_that_the_file_system_refuses_is_a_clear_error(
     other = Lock(tmp_path / "local")
     other.take()
     other.release()
+
+
+def test_nothing_of_a_deleted_transcript_stays_in_the_file(tmp_path: Path) -> None:
+    folder = write_sample(tmp_path / "projects")
+    run = Run(folder, tmp_path / "local").all()
+    own = max(folder.glob("streams/*.jsonl"), key=lambda path: path.stat().st_size)
+    before, texts = _stored(tmp_path / "local"), _texts(tmp_path / "local", own.stem)
+    assert len([text for text in texts if text in before]) > 20
+    own.unlink()
+    Run(folder, tmp_path / "fresh").all().store.close()
+    others = _stored(tmp_path / "fresh")  # a summary may be in several sessions
+    run.all()
+    after = _stored(tmp_path / "local")
+    assert [text for text in texts if text in after and text not in others] == []
+    run.store.close()
+
+
+async def test_a_feed_without_a_deleted_session_is_still_known_to_be_cut(tmp_path: Path) -> None:
+    whole = [Entry(offset, b'{"session_id":"a"}') for offset in range(LIVE_ENTRIES)]
+    views = views_in(tmp_path / "local")
+    with store_in(tmp_path / "local") as store:
+        await views.start()
+        store.commit(LocalChanges(1, NOTHING._replace(live=whole), {}, {}, {}, ()))
+        assert await views.live_bounds(1, 0) == LiveBounds(0, is_whole=True)
+        other = Entry(LIVE_ENTRIES, b'{"session_id":"b"}')
+        store.commit(LocalChanges(2, NOTHING._replace(live=[other]), {}, {}, {}, ()))
+        store.commit(LocalChanges(3, NOTHING._replace(leaving={b"a": 0}), {}, {}, {}, ()))
+        assert await views.live(1, 0, -1, 10) == [other]
+        assert await views.live_bounds(1, 0) == LiveBounds(LIVE_ENTRIES, is_whole=False)
+        await views.stop()
+
+
+def _texts(file: Path, session: str) -> list[bytes]:
+    """Return a session's id, and parts of its summaries."""
+    with closing(sqlite3.connect(file)) as connection:
+        documents = connection.execute(
+            "SELECT document FROM compactions JOIN sessions USING (id) WHERE session = ?",
+            [session.encode()],
+        ).fetchall()
+    summaries = [codec.loads(document)["summary"].encode() for (document,) in documents]
+    parts = [each[at : at + 40] for each in summaries for at in range(0, len(each) - 40, 40)]
+    return [session.encode(), *parts]
+
+
+def _stored(file: Path) -> bytes:
+    """Return all bytes of a local file, with those that wait in its log."""
+    return b"".join(path.read_bytes() for path in file.parent.glob(f"{file.name}*"))

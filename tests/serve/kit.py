@@ -177,7 +177,8 @@ def api_over(
             streams=streams,
             origins=origins,
             only_here=only_here,
-            **({"service": "the local file", "host_setting": "--host"} if is_local else {}),
+            service="the local file" if is_local else "redis",
+            host_setting="--host" if is_local else "CONTEXTGAUGE_SERVE_HOST",
         )
     )
     transport = httpx.ASGITransport(app=app)

@@ -1,6 +1,6 @@
 """The local file of `contextgauge view`: an SQLite database, and who may write to it.
 
-It holds nothing that the transcripts do not: a file of another format, of other rules, or one that
+All that it holds is read from the transcripts: a file of another format, of other rules, or one that
 is damaged is deleted and filled again.
 """
 
@@ -17,7 +17,7 @@ from schemas.views import FORMAT_VERSION, VIEW_VERSION
 if sys.platform != "win32":
     import fcntl
 
-_LAYOUT_VERSION = 1
+_LAYOUT_VERSION = 2
 """Version of the tables."""
 
 _UNUSED_S = 90 * 24 * 3_600
@@ -60,9 +60,11 @@ PRAGMA synchronous = NORMAL;
 PRAGMA cache_size = -4000;
 PRAGMA journal_size_limit = 16777216;
 PRAGMA temp_store = MEMORY;
+PRAGMA secure_delete = ON;
 """
-"""A killed process loses nothing; a machine that loses power the last moments, which are read
-again. A small cache: most reads are of what was just written, which the system has in memory."""
+"""What is deleted is overwritten, so nothing stays of a deleted transcript. A killed process loses
+nothing; a machine that loses power the last moments, which are read again. A small cache: most
+reads are of what was just written, which the system has in memory."""
 
 
 class InUseError(StopError):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contextgauge.errors import RetryError
-from schemas.views import LIVE_ENTRIES, EntryStream
+from schemas.views import EntryStream
 from streams.edge.sqlite.database import failing
 from streams.edge.sqlite.turns import Turns
 from streams.ports import (
@@ -154,8 +154,11 @@ class SqliteViews:
 
     async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
         del generation, partition
-        first, count = self._rows("SELECT min(position), count(*) FROM live")[0]
-        return LiveBounds(first, is_whole=count < LIVE_ENTRIES)
+        first, is_cut = self._rows(
+            "SELECT min(position), EXISTS (SELECT 1 FROM about WHERE name = 'feed_is_cut') "
+            "FROM live"
+        )[0]
+        return LiveBounds(first, is_whole=not is_cut)
 
     def _among(self, ask: str, names: Sequence[bytes]) -> list[Any]:
         """Return what a query gives whose last column is one of these."""
