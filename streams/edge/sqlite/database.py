@@ -1,7 +1,7 @@
 """The local file of `contextgauge view`: an SQLite database, and who may write to it.
 
-All that it holds is read from the transcripts: a file of another format, of other rules, or one that
-is damaged is deleted and filled again.
+All that it holds is read from the transcripts: a file of another format, of other rules, or one
+that is damaged is deleted and filled again.
 """
 
 import contextlib
