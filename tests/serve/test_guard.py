@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -353,7 +354,7 @@ async def test_errors_of_the_local_file_do_not_blame_redis() -> None:
     for error in (RetryError("locked"), StopError("damaged")):
         api = api_over(_Broken(error), is_local=True)
         async with api.app.router.lifespan_context(api.app):
-            await become(lambda reported=api.reported: bool(reported))
+            await become(partial(bool, api.reported))
             ready = await api.get("/readyz")
         found = await api.get("/v1/sessions")
         assert ready.json()["reasons"] == ["the local file is away: see the server's log"]
