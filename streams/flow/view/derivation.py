@@ -71,8 +71,10 @@ class LocalDerivation:
             if result.session_id is None:
                 continue
             session_id = result.session_id
-            self._touched.setdefault(session_id, result.before)
+            # A copy of known messages is its session's file too: the first one may be deleted.
             self._members.add((piece.path, codec.key_bytes(session_id)))
+            if result.changed:
+                self._touched.setdefault(session_id, result.before)
             for record in result.records:
                 self._add(record, piece.modified_ms, is_live=is_live)
         self._marks[piece.path] = piece.mark

@@ -63,7 +63,9 @@ class UntilCompactionShape(_Shape):
     responses: int | None = Field(description="The same in responses, by the chain's growth.")
     threshold_tokens: int = Field(description="The size at which it is expected.")
     source: PointSource
-    estimated: bool = Field(description="It is learned: not reported, and not configured.")
+    estimated: bool = Field(
+        description="It is learned, or a configured percentage of an assumed window."
+    )
 
 
 class StatusShape(_Shape):

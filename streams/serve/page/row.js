@@ -68,7 +68,7 @@ export function untilWords(view, chain) {
   if (chain.auto_compact_enabled === false) return ["off", "no auto-compaction"];
   const until = untilOf(view, chain);
   if (until === null || until.tokens === null) return [UNKNOWN, ""];
-  if (until.tokens <= 0 && !until.estimated) return ["due", `${tokens(-until.tokens)} over`];
+  if (until.tokens <= 0 && !until.estimated) return ["due", until.tokens ? `${tokens(-until.tokens)} over` : ""];
   const figure = `${until.estimated ? "~" : ""}${tokens(until.tokens)}`;
   const left = until.responses;
   if (left === null) return [figure, ""];

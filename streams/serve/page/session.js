@@ -316,7 +316,7 @@ function figuresOf(view, chain) {
   const many = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`).join(", ");
   const { thrash } = view.status;
   const pairs = [
-    ["Until compaction", more ? `${until} · ${more}` : until],
+    ["Until compaction", more ? `${until}${until === "due" ? ", " : " · "}${more}` : until],
     ["Growth", chain.growth_tokens === null ? UNKNOWN : `+${tokens(chain.growth_tokens)} a response`],
     ["Peak", chain.peak_tokens === null ? UNKNOWN : `${tokens(chain.peak_tokens)}${chain.peak_percent === null ? "" : ` · ${percent(chain.peak_percent)}`}`],
     ["Messages in context", `${exact(chain.messages)} · ${exact(chain.messages_total)} in all`],

@@ -14,6 +14,7 @@ from schemas.records import Record
 from schemas.views import MODEL_FIELD, EntryStream, SessionView
 from streams import codec
 from streams.codec import views as view_codec
+from streams.core.session_ids import several_begin_with
 from streams.core.until_compaction import CompactionPoints, models_to_learn, usual_point
 from streams.ports import Clock, Entry, Ranking, ViewReader
 from streams.serve.views.snapshot import Snapshot, Snapshots, gather_all
@@ -26,9 +27,6 @@ _ALL: Final = 10_000_000
 
 _ARRIVALS: Final = 5_000
 """Sessions of a ranking that are searched for arrivals: far more than a screen shows."""
-
-_SHOWN_AMBIGUOUS: Final = 5
-"""Sessions that an error names where the beginning of an id fits several."""
 
 
 class SessionLookupError(LookupError):
@@ -141,12 +139,8 @@ class Sessions:
             key for key, _ in await self._highest("recent", _ALL) if key.session.startswith(prefix)
         ]
         if len(fitting) > 1:
-            names = sorted(key.session.decode("utf-8", "surrogatepass") for key in fitting)
-            more = ", …" if len(names) > _SHOWN_AMBIGUOUS else ""
-            raise SessionLookupError(
-                f"{len(names)} sessions begin with {name!r}: give more of the id "
-                f"({', '.join(names[:_SHOWN_AMBIGUOUS])}{more})"
-            )
+            names = [key.session.decode("utf-8", "surrogatepass") for key in fitting]
+            raise SessionLookupError(several_begin_with(name, names))
         for document in (await self.views(fitting)).values():
             return _decoded(document)
         raise SessionLookupError(f"no session {name!r}: `contextgauge sessions` lists all sessions")
