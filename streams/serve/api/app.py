@@ -66,7 +66,7 @@ def create_app(serving: Serving) -> FastAPI:
     )
     router = APIRouter(dependencies=[Depends(none_unknown)])
     routes.add_routes(router, reading, serving.reading)
-    add_stream(router, feed, serving.streams)
+    add_stream(router, feed, serving)
     app.include_router(router)
     _add_service(app, serving)
     _add_errors(app, serving)
