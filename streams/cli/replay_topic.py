@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -100,7 +99,7 @@ class ReplayedTopic:
                     yield part.records
             finally:
                 runner.run(parts.aclose())
-        sys.stderr.writelines(f"{line}\n" for line in self.rejected.summary())
+        self.rejected.report_all()
 
 
 async def _next(parts: AsyncIterator[Replayed]) -> Replayed | None:

@@ -4,7 +4,6 @@
 """
 
 import os
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -68,7 +67,7 @@ class Replay:
                 if self._on_dead is not None:
                     self._on_dead(line, letter)
             yield block.records
-        sys.stderr.writelines(f"{line}\n" for line in self.rejected.summary())
+        self.rejected.report_all()
         if self._lines and self.rejected.total == self._lines:
             raise self.rejected.none_right(self.name)
 

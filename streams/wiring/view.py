@@ -89,9 +89,14 @@ def titles(views: SqliteViews) -> ReadTitles:
 
 
 def checked_paths(paths: Sequence[str]) -> list[str]:
-    """Return the paths as absolute ones. Raises ConfigError for one that is not there."""
-    checked = [os.path.abspath(os.path.expanduser(path)) for path in paths]  # noqa: PTH100, PTH111 -- without following links
-    for path in checked:
-        if not Path(path).exists():
-            raise ConfigError(f"{path}: no such file or folder")
+    """Return the paths as absolute ones. Raises ConfigError for one that cannot be looked at."""
+    checked = []
+    for path in paths:
+        try:
+            checked.append(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111 -- without following links
+            Path(checked[-1]).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise ConfigError(f"{path}: no such file or folder") from None
+        except OSError as error:
+            raise ConfigError(f"{path}: {error.strerror}") from error
     return checked

@@ -159,6 +159,7 @@ def test_wrong_arguments_are_a_clear_error(command: Command, tmp_path: Path) -> 
         port = str(taken.getsockname()[1])
         for arguments, message in (
             (["nowhere"], "nowhere: no such file or folder"),
+            (["x" * 300], "xxx: File name too long"),
             (["--host", "192.0.2.1", "."], "name another --host or --port"),
             (["--port", port, "."], f"port {port}"),
         ):

@@ -161,8 +161,9 @@ def api_over(
     only_here: bool = True,
     clock: Clock | None = None,
     titles: ReadTitles | None = None,
+    is_local: bool = False,
 ) -> Api:
-    """Return an application over views."""
+    """Return an application over views, for `view` where it is local, else for `serve`."""
     telemetry, clock = PrometheusTelemetry("serve", "worker"), clock or SystemClock()
     health = Health("serve", clock, 60.0)
     health.worker("member")
@@ -181,6 +182,8 @@ def api_over(
             origins=origins,
             only_here=only_here,
             titles=titles,
+            service="the local file" if is_local else "redis",
+            host_setting="--host" if is_local else "CONTEXTGAUGE_SERVE_HOST",
         )
     )
     transport = httpx.ASGITransport(app=app)

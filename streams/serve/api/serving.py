@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from contextgauge.settings.forms import PREFIX
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
-from streams.ports import Clock, Health, ReadingProgress, Telemetry, ViewReader
+from streams.ports import Clock, Health, ReadingProgress, Service, Telemetry, ViewReader
 
 Report = Callable[[str, BaseException], None]
 """Logs an error and what was being done; never an error's text about a message."""
@@ -24,6 +25,7 @@ class Serving:
     `readers` returns the names of readers by the hashes of their tokens; None: everybody may read.
     `only_here`: it serves this machine only. `requests_per_s` limits one reader, 0: no limit;
     `streams` limits the live feed. `origins` are those of pages that may read from a browser.
+    `service` is where the views are, and `host_setting` sets the address, for messages.
     `points` are where compactions are expected by the settings.
     `reading` returns how much of local transcripts has been read, where this process reads them;
     `titles` reads sessions' titles from there, if they are to be shown.
@@ -40,6 +42,8 @@ class Serving:
     requests_per_s: int = 0
     streams: int = 2_000
     origins: Sequence[str] = ()
+    service: Service = "redis"
+    host_setting: str = f"{PREFIX}SERVE_HOST"
     points: CompactionPoints = NO_POINTS
     reading: Callable[[], ReadingProgress | None] | None = None
     titles: ReadTitles | None = None
