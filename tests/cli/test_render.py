@@ -320,7 +320,7 @@ def test_a_due_compaction_has_the_same_words_everywhere() -> None:
     assert " 8.4K over " in narrow
     assert "due" not in narrow
     now = _with(replace(CHAIN, auto_compact_threshold=58_432))
-    assert re.search(r"Compacts in +due +│", _shown(status_box(now, NOW_MS)))
+    assert re.search(r"Compaction +due +│", _shown(status_box(now, NOW_MS)))
 
 
 def test_a_chain_has_the_same_name_on_every_screen(records: list[Record]) -> None:

@@ -232,3 +232,14 @@ def test_files_of_paths_that_are_viewed_no_more_are_deleted(tmp_path: Path) -> N
     lock.take()
     delete_unused(tmp_path / "own.sqlite3", now_s)
     assert {path.stem for path in tmp_path.glob("*.sqlite3")} == {"own", "recent", "in use"}
+
+
+def test_rejected_lines_of_a_rewritten_file_are_counted_once(folder: Path, tmp_path: Path) -> None:
+    run = Run(folder, tmp_path / "local")
+    path = next(iter(sorted(folder.rglob("*.jsonl"))))
+    path.write_bytes(b"{not json\n" + path.read_bytes())
+    run.all()
+    assert run.derivation.rejected == {str(path): 1}
+    path.write_bytes(b"{not json\n")
+    run.all()
+    assert run.derivation.rejected == {str(path): 1}

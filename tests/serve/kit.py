@@ -151,7 +151,7 @@ class Api:
         return found.json()
 
 
-def api_over(
+def api_over(  # noqa: PLR0913 -- each test needs one or two of them
     reader: ViewReader,
     *,
     readers: Callable[[], Mapping[str, str]] | None = None,

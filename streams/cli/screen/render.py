@@ -167,7 +167,8 @@ def _facts(
         source = _POINT_SOURCES[until.source]
         if until.source == "configured" and until.estimated:
             source += ", of an assumed window"
-        yield "Compacts in", Text(f"{until_words(until, exact, ' tokens')}{source}")
+        title = "Compacts in" if until.tokens > 0 else "Compaction"
+        yield title, Text(f"{until_words(until, exact, ' tokens')}{source}")
     if chain.growth_tokens is not None:
         left = _left(chain, until)
         yield "Growth", Text(f"{exact(chain.growth_tokens)} tokens a response{left}")

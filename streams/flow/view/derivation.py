@@ -115,6 +115,8 @@ class LocalDerivation:
         # The position moves on, so that readers notice.
         forgotten: dict[str, bytes | None] = dict.fromkeys(files)
         self._store.commit(LocalChanges(self._position + 1, views, {}, {}, forgotten, ()))
+        for path in files:
+            del self.rejected[path]
         self._restart()
         return files
 
