@@ -15,9 +15,9 @@ import re
 from typing import Any
 
 from contextgauge.compaction import (
-    CompactionCompleteEvent,
+    CompactionDone,
     Compactor,
-    ContextWarningEvent,
+    ContextWarned,
     EngineEvent,
     History,
     Hooks,
@@ -96,9 +96,9 @@ def run_tool(call: dict[str, Any], history: History) -> dict[str, Any]:
 
 def show(event: EngineEvent) -> None:
     """Print what a person should know."""
-    if isinstance(event, ContextWarningEvent):
+    if isinstance(event, ContextWarned):
         print(warning_text(event.tokens, event.window.tokens))
-    elif isinstance(event, CompactionCompleteEvent):
+    elif isinstance(event, CompactionDone):
         receipt = event.receipt
         sizes = receipt.tokens_before, receipt.tokens_after
         if receipt.number is None:

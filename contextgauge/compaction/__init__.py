@@ -7,13 +7,13 @@ Summarisers that ask a model are in `contextgauge.compaction.summarisers`, the m
 from contextgauge.compaction.compactor import Compactor, Prepared
 from contextgauge.compaction.counting import ESTIMATE, Counter, CumulativeTokens
 from contextgauge.compaction.events import (
-    AutoCompactingEvent,
-    CompactionCompleteEvent,
-    CompactionFailedEvent,
-    ContextWarningEvent,
+    CompactionDone,
+    CompactionNotDone,
+    CompactionStarting,
+    ContextWarned,
     EngineEvent,
     Hooks,
-    ThresholdUnreachableEvent,
+    ThresholdUnreachable,
 )
 from contextgauge.compaction.extractive import ExtractiveSummariser
 from contextgauge.compaction.formats import (
@@ -26,7 +26,7 @@ from contextgauge.compaction.formats import (
 from contextgauge.compaction.history import History
 from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import Message
-from contextgauge.compaction.plan import Plan, PlanRejected
+from contextgauge.compaction.plan import Plan, PlanRejectedError
 from contextgauge.compaction.ports import (
     Summariser,
     SummaryAnswer,
@@ -35,41 +35,41 @@ from contextgauge.compaction.ports import (
 )
 from contextgauge.compaction.profiles import Override, Profile
 from contextgauge.compaction.recall import recall, recall_tool_schema
-from contextgauge.compaction.receipts import Receipt, Step
+from contextgauge.compaction.receipts import LadderStep, Receipt
 from contextgauge.compaction.restore import Restore, RestoreFile, restore_texts
 from contextgauge.compaction.stored import load_history, store_history
-from contextgauge.compaction.writing import CompactionFailed
+from contextgauge.compaction.writing import NoSummaryError
 
 __all__ = [
     "ESTIMATE",
-    "AutoCompactingEvent",
-    "CompactionCompleteEvent",
-    "CompactionFailed",
-    "CompactionFailedEvent",
+    "CompactionDone",
+    "CompactionNotDone",
+    "CompactionStarting",
     "Compactor",
-    "ContextWarningEvent",
+    "ContextWarned",
     "Counter",
     "CumulativeTokens",
     "EngineEvent",
     "ExtractiveSummariser",
     "History",
     "Hooks",
+    "LadderStep",
     "Message",
     "ModelCall",
+    "NoSummaryError",
     "Override",
     "Plan",
-    "PlanRejected",
+    "PlanRejectedError",
     "Prepared",
     "Profile",
     "Receipt",
     "Restore",
     "RestoreFile",
-    "Step",
     "Summariser",
     "SummaryAnswer",
     "SummaryError",
     "SummaryRequest",
-    "ThresholdUnreachableEvent",
+    "ThresholdUnreachable",
     "detect",
     "load_history",
     "read_answer",

@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 
 from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter
 from contextgauge.compaction.events import (
-    AutoCompactingEvent,
-    CompactionCompleteEvent,
-    CompactionFailedEvent,
-    ContextWarningEvent,
+    CompactionDone,
+    CompactionNotDone,
+    CompactionStarting,
+    ContextWarned,
     Hooks,
-    ThresholdUnreachableEvent,
+    ThresholdUnreachable,
 )
 from contextgauge.compaction.extractive import ExtractiveSummariser
 from contextgauge.compaction.history import History
@@ -34,7 +34,7 @@ from contextgauge.compaction.messages import ContextCompaction, Message, open_ca
 from contextgauge.compaction.plan import Plan, plan_of
 from contextgauge.compaction.ports import Summariser, SummaryAnswer
 from contextgauge.compaction.profiles import Override, Profile, Window, profile_named, resolve
-from contextgauge.compaction.receipts import Receipt, Step, StepName, Trigger
+from contextgauge.compaction.receipts import LadderStep, Receipt, StepName, Trigger
 from contextgauge.compaction.trigger import (
     Decision,
     Due,
@@ -47,7 +47,7 @@ from contextgauge.compaction.trigger import (
     failed,
 )
 from contextgauge.compaction.writing import (
-    CompactionFailed,
+    NoSummaryError,
     Writer,
     Written,
     summary_request,
@@ -165,10 +165,10 @@ class Compactor:
         situation = self._situation(frame, measured)
         history.trigger, decision = decide(history.trigger, measured.limits, situation)
         if isinstance(decision, Warn):
-            self._hooks.emit(ContextWarningEvent(measured.size.tokens, window))
+            self._hooks.emit(ContextWarned(measured.size.tokens, window))
         elif isinstance(decision, Unreachable):
             threshold = measured.limits.compact_at_tokens
-            self._hooks.emit(ThresholdUnreachableEvent(situation.fixed_tokens, threshold))
+            self._hooks.emit(ThresholdUnreachable(situation.fixed_tokens, threshold))
         elif isinstance(decision, Due):
             return await self._automatic(frame, measured, decision)
         return Prepared(history.active, decision)
@@ -178,7 +178,7 @@ class Compactor:
     ) -> Receipt | None:
         """Compact now, whatever the size; `instructions` tell the summariser what matters.
 
-        Returns None where there is nothing to compact. Raises CompactionFailed.
+        Returns None where there is nothing to compact. Raises NoSummaryError.
         """
         plan = await self.plan(history, call, instructions=instructions)
         if plan is None:
@@ -197,7 +197,7 @@ class Compactor:
         """Work out a compaction of what is active now, without applying it.
 
         The history may grow meanwhile. Returns None where there is nothing to compact, or a call
-        has no result yet. Raises CompactionFailed.
+        has no result yet. Raises NoSummaryError.
         """
         profile = self._resolved(call)
         window = window_of_call(profile, call, self._window_of) or _UNKNOWN
@@ -205,10 +205,10 @@ class Compactor:
         return await self._plan(frame, _Task(frame.measure(), trigger, instructions))
 
     def apply(self, history: History, plan: Plan) -> None:
-        """Put a plan into effect. Raises PlanRejected where what it covers was changed since."""
+        """Put a plan into effect. Raises PlanRejectedError where what it covers changed."""
         history.apply(plan)
         history.trigger = compacted(history.trigger)
-        self._hooks.emit(CompactionCompleteEvent(plan.receipt))
+        self._hooks.emit(CompactionDone(plan.receipt))
 
     def _resolved(self, call: ModelCall) -> Profile:
         return resolve(
@@ -246,17 +246,17 @@ class Compactor:
         if at.steps:
             receipt = self._receipt(_Task(measured, "auto"), at.steps, at.tokens, self._now_ms())
             frame.history.apply(plan_of(active, at.messages, receipt))
-            self._hooks.emit(CompactionCompleteEvent(receipt))
+            self._hooks.emit(CompactionDone(receipt))
 
     async def _automatic(self, frame: _Frame, measured: Measurement, due: Due) -> Prepared:
         history = frame.history
-        starting = AutoCompactingEvent(measured.size.tokens, frame.window, due.overflow)
+        starting = CompactionStarting(measured.size.tokens, frame.window, due.overflow)
         try:
             plan = await self._plan(frame, _Task(measured, "auto"), starting)
-        except CompactionFailed as error:
+        except NoSummaryError as error:
             retry_ms = None if error.retry_after_s is None else int(error.retry_after_s * 1_000)
             history.trigger = failed(history.trigger, self._now_ms(), retry_ms)
-            self._hooks.emit(CompactionFailedEvent(str(error), history.trigger.retry_at_ms))
+            self._hooks.emit(CompactionNotDone(str(error), history.trigger.retry_at_ms))
             return Prepared(history.active, due)
         if plan is None:
             return Prepared(history.active, Idle("nothing_to_compact"))
@@ -264,7 +264,7 @@ class Compactor:
         return Prepared(history.active, due, plan.receipt)
 
     async def _plan(
-        self, frame: _Frame, task: _Task, starting: AutoCompactingEvent | None = None
+        self, frame: _Frame, task: _Task, starting: CompactionStarting | None = None
     ) -> Plan | None:
         history, profile, began_ms = frame.history, frame.profile, self._now_ms()
         active, number = tuple(history.active), history.rounds + 1
@@ -297,10 +297,10 @@ class Compactor:
         written = await writer.write(request, work, profile, floor=overflow)
         return self._finished(active, frame, task, _Done(at, work, written, began_ms))
 
-    async def _confirmed(self, starting: AutoCompactingEvent) -> None:
+    async def _confirmed(self, starting: CompactionStarting) -> None:
         self._hooks.emit(starting)
         if self._hooks.confirm is not None and not await self._hooks.confirm(starting):
-            raise CompactionFailed(["declined"])
+            raise NoSummaryError(["declined"])
 
     def _finished(self, active: Sequence[Message], frame: _Frame, task: _Task, done: _Done) -> Plan:
         at, work, written, profile = done.climb, done.work, done.written, frame.profile
@@ -321,7 +321,7 @@ class Compactor:
         tokens = sum(map(frame.counter.message, replacement))
         name: StepName = "floor" if written.answer is None else "summarise"
         reason = written.failures[0] if written.failures else "older messages, archived"
-        steps = (*at.steps, *work.steps, Step(name, at.tokens, tokens, archived, reason))
+        steps = (*at.steps, *work.steps, LadderStep(name, at.tokens, tokens, archived, reason))
         answer = written.answer or SummaryAnswer("")
         receipt = replace(
             self._receipt(task, steps, tokens, done.began_ms),
@@ -339,7 +339,9 @@ class Compactor:
         )
         return plan_of(active, replacement, receipt)
 
-    def _receipt(self, task: _Task, steps: tuple[Step, ...], tokens: int, began_ms: int) -> Receipt:
+    def _receipt(
+        self, task: _Task, steps: tuple[LadderStep, ...], tokens: int, began_ms: int
+    ) -> Receipt:
         measured = task.measured
         saved = measured.messages_tokens - tokens
         return Receipt(

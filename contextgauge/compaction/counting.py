@@ -17,8 +17,8 @@ from contextgauge.compaction.messages import (
     Block,
     Image,
     Message,
+    ModelRequest,
     Opaque,
-    Request,
     Text,
     Thinking,
     ToolCall,
@@ -171,7 +171,7 @@ class Size:
 
 
 def size_of(
-    request: Request, counter: Counter, *, reported: bool = True, fresh_from: int = 0
+    request: ModelRequest, counter: Counter, *, reported: bool = True, fresh_from: int = 0
 ) -> Size:
     """Return the size of a request.
 

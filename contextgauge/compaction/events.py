@@ -9,7 +9,7 @@ from contextgauge.compaction.receipts import Receipt
 
 
 @dataclass(frozen=True, slots=True)
-class ContextWarningEvent:
+class ContextWarned:
     """The warning threshold was reached: once until the next compaction."""
 
     name: ClassVar[str] = "context-warning"
@@ -18,7 +18,7 @@ class ContextWarningEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class AutoCompactingEvent:
+class CompactionStarting:
     """An automatic compaction begins. `overflow`: the next request would not fit the window."""
 
     name: ClassVar[str] = "auto-compacting"
@@ -28,7 +28,7 @@ class AutoCompactingEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionCompleteEvent:
+class CompactionDone:
     """A compaction took effect."""
 
     name: ClassVar[str] = "compaction-complete"
@@ -36,7 +36,7 @@ class CompactionCompleteEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionFailedEvent:
+class CompactionNotDone:
     """A compaction changed nothing; `reason` says why, in no word of the conversation."""
 
     name: ClassVar[str] = "compaction-failed"
@@ -45,7 +45,7 @@ class CompactionFailedEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdUnreachableEvent:
+class ThresholdUnreachable:
     """System prompt, tools and what always stays reach the threshold: no compaction can help."""
 
     name: ClassVar[str] = "threshold-unreachable"
@@ -54,11 +54,7 @@ class ThresholdUnreachableEvent:
 
 
 EngineEvent: TypeAlias = (
-    ContextWarningEvent
-    | AutoCompactingEvent
-    | CompactionCompleteEvent
-    | CompactionFailedEvent
-    | ThresholdUnreachableEvent
+    ContextWarned | CompactionStarting | CompactionDone | CompactionNotDone | ThresholdUnreachable
 )
 
 
@@ -74,7 +70,7 @@ class Hooks:
     """
 
     on_event: Callable[[EngineEvent], None] | None = None
-    confirm: Callable[[AutoCompactingEvent], Awaitable[bool]] | None = None
+    confirm: Callable[[CompactionStarting], Awaitable[bool]] | None = None
     review: Callable[[str], Awaitable[str | None]] | None = None
     restore: Callable[[], Sequence[str]] | None = None
 

@@ -1,4 +1,4 @@
-"""The history of a conversation: everything that was said, and what the model sees of it.
+"""The history of a conversation: all of its messages, and those that the model sees.
 
 An append-only log of messages and edits. An edit replaces the beginning of the active
 conversation; the messages that it replaces are archived, never deleted. A history can be stored,
@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from contextgauge.compaction.counting import CumulativeTokens
 from contextgauge.compaction.messages import Message
-from contextgauge.compaction.plan import Plan, PlanRejected, digest
+from contextgauge.compaction.plan import Plan, PlanRejectedError, digest
 from contextgauge.compaction.receipts import Receipt
 from contextgauge.compaction.trigger import TriggerState
 from contextgauge.errors import ConfigError
@@ -114,14 +114,14 @@ class History:
             self.append(message)
 
     def apply(self, plan: Plan) -> None:
-        """Put a plan into effect. Raises PlanRejected where its beginning is not there any more."""
+        """Put a plan into effect. Raises PlanRejectedError where its beginning changed."""
         covered = self._active[: plan.covers]
         if (
             len(covered) < plan.covers
             or (covered and covered[-1].id != plan.last_id)
             or digest(covered) != plan.prefix_hash
         ):
-            raise PlanRejected(
+            raise PlanRejectedError(
                 "the conversation was changed since the plan was made: make a new plan"
             )
         self._edit(Edit(plan.covers, plan.replacement, plan.receipt))

@@ -21,8 +21,8 @@ from contextgauge.compaction.messages import (
 )
 from contextgauge.compaction.pins import carry
 from contextgauge.compaction.profiles import Profile, RungName, share_of
-from contextgauge.compaction.receipts import Step
-from contextgauge.compaction.selection import Selection, select
+from contextgauge.compaction.receipts import LadderStep
+from contextgauge.compaction.selection import Division, select
 from contextgauge.compaction.tool_results import (
     Edited,
     clear_results,
@@ -46,7 +46,7 @@ class Climb:
 
     messages: tuple[Message, ...]
     tokens: int
-    steps: tuple[Step, ...] = ()
+    steps: tuple[LadderStep, ...] = ()
 
 
 def tokens_of(messages: Sequence[Message], counter: Counter) -> int:
@@ -83,7 +83,7 @@ def _stepped(at: Climb, rung: RungName, edited: Edited, counter: Counter) -> Cli
     if not edited.changed:
         return at
     tokens = tokens_of(edited.messages, counter)
-    step = Step(rung, at.tokens, tokens, edited.changed, REASONS[rung])
+    step = LadderStep(rung, at.tokens, tokens, edited.changed, REASONS[rung])
     return Climb(tuple(edited.messages), tokens, (*at.steps, step))
 
 
@@ -113,7 +113,7 @@ class Summarising:
     `replaced_tokens` is the size of what the text takes the place of; `task` the first request.
     """
 
-    selection: Selection
+    selection: Division
     tail: tuple[Message, ...]
     carried: Carried
     task: str
@@ -121,7 +121,7 @@ class Summarising:
     number: int
     replaced_tokens: int
     room_tokens: int
-    steps: tuple[Step, ...]
+    steps: tuple[LadderStep, ...]
 
 
 def prepare(
@@ -195,7 +195,7 @@ def _room(
 
 def _fitting_tail(
     tail: tuple[Message, ...], keep_tokens: int | None, counter: Counter
-) -> tuple[tuple[Message, ...], tuple[Step, ...]]:
+) -> tuple[tuple[Message, ...], tuple[LadderStep, ...]]:
     """Shorten the messages of the tail that are too large alone."""
     if keep_tokens is None:
         return tail, ()
@@ -209,7 +209,7 @@ def _fitting_tail(
     )
     if not changed:
         return tail, ()
-    step = Step(
+    step = LadderStep(
         "shorten-message",
         sum(sizes),
         tokens_of(shorter, counter),

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from contextgauge.compaction.counting import Counter, Size, size_of
-from contextgauge.compaction.messages import Message, Request
+from contextgauge.compaction.messages import Message, ModelRequest
 from contextgauge.compaction.profiles import Profile, Window, share_of
 from contextgauge.compaction.selection import select
 from contextgauge.compaction.tool_results import shorten_message, tail_limit
-from contextgauge.compaction.trigger import Limits, limits_of
+from contextgauge.compaction.trigger import TriggerLimits, limits_of
 
 LEAST_SUMMARY_TOKENS: Final = 256
 """Room without which a summary makes no sense: part of what always stays."""
@@ -33,9 +33,11 @@ class ModelCall:
     agent: str | None = None
     keep_ids: frozenset[str] = frozenset()
 
-    def request(self, messages: Sequence[Message]) -> Request:
+    def request(self, messages: Sequence[Message]) -> ModelRequest:
         """Return the call with its messages."""
-        return Request(messages, self.system, self.tools, self.reserved_output_tokens, self.model)
+        return ModelRequest(
+            messages, self.system, self.tools, self.reserved_output_tokens, self.model
+        )
 
 
 def window_of_call(
@@ -83,7 +85,7 @@ class Measurement:
     messages, in the estimate's own tokens.
     """
 
-    limits: Limits
+    limits: TriggerLimits
     size: Size
     messages_tokens: int
     other_tokens: int
@@ -117,7 +119,7 @@ def measure(
 def _size(
     active: Sequence[Message],
     fresh_from: int,
-    request: Request,
+    request: ModelRequest,
     profile: Profile,
     counter: Counter,
     estimate: Size,

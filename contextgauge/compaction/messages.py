@@ -20,7 +20,7 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 FormatName: TypeAlias = Literal["anthropic", "openai-chat", "openai-responses", "gemini", "plain"]
 
 
-class Source(NamedTuple):
+class JsonSource(NamedTuple):
     """The JSON value of one format that a message or block was read from."""
 
     format: FormatName
@@ -32,7 +32,7 @@ class Text:
     """Text of any role."""
 
     text: str
-    source: Source | None = field(default=None, compare=False, repr=False)
+    source: JsonSource | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Image:
 
     tokens: int
     media_type: str | None = None
-    source: Source | None = field(default=None, compare=False, repr=False)
+    source: JsonSource | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Thinking:
 
     text: str
     characters: int
-    source: Source | None = field(default=None, compare=False, repr=False)
+    source: JsonSource | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Opaque:
 
     kind: str
     characters: int
-    source: Source | None = field(default=None, compare=False, repr=False)
+    source: JsonSource | None = field(default=None, compare=False, repr=False)
 
 
 Content: TypeAlias = Text | Image | Opaque
@@ -79,7 +79,7 @@ class ToolCall:
     id: str
     name: str
     arguments: str
-    source: Source | None = field(default=None, compare=False, repr=False)
+    source: JsonSource | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class ToolResult:
     content: tuple[Content, ...]
     name: str | None = None
     is_error: bool = False
-    source: Source | None = field(default=None, compare=False, repr=False)
+    source: JsonSource | None = field(default=None, compare=False, repr=False)
 
     @property
     def text(self) -> str:
@@ -170,7 +170,7 @@ class Message:
     blocks: tuple[Block, ...]
     id: str = ""
     usage: ApiUsage | None = None
-    source: Source | None = field(default=None, compare=False, repr=False)
+    source: JsonSource | None = field(default=None, compare=False, repr=False)
 
     @property
     def text(self) -> str:
@@ -220,7 +220,7 @@ def first_turn(messages: Iterable[Message]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ModelRequest:
     """All that one call of the model sends: each part counts towards the window.
 
     `system` is a system prompt that is not among the messages. `tools` are the definitions of

@@ -24,7 +24,7 @@ from contextgauge.compaction.receipts import Receipt
 from contextgauge.errors import ContextgaugeError
 
 
-class PlanRejected(ContextgaugeError):  # noqa: N818 -- named for what happened
+class PlanRejectedError(ContextgaugeError):
     """The conversation's beginning is not what the plan covers: make a new plan."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from contextgauge.compaction.messages import Message, Request
+from contextgauge.compaction.messages import Message, ModelRequest
 
 PromptName: TypeAlias = Literal["structured", "seed-001", "seed-002", "cache-aligned"]
 """`structured` is the default: the sections of both seeds, and all quoted texts fenced as data."""
@@ -23,7 +23,7 @@ class SummaryRequest:
     """
 
     messages: Sequence[Message]
-    context: Request
+    context: ModelRequest
     previous: str | None
     task: str
     number: int

@@ -11,7 +11,7 @@ StepName: TypeAlias = RungName | Literal["pin", "shorten-message", "floor"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LadderStep:
     """What one rung did. `tokens_*` are estimates of the active messages before and after it.
 
     `message_ids` are the messages that it changed or archived; `reason` says why it ran.
@@ -41,7 +41,7 @@ class Receipt:
     basis: Literal["reported", "estimated"]
     window: Window
     target_tokens: int
-    steps: tuple[Step, ...]
+    steps: tuple[LadderStep, ...]
     number: int | None = None
     messages_archived: int = 0
     archived_ids: tuple[str, ...] = ()

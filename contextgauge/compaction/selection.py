@@ -13,7 +13,7 @@ from contextgauge.compaction.messages import Message, Thinking, ToolCall, ToolRe
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Division:
     """A division of the active messages.
 
     `head` are those before the cut that stay, in order; `leaving` those that are summarised,
@@ -70,7 +70,7 @@ def select(
     keep_tokens: int | None,
     counter: Counter,
     keep_ids: frozenset[str] = frozenset(),
-) -> Selection:
+) -> Division:
     """Divide the active messages: the last `keep_last` stay, within `keep_tokens`.
 
     The last message stays whatever its size, unless `keep_last` is 0.
@@ -85,7 +85,7 @@ def select(
         if index not in stays and index != previous_at
     ]
     previous = None if previous_at is None else messages[previous_at]
-    return Selection(tuple(head), tuple(leaving), previous, tuple(messages[cut:]))
+    return Division(tuple(head), tuple(leaving), previous, tuple(messages[cut:]))
 
 
 def tail_start(

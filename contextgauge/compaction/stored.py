@@ -27,10 +27,10 @@ from contextgauge.compaction.messages import (
     ContextCompaction,
     FormatName,
     Image,
+    JsonSource,
     Message,
     Opaque,
     Role,
-    Source,
     Text,
     Thinking,
     ToolCall,
@@ -126,7 +126,7 @@ def _write_message(message: Message) -> Json:
     return written
 
 
-def _read_source(source: Source, message_id: str) -> Message | None:
+def _read_source(source: JsonSource, message_id: str) -> Message | None:
     try:
         (message,) = read_messages([source.value], source.format)
     except (ConfigError, ValueError):
@@ -157,12 +157,12 @@ def _read_message(value: Json, path: str) -> Message:
     return Message(role, blocks, message_id, usage, source)
 
 
-def _read_stored_source(fields: Fields, path: str) -> Source | None:
+def _read_stored_source(fields: Fields, path: str) -> JsonSource | None:
     if "format" not in fields:
         return None
     for name in _FORMATS:
         if fields["format"] == name:
-            return Source(name, fields.get("value"))
+            return JsonSource(name, fields.get("value"))
     raise wrong(f"{path}.format", f"one of {', '.join(_FORMATS)}", fields["format"])
 
 
@@ -219,7 +219,7 @@ def _read_block(fields: Fields, path: str) -> Block:
             raise wrong(f"{path}.kind", f"one of {', '.join(_KINDS.values())}, compaction", other)
 
 
-def _read_result(fields: Fields, path: str, source: Source | None) -> ToolResult:
+def _read_result(fields: Fields, path: str, source: JsonSource | None) -> ToolResult:
     content = []
     for index, value in enumerate(an_array(fields.get("content"), f"{path}.content")):
         where = f"{path}.content[{index}]"

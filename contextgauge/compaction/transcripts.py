@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from contextgauge.compaction.formats import detect, read_messages, read_request
-from contextgauge.compaction.messages import ContextCompaction, FormatName, Message, Request
+from contextgauge.compaction.messages import ContextCompaction, FormatName, Message, ModelRequest
 from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
 from contextgauge.records import Json
@@ -18,7 +18,7 @@ from contextgauge.records import Json
 class ReadConversation(NamedTuple):
     """A file's conversation, its format, and how to write other messages in the file's form."""
 
-    request: Request
+    request: ModelRequest
     format: FormatName
     rewrite: Callable[[list[Json]], Json]
 
@@ -43,7 +43,7 @@ def read_conversation(value: bytes) -> ReadConversation:
     messages = read_messages(lines.items, name)
     if lines.summary is not None:
         messages[0] = _marked(messages[0], lines.summary)
-    return ReadConversation(Request(messages), name, lambda items: items)
+    return ReadConversation(ModelRequest(messages), name, lambda items: items)
 
 
 def _document(value: bytes) -> Json:
@@ -64,7 +64,9 @@ def _of_document(document: Json) -> ReadConversation:
             "with `messages`, `input` or `contents`"
         )
     if isinstance(document, list):
-        return ReadConversation(Request(read_messages(document, name)), name, lambda items: items)
+        return ReadConversation(
+            ModelRequest(read_messages(document, name)), name, lambda items: items
+        )
     if not isinstance(document, dict):
         raise ConfigError("the JSON is no conversation: expected a list or an object")
     field = next(each for each in ("messages", "input", "contents") if each in document)

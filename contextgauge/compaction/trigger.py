@@ -29,7 +29,7 @@ LAST_PAUSE_MS: Final = 600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TriggerLimits:
     """The thresholds for one request, tokens: what is compared with its size."""
 
     window: Window
@@ -39,13 +39,13 @@ class Limits:
     compact_to_tokens: int
 
 
-def limits_of(profile: Profile, window: Window, reserved_output_tokens: int) -> Limits:
+def limits_of(profile: Profile, window: Window, reserved_output_tokens: int) -> TriggerLimits:
     """Return the thresholds: shares of the window less the reserves."""
     reserve = profile.output_reserve_tokens
     if profile.count_reserved_output and reserved_output_tokens:
         reserve = reserved_output_tokens
     usable = max(1, window.tokens - profile.system_reserve_tokens - reserve - profile.safety_tokens)
-    return Limits(
+    return TriggerLimits(
         window,
         usable,
         None if profile.warn_at is None else share_of(usable, profile.warn_at),
@@ -131,7 +131,9 @@ class Due:
 Decision: TypeAlias = Idle | Warn | Unreachable | Due
 
 
-def decide(state: TriggerState, limits: Limits, at: Situation) -> tuple[TriggerState, Decision]:
+def decide(
+    state: TriggerState, limits: TriggerLimits, at: Situation
+) -> tuple[TriggerState, Decision]:
     """Return the next state and what to do before the next request."""
     state = _judge(state, limits, at)
     if at.size_tokens < limits.compact_at_tokens:
@@ -163,7 +165,7 @@ def _waiting(state: TriggerState, at: Situation) -> IdleReason | None:
     return None
 
 
-def _judge(state: TriggerState, limits: Limits, at: Situation) -> TriggerState:
+def _judge(state: TriggerState, limits: TriggerLimits, at: Situation) -> TriggerState:
     """Judge the last compaction by the first size that an answer confirmed; end a stop."""
     if state.stopped_at_turns is not None and at.turns > state.stopped_at_turns:
         state = replace(state, stopped_at_turns=None, unhelpful=0)

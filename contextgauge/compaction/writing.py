@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.events import Hooks
 from contextgauge.compaction.ladder import Summarising, document, floor_document
-from contextgauge.compaction.messages import Request
+from contextgauge.compaction.messages import ModelRequest
 from contextgauge.compaction.ports import (
     Summariser,
     SummaryAnswer,
@@ -17,7 +17,7 @@ from contextgauge.compaction.profiles import Profile
 from contextgauge.errors import ContextgaugeError
 
 
-class CompactionFailed(ContextgaugeError):  # noqa: N818 -- named for what happened
+class NoSummaryError(ContextgaugeError):
     """No usable summary: the conversation is as it was. The message says why."""
 
     def __init__(self, reasons: Sequence[str], retry_after_s: float | None = None) -> None:
@@ -37,7 +37,7 @@ class Written:
 
 
 def summary_request(
-    work: Summarising, context: Request, profile: Profile, instructions: str | None
+    work: Summarising, context: ModelRequest, profile: Profile, instructions: str | None
 ) -> SummaryRequest:
     """Return what the summariser is asked for."""
     return SummaryRequest(
@@ -68,7 +68,7 @@ class Writer:
         """Return the text that takes the place of the leaving messages.
 
         With `floor` a failure is answered by the deterministic text, which always succeeds.
-        Raises CompactionFailed.
+        Raises NoSummaryError.
         """
         try:
             answer = await self._summariser.summarise(request)
@@ -77,7 +77,7 @@ class Writer:
             text = await self._reviewed(text)
         except SummaryError as error:
             if not (floor and profile.floor):
-                raise CompactionFailed([str(error)], error.retry_after_s) from error
+                raise NoSummaryError([str(error)], error.retry_after_s) from error
             return Written(floor_document(work, self._counter), "", "floor", None, (str(error),))
         return Written(text, answer.text.strip(), self._summariser.name, answer)
 

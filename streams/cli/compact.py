@@ -1,7 +1,6 @@
 """`contextgauge compact FILE`: compacts the conversation of a file, and prints what that did."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from contextgauge.compaction.profiles import PROFILES, Profile, profile_named
 from contextgauge.compaction.receipts import Receipt
 from contextgauge.compaction.summarisers import summariser_named
 from contextgauge.compaction.transcripts import ReadConversation, read_conversation
-from contextgauge.compaction.writing import CompactionFailed
+from contextgauge.compaction.writing import NoSummaryError
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.json_codec import dumps, dumps_indented
 from streams.cli.screen.figures import count, duration, exact
@@ -32,69 +31,78 @@ _STANDARD = "-"
 _EXTRACTIVE = "extractive"
 
 
+FileArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="A transcript of Claude Code or Codex, a JSON list of messages, or the body of a "
+        "request to Anthropic, OpenAI or Gemini; - for standard input.",
+    ),
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where to write the compacted conversation; - for standard output. By default "
+        "NAME.compacted.json in this folder.",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
+ProfileName = Annotated[
+    str, typer.Option("--profile", metavar="NAME", help=f"One of {', '.join(PROFILES)}.")
+]
+WindowTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--window",
+        min=1,
+        metavar="TOKENS",
+        help="The model's context window. By default, that of the model in the file.",
+    ),
+]
+Keep = Annotated[
+    int | None,
+    typer.Option(
+        "--keep",
+        min=0,
+        metavar="COUNT",
+        help="Latest messages that stay as they are. By default, the profile's.",
+    ),
+]
+Instructions = Annotated[
+    str | None,
+    typer.Option("--instructions", metavar="TEXT", help="What the summary should heed."),
+]
+SummariserName = Annotated[
+    str,
+    typer.Option(
+        "--summariser",
+        metavar="NAME",
+        help="extractive needs no model; or PROVIDER:MODEL, with a provider of anthropic, openai, "
+        "openai-responses, gemini, compatible. The key is read from the SDK's own variable.",
+    ),
+]
+Url = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="Address of the server of --summariser."),
+]
+ReceiptAsJson = Annotated[bool, typer.Option("--json", help="Print the receipt as JSON.")]
+
+
 def compact(  # noqa: PLR0913 -- each is an option
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="A transcript of Claude Code or Codex, a JSON list of messages, or the body of a "
-            "request to Anthropic, OpenAI or Gemini; - for standard input.",
-        ),
-    ],
+    file: FileArgument,
     *,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write the compacted conversation; - for standard output. By default "
-            "NAME.compacted.json in this folder.",
-            show_default=False,
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the output file.")] = False,
-    profile: Annotated[
-        str, typer.Option("--profile", metavar="NAME", help=f"One of {', '.join(PROFILES)}.")
-    ] = "default",
-    window: Annotated[
-        int | None,
-        typer.Option(
-            "--window",
-            min=1,
-            metavar="TOKENS",
-            help="The model's context window. By default, that of the model in the file.",
-            show_default=False,
-        ),
-    ] = None,
-    keep: Annotated[
-        int | None,
-        typer.Option(
-            "--keep",
-            min=0,
-            metavar="COUNT",
-            help="Latest messages that stay as they are. By default, the profile's.",
-            show_default=False,
-        ),
-    ] = None,
-    instructions: Annotated[
-        str | None,
-        typer.Option("--instructions", metavar="TEXT", help="What the summary should heed."),
-    ] = None,
-    summariser: Annotated[
-        str,
-        typer.Option(
-            "--summariser",
-            metavar="NAME",
-            help="extractive needs no model; or PROVIDER:MODEL, with a provider of anthropic, "
-            "openai, openai-responses, gemini, compatible. Its key is read from the environment.",
-        ),
-    ] = _EXTRACTIVE,
-    url: Annotated[
-        str | None,
-        typer.Option("--url", metavar="URL", help="Address of a server for --summariser."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the receipt as JSON.")] = False,
+    output: Output = None,
+    force: Force = False,
+    profile: ProfileName = "default",
+    window: WindowTokens = None,
+    keep: Keep = None,
+    instructions: Instructions = None,
+    summariser: SummariserName = _EXTRACTIVE,
+    url: Url = None,
+    as_json: ReceiptAsJson = False,
 ) -> None:
     """Compact the conversation of a file: write it, and print the receipt.
 
@@ -118,7 +126,7 @@ def compact(  # noqa: PLR0913 -- each is an option
     )
     try:
         receipt = asyncio.run(compactor.compact(history, call, instructions=instructions))
-    except CompactionFailed as error:
+    except NoSummaryError as error:
         raise StopError(f"no summary, and nothing was written: {error}") from error
     if receipt is None:
         say(f"Nothing to compact: {count(len(history.active), 'message')}, all of them recent.")
@@ -144,7 +152,7 @@ def _summariser(name: str, url: str | None) -> Summariser | None:
         if url is not None:
             raise ConfigError("--url is the address of a model: name it with --summariser")
         return None
-    return summariser_named(name, base_url=url, api_key=os.environ.get("CONTEXTGAUGE_COMPACT_KEY"))
+    return summariser_named(name, base_url=url)
 
 
 def _target(file: str, output: str | None, *, force: bool) -> Path | None:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any, Final
 
 from contextgauge.clock import SystemClock
-from contextgauge.compaction.messages import Message, Request, Text, ToolCall, ToolResult
+from contextgauge.compaction.messages import Message, ModelRequest, Text, ToolCall, ToolResult
 from contextgauge.compaction.ports import SummaryRequest
 from contextgauge.compaction.prompts import HEADINGS, Prompt
 from contextgauge.compaction.summarisers import Answer
@@ -40,7 +40,7 @@ class HandClock(SystemClock):
 
 def request_of(**fields: Any) -> SummaryRequest:
     """Return a request to summarise a short conversation."""
-    context = Request((*CONVERSATION, TAIL), system="You are an agent.")
+    context = ModelRequest((*CONVERSATION, TAIL), system="You are an agent.")
     return SummaryRequest(CONVERSATION, context, None, "Fix the parser.", 1, **fields)
 
 

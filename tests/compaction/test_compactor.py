@@ -7,22 +7,22 @@ import pytest
 
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.events import (
-    AutoCompactingEvent,
-    CompactionCompleteEvent,
-    CompactionFailedEvent,
-    ContextWarningEvent,
+    CompactionDone,
+    CompactionNotDone,
+    CompactionStarting,
+    ContextWarned,
     EngineEvent,
     Hooks,
-    ThresholdUnreachableEvent,
+    ThresholdUnreachable,
 )
 from contextgauge.compaction.history import History
 from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import ApiUsage, Message, Text, ToolCall
-from contextgauge.compaction.plan import PlanRejected
+from contextgauge.compaction.plan import PlanRejectedError
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.compaction.profiles import DEFAULT, SEED_001, SEED_002, Override
 from contextgauge.compaction.trigger import Due, Idle
-from contextgauge.compaction.writing import CompactionFailed
+from contextgauge.compaction.writing import NoSummaryError
 from contextgauge.errors import ConfigError
 from tests.compaction.conversations import call, orphans, result, said, session
 
@@ -83,7 +83,7 @@ async def test_the_warning_comes_first_and_once() -> None:
     await compactor.before_call(history, CALL)
     await compactor.before_call(history, CALL)
     assert log.names() == ["context-warning"]
-    assert isinstance(log.events[0], ContextWarningEvent)
+    assert isinstance(log.events[0], ContextWarned)
 
 
 async def test_old_results_go_before_any_message_is_archived() -> None:
@@ -146,7 +146,7 @@ async def test_a_failure_leaves_the_conversation_and_backs_off() -> None:
     assert list(history.active)[:-1] == before
     assert len(summariser.requests) == 1
     failure = log.events[-1]
-    assert isinstance(failure, CompactionFailedEvent)
+    assert isinstance(failure, CompactionNotDone)
     assert failure.reason == "the provider answered 500"
     assert failure.retry_at_ms == 30_000
     now[0] = 30_000
@@ -167,12 +167,12 @@ async def test_the_floor_is_taken_where_the_window_is_full() -> None:
 async def test_a_summary_larger_than_what_it_replaces_is_refused() -> None:
     compactor = Compactor(profile="seed-002", summariser=Scripted("word " * 2_000))
     history = History([said("system", "s"), *talk(14, 100)])
-    with pytest.raises(CompactionFailed, match="what it replaces"):
+    with pytest.raises(NoSummaryError, match="what it replaces"):
         await compactor.compact(history, CALL)
     assert len(history.active) == 15
 
 
-async def test_nothing_to_compact_is_said_without_an_event() -> None:
+async def test_nothing_to_compact_gives_no_event() -> None:
     log = Log()
     history = History(talk(2))
     assert await Compactor(hooks=log.hooks()).compact(history, CALL) is None
@@ -211,7 +211,7 @@ async def test_a_plan_is_rejected_where_its_beginning_was_changed() -> None:
     assert plan is not None
     assert other is not None
     compactor.apply(history, plan)
-    with pytest.raises(PlanRejected, match="make a new plan"):
+    with pytest.raises(PlanRejectedError, match="make a new plan"):
         compactor.apply(history, other)
 
 
@@ -233,7 +233,7 @@ async def test_a_threshold_that_the_tools_alone_reach_is_reported_once() -> None
     await compactor.before_call(history, heavy)
     await compactor.before_call(history, heavy)
     assert log.names() == ["threshold-unreachable"]
-    assert isinstance(log.events[0], ThresholdUnreachableEvent)
+    assert isinstance(log.events[0], ThresholdUnreachable)
 
 
 async def test_reported_sizes_count_before_estimates() -> None:
@@ -256,9 +256,9 @@ async def test_a_switch_to_a_model_with_a_smaller_window_compacts() -> None:
 
 
 async def test_confirmation_and_review_come_before_the_summary_is_used() -> None:
-    asked: list[AutoCompactingEvent] = []
+    asked: list[CompactionStarting] = []
 
-    async def confirm(event: AutoCompactingEvent) -> bool:
+    async def confirm(event: CompactionStarting) -> bool:
         asked.append(event)
         return len(asked) > 1
 
@@ -285,7 +285,7 @@ async def test_a_refused_summary_leaves_the_conversation() -> None:
 
     compactor = Compactor(summariser=Scripted("sum"), hooks=Hooks(review=review))
     history = History(talk(40))
-    with pytest.raises(CompactionFailed, match="review"):
+    with pytest.raises(NoSummaryError, match="review"):
         await compactor.compact(history, CALL)
 
 
@@ -357,7 +357,7 @@ async def test_results_are_cleared_at_a_size_of_their_own() -> None:
     prepared = await compactor.before_call(history, CALL)
     assert prepared.decision == Idle("below_threshold")
     assert log.names() == ["compaction-complete"]
-    assert isinstance(log.events[0], CompactionCompleteEvent)
+    assert isinstance(log.events[0], CompactionDone)
     assert [each.rung for each in log.events[0].receipt.steps] == ["clear-results"]
     assert history.rounds == 0
     assert [type(each) for each in history.active[2].blocks] == [ToolCall]

@@ -16,8 +16,8 @@ from contextgauge.compaction.messages import (
     Carried,
     FileUse,
     Message,
+    ModelRequest,
     Pin,
-    Request,
     Text,
     ToolResult,
 )
@@ -162,7 +162,7 @@ def _talk(tokens: int) -> list[Message]:
 
 
 def _request(messages: list[Message], previous: str | None = None) -> SummaryRequest:
-    return SummaryRequest(messages, Request(messages), previous, "task", 1, max_tokens=1_000)
+    return SummaryRequest(messages, ModelRequest(messages), previous, "task", 1, max_tokens=1_000)
 
 
 def test_the_offline_summariser_is_bounded_and_needs_no_key() -> None:

@@ -18,10 +18,10 @@ from contextgauge.compaction.messages import (
     ContextCompaction,
     FileUse,
     FormatName,
+    JsonSource,
     Message,
     Opaque,
     Pin,
-    Source,
     Text,
     Thinking,
     ToolCall,
@@ -111,7 +111,7 @@ def test_a_cleared_result_is_laid_over_its_other_fields() -> None:
 def test_an_opaque_block_in_the_place_of_another_is_written() -> None:
     messages = read_messages(ANTHROPIC, "anthropic")
     other: Any = {"type": "compaction", "content": "EARLIER"}
-    block = Opaque("compaction", 41, Source("anthropic", other))
+    block = Opaque("compaction", 41, JsonSource("anthropic", other))
     assert write_messages([replace(messages[3], blocks=(block,))], "anthropic") == [
         {"role": "assistant", "content": [other]}
     ]

@@ -10,7 +10,7 @@ from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import Message
 from contextgauge.compaction.profiles import DEFAULT
 from contextgauge.compaction.summarisers import CallLimits, ModelSummariser
-from contextgauge.compaction.writing import CompactionFailed
+from contextgauge.compaction.writing import NoSummaryError
 from tests.compaction.conversations import call, result, said
 from tests.compaction.summary_kit import GOOD, HandClock, ScriptedModel, good
 
@@ -41,7 +41,7 @@ def _compactor(model: ScriptedModel) -> Compactor:
 async def test_a_model_that_obeys_leaves_the_conversation_as_it_was() -> None:
     history = _flooded()
     before = list(history.active)
-    with pytest.raises(CompactionFailed, match="the user did not write") as caught:
+    with pytest.raises(NoSummaryError, match="the user did not write") as caught:
         await _compactor(ScriptedModel(good(f"{GOOD}\n{INJECTED}"))).compact(history)
     assert list(history.active) == before
     assert "Latin" not in str(caught.value)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.history import History
-from contextgauge.compaction.messages import Message, Request, Text
+from contextgauge.compaction.messages import Message, ModelRequest, Text
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.compaction.profiles import DEFAULT
 from contextgauge.compaction.summarisers import (
@@ -219,7 +219,7 @@ async def test_secrets_do_not_reach_the_model(prompt: str) -> None:
     messages = [Message("user", (Text(f"The key is {SECRET}."),), "m1")]
     request = SummaryRequest(
         messages,
-        Request(messages, system=f"Use {SECRET}."),
+        ModelRequest(messages, system=f"Use {SECRET}."),
         f"It used {SECRET}.",
         f"With {SECRET}",
         2,

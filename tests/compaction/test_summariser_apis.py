@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from contextgauge.compaction.messages import Message, Request, Text
+from contextgauge.compaction.messages import Message, ModelRequest, Text
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.compaction.summarisers import CallLimits, ModelSummariser
 from contextgauge.records import Json
@@ -193,7 +193,7 @@ async def test_no_word_of_the_conversation_is_in_a_reason(
         conversation = (Message("user", (Text("the zebra"),), "m1"),)
         server.script(reply)
         summariser = _summariser(server, api, stream, HandClock(), attempts=1)
-        request = SummaryRequest(conversation, Request(conversation), None, "the zebra", 1)
+        request = SummaryRequest(conversation, ModelRequest(conversation), None, "the zebra", 1)
         with pytest.raises(SummaryError) as caught:
             await summariser.summarise(request)
         reasons.append(str(caught.value))

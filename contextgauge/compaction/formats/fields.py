@@ -14,10 +14,10 @@ from contextgauge.compaction.messages import (
     ContextCompaction,
     FormatName,
     Image,
+    JsonSource,
     Message,
     Opaque,
     Role,
-    Source,
     Text,
     Thinking,
     ToolCall,
@@ -132,7 +132,7 @@ def json_value(text: str) -> Json:
 
 def opaque(kind: str, value: Json, format: FormatName) -> Opaque:  # noqa: A002 -- its name everywhere
     """Return an item that is kept as it is."""
-    return Opaque(kind, len(json_text(value)), Source(format, value))
+    return Opaque(kind, len(json_text(value)), JsonSource(format, value))
 
 
 def usage_of(body: Fields) -> ApiUsage | None:
@@ -170,7 +170,7 @@ def _as_opaque(block: Thinking | ToolCall | ToolResult | ContextCompaction) -> O
     return Opaque(type(block).__name__, len(json_text(value)), source)
 
 
-def source_of(block: Block) -> Source | None:
+def source_of(block: Block) -> JsonSource | None:
     """Return what a block was read from."""
     return None if isinstance(block, ContextCompaction) else block.source
 

@@ -31,10 +31,10 @@ from contextgauge.compaction.messages import (
     ContextCompaction,
     FormatName,
     Image,
+    JsonSource,
     Message,
     Opaque,
     Role,
-    Source,
     Text,
     Thinking,
     ToolCall,
@@ -78,7 +78,7 @@ def read_message(value: Json, path: str) -> Message:
         raise wrong(f"{path}.content", "text or an array", None)
     else:
         blocks = content
-    return Message(role, blocks, usage=usage_of(fields), source=Source(FORMAT, fields))
+    return Message(role, blocks, usage=usage_of(fields), source=JsonSource(FORMAT, fields))
 
 
 def _read_result(fields: Fields, content: Sequence[Block], path: str) -> ToolResult:
@@ -101,7 +101,7 @@ def _read_thinking(fields: Fields) -> list[Thinking]:
 def _read_part(value: Json, path: str) -> Block:
     fields = an_object(value, path)
     kind = a_text(fields, "type", path)
-    source = Source(FORMAT, fields)
+    source = JsonSource(FORMAT, fields)
     if kind == "text":
         return Text(a_text(fields, "text", path), source)
     if kind in _IMAGES:
@@ -133,7 +133,7 @@ def _read_call(value: Json, path: str) -> Block:
         a_name(fields, "id", path),
         a_name(called, "name", f"{path}.{kind}"),
         a_text(called, _arguments_field(fields), f"{path}.{kind}"),
-        Source(FORMAT, fields),
+        JsonSource(FORMAT, fields),
     )
 
 

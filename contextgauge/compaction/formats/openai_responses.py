@@ -32,10 +32,10 @@ from contextgauge.compaction.messages import (
     ContextCompaction,
     FormatName,
     Image,
+    JsonSource,
     Message,
     Opaque,
     Role,
-    Source,
     Text,
     Thinking,
     ToolCall,
@@ -91,14 +91,14 @@ def _read_group(kind: _Kind, group: Sequence[tuple[Json, str]]) -> Message:
     if (first.get("type") or "message") == "message":
         role = role_of(first, _ROLES, path)
     blocks = tuple(block for item, at in group for block in read_item(item, at))
-    return Message(role, blocks, source=Source(FORMAT, [item for item, _ in group]))
+    return Message(role, blocks, source=JsonSource(FORMAT, [item for item, _ in group]))
 
 
 def read_item(value: Json, path: str) -> tuple[Block, ...]:
     """Read one item: a message's parts, or one block. Raises ConfigError."""
     fields = an_object(value, path)
     kind = str(fields.get("type") or "message")
-    source = Source(FORMAT, fields)
+    source = JsonSource(FORMAT, fields)
     if kind == "message":
         role_of(fields, _ROLES, path)
         if fields.get("content") is None:
@@ -117,7 +117,7 @@ def read_item(value: Json, path: str) -> tuple[Block, ...]:
 def _read_part(value: Json, path: str) -> Block:
     fields = an_object(value, path)
     kind = a_text(fields, "type", path)
-    source = Source(FORMAT, fields)
+    source = JsonSource(FORMAT, fields)
     if kind in _TEXTS:
         return Text(a_text(fields, "text", path), source)
     if kind in _IMAGES:
@@ -133,7 +133,7 @@ def _read_reasoning(fields: Fields, path: str) -> Thinking:
     text = "\n".join(texts)
     encrypted = fields.get("encrypted_content")
     extra = len(encrypted) if isinstance(encrypted, str) else 0
-    return Thinking(text, len(text) + extra, Source(FORMAT, fields))
+    return Thinking(text, len(text) + extra, JsonSource(FORMAT, fields))
 
 
 def _read_reasoning_part(value: Json, path: str) -> Block:
@@ -153,7 +153,7 @@ def _read_call(fields: Fields, kind: str, path: str) -> ToolCall:
         a_name(fields, "call_id", path),
         name if isinstance(name, str) and name else kind.removesuffix("_call"),
         given if isinstance(given, str) else json_text(given),
-        Source(FORMAT, fields),
+        JsonSource(FORMAT, fields),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from contextgauge.compaction.formats.fields import Fields
 from contextgauge.compaction.formats.images import size_of_image
-from contextgauge.compaction.messages import FormatName, Image, Source
+from contextgauge.compaction.messages import FormatName, Image, JsonSource
 from contextgauge.records import Json
 
 PIXELS_PER_TOKEN: Final = 750
@@ -43,7 +43,7 @@ class Payload(NamedTuple):
         return self.media_type.startswith("image/")
 
 
-def read_image(fields: Fields, source: Source) -> Image:
+def read_image(fields: Fields, source: JsonSource) -> Image:
     """Return an image or document with an estimate of its tokens."""
     payload = _READERS[source.format](fields)
     return Image(_tokens(payload), payload.media_type, source)

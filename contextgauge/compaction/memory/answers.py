@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from contextgauge.compaction.memory.files import Entry
+from contextgauge.compaction.memory.files import MemoryEntry
 from contextgauge.compaction.memory.paths import MemoryToolError, shown
 
 _NUMBER_WIDTH: Final = 6
@@ -69,7 +69,7 @@ def lines_of(text: str, part: str) -> str:
     return ", ".join(numbers)
 
 
-def listing(path: str, entries: Sequence[Entry]) -> str:
+def listing(path: str, entries: Sequence[MemoryEntry]) -> str:
     """Return what is in a folder, two levels deep, each with the size of its content."""
     base = path.rstrip("/")
     total = sum(each.size_bytes for each in entries if not each.is_folder)

@@ -36,7 +36,7 @@ _FILE: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.
 
 _LOCK_PAUSE_S: Final = 0.01
 _LOCK_DEADLINE_S: Final = 10.0
-"""A change takes milliseconds: whoever holds the lock for longer hangs."""
+"""A change takes milliseconds: a process that holds the lock for longer hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class MemoryLimits:
     view_characters: int = 40_000
 
 
-class Entry(NamedTuple):
+class MemoryEntry(NamedTuple):
     """A file or folder: its names from the folder that was walked, and the size of its content."""
 
     names: tuple[str, ...]
@@ -180,7 +180,7 @@ class OpenMemory:
         with self._parent(old) as source, self._parent(new, make=True) as target:
             os.rename(old[-1], new[-1], src_dir_fd=source, dst_dir_fd=target)
 
-    def walk(self, names: tuple[str, ...] = ()) -> list[Entry]:
+    def walk(self, names: tuple[str, ...] = ()) -> list[MemoryEntry]:
         """Return what is in a folder, each folder before its content; links are left out."""
         with self._at(names) as folder:
             entries, _ = _walk(folder, ())
@@ -205,9 +205,9 @@ class OpenMemory:
             os.close(folder)
 
 
-def _walk(folder: int, above: tuple[str, ...]) -> tuple[list[Entry], int]:
+def _walk(folder: int, above: tuple[str, ...]) -> tuple[list[MemoryEntry], int]:
     """Return the entries below a folder, and the size of all files in it."""
-    entries: list[Entry] = []
+    entries: list[MemoryEntry] = []
     total = 0
     with os.scandir(folder) as listed:
         names = sorted(each.name for each in listed)
@@ -216,12 +216,12 @@ def _walk(folder: int, above: tuple[str, ...]) -> tuple[list[Entry], int]:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             here = (*above, name)
             if stat.S_ISREG(status.st_mode):
-                entries.append(Entry(here, status.st_size, is_folder=False))
+                entries.append(MemoryEntry(here, status.st_size, is_folder=False))
                 total += status.st_size
             elif stat.S_ISDIR(status.st_mode) and len(here) <= MAX_DEPTH:
                 with _closing(_open(folder, name)) as inner:
                     below, size = _walk(inner, here)
-                entries += [Entry(here, size, is_folder=True), *below]
+                entries += [MemoryEntry(here, size, is_folder=True), *below]
                 total += size
         except FileNotFoundError:
             continue  # deleted meanwhile

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from contextgauge import json_codec, state_folder
 from contextgauge.compaction.memory import answers
-from contextgauge.compaction.memory.files import Entry, MemoryFolder, MemoryLimits, OpenMemory
+from contextgauge.compaction.memory.files import MemoryEntry, MemoryFolder, MemoryLimits, OpenMemory
 from contextgauge.compaction.memory.paths import MAX_DEPTH, MemoryToolError, names_of, shown
 from contextgauge.compaction.messages import FormatName, Text, ToolCall, ToolResult
 from contextgauge.compaction.tool_schemas import tool_schema
@@ -298,7 +298,7 @@ class MemoryTool:
         except FileExistsError as error:
             raise _not_a_folder(place) from error
 
-    def _check_entries(self, entries: list[Entry], place: _Place, moved: int = 0) -> None:
+    def _check_entries(self, entries: list[MemoryEntry], place: _Place, moved: int = 0) -> None:
         """Refuse a path whose missing names would be too many for the limit."""
         taken = {each.names for each in entries}
         ways = {place.names[:length] for length in range(1, len(place.names) + 1)}

@@ -15,7 +15,7 @@ from random import SystemRandom
 from typing import Final
 
 from contextgauge.clock import SystemClock
-from contextgauge.compaction.messages import Request
+from contextgauge.compaction.messages import ModelRequest
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.compaction.prompts import Prompt, divided, render, render_part, tokens_of
 from contextgauge.compaction.redaction import Redaction
@@ -216,7 +216,7 @@ def redacted(request: SummaryRequest, redaction: Redaction) -> SummaryRequest:
             system=redaction.text(context.system),
         )
         if request.prompt in {"seed-001", "cache-aligned"}
-        else Request(()),
+        else ModelRequest(()),
         previous=None if request.previous is None else redaction.text(request.previous),
         task=redaction.text(request.task),
         instructions=redaction.text(request.instructions) if request.instructions else None,
