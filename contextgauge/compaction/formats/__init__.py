@@ -2,7 +2,7 @@
 
 `write_messages(read_messages(value, format), format)` equals `value`, with all fields and blocks
 that the engine does not know. A changed block is laid over the other fields of what it was read
-from. Written in another format than they came in, messages lose what cannot be said there
+from. Written in another format than they came in, messages lose what cannot be expressed there
 (thinking and opaque items); calls and results stay.
 """
 

@@ -104,7 +104,7 @@ def write_messages(messages: Sequence[Message]) -> list[Json]:
 
 
 def write_message(message: Message) -> Fields | None:
-    """Write one message; None where nothing of it can be said in this format."""
+    """Write one message; None where nothing of it can be expressed in this format."""
     fields = own(message, FORMAT)
     if fields is None:
         role = "assistant" if message.role == "assistant" else "user"
@@ -137,7 +137,7 @@ def write_content(
 
 
 def write_block(block: Block) -> Fields | None:
-    """Write one block; None where it cannot be said in this format."""
+    """Write one block; None where it cannot be expressed in this format."""
     fields = own(block, FORMAT)
     if fields is not None and (
         isinstance(block, Opaque) or same_block(block, read_block(fields, "block"))

@@ -153,7 +153,7 @@ def write_messages(messages: Sequence[Message]) -> list[Json]:
 
 
 def write_message(message: Message) -> Fields | None:
-    """Write one content; None where nothing of it can be said in this format."""
+    """Write one content; None where nothing of it can be expressed in this format."""
     fields = own(message, FORMAT)
     if fields is not None and unchanged(message, read_message(fields, "content")):
         return fields

@@ -172,7 +172,7 @@ def write_messages(messages: Sequence[Message]) -> list[Json]:
 
 
 def write_message(message: Message) -> Fields | None:
-    """Write one message; None where nothing of it can be said in this format."""
+    """Write one message; None where nothing of it can be expressed in this format."""
     fields = own(message, FORMAT)
     if fields is None:
         content = anthropic.write_content(message.blocks, write_part, FORMAT, in_array=False)
@@ -236,7 +236,7 @@ def _write_calls_apart(fields: Fields, blocks: Sequence[Block]) -> tuple[Json, l
 
 
 def write_part(block: Block) -> Fields | None:
-    """Write one part; None where it cannot be said in this format."""
+    """Write one part; None where it cannot be expressed in this format."""
     fields = own(block, FORMAT)
     if fields is not None and (
         isinstance(block, Opaque) or same_block(block, _reread(block, fields))
