@@ -33,10 +33,10 @@ from contextgauge.compaction.messages import (
     ContextCompaction,
     FormatName,
     Image,
-    JsonSource,
     Message,
     Opaque,
     Role,
+    Source,
     Text,
     Thinking,
     ToolCall,
@@ -61,7 +61,7 @@ def read_message(value: Json, path: str) -> Message:
     if fields.get("content") is None:
         raise wrong(f"{path}.content", "text or an array", None)
     blocks = read_content(fields["content"], f"{path}.content", read_block)
-    source = JsonSource(FORMAT, fields)
+    source = Source(FORMAT, fields)
     return with_result_role(Message(role, blocks, usage=usage_of(fields), source=source))
 
 
@@ -69,7 +69,7 @@ def read_block(value: Json, path: str, format: FormatName = FORMAT) -> Block:  #
     """Read one content block; `format` is that of the conversation it stands in."""
     fields = an_object(value, path)
     kind = a_text(fields, "type", path)
-    source = JsonSource(format, fields)
+    source = Source(format, fields)
     if kind == "text":
         return Text(a_text(fields, "text", path), source)
     if kind == "tool_use":
@@ -104,7 +104,7 @@ def write_messages(messages: Sequence[Message]) -> list[Json]:
 
 
 def write_message(message: Message) -> Fields | None:
-    """Write one message; None where the format has no form for any of it."""
+    """Write one message; None where nothing of it can be expressed in this format."""
     fields = own(message, FORMAT)
     if fields is None:
         role = "assistant" if message.role == "assistant" else "user"
@@ -137,7 +137,7 @@ def write_content(
 
 
 def write_block(block: Block) -> Fields | None:
-    """Write one block; None where the format has no form for it."""
+    """Write one block; None where it cannot be expressed in this format."""
     fields = own(block, FORMAT)
     if fields is not None and (
         isinstance(block, Opaque) or same_block(block, read_block(fields, "block"))

@@ -34,10 +34,10 @@ from contextgauge.compaction.messages import (
     ContextCompaction,
     FormatName,
     Image,
-    JsonSource,
     Message,
     Opaque,
     Role,
+    Source,
     Text,
     Thinking,
     ToolCall,
@@ -79,7 +79,7 @@ def read_message(value: Json, path: str) -> Message:
         role,
         blocks,
         usage=usage_of(fields),
-        source=JsonSource(FORMAT, fields),
+        source=Source(FORMAT, fields),
     )
     return with_result_role(message)
 
@@ -91,7 +91,7 @@ def _named(fields: Fields, names: Sequence[str]) -> str | None:
 
 def _read_part(value: Json, path: str) -> Block:
     fields = an_object(value, path)
-    source = JsonSource(FORMAT, fields)
+    source = Source(FORMAT, fields)
     if (name := _named(fields, _CALL)) is not None:
         return _read_call(an_object(fields[name], f"{path}.{name}"), f"{path}.{name}", source)
     if (name := _named(fields, _RESULT)) is not None:
@@ -115,13 +115,13 @@ def _id(fields: Fields) -> str:
     return each if isinstance(each, str) else ""
 
 
-def _read_call(fields: Fields, path: str, source: JsonSource) -> ToolCall:
+def _read_call(fields: Fields, path: str, source: Source) -> ToolCall:
     arguments = fields.get("args")
     text = "{}" if arguments is None else json_text(arguments)
     return ToolCall(_id(fields), a_name(fields, "name", path), text, source)
 
 
-def _read_result(fields: Fields, path: str, source: JsonSource) -> ToolResult:
+def _read_result(fields: Fields, path: str, source: Source) -> ToolResult:
     response = fields.get("response")
     content: list[Content] = []
     if (name := _text_field(response)) is not None and isinstance(response, dict):
@@ -153,7 +153,7 @@ def write_messages(messages: Sequence[Message]) -> list[Json]:
 
 
 def write_message(message: Message) -> Fields | None:
-    """Write one content; None where the format has no form for any of it."""
+    """Write one content; None where nothing of it can be expressed in this format."""
     fields = own(message, FORMAT)
     if fields is not None and unchanged(message, read_message(fields, "content")):
         return fields

@@ -36,10 +36,10 @@ from contextgauge.compaction.messages import (
     ContextCompaction,
     FormatName,
     Image,
-    JsonSource,
     Message,
     Opaque,
     Role,
+    Source,
     Text,
     Thinking,
     ToolCall,
@@ -74,7 +74,7 @@ def read_message(value: Json, path: str) -> Message:
     blocks = read_content(fields.get("content"), f"{path}.content", read_part)
     if role == "assistant" and fields.get("toolCalls") is not None:
         blocks += _calls_apart(fields, blocks, path)
-    source = JsonSource(FORMAT, fields)
+    source = Source(FORMAT, fields)
     return with_result_role(Message(role, blocks, usage=usage_of(fields), source=source))
 
 
@@ -93,7 +93,7 @@ def read_part(value: Json, path: str) -> Block:
     """Read one part or block. Raises ConfigError."""
     fields = an_object(value, path)
     kind = a_text(fields, "type", path)
-    source = JsonSource(FORMAT, fields)
+    source = Source(FORMAT, fields)
     if kind == "tool-call":
         return _read_call(fields, path)
     if kind == "tool-result":
@@ -118,7 +118,7 @@ def _read_call(fields: Fields, path: str) -> ToolCall:
         a_name(fields, "toolCallId", path),
         a_name(fields, "toolName", path),
         "{}" if arguments is None else json_text(arguments),
-        JsonSource(FORMAT, fields),
+        Source(FORMAT, fields),
     )
 
 
@@ -133,11 +133,7 @@ def _read_result(fields: Fields, path: str) -> ToolResult:
         content, failed = _read_output(fields["output"], f"{path}.output")
         is_error = is_error or failed
     return ToolResult(
-        call_id,
-        content,
-        name if isinstance(name, str) else None,
-        is_error,
-        JsonSource(FORMAT, fields),
+        call_id, content, name if isinstance(name, str) else None, is_error, Source(FORMAT, fields)
     )
 
 
@@ -163,9 +159,9 @@ def _read_output_part(value: Json, path: str) -> Block:
     fields = an_object(value, path)
     kind = a_text(fields, "type", path)
     if kind == "text":
-        return Text(a_text(fields, "text", path), JsonSource(FORMAT, fields))
+        return Text(a_text(fields, "text", path), Source(FORMAT, fields))
     if kind in _OUTPUT_IMAGES:
-        return read_image(fields, JsonSource(FORMAT, fields))
+        return read_image(fields, Source(FORMAT, fields))
     return opaque(kind, fields, FORMAT)
 
 
@@ -176,7 +172,7 @@ def write_messages(messages: Sequence[Message]) -> list[Json]:
 
 
 def write_message(message: Message) -> Fields | None:
-    """Write one message; None where the format has no form for any of it."""
+    """Write one message; None where nothing of it can be expressed in this format."""
     fields = own(message, FORMAT)
     if fields is None:
         content = anthropic.write_content(message.blocks, write_part, FORMAT, in_array=False)
@@ -240,7 +236,7 @@ def _write_calls_apart(fields: Fields, blocks: Sequence[Block]) -> tuple[Json, l
 
 
 def write_part(block: Block) -> Fields | None:
-    """Write one part; None where the format has no form for it."""
+    """Write one part; None where it cannot be expressed in this format."""
     fields = own(block, FORMAT)
     if fields is not None and (
         isinstance(block, Opaque) or same_block(block, _reread(block, fields))
