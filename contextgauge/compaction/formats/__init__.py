@@ -26,7 +26,7 @@ from contextgauge.compaction.formats.requests import (
     system_of,
     tools_of,
 )
-from contextgauge.compaction.messages import FormatName, Message, Request
+from contextgauge.compaction.messages import FormatName, Message, ModelRequest
 from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 
@@ -72,14 +72,14 @@ def write_messages(messages: Sequence[Message], format: FormatName) -> list[Json
     return write(messages)
 
 
-def read_request(body: object, format: FormatName) -> Request:  # noqa: A002 -- as above
+def read_request(body: object, format: FormatName) -> ModelRequest:  # noqa: A002 -- as above
     """Read the body of a request: messages, system prompt, tools and what the answer may have.
 
     Raises ConfigError with the path of what is wrong.
     """
     _functions(format)
     fields = an_object(body, "request")
-    return Request(
+    return ModelRequest(
         read_messages(messages_of(fields, format), format),
         system_of(fields, format),
         tools_of(fields, format),

@@ -36,7 +36,7 @@ from contextgauge.compaction.messages import (
     Message,
     Opaque,
     Role,
-    Source,
+    JsonSource,
     Text,
     Thinking,
     ToolCall,
@@ -61,7 +61,7 @@ def read_message(value: Json, path: str) -> Message:
     if fields.get("content") is None:
         raise wrong(f"{path}.content", "text or an array", None)
     blocks = read_content(fields["content"], f"{path}.content", read_block)
-    source = Source(FORMAT, fields)
+    source = JsonSource(FORMAT, fields)
     return with_result_role(Message(role, blocks, usage=usage_of(fields), source=source))
 
 
@@ -69,7 +69,7 @@ def read_block(value: Json, path: str, format: FormatName = FORMAT) -> Block:  #
     """Read one content block; `format` is that of the conversation it stands in."""
     fields = an_object(value, path)
     kind = a_text(fields, "type", path)
-    source = Source(format, fields)
+    source = JsonSource(format, fields)
     if kind == "text":
         return Text(a_text(fields, "text", path), source)
     if kind == "tool_use":

@@ -37,7 +37,7 @@ from contextgauge.compaction.messages import (
     Message,
     Opaque,
     Role,
-    Source,
+    JsonSource,
     Text,
     Thinking,
     ToolCall,
@@ -79,7 +79,7 @@ def read_message(value: Json, path: str) -> Message:
         role,
         blocks,
         usage=usage_of(fields),
-        source=Source(FORMAT, fields),
+        source=JsonSource(FORMAT, fields),
     )
     return with_result_role(message)
 
@@ -91,7 +91,7 @@ def _named(fields: Fields, names: Sequence[str]) -> str | None:
 
 def _read_part(value: Json, path: str) -> Block:
     fields = an_object(value, path)
-    source = Source(FORMAT, fields)
+    source = JsonSource(FORMAT, fields)
     if (name := _named(fields, _CALL)) is not None:
         return _read_call(an_object(fields[name], f"{path}.{name}"), f"{path}.{name}", source)
     if (name := _named(fields, _RESULT)) is not None:
@@ -115,13 +115,13 @@ def _id(fields: Fields) -> str:
     return each if isinstance(each, str) else ""
 
 
-def _read_call(fields: Fields, path: str, source: Source) -> ToolCall:
+def _read_call(fields: Fields, path: str, source: JsonSource) -> ToolCall:
     arguments = fields.get("args")
     text = "{}" if arguments is None else json_text(arguments)
     return ToolCall(_id(fields), a_name(fields, "name", path), text, source)
 
 
-def _read_result(fields: Fields, path: str, source: Source) -> ToolResult:
+def _read_result(fields: Fields, path: str, source: JsonSource) -> ToolResult:
     response = fields.get("response")
     content: list[Content] = []
     if (name := _text_field(response)) is not None and isinstance(response, dict):

@@ -39,7 +39,7 @@ from contextgauge.compaction.messages import (
     Message,
     Opaque,
     Role,
-    Source,
+    JsonSource,
     Text,
     Thinking,
     ToolCall,
@@ -74,7 +74,7 @@ def read_message(value: Json, path: str) -> Message:
     blocks = read_content(fields.get("content"), f"{path}.content", read_part)
     if role == "assistant" and fields.get("toolCalls") is not None:
         blocks += _calls_apart(fields, blocks, path)
-    source = Source(FORMAT, fields)
+    source = JsonSource(FORMAT, fields)
     return with_result_role(Message(role, blocks, usage=usage_of(fields), source=source))
 
 
@@ -93,7 +93,7 @@ def read_part(value: Json, path: str) -> Block:
     """Read one part or block. Raises ConfigError."""
     fields = an_object(value, path)
     kind = a_text(fields, "type", path)
-    source = Source(FORMAT, fields)
+    source = JsonSource(FORMAT, fields)
     if kind == "tool-call":
         return _read_call(fields, path)
     if kind == "tool-result":
@@ -118,7 +118,7 @@ def _read_call(fields: Fields, path: str) -> ToolCall:
         a_name(fields, "toolCallId", path),
         a_name(fields, "toolName", path),
         "{}" if arguments is None else json_text(arguments),
-        Source(FORMAT, fields),
+        JsonSource(FORMAT, fields),
     )
 
 
@@ -133,7 +133,7 @@ def _read_result(fields: Fields, path: str) -> ToolResult:
         content, failed = _read_output(fields["output"], f"{path}.output")
         is_error = is_error or failed
     return ToolResult(
-        call_id, content, name if isinstance(name, str) else None, is_error, Source(FORMAT, fields)
+        call_id, content, name if isinstance(name, str) else None, is_error, JsonSource(FORMAT, fields)
     )
 
 
@@ -159,9 +159,9 @@ def _read_output_part(value: Json, path: str) -> Block:
     fields = an_object(value, path)
     kind = a_text(fields, "type", path)
     if kind == "text":
-        return Text(a_text(fields, "text", path), Source(FORMAT, fields))
+        return Text(a_text(fields, "text", path), JsonSource(FORMAT, fields))
     if kind in _OUTPUT_IMAGES:
-        return read_image(fields, Source(FORMAT, fields))
+        return read_image(fields, JsonSource(FORMAT, fields))
     return opaque(kind, fields, FORMAT)
 
 
