@@ -40,11 +40,15 @@ setup: $(VENV)/.development page  ## Make .venv, with uv or pip, from the lock f
 screenshots: setup  ## Recreate the pictures in docs/screens from simulated sessions.
 	$(BIN)/python -m tools.screenshots
 
+# Ctrl-C is for the command alone, which then ends well: make would end with an error. `exit` keeps
+# the shell from becoming the command.
+ALONE := ! test -t 0 || set -m;
+
 demo: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## Real sessions through a real Kafka into a real Redis. SESSIONS=path: your own. SERVE=1: then the page.
-	@$(BIN)/contextgauge demo $(if $(SERVE),--serve) $(if $(SESSIONS),"$(SESSIONS)")
+	@$(ALONE) $(BIN)/contextgauge demo $(if $(SERVE),--serve) $(if $(SESSIONS),"$(SESSIONS)"); exit $$?
 
 view: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## The page of the sessions on this machine. SESSIONS=path: of others.
-	@$(BIN)/contextgauge view $(if $(SESSIONS),"$(SESSIONS)")
+	@$(ALONE) $(BIN)/contextgauge view $(if $(SESSIONS),"$(SESSIONS)"); exit $$?
 
 # Each pytest worker has a broker, a Redis and a Chromium of its own; fast tests need none of these.
 WORKERS := 2

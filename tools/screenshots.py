@@ -35,9 +35,9 @@ TARGET = Path(__file__).parents[1] / "docs" / "screens"
 OPTIONS = SimulationOptions(
     sessions=24, turns=70, seed=3, providers=("claude", "claude", "codex", "openai")
 )
-MESSAGES = 14_800
+MESSAGES = 27_800
 """At this point one compaction is running, another session has an unknown size after one, and
-three are near their threshold."""
+four are near their threshold."""
 
 HISTORY = SimulationOptions(sessions=4, turns=90, seed=2, providers=("claude", "claude", "codex"))
 HISTORY_MESSAGES = 42_000

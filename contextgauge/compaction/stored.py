@@ -143,9 +143,9 @@ def _read_message(value: Json, path: str) -> Message:
         if message is None:
             raise wrong(path, "a message of its format", value)
         return message
-    role = fields.get("role")
-    if role not in _ROLES:
-        raise wrong(f"{path}.role", f"one of {', '.join(_ROLES)}", role)
+    role = next((each for each in _ROLES if each == fields.get("role")), None)
+    if role is None:
+        raise wrong(f"{path}.role", f"one of {', '.join(_ROLES)}", fields.get("role"))
     blocks = tuple(
         _read_block(an_object(each, f"{path}.blocks[{index}]"), f"{path}.blocks[{index}]")
         for index, each in enumerate(an_array(fields["blocks"], f"{path}.blocks"))
@@ -154,7 +154,7 @@ def _read_message(value: Json, path: str) -> Message:
     if fields.get("usage") is not None:
         counts = an_object(fields["usage"], f"{path}.usage")
         usage = ApiUsage(a_count(counts, "context", path), a_count(counts, "output", path))
-    return Message(role, blocks, message_id, usage, source)  # type: ignore[arg-type] -- one of them
+    return Message(role, blocks, message_id, usage, source)
 
 
 def _read_stored_source(fields: Fields, path: str) -> Source | None:
@@ -211,8 +211,8 @@ def _read_block(fields: Fields, path: str) -> Block:
             kind = a_text(fields, "opaque", path)
             return Opaque(kind, a_count(fields, "characters", path), source)
         case "call":
-            texts = (a_text(fields, name, path) for name in ("id", "name", "arguments"))
-            return ToolCall(*texts, source)
+            call_id, name = a_text(fields, "id", path), a_text(fields, "name", path)
+            return ToolCall(call_id, name, a_text(fields, "arguments", path), source)
         case "result":
             return _read_result(fields, path, source)
         case other:

@@ -48,7 +48,7 @@ def read_conversation(value: bytes) -> ReadConversation:
 
 def _document(value: bytes) -> Json:
     try:
-        document = loads(value)
+        document: Json = loads(value)
     except ValueError:
         return None
     if isinstance(document, dict) and ("type" in document or "role" in document):

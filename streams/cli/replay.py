@@ -16,7 +16,7 @@ from contextgauge.errors import ConfigError
 from schemas.messages import DeadLetter
 from schemas.records import Json
 from schemas.views import SessionView
-from streams import codec
+from streams import codec, wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.figures import safe
 from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
@@ -54,7 +54,7 @@ Session = Annotated[
         "--session",
         metavar="ID",
         help="Session of lines for which neither the line nor its file names one. With --topic: "
-        "only this session, by its whole ID; one partition is read.",
+        "only this session, by its ID or a unique prefix of it.",
     ),
 ]
 OfTopic = Annotated[
@@ -133,8 +133,9 @@ def _show(views: Iterable[SessionView]) -> None:
     from streams.cli.screen.output import out  # noqa: PLC0415 -- imports rich
     from streams.cli.screen.render import status_box  # noqa: PLC0415 -- as above
 
+    points = wiring.compaction_points(wiring.settings())
     for view in views:
-        out.print(status_box(view, SystemClock().now_ms()))
+        out.print(status_box(view, SystemClock().now_ms(), points))
 
 
 def _of_topic(

@@ -2,11 +2,11 @@
 
 import asyncio
 import re
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
@@ -17,14 +17,19 @@ from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS
 from schemas.views import SessionView
 from streams import codec, wiring
 from streams.cli.publish.rejected import RejectedLines
+from streams.cli.screen.figures import safe
 from streams.cli.screen.output import say
 from streams.cli.screen.reading_bar import reading_bar
 from streams.cli.times import parse_time
 from streams.core.projection.project import project
+from streams.core.session_ids import WHOLE_ID, several_begin_with
 from streams.flow.dead_letters.letters import Letter
 from streams.flow.replay.topic import Place, Replayed, TopicReplay
 from streams.ports import Headers
 from streams.wiring.workers import derive_config
+
+if TYPE_CHECKING:
+    from streams.edge.kafka.log import KafkaLog
 
 _LATE_MESSAGES = (
     "the range does not begin with the topic's first message: sessions that began before it have "
@@ -94,7 +99,7 @@ class ReplayedTopic:
                     yield part.records
             finally:
                 runner.run(parts.aclose())
-        sys.stderr.writelines(f"{line}\n" for line in self.rejected.summary())
+        self.rejected.report_all()
 
 
 async def _next(parts: AsyncIterator[Replayed]) -> Replayed | None:
@@ -114,10 +119,11 @@ async def _replayed(
                 f"missing on {settings.bootstrap_servers}: {topic}: create the topics with "
                 "`contextgauge topics create`"
             )
-        partitions = partitions_of(request.session_id, begin, end, count, topic)
+        session_id = await _whole_id(log, topic, count, request, (begin, end))
+        partitions = partitions_of(session_id, begin, end, count, topic)
         with reading_bar(f"reading {topic}", shown=request.has_bar) as progress:
             async with wiring.started(log.reader(topic, partitions)) as reader:
-                replay = TopicReplay(reader, SystemClock(), request.session_id, progress)
+                replay = TopicReplay(reader, SystemClock(), session_id, progress)
                 await replay.begin(partitions, begin, end)
                 was_whole = replay.is_whole
                 if not was_whole and (request.derives or makes_views):
@@ -134,21 +140,44 @@ async def _replayed(
                         yield part
     if was_whole and not replay.is_whole:
         say(f"messages of {topic} were deleted while it was read: retention", "yellow")
+    if is_empty and session_id is not None:
+        raise _nothing_of(session_id, topic)
     if is_empty:
-        _report_nothing(request, topic, replay.offsets)
+        what = " that gives a record" if replay.offsets else ""
+        say(f"{topic} has nothing in this range{what}")
 
 
-def _report_nothing(request: TopicRequest, topic: str, offsets: int) -> None:
-    """Say why there is no output. Raises StopError for an unknown session."""
-    if not offsets:
-        say(f"{topic} has nothing in this range")
-    elif request.session_id is not None:
-        raise StopError(
-            f"nothing of session {request.session_id} in this range of {topic}: --session takes "
-            "the whole ID"
-        )
-    else:
-        say(f"{topic} has nothing in this range that gives a record")
+async def _whole_id(
+    log: "KafkaLog",
+    topic: str,
+    count: int,
+    request: TopicRequest,
+    between: tuple[Place | None, Place | None],
+) -> str | None:
+    """Return the requested session, or the only one in the range whose id begins so.
+
+    Raises StopError where there is none, or there are several.
+    """
+    beginning = request.session_id
+    if beginning is None or len(beginning) >= WHOLE_ID:
+        return beginning
+    own = partition_of(beginning, count)  # first: it may be a whole id
+    in_range = partitions_of(None, *between, count, topic)
+    partitions = sorted(in_range, key=lambda partition: partition != own)
+    with reading_bar("looking for the session", shown=request.has_bar) as progress:
+        async with wiring.started(log.reader(topic, partitions)) as reader:
+            replay = TopicReplay(reader, SystemClock(), progress=progress)
+            await replay.begin(partitions, *between)
+            session_ids = await replay.sessions_beginning(beginning)
+    if len(session_ids) > 1:
+        raise StopError(safe(several_begin_with(beginning, session_ids)))
+    for session_id in session_ids:
+        return session_id
+    raise _nothing_of(beginning, topic)
+
+
+def _nothing_of(session_id: str, topic: str) -> StopError:
+    return StopError(f"nothing of session {safe(session_id)} in this range of {topic}")
 
 
 def parse_place(option: str, text: str, now_ms: int) -> Place:

@@ -21,7 +21,7 @@ from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import live_first, sessions_table
 from streams.cli.screen.timeline import timeline
 from streams.cli.transcripts import Replay, is_path, session_of
-from streams.core.session_status import leading_chain
+from streams.core.session_status import THRESHOLDS, leading_chain
 from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.session_files import SessionFiles, transcript_folders
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
@@ -65,6 +65,9 @@ def sessions(
 
     `~` marks a window that is assumed because none was reported, percentages of it, and tokens
     until compaction that are estimated from earlier compactions.
+
+    Until: tokens left until automatic compaction, or how many are over where it is due. Messages:
+    since the last compaction or reset, and in all (3/135).
     """
     if titles and as_json:
         raise ConfigError("--titles and --json exclude each other: titles are for the screen only")
@@ -175,17 +178,10 @@ def events(
 
 
 async def ranked(reader: Sessions, order: Order, limit: int) -> list[SessionView]:
-    """Return the first sessions of an order; by pressure, stale ones come last.
-
-    The ranking by pressure has all that were ever full: live ones are found among the most recent.
-    """
-    recent = await reader.ranked("recent", limit)
+    """Return the first sessions of an order; by pressure, live ones come first."""
     if order is Order.recent:
-        return recent
-    views = {view.session_id: view for view in await reader.ranked("pressure", limit)}
-    views |= {view.session_id: view for view in recent}
-    ordered = _ordered(await reader.with_arrivals(list(views.values())), order)
-    return [views[view.session_id] for view in ordered[:limit]]
+        return await reader.ranked("recent", limit)
+    return await reader.fullest(limit, SystemClock().now_ms() - THRESHOLDS.stale_after_ms)
 
 
 def _ordered(views: list[SessionView], order: Order) -> list[SessionView]:

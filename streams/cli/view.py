@@ -5,7 +5,7 @@ import errno
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -13,13 +13,12 @@ import uvloop
 from rich.progress import BarColumn, Progress, TextColumn
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import ConfigError, ContextgaugeError
+from contextgauge.errors import ConfigError
 from streams import wiring
-from streams.cli import exits
 from streams.cli.screen.figures import count, size
 from streams.cli.screen.output import err, out, say
 from streams.cli.serve.browser import page_address, show_page
-from streams.cli.serve.server import serve_until, warn_of_open_access
+from streams.cli.serve.server import Report, serve_until, warn_of_open_access
 from streams.cli.workers.addresses import beat
 from streams.cli.workers.run import collect_young_garbage
 from streams.edge.sqlite.database import InUseError
@@ -72,6 +71,13 @@ def view(
             help=f"Port to serve the page at. Default: {_PORT}, or a free one if it is taken.",
         ),
     ] = None,
+    titles: Annotated[
+        bool,
+        typer.Option(
+            "--titles",
+            help="Show each session's first prompt, to this machine only: not with another --host.",
+        ),
+    ] = False,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
@@ -81,6 +87,10 @@ def view(
     Needs no broker and no set-up. Reads the transcripts, the newest first, and follows them until
     Ctrl-C. What has been read is stored, so that the next start takes a moment.
     """
+    if titles and not is_of_this_machine(host):
+        raise ConfigError(
+            "--titles shows prompts, on this machine only: leave out --host, or --titles"
+        )
     settings = wiring.settings()
     checked = parts.checked_paths(paths or ())
     lock = parts.lock_of(settings, checked)
@@ -95,12 +105,12 @@ def view(
         address = page_address(host, listener)
         local = parts.local_view(settings, checked, say)
         lock.announce(address)
-        serving = _serving(settings, host, local)
+        serving = _serving(settings, host, local, titles=titles)
 
-        async def ready() -> None:
+        def ready() -> None:
             say(f"The page is at {address} (Ctrl-C to stop)", to=out)
             if open_page:
-                await show_page(address)
+                show_page(address)
 
         uvloop.run(_run(local, serving, listener, ready))
     finally:
@@ -116,7 +126,7 @@ def _show_other(address: str, *, open_page: bool) -> None:
         )
     say(f"Another `contextgauge view` serves these transcripts already, at {address}", to=out)
     if open_page:
-        asyncio.run(show_page(address))
+        show_page(address).join()
 
 
 def _listener(host: str, port: int | None) -> socket.socket:
@@ -137,7 +147,7 @@ def _listener(host: str, port: int | None) -> socket.socket:
         ) from error
 
 
-def _serving(settings: Settings, host: str, local: LocalView) -> Serving:
+def _serving(settings: Settings, host: str, local: LocalView, *, titles: bool) -> Serving:
     """Return what the server needs. Raises ConfigError for tokens that cannot be read."""
     clock, telemetry = SystemClock(), PrometheusTelemetry("serve", "worker")
     health = Health("view", clock, settings.stuck_after_s)
@@ -148,26 +158,28 @@ def _serving(settings: Settings, host: str, local: LocalView) -> Serving:
         telemetry=telemetry,
         health=health,
         probe=answers(telemetry, health),
-        report=_report,
+        report=Report(clock, _report),
         readers=readers(settings),
         only_here=is_of_this_machine(host),
         requests_per_s=settings.serve_requests_per_s,
         streams=settings.serve_streams,
+        service="the local file",
+        host_setting="--host",
         points=wiring.compaction_points(settings),
         reading=local.reading.progress,
+        titles=parts.titles(local.views) if titles else None,
     )
 
 
-def _report(doing: str, error: BaseException) -> None:
-    expected = isinstance(error, ContextgaugeError)
-    say(f"contextgauge: {doing}: {error if expected else exits.where(error)}")
+def _report(doing: str, _error: BaseException, text: str) -> None:
+    say(f"contextgauge: {doing}: {text}")
 
 
 async def _run(
     local: LocalView,
     serving: Serving,
     listener: socket.socket,
-    ready: Callable[[], Awaitable[None]],
+    ready: Callable[[], None],
 ) -> None:
     """Read and serve until a signal. Raises what ended the reading."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()

@@ -91,12 +91,14 @@ class Status(NamedTuple):
     """The judgement of a session. Instants in ms; a verdict changes when its instant is reached.
 
     `leading_chain` is None where the session has no chain yet. `settled` is the state before
-    any instant. `until_compaction` is by chain, as far as it is known; estimates decide no verdict.
+    any instant. `last_active_ms` is when its last record was, None where that is unknown.
+    `until_compaction` is by chain, as far as it is known; estimates decide no verdict.
     `last_sign_ms` is the open attempt's last sign of life. `thrash` is the latest thrash that the
     view knows of; it lasts until `thrashing_until_ms`.
     """
 
     leading_chain: str | None
+    last_active_ms: int | None
     settled: State
     severity: Severity
     severities: dict[str, Severity]
@@ -129,8 +131,13 @@ class Status(NamedTuple):
         return min((at for at in instants if at is not None and at > now_ms), default=None)
 
 
-def status_of(view: "SessionView", points: CompactionPoints = NO_POINTS) -> Status:
-    """Return the judgement of a session; `points` are what the reader knows of compactions."""
+def status_of(
+    view: "SessionView", points: CompactionPoints = NO_POINTS, arrived_ms: int | None = None
+) -> Status:
+    """Return the judgement of a session; `points` are what the reader knows of compactions.
+
+    A session without times was last active when its last record arrived, at `arrived_ms`.
+    """
     leading, attempt = leading_chain(view), view.attempt
     severities = {name: severity_of_chain(chain) for name, chain in view.chains.items()}
     expected = {
@@ -139,17 +146,19 @@ def status_of(view: "SessionView", points: CompactionPoints = NO_POINTS) -> Stat
     }
     is_known = leading is not None and leading.used_tokens is not None
     settled: State = leading.state if leading is not None and is_known else "unknown"
+    last_active_ms = arrived_ms if view.last_ms is None else view.last_ms
     last_sign_ms = stalled_from_ms = stale_from_ms = None
     if attempt is not None:
         settled = "compacting"
         last_sign_ms = latest((attempt.started_ms, attempt.last_heartbeat_ms))
         stalled_from_ms = stalled_from(last_sign_ms)
-    elif settled != "unknown" and view.last_ms is not None:
-        stale_from_ms = view.last_ms + THRESHOLDS.stale_after_ms
+    elif settled != "unknown" and last_active_ms is not None:
+        stale_from_ms = last_active_ms + THRESHOLDS.stale_after_ms
     thrash = _thrash(view.compactions.last)
     thrashing_until_ms = None if thrash is None else thrash.first_ms + THRESHOLDS.thrash_within_ms
     return Status(
         leading_chain=None if leading is None else leading.chain,
+        last_active_ms=last_active_ms,
         settled=settled,
         severity="unknown" if leading is None else severities[leading.chain],
         severities=severities,

@@ -7,9 +7,9 @@ The best source that is known wins:
     learned_session  where the chain's last automatic compaction began
     learned_model    where automatic compactions of the chain's model begin, of all sessions
 
-What is learned is an estimate. It is made by readers, from views and aggregates, and stands in no
-record and no view. The status line imports this at every prompt, so it imports nothing that takes
-long.
+What is learned is an estimate, and so is a percentage of an assumed window. Estimates are made by
+readers, from views and aggregates, and stand in no record and no view. The status line imports this
+at every prompt, so it imports nothing that takes long.
 """
 
 import re
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 PointSource: TypeAlias = Literal["reported", "configured", "learned_session", "learned_model"]
 
-LEARNED: Final[frozenset[PointSource | None]] = frozenset({"learned_session", "learned_model"})
-"""The sources that are estimates."""
-
 _SPREAD_PERCENT: Final = 15
 """Sizes at which runtimes compact one window differ by up to 11 % in captures. A size or a window
 that contradicts a learned point by more than this disproves it: the window or model is another."""
 
+_LEAST_PERCENT: Final = 50
+"""No runtime compacts below this part of its window by default: a learned point below it is of a
+smaller window."""
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%\Z")
 _WHOLE: Final = 100
@@ -70,7 +70,8 @@ class UntilCompaction(NamedTuple):
     """How far a chain is from its next automatic compaction.
 
     `tokens` and `responses` are what is left, None where it is unknown; negative only where the
-    point is not learned. `threshold_tokens` is the size at which it is expected.
+    point is no estimate. `threshold_tokens` is the size at which it is expected. `estimated`: it is
+    learned, or a percentage of an assumed window.
     """
 
     tokens: int | None
@@ -90,24 +91,33 @@ def until_compaction(
     if chain.auto_compact_enabled is False:
         return None
     if chain.auto_compact_threshold is not None:
-        return _until(chain, chain.auto_compact_threshold, "reported")
-    configured = _configured(chain, points)
-    if configured is not None:
-        return _until(chain, configured, "configured")
+        return _until(chain, chain.auto_compact_threshold, "reported", estimated=False)
+    threshold = _configured(chain, points)
+    if threshold is not None and threshold.tokens is not None:
+        return _until(chain, threshold.tokens, "configured", estimated=False)
+    if threshold is not None and threshold.percent is not None and chain.window is not None:
+        point = int(chain.window * threshold.percent / 100)
+        return _until(chain, point, "configured", estimated=chain.window_source == "default")
     if session_point is not None and _fits(chain, session_point):
-        return _until(chain, session_point, "learned_session")
+        return _until(chain, session_point, "learned_session", estimated=True)
     learned = dict(points.learned).get(chain.model) if chain.model else None
     if learned is not None and _fits(chain, learned):
-        return _until(chain, learned, "learned_model")
+        return _until(chain, learned, "learned_model", estimated=True)
     return None
 
 
 def session_point_of(chain: str, last: "Iterable[CompactionBrief]") -> int | None:
-    """Return where a chain's last automatic compaction began; the newest of `last` comes last."""
+    """Return where a chain's last automatic compaction of known size began.
+
+    The newest of `last` comes last.
+    """
     sizes = [
         brief.tokens_before
         for brief in last
-        if brief.chain == chain and brief.outcome == "succeeded" and brief.trigger == "auto"
+        if brief.chain == chain
+        and brief.outcome == "succeeded"
+        and brief.trigger == "auto"
+        and brief.tokens_before is not None
     ]
     return sizes[-1] if sizes else None
 
@@ -144,8 +154,9 @@ def usual_point(aggregates: Iterable[Mapping[str, Any]]) -> int | None:
     return None
 
 
-def _until(chain: "ChainView", point: int, source: PointSource) -> UntilCompaction:
-    estimated = source in LEARNED
+def _until(
+    chain: "ChainView", point: int, source: PointSource, *, estimated: bool
+) -> UntilCompaction:
     used, growth = chain.used_tokens, chain.growth_tokens
     left = None if used is None else point - used
     if left is not None and estimated:
@@ -154,7 +165,7 @@ def _until(chain: "ChainView", point: int, source: PointSource) -> UntilCompacti
     return UntilCompaction(left, responses, point, source, estimated)
 
 
-def _configured(chain: "ChainView", points: CompactionPoints) -> int | None:
+def _configured(chain: "ChainView", points: CompactionPoints) -> Threshold | None:
     """Return the configured point of a chain's model, by the longest name that it begins with."""
     model = chain.model or ""
     fitting = [
@@ -162,16 +173,18 @@ def _configured(chain: "ChainView", points: CompactionPoints) -> int | None:
         for each in points.configured
         if model.startswith(each[0]) and (model[len(each[0]) :][:1] or "-") in _BOUNDARIES
     ]
-    if not fitting:
-        return None
-    _, threshold = max(fitting, key=lambda each: len(each[0]))
-    if threshold.percent is None or chain.window is None:
-        return threshold.tokens
-    return int(chain.window * threshold.percent / 100)
+    return max(fitting, key=lambda each: len(each[0]))[1] if fitting else None
 
 
 def _fits(chain: "ChainView", point: int) -> bool:
-    """Return whether a learned point can be that of the chain's window as it is now."""
-    limit = point * (100 + _SPREAD_PERCENT) // 100
-    is_small_enough = chain.window is None or point * 100 <= chain.window * (100 + _SPREAD_PERCENT)
-    return is_small_enough and (chain.used_tokens is None or chain.used_tokens <= limit)
+    """Return whether a learned point can be that of the chain's window as it is now.
+
+    An assumed window may be too large, so it disproves no point that is small.
+    """
+    window, used = chain.window, chain.used_tokens
+    if window is not None and point * 100 > window * (100 + _SPREAD_PERCENT):
+        return False
+    is_assumed = chain.window_source == "default"
+    if window is not None and not is_assumed and point * 100 < window * _LEAST_PERCENT:
+        return False
+    return used is None or used * 100 <= point * (100 + _SPREAD_PERCENT)

@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from contextgauge.ports import Clock
 from schemas.records import Json
 
-Service: TypeAlias = Literal["kafka", "redis"]
-"""What a worker may have to wait for."""
+Service: TypeAlias = Literal["kafka", "redis", "the local file"]
+"""What a worker may have to wait for; the local file is that of `contextgauge view`."""
 
 WorkerPhase: TypeAlias = Literal["starting", "joining", "member", "waiting", "stopping"]
 """A worker's phase: it is a member of its group once its partitions are assigned, even if none."""

@@ -176,6 +176,11 @@ class ViewReader(Protocol):
     ) -> list[tuple[bytes, float]]:
         """Return the first sessions of a ranking with their scores, the highest first."""
 
+    async def scores(
+        self, generation: int, partition: int, sessions: Sequence[bytes], ranking: Ranking
+    ) -> list[float | None]:
+        """Return the sessions' scores in a ranking, None for those that are not in it."""
+
     async def session_count(self, generation: int, partition: int) -> int: ...
 
     async def agent_sessions(

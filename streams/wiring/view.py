@@ -1,5 +1,6 @@
 """The parts of `contextgauge view`: which transcripts, which local file, and what reads them."""
 
+import asyncio
 import hashlib
 import os
 from collections.abc import Callable, Sequence
@@ -10,9 +11,9 @@ from typing import NamedTuple
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
 from contextgauge.state_folder import state_folder
-from streams import wiring
+from streams import codec, wiring
 from streams.core.derivation.stored_state import STATE_VERSION
-from streams.edge.files.session_files import transcript_folders
+from streams.edge.files.session_files import FirstPrompts, transcript_folders
 from streams.edge.files.transcripts import LocalTranscripts
 from streams.edge.files.watch import TranscriptFinder
 from streams.edge.sqlite.database import Lock, delete_unused
@@ -21,6 +22,7 @@ from streams.edge.sqlite.turns import Turns
 from streams.edge.sqlite.views import SqliteViews
 from streams.flow.view.derivation import LocalDerivation
 from streams.flow.view.reading import LocalReading
+from streams.serve.api.serving import ReadTitles
 from streams.settings import Settings
 
 
@@ -68,10 +70,33 @@ def local_view(
     return LocalView(reading, SqliteViews(file, reading.heartbeat, turns), store.close)
 
 
+def titles(views: SqliteViews) -> ReadTitles:
+    """Return what reads first prompts from the transcripts of a local file's sessions."""
+    prompts = FirstPrompts()
+
+    def read(files: Sequence[tuple[str, Path]]) -> dict[str, str]:
+        # A session's main file has the shortest path.
+        longest_first = sorted(files, key=lambda file: -len(str(file[1])))
+        known = ((session_id, prompts.of(path)) for session_id, path in longest_first)
+        return {session_id: prompt for session_id, prompt in known if prompt is not None}
+
+    async def titles_of(session_ids: Sequence[str]) -> dict[str, str]:
+        names = {codec.key_bytes(session_id): session_id for session_id in session_ids}
+        files = [(names[session], path) for session, path in views.files(list(names))]
+        return await asyncio.to_thread(read, files)
+
+    return titles_of
+
+
 def checked_paths(paths: Sequence[str]) -> list[str]:
-    """Return the paths as absolute ones. Raises ConfigError for one that is not there."""
-    checked = [os.path.abspath(os.path.expanduser(path)) for path in paths]  # noqa: PTH100, PTH111 -- without following links
-    for path in checked:
-        if not Path(path).exists():
-            raise ConfigError(f"{path}: no such file or folder")
+    """Return the paths as absolute ones. Raises ConfigError for one that cannot be looked at."""
+    checked = []
+    for path in paths:
+        try:
+            checked.append(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111 -- without following links
+            Path(checked[-1]).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise ConfigError(f"{path}: no such file or folder") from None
+        except OSError as error:
+            raise ConfigError(f"{path}: {error.strerror}") from error
     return checked

@@ -10,7 +10,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyte
@@ -24,10 +24,15 @@ ROOT = Path(__file__).parents[2]
 
 
 class Terminal:
-    """A pseudo-terminal of a size, with `contextgauge` in it."""
+    """A pseudo-terminal of a size, with a program in it: `contextgauge`, if none is given."""
 
     def __init__(
-        self, columns: int, rows: int, arguments: list[str], settings: Mapping[str, str]
+        self,
+        columns: int,
+        rows: int,
+        arguments: list[str],
+        settings: Mapping[str, str],
+        program: Sequence[str] = (sys.executable, "-m", "streams"),
     ) -> None:
         self._lock = threading.Lock()
         self.screen = pyte.Screen(columns, rows)
@@ -40,7 +45,7 @@ class Terminal:
             environment.pop(name, None)
         self.received = b""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "streams", *arguments],
+            [*program, *arguments],
             cwd=ROOT,
             env=environment,
             stdin=inside,

@@ -168,6 +168,8 @@ def test_titles_come_from_the_transcripts_on_request_only(
         ("258c7280", False),
         ("agents/reviewer", False),
         ("", False),
+        ("a" * 300, False),  # longer than a file's name may be
+        ("a\0b", False),
     ],
 )
 def test_paths_are_distinguished_from_session_ids(
@@ -190,6 +192,18 @@ def test_a_view_is_a_panel_on_a_terminal_and_json_in_a_pipe(
         assert terminal.end() == 0
     finally:
         terminal.close()
+
+
+def test_a_view_has_the_configured_tokens_until_compaction_as_status_has(
+    transcript: Path,
+) -> None:
+    settings = {"COMPACTION_THRESHOLDS": '{"claude": 150000}'}
+    for arguments in (["status"], ["replay", "--view"]):
+        terminal = Terminal(100, 60, [*arguments, str(transcript)], settings)
+        try:
+            assert " · configured" in terminal.wait(lambda text: "╰" in text), arguments
+        finally:
+            terminal.close()
 
 
 @pytest.mark.parametrize("columns", [80, 100, 200])

@@ -12,7 +12,7 @@ from streams.cli.publish import run
 from streams.cli.publish.connection import Connection
 from streams.edge.files.checkpoint import CheckpointContent
 from streams.edge.files.follower import Follower
-from streams.edge.files.watch import TranscriptFile, TranscriptFinder
+from streams.edge.files.watch import Failed, TranscriptFile, TranscriptFinder
 
 
 class Reconnecting:
@@ -56,9 +56,9 @@ def test_a_transcript_deleted_since_it_was_listed_does_not_end_the_run(
     look = TranscriptFinder.look
 
     def look_and_delete(
-        self: TranscriptFinder, now_s: float, *, strict: bool
+        self: TranscriptFinder, now_s: float, failed: Failed
     ) -> list[TranscriptFile]:
-        transcripts = look(self, now_s, strict=strict)
+        transcripts = look(self, now_s, failed)
         (tmp_path / "a.jsonl").unlink()
         return transcripts
 

@@ -1,6 +1,7 @@
 """Sessions at the terminal: what is not known is `unknown`, and nothing commands the terminal."""
 
 import io
+import re
 from dataclasses import replace
 
 import pytest
@@ -28,7 +29,7 @@ from streams.cli.screen.render import (
     status_box,
     status_line,
 )
-from streams.cli.screen.sessions_table import sessions_table
+from streams.cli.screen.sessions_table import live_table, sessions_table
 from streams.cli.screen.timeline import timeline
 from streams.core.derivation.rules_config import Rules
 from streams.core.projection.project import project
@@ -294,6 +295,32 @@ def test_tokens_until_compaction_are_marked_where_they_are_learned() -> None:
     assert "~108,568 tokens · estimated from this session" in box
     configured = CompactionPoints(configured=(("claude", Threshold(tokens=60_000)),))
     assert "1,568 tokens · configured" in _shown(status_box(_with(chain), NOW_MS, configured))
+
+
+def test_figures_that_rest_on_an_assumed_window_are_marked() -> None:
+    points = CompactionPoints(configured=(("claude", Threshold(percent=80.0)),))
+    box = _shown(status_box(_with(replace(GUESSED, growth_tokens=1_000)), NOW_MS, points))
+    assert "~143,800 tokens · configured, of an assumed window" in box
+    assert "~143 more until compaction" in box
+    full = replace(GUESSED, auto_compact_enabled=False, growth_tokens=1_000, responses_left=183)
+    box = _shown(status_box(_with(full), NOW_MS))
+    assert "~183 more until the window is full" in box
+    known = replace(full, window_source="catalog")
+    assert " 183 more until the window is full" in _shown(status_box(_with(known), NOW_MS))
+
+
+def test_a_due_compaction_has_the_same_words_everywhere() -> None:
+    due = _with(replace(CHAIN, auto_compact_threshold=50_000, growth_tokens=1_000))
+    box = _shown(status_box(due, NOW_MS))
+    assert "due, 8,432 tokens over" in box
+    assert "more until" not in box
+    assert " due, 8.4K over " in _shown(sessions_table([due], NOW_MS, 200), 200)
+    assert " due, 8.4K over " in _shown(live_table([due], NOW_MS, 200, range(1)), 200)
+    narrow = _shown(live_table([due], NOW_MS, 110, range(1)), 110)
+    assert " 8.4K over " in narrow
+    assert "due" not in narrow
+    now = _with(replace(CHAIN, auto_compact_threshold=58_432))
+    assert re.search(r"Compaction +due +│", _shown(status_box(now, NOW_MS)))
 
 
 def test_a_chain_has_the_same_name_on_every_screen(records: list[Record]) -> None:

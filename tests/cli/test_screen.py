@@ -8,32 +8,15 @@ import pytest
 
 from streams.cli.screen.figures import ago, duration, exact, percent, remaining, safe, thousands
 from streams.cli.screen.output import cell
+from tests.cases.short_tokens import SHORT_TOKENS
 
 
-@pytest.mark.parametrize(
-    ("tokens", "shown"),
-    [
-        (None, "unknown"),
-        (0, "0"),
-        (950, "950"),
-        (999, "999"),
-        (1_000, "1K"),
-        (5_649, "5.6K"),
-        (8_192, "8.2K"),
-        (9_949, "9.9K"),
-        (9_950, "10K"),
-        (-1_250, "-1.3K"),
-        (58_432, "58K"),
-        (128_000, "128K"),
-        (999_499, "999K"),
-        (999_500, "1M"),
-        (1_000_000, "1M"),
-        (1_250_000, "1.2M"),
-        (-41_300, "-41K"),
-    ],
-)
+@pytest.mark.parametrize(("tokens", "shown"), SHORT_TOKENS.items())
 def test_tokens(tokens: int | None, shown: str) -> None:
     assert thousands(tokens) == shown
+    assert thousands(None) == "unknown"
+    if tokens:
+        assert thousands(-tokens) == f"-{shown}"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.conftest import Command
 PATIENCE_S = 60.0
 
 
-async def _opened(
+def _opened(
     monkeypatch: pytest.MonkeyPatch, works: Callable[[str], bool], **environment: str
 ) -> list[str]:
     """Return what a browser was asked for on a Linux with these variables."""
@@ -33,23 +33,23 @@ async def _opened(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    await browser.show_page("http://127.0.0.1:1/")
+    browser.show_page("http://127.0.0.1:1/").join(PATIENCE_S)
     return asked
 
 
-async def test_the_page_is_opened_where_there_is_a_screen(
+def test_the_page_is_opened_where_there_is_a_screen(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = await _opened(monkeypatch, lambda _: True, DISPLAY=":0")
+    asked = _opened(monkeypatch, lambda _: True, DISPLAY=":0")
     assert asked == ["http://127.0.0.1:1/"]
     assert capsys.readouterr().err == ""
 
 
-async def test_without_a_screen_the_address_is_shown(
+def test_without_a_screen_the_address_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await _opened(monkeypatch, lambda _: True) == []
-    assert await _opened(monkeypatch, lambda _: False, DISPLAY=":0") == ["http://127.0.0.1:1/"]
+    assert _opened(monkeypatch, lambda _: True) == []
+    assert _opened(monkeypatch, lambda _: False, DISPLAY=":0") == ["http://127.0.0.1:1/"]
     assert capsys.readouterr().err.count("http://127.0.0.1:1/") == 2
 
 
@@ -102,3 +102,24 @@ def test_the_page_is_served_where_it_is_asked_for_and_opened(
         assert b"<html" in answer.read()
     server.send_signal(signal.SIGTERM)
     assert server.wait(PATIENCE_S) == 0
+
+
+def test_a_browser_that_stays_does_not_hinder_the_stop(command: Command, tmp_path: Path) -> None:
+    opened, left = tmp_path / "opened", tmp_path / "left"
+    browser_program = tmp_path / "browser"
+    browser_program.write_text(
+        f"#!/bin/sh\ntouch {opened}\nwhile test -e {opened}; do sleep 0.1; done\ntouch {left}\n"
+    )
+    browser_program.chmod(0o755)
+    command.environment["BROWSER"] = f"{browser_program} %s"
+    server = command.start("serve", "--host", "127.0.0.1", "--port", "0", "--open")
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while not opened.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(PATIENCE_S) == 0
+        assert not left.exists()
+    finally:
+        opened.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -9,13 +10,14 @@ from rich.console import Console, RenderableType
 
 from schemas.views import ChainView
 from streams import codec
+from streams.cli.screen.figures import UNKNOWN
 from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import live_table, sessions_table
 from streams.cli.statusline.figures import figures_of
 from streams.cli.statusline.line import draw
 from streams.cli.top.state import matching
 from streams.core.session_status import Severity
-from tests.cases.session_status import CASES, NOW_MS, Case
+from tests.cases.session_status import CASES, NOW_MS, Case, chain, session
 
 EACH = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
@@ -99,3 +101,15 @@ def test_the_lines_for_prompts_show_the_verdict(case: Case) -> None:
         if case.severity != "unknown":
             assert f"{int(leading(case).used_percent or 0)}%" in line
     assert bar_colour(draw(figures, NOW_MS, 200, in_colour=True)) == COLOURS[case.severity]
+
+
+@pytest.mark.parametrize(("active_ms", "words"), [(NOW_MS - 300_000, "5 min ago"), (None, UNKNOWN)])
+def test_all_screens_show_the_same_last_activity(active_ms: int | None, words: str) -> None:
+    """A session without times gets its arrival as its last time before it is shown."""
+    view = replace(session(chain(40.0)), last_ms=active_ms)
+    for table in (sessions_table([view], NOW_MS, 200), live_table([view], NOW_MS, 200, range(1))):
+        header, row, *_ = printed(table).splitlines()
+        assert row[header.index("Active") :].strip() == words
+    lines = printed(status_box(view, NOW_MS)).splitlines()
+    (active,) = [line.strip("│ ").split(maxsplit=1) for line in lines if "Active" in line]
+    assert active == ["Active", words]

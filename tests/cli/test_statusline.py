@@ -236,6 +236,30 @@ def test_a_size_before_the_tail_is_unknown(
     assert "30K" not in line
 
 
+def test_an_outdated_size_gives_no_tokens_until_compaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcript_tail, "TAIL_BYTES", (5_000, 20_000))
+    path = tmp_path / "s.jsonl"
+    lines = [_response(1, 90_000), _filler(50_000), _response(3, 1_000, sidechain=True)]
+    path.write_bytes(b"\n".join(lines))
+    thresholds = '{"claude": 167000}'
+    given = {"session_id": "s", "transcript_path": str(path)}
+    line = told(given, CONTEXTGAUGE_COMPACTION_THRESHOLDS=thresholds)[0]
+    assert "unknown" in line
+    assert "compact" not in line
+
+
+def test_the_window_from_claude_code_decides_when_compaction_is_expected(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    lines = [_response(1, 167_000), _boundary(1, preTokens=167_000), _response(2, 150_000)]
+    path.write_bytes(b"\n".join(lines))
+    given: dict[str, Any] = {"session_id": "s", "transcript_path": str(path)}
+    assert " 75% 150K/200K · compacts in ~17K · 1 compaction" in told(given)[0]
+    context = {"context_window_size": 1_000_000}
+    assert " 15% 150K/1M · 1 compaction" in told(given | {"context_window": context})[0]
+
+
 def test_a_line_that_is_being_written_is_skipped(transcript: Callable[..., str]) -> None:
     assert " 30% " in transcript(_response(1, 60_000), _response(2, 99_000)[:-30])
 

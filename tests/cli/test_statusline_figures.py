@@ -15,18 +15,17 @@ from schemas.views import (
 )
 from streams import codec
 from streams.cli.statusline.figures import (
+    NO_INPUT,
     ClaudeInput,
     Figures,
     figures_of,
     model_to_learn,
     points_of,
     read_input,
-    with_input,
 )
 from streams.core.derivation.readings import used_percent
 from streams.core.until_compaction import NO_POINTS, Threshold
 
-NOBODY = read_input({})
 ATTEMPT = AttemptView(
     attempt_id="a",
     chain="main",
@@ -55,15 +54,21 @@ def document(attempt: AttemptView | None = None, **chain: Any) -> dict[str, Any]
     return found
 
 
-def measured(source: WindowSource | None = "catalog", window: int | None = 200_000) -> Figures:
+def measured(
+    source: WindowSource | None = "catalog",
+    window: int | None = 200_000,
+    claude: ClaudeInput = NO_INPUT,
+) -> Figures:
     percent = None if window is None else used_percent(60_000, window)
-    return Figures(
+    view = document(
+        model="m",
         state="measured",
         used_tokens=60_000,
         used_percent=percent,
         window=window,
         window_source=source,
     )
+    return figures_of(view, NO_POINTS, claude)
 
 
 def test_figures_of_a_view() -> None:
@@ -78,17 +83,17 @@ def test_figures_of_a_view() -> None:
 def test_tokens_until_compaction_are_of_the_best_source() -> None:
     view = document(model="m", used_tokens=100_000, window=200_000)
     points = points_of({}, {"m": 160_000})
-    assert model_to_learn(view, NO_POINTS) == "m"
+    assert model_to_learn(view, NO_POINTS, NO_INPUT) == "m"
     learned = figures_of(view, points)
     assert (learned.until_compaction_tokens, learned.until_source) == (60_000, "learned_model")
     configured = points_of({"m": Threshold(tokens=150_000)}, {})
-    assert model_to_learn(view, configured) is None
+    assert model_to_learn(view, configured, NO_INPUT) is None
     assert figures_of(view, configured).until_source == "configured"
     reported = document(model="m", used_tokens=100_000, auto_compact_threshold=190_000)
-    assert model_to_learn(reported, NO_POINTS) is None
+    assert model_to_learn(reported, NO_POINTS, NO_INPUT) is None
     assert figures_of(reported, points).until_compaction_tokens == 90_000
     off = document(model="m", used_tokens=100_000, auto_compact_enabled=False)
-    assert model_to_learn(off, NO_POINTS) is None
+    assert model_to_learn(off, NO_POINTS, NO_INPUT) is None
     assert figures_of(off, points).until_compaction_tokens is None
 
 
@@ -101,35 +106,57 @@ def test_a_view_of_another_version_or_shape_is_refused(change: dict[str, Any]) -
 
 
 def test_a_claude_code_window_overrides_only_assumed_windows() -> None:
-    told = NOBODY._replace(window=100_000)
-    assert with_input(measured("configured"), told).window == 200_000
-    assert with_input(measured("runtime"), told).window == 200_000
+    claude = ClaudeInput(window=100_000)
+    assert measured("configured", claude=claude).window == 200_000
+    assert measured("runtime", claude=claude).window == 200_000
     for source in ("catalog", "default"):
-        better = with_input(measured(source), told)
+        better = measured(source, claude=claude)
         assert (better.window, better.window_source, better.used_percent) == (
             100_000,
             "runtime",
             60.0,
         )
-    assert with_input(measured("exceeded", None), told).used_percent == 60.0
-    assert with_input(measured(), NOBODY) == measured()
+    assert measured("exceeded", None, claude).used_percent == 60.0
+    assert measured(claude=ClaudeInput()) == measured()
+
+
+def test_tokens_until_compaction_are_those_of_the_window_from_claude_code() -> None:
+    larger = ClaudeInput(window=1_000_000)
+    view = document(model="m", used_tokens=150_000, window=200_000, window_source="catalog")
+    percentage = points_of({"m": Threshold(percent=80.0)}, {"m": 160_000})
+    assert figures_of(view, percentage).until_compaction_tokens == 10_000
+    assert figures_of(view, percentage, larger).until_compaction_tokens == 650_000
+    learned = points_of({}, {"m": 167_000})
+    assert figures_of(view, learned).until_compaction_tokens == 17_000
+    assert figures_of(view, learned, larger).until_compaction_tokens is None
+    view["compactions"]["last"] = [
+        {"chain": "main", "outcome": "succeeded", "trigger": "auto", "tokens_before": 167_000,
+         "time_ms": None, "duration_ms": None}
+    ]  # fmt: skip
+    assert model_to_learn(view, NO_POINTS, ClaudeInput()) is None
+    assert model_to_learn(view, NO_POINTS, larger) == "m"
+    assert figures_of(view, NO_POINTS, larger).until_compaction_tokens is None
+    view["chains"]["main"]["window_source"] = "default"
+    assumed = figures_of(view, percentage)
+    assert (assumed.until_compaction_tokens, assumed.until_is_estimated) == (10_000, True)
+    assert figures_of(view, percentage, larger).until_is_estimated is False
 
 
 def test_a_window_smaller_than_the_used_size_is_discarded() -> None:
-    found = with_input(measured(), NOBODY._replace(window=50_000))
+    found = measured(claude=ClaudeInput(window=50_000))
     assert (found.window, found.window_source, found.used_percent) == (None, "exceeded", None)
-    exact = with_input(measured(), NOBODY._replace(window=60_000))
-    assert exact.used_percent == 100.0
+    assert measured(claude=ClaudeInput(window=60_000)).used_percent == 100.0
 
 
 @pytest.mark.parametrize("window", [60_000, 60_001, 123_457, 199_999, 1_000_000])
 def test_a_percentage_is_floored_as_in_the_records(window: int) -> None:
-    found = with_input(measured(), NOBODY._replace(window=window))
+    found = measured(claude=ClaudeInput(window=window))
     assert found.used_percent == used_percent(60_000, window)
 
 
 def test_without_a_measured_size_only_the_window_is_used() -> None:
-    found = with_input(Figures(window=None), NOBODY._replace(window=5_000, used_tokens=900))
+    claude = ClaudeInput(window=5_000, used_tokens=900)
+    found = figures_of(document(model="m"), NO_POINTS, claude)
     assert (found.state, found.used_tokens, found.window) == ("unknown", None, 5_000)
 
 
@@ -153,6 +180,6 @@ def test_claude_code_input_is_parsed() -> None:
     assert read_input(given) == ClaudeInput(
         "s", "t", "claude-opus-4-5", "Opus 4.5", 200_000, 21_005, 10.5
     )
-    assert read_input({}) == ClaudeInput(None, None, None, None, None, None, None)
+    assert read_input({}) == NO_INPUT
     nothing = {"context_window": {"current_usage": dict.fromkeys(usage, 0), "used_percentage": 0}}
     assert read_input(nothing) == read_input({})

@@ -1,5 +1,6 @@
 """`contextgauge statusline` by hand: a session by its prefix, and the installation."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 from streams.cli.statusline.install import own_command
 from tests.cli.terminal_kit import Terminal
+from tests.cli.views_kit import records_of, write_views
 from tests.conftest import Command
 
 ID = "258c7280-ae70-4798-800f-63464d01a85d"
@@ -35,6 +37,36 @@ def test_a_prefix_of_an_id_stands_for_the_session(command: Command, home: Path) 
         done = command("statusline", name)
         assert (done.returncode, done.stdout, done.stderr) == (0, line, "")
     assert command("statusline", "nobody").stdout == "·········· unknown\n"
+
+
+def test_a_prefix_of_several_ids_names_them(command: Command, home: Path) -> None:
+    folder = home / ".claude" / "projects" / "-srv"
+    other = ID.replace("-ae70-", "-be70-")
+    (folder / f"{other}.jsonl").write_text("")
+    done = command("statusline", ID[:8])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"2 sessions begin with {ID[:8]!r}: give more of the id ({ID}, {other})" in done.stderr
+
+
+@pytest.mark.usefixtures("home")
+def test_a_prefix_of_several_sessions_in_redis_names_them(
+    command: Command, redis_url: str, key_prefix: str
+) -> None:
+    ids = [f"0e26ec2{number}-937e-482c-b889-bc126f996913" for number in range(7)]
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 59_990}
+    message = {"id": "msg_1", "model": "claude-sonnet-4-5", "usage": usage}
+    line = json.dumps({"type": "assistant", "isSidechain": False, "message": message}).encode()
+    records = records_of([(line, session_id) for session_id in ids])
+    asyncio.run(write_views(redis_url, key_prefix, records))
+    settings = {"REDIS_URL": redis_url, "KEY_PREFIX": key_prefix}
+    done = command("statusline", "0e26", **settings)
+    assert (done.returncode, done.stdout) == (1, "")
+    shown = ", ".join(ids[:5])
+    assert f"7 sessions begin with '0e26': give more of the id ({shown}, …)" in done.stderr
+    assert " 30% 60K/200K" in command("statusline", "0e26ec21", **settings).stdout
+    # A prompt gets its line, whatever it asks for.
+    prompt = command("statusline", stdin='{"session_id": "0e26"}', **settings)
+    assert (prompt.returncode, prompt.stdout) == (0, "·········· unknown\n")
 
 
 def test_the_settings_are_written_with_consent_and_restored(command: Command, home: Path) -> None:
@@ -93,5 +125,8 @@ def test_the_installed_command_runs_from_any_folder(home: Path, tmp_path: Path) 
 def test_options_that_do_not_fit_are_refused(command: Command) -> None:
     both = command("statusline", "--install", "--uninstall")
     assert (both.returncode, "exclude each other" in both.stderr) == (2, True)
+    for option in ("--install", "--uninstall"):
+        named = command("statusline", ID, option, "--yes")
+        assert (named.returncode, f"{option} takes no SESSION" in named.stderr) == (2, True)
     alone = command("statusline", "--yes")
     assert (alone.returncode, "--yes is for" in alone.stderr) == (2, True)

@@ -2,7 +2,15 @@
 
 from hypothesis import strategies as st
 
-from contextgauge.compaction.messages import ApiUsage, Message, Role, Text, ToolCall, ToolResult
+from contextgauge.compaction.messages import (
+    ApiUsage,
+    Block,
+    Message,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 
 def said(role: Role, text: str, *, id: str = "", usage: ApiUsage | None = None) -> Message:  # noqa: A002
@@ -36,7 +44,7 @@ words = st.text(alphabet="abc äß漢 \n./-", max_size=60)
 
 @st.composite
 def conversations(draw: st.DrawFn, max_turns: int = 12) -> list[Message]:
-    """Well-formed conversations: parallel calls, calls by the user's side, large and empty texts."""
+    """Well-formed conversations: parallel calls, results of the user's side, long texts."""
     messages: list[Message] = []
     if draw(st.booleans()):
         messages.append(said("system", draw(words)))
@@ -46,7 +54,10 @@ def conversations(draw: st.DrawFn, max_turns: int = 12) -> list[Message]:
         for _ in range(draw(st.integers(0, 3))):
             ids = [f"t{number + each}" for each in range(draw(st.integers(1, 3)))]
             number += len(ids)
-            blocks = (Text(draw(words)), *(ToolCall(each, "read", '{"a":"b"}') for each in ids))
+            blocks: tuple[Block, ...] = (
+                Text(draw(words)),
+                *(ToolCall(each, "read", '{"a":"b"}') for each in ids),
+            )
             messages.append(Message("assistant", blocks))
             texts = [draw(words) * draw(st.sampled_from([1, 1, 40])) for _ in ids]
             results = tuple(

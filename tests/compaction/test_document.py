@@ -135,7 +135,7 @@ def test_ten_megabytes_take_linear_time(shape: str) -> None:
 
 
 def _talk(tokens: int) -> list[Message]:
-    rng = random.Random(1)  # noqa: S311 -- a test
+    rng = random.Random(1)
     words = [
         "the",
         "parser",

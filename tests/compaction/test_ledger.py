@@ -118,7 +118,7 @@ def test_of_too_many_files_the_read_ones_go_first() -> None:
 def _session(seed: int) -> tuple[list[list[Message]], dict[str, bool]]:
     """Five rounds of calls as agents of several vendors make them, and which files they name."""
     begin, end = "*** Begin Patch\n*** Update File: ", "\n@@\n-a\n+b\n*** End Patch"
-    rng = random.Random(seed)  # noqa: S311 -- a test
+    rng = random.Random(seed)
     truth: dict[str, bool] = {}
     makers: list[tuple[Callable[[str], tuple[str, Json]], bool]] = [
         (lambda path: ("Read", {"file_path": path}), False),

@@ -70,7 +70,7 @@ def _filler(rng: random.Random, count: int, number: int) -> Iterator[Message]:
 
 def _context(rounds: list[list[str]], seed: int, budget_tokens: int = 700) -> str:
     """Return the text after as many compactions as there are lists of the user's statements."""
-    rng = random.Random(seed)  # noqa: S311 -- a test
+    rng = random.Random(seed)
     carried, text = Carried(), ""
     for number, turns in enumerate(rounds, 1):
         messages = [said("user", "Build the payment service.")] if number == 1 else []
@@ -169,7 +169,7 @@ def _rules(rng: random.Random) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_all_pinned_constraints_are_kept_over_five_rounds(seed: int) -> None:
-    rng = random.Random(seed)  # noqa: S311 -- a test
+    rng = random.Random(seed)
     rounds = [_rules(rng) for _ in range(5)]
     text = _context(rounds, seed, budget_tokens=2_000)
     for rule in [rule for rules in rounds for rule in rules]:

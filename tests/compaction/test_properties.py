@@ -10,7 +10,7 @@ from dataclasses import replace
 from contextgauge.compaction.audit import audit
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.document import compose
+from contextgauge.compaction.document import TASK_SHARE, compose
 from contextgauge.compaction.history import History
 from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import Message
@@ -37,7 +37,7 @@ class Moody:
         self._rng = rng
 
     async def summarise(self, request: SummaryRequest) -> SummaryAnswer:
-        if self._rng.random() < 0.3:
+        if self._rng.random() < 0.3 or not request.messages:
             raise SummaryError("no answer")
         return SummaryAnswer("Words. " * self._rng.choice((1, 50, 5_000)))
 
@@ -90,7 +90,7 @@ def check(before: list[Message], after: list[Message], history: History, profile
         carried = compose(
             "", marker.carried, number=marker.number, budget_tokens=None, counter=ESTIMATE
         )
-        if profile.carry and ESTIMATE.text(carried) <= replaced // 2:
+        if profile.carry and TASK_SHARE * ESTIMATE.text(carried) <= replaced // 2:
             assert audit(marker.summary, marker.carried) == []
     known = {each.id for each in history.everything}
     assert {each.id for each in before} <= known

@@ -1,6 +1,7 @@
 """The rungs before a summary: results and arguments made short, in place."""
 
 import json
+from collections.abc import Callable
 
 from hypothesis import given
 
@@ -8,6 +9,7 @@ from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.messages import Message, Text, ToolCall, ToolResult
 from contextgauge.compaction.profiles import DEFAULT, Profile
 from contextgauge.compaction.tool_results import (
+    Edited,
     clear_results,
     deduplicate,
     middle_cut,
@@ -114,11 +116,12 @@ def test_rungs_separate_no_call_from_its_result_and_do_nothing_twice(
     messages = [
         Message(each.role, each.blocks, id=f"m{index}") for index, each in enumerate(messages)
     ]
-    for rung in (
+    rungs: tuple[Callable[[list[Message]], Edited], ...] = (
         lambda each: deduplicate(each, profile),
         lambda each: clear_results(each, profile, ESTIMATE, 10**9),
         lambda each: shorten_arguments(each, profile, len(each)),
-    ):
+    )
+    for rung in rungs:
         once = rung(messages)
         assert orphans(once.messages) == orphans(messages)
         assert sum(map(ESTIMATE.message, once.messages)) <= sum(map(ESTIMATE.message, messages))

@@ -91,6 +91,8 @@ async def test_nothing_is_there_before_the_first_write(filled: Filled) -> None:
     assert await reader.views(1, 0, []) == []
     assert await reader.views(1, 0, [b"a"]) == [None]
     assert await reader.ranked(1, 0, "recent", 10) == []
+    assert await reader.scores(1, 0, [], "recent") == []
+    assert await reader.scores(1, 0, [b"a"], "recent") == [None]
     assert await reader.session_count(1, 0) == 0
     assert await reader.compactions(1, 0, b"a") == {}
     assert await reader.entries(1, 0, "events", b"a", -1) == []
@@ -136,6 +138,8 @@ async def test_a_later_write_replaces_documents(filled: Filled) -> None:
     reader = filled.reader
     assert await reader.ranked(1, 0, "recent", 2) == [(b"c", 3), (b"b", 2)]
     assert await reader.ranked(1, 0, "pressure", 9) == [(b"c", 120.25), (b"a", 50.0), (b"b", 9.5)]
+    assert await reader.scores(1, 0, [b"c", b"x", b"b"], "recent") == [3, None, 2]
+    assert await reader.scores(1, 0, [b"a", b"c"], "pressure") == [50.0, 120.25]
     await filled.write(4, NOTHING._replace(stats={b"x": b"1", b"y": b"2"}))
     assert await reader.stats(1, 0, [b"y", b"z"]) == {b"y": b"2"}
     assert await reader.stats(1, 0, []) == {}

@@ -70,6 +70,27 @@ def test_a_learned_point_is_disproved_by_a_size_far_above_it_or_a_smaller_window
     assert of(reported, None, NO_POINTS) == (-150_000, 150_000, "reported", False)
 
 
+def test_a_learned_point_is_disproved_by_a_window_of_more_than_twice_its_size() -> None:
+    larger = replace(CHAIN, used_tokens=170_000, window=1_000_000, window_source="runtime")
+    assert of(larger, 165_000, LEARNED) is None
+    assert of(replace(larger, window=330_000), 165_000, NO_POINTS) is not None
+    assert of(larger, 165_000, CONFIGURED) == (735_000, 905_000, "configured", False)
+    # An assumed window disproves nothing.
+    assumed = replace(CHAIN, used_tokens=20_000, window_source="default")
+    assert of(assumed, 28_000, NO_POINTS) == (8_000, 28_000, "learned_session", True)
+
+
+def test_a_percentage_of_an_assumed_window_is_an_estimate() -> None:
+    assumed = replace(CHAIN, window_source="default")
+    assert of(assumed, None, CONFIGURED) == (81_000, 181_000, "configured", True)
+    full = replace(assumed, used_tokens=190_000)
+    assert of(full, None, CONFIGURED) == (0, 181_000, "configured", True)
+    known = replace(full, window_source="catalog")
+    assert of(known, None, CONFIGURED) == (-9_000, 181_000, "configured", False)
+    tokens = CompactionPoints(configured=(("claude", Threshold(tokens=120_000)),))
+    assert of(full, None, tokens) == (-70_000, 120_000, "configured", False)
+
+
 def test_responses_left_follow_from_growth_and_tokens_are_unknown_with_the_size() -> None:
     grown = replace(CHAIN, growth_tokens=7_000)
     assert until_compaction(grown, 165_000) == UntilCompaction(
@@ -95,6 +116,17 @@ def test_a_session_learns_from_its_last_automatic_compaction_of_the_chain() -> N
     status = status_of(view)
     assert status.until_compaction["main"].threshold_tokens == 160_000
     assert status.until_compaction["sub"].threshold_tokens == 70_000
+
+
+def test_a_compaction_of_unknown_size_hides_no_earlier_one() -> None:
+    history = History()
+    view = view_of(
+        history.boundary("auto", pre=150_000),
+        history.boundary("auto", pre=None, number=2),
+        history.reading(100_000),
+    )
+    assert view.compactions.last[-1].tokens_before is None
+    assert status_of(view).until_compaction["main"].threshold_tokens == 150_000
 
 
 def test_an_estimate_decides_no_severity() -> None:

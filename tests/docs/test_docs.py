@@ -2,22 +2,26 @@
 
 import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from rich.table import Table
 
 from contextgauge.normalise.signals import InputMessage, Signal
 from schemas.messages import DeadReason
 from schemas.records import DATA_CLASS_BY_KIND, Category, Common, WindowSource
 from schemas.topics import CONTEXT_COMMANDS, DAY_MS, MIB, TOPICS, Topic
+from schemas.views import VIEW_VERSION
 from streams import codec
+from streams.cli.screen.sessions_table import live_table, sessions_table
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.step import RECORD_ORDER, UNMEASURED
 from streams.core.derivation.transitions import Phase
 from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
+from tests.core.history import History, view_of
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -248,3 +252,31 @@ def test_every_example_is_a_pair() -> None:
     assert len(EXAMPLES) >= 12
     assert len(_blocks(RULES_TEXT, "json message")) == len(EXAMPLES) + 1
     assert len(_blocks(RULES_TEXT, "json record")) == len(EXAMPLES)
+
+
+def test_every_column_of_the_terminal_is_explained() -> None:
+    history = History()
+    view = view_of(history.reading(5_000), history.limits(threshold=9_000))
+    view = replace(view, identity=replace(view.identity, cwd="/srv/repo"))
+    titles = {view.session_id: "a title"}
+    tables = (
+        sessions_table([view], 0, 1_000, titles),
+        live_table([view], 0, 1_000, range(1), titles=titles),
+    )
+    shown = {
+        column.header
+        for table in tables
+        if isinstance(table, Table)  # without a note below it
+        for column in table.columns
+    }
+    text = (DOCS / "TOP.md").read_text(encoding="utf-8")
+    section = text.split("| column | meaning |", 1)[1].split("\n\n", 1)[0]
+    names = re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE)
+    explained = {name for row in names for name in row.split(", ")}
+    assert shown - explained == set()
+    assert shown >= {"Until", "Messages"}
+
+
+def test_the_entry_of_the_live_feed_has_the_version_of_views() -> None:
+    text = (DOCS / "API.md").read_text(encoding="utf-8")
+    assert re.findall(r'data: \{"version":(\d+),"record_id"', text) == [str(VIEW_VERSION)]

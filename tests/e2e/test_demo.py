@@ -151,6 +151,27 @@ def test_a_demo_that_is_interrupted_leaves_nothing(
     assert not list(temporary.iterdir())
 
 
+def test_an_embedded_demo_serves_the_page_until_interrupted(
+    command: Command, tmp_path: Path
+) -> None:
+    command.environment |= {"PATH": _path_without(tmp_path / "bin", "redis-server", "java")}
+    demo = command.start("demo", "--serve", SERVE_PORT="0", SERVE_TOKENS_FILE="/none")
+    before, line = _until(demo, "the page is at ")
+    address = line.split("the page is at ")[1].split(",")[0]
+    assert "running embedded" in before
+    assert "<title>contextgauge" in httpx.get(address).text
+    answer = httpx.get(f"{address}v1/sessions").json()
+    assert len(answer["sessions"]) == 12
+    assert httpx.get(f"{address}readyz").status_code == 200
+    with httpx.stream("GET", f"{address}v1/stream", timeout=30) as stream:
+        assert next(stream.iter_lines())
+        demo.send_signal(signal.SIGINT)
+        said, errors = demo.communicate(timeout=60)
+    assert (demo.returncode, errors) == (0, "")
+    _shown(said, STOPPED, "Try next")
+    assert not LOG_LINE.search(before + said)
+
+
 @pytest.mark.usefixtures("stack_parts")
 @pytest.mark.parametrize("taken", [False, True], ids=["its port", "a port that is taken"])
 def test_with_serve_it_serves_the_page_until_interrupted(

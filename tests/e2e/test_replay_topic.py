@@ -113,9 +113,16 @@ def check_selections(
         of_session = command("replay", "--topic", topic, "--session", SESSION, **settings)
         assert [json.loads(line) for line in of_session.stdout.splitlines()] == own
 
-    prefix_of_one = command("replay", "--topic", "records", "--session", SESSION[:8], **settings)
-    assert prefix_of_one.returncode == 1
-    assert "--session takes the whole ID" in prefix_of_one.stderr
+        beginning = command("replay", "--topic", topic, "--session", SESSION[:8], **settings)
+        assert (beginning.stdout, beginning.stderr) == (of_session.stdout, "")
+    sessions = {event["data"]["session_id"] for event in live}
+    several = command("replay", "--topic", "records", "--session", "", **settings)
+    assert (several.returncode, several.stdout) == (1, "")
+    assert f"{len(sessions)} sessions begin with '': give more of the id (" in several.stderr
+    for name in ("nobody", SESSION[:-1] + "x"):
+        nothing = command("replay", "--topic", "records", "--session", name, **settings)
+        assert (nothing.returncode, nothing.stdout) == (1, "")
+        assert f"nothing of session {name} in this range of " in nothing.stderr
 
     for options in (["--topic", "messages"], ["--topic", "records"]):
         views = command("replay", "--view", "--session", SESSION, *options, **settings)
@@ -171,6 +178,9 @@ def test_a_partition_must_exist_and_be_the_sessions(
     assert command("topics", "create", **settings).returncode == 0
     odd = command("replay", "--topic", "messages", "--from", "4:0", **settings)
     assert (odd.returncode, "partition 4 does not exist" in odd.stderr) == (2, True)
+    elsewhere = ["--session", SESSION[:8], "--from", f"{partition_of(SESSION, PARTITIONS)}:0"]
+    early = command("replay", "--topic", "messages", *elsewhere, **settings)
+    assert (early.returncode, "nothing of session" in early.stderr) == (1, True)
     other = (partition_of(SESSION, PARTITIONS) + 1) % PARTITIONS
     both = ["--session", SESSION, "--from", f"{other}:0"]
     wrong = command("replay", "--topic", "messages", *both, **settings)

@@ -159,6 +159,7 @@ def test_wrong_arguments_are_a_clear_error(command: Command, tmp_path: Path) -> 
         port = str(taken.getsockname()[1])
         for arguments, message in (
             (["nowhere"], "nowhere: no such file or folder"),
+            (["x" * 300], "xxx: File name too long"),
             (["--host", "192.0.2.1", "."], "name another --host or --port"),
             (["--port", port, "."], f"port {port}"),
         ):
@@ -195,3 +196,44 @@ def test_a_file_that_is_no_transcript_is_reported(command: Command, tmp_path: Pa
     assert view.stop(signal.SIGINT) == 0
     _, errors = view.process.communicate()
     assert f"{path}: 3 lines could not be read" in errors
+
+
+def _transcript(path: Path, session_id: str, prompt: str, **more: object) -> None:
+    """Append a prompt and its answer to a transcript, as Claude Code writes them."""
+    usage = {"input_tokens": 40_000, "output_tokens": 1}
+    answer = {"id": f"msg_{prompt}", "model": "claude-sonnet-4-5", "usage": usage, "content": []}
+    common = {"sessionId": session_id, "timestamp": "2026-11-22T10:00:00.000Z", **more}
+    lines = (
+        {"type": "user", "message": {"role": "user", "content": prompt}},
+        {"type": "assistant", "message": {"type": "message", "role": "assistant", **answer}},
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(line | common) + "\n" for line in lines)
+
+
+def test_titles_are_the_first_prompts_and_shown_on_request_only(
+    command: Command, tmp_path: Path
+) -> None:
+    one, two, three = (f"258c7280-ae70-4798-800f-00000000000{number}" for number in (1, 2, 3))
+    folder = tmp_path / "projects"
+    _transcript(folder / "-srv" / f"{one}.jsonl", one, "Fix the parser")
+    _transcript(folder / "-srv" / f"{one}.jsonl", one, "and then the tests")
+    agent = folder / "-srv" / one / "subagents" / "agent-a1.jsonl"
+    _transcript(agent, one, "Look at the parser", isSidechain=True, agentId="a1")
+    # Whose prompts are whose in a file of several sessions is not known.
+    _transcript(folder / "-srv" / "both.jsonl", two, "Plant an orchard")
+    _transcript(folder / "-srv" / "both.jsonl", three, "Water it")
+    for options, expected in ((["--titles"], "Fix the parser"), ([], None)):
+        view = View(command, tmp_path / "state", str(folder), *options)
+        view.wait_until_read()
+        titles = {name: session["title"] for name, session in view.sessions().items()}
+        assert titles == {one: expected, two: None, three: None}
+        assert view.get(f"v1/sessions/{one}")["session"]["title"] == expected
+        assert view.stop() == 0
+
+
+def test_titles_are_served_to_this_machine_only(command: Command, tmp_path: Path) -> None:
+    done = command("view", "--titles", "--host", "192.0.2.1", ".", STATE_FOLDER=str(tmp_path))
+    assert done.returncode == 2
+    assert "leave out --host, or --titles" in done.stderr

@@ -31,6 +31,15 @@ def test_each_line_is_read_once_as_it_is_written(path: Path) -> None:
     assert bench.follower.lag == 0
 
 
+def test_a_file_from_before_1970_is_not_sent_twice(path: Path) -> None:
+    add(path, told(1))
+    os.utime(path, (-1_000, -1_000))
+    bench = Bench([str(path)])
+    assert bench.lines() == [told(1)]
+    bench.restart()
+    assert bench.lines() == []
+
+
 def test_half_a_line_waits_for_its_end(path: Path) -> None:
     add(path, told(1), '{"half":', end="")
     bench = Bench([str(path)])

@@ -1,9 +1,11 @@
 """What `contextgauge view` reads of transcripts: each line once, the newest session first."""
 
+import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +32,7 @@ class Reading:
 
     def start(self) -> None:
         """Begin with what an earlier reading left."""
-        look = TranscriptFinder([str(self.folder)]).look
+        look = TranscriptFinder((), [str(self.folder)]).look
         self.transcripts = LocalTranscripts(look, self.marks, self.clock, self.events.append)
 
     def pieces(self) -> list[TranscriptPiece]:
@@ -59,6 +61,20 @@ class Reading:
         for path in paths:
             self.marks.pop(path, None)
         return [Path(path).name for path in paths]
+
+
+def refuse(
+    monkeypatch: pytest.MonkeyPatch, function: str, number: int, is_refused: Callable[[str], bool]
+) -> None:
+    """Let a function of `os` fail with an error number for some paths."""
+    really: Callable[..., Any] = getattr(os, function)
+
+    def refusing(path: Any, *more: Any, **options: Any) -> Any:
+        if is_refused(os.fspath(path)):
+            raise OSError(number, os.strerror(number), path)
+        return really(path, *more, **options)
+
+    monkeypatch.setattr(os, function, refusing)
 
 
 def write(path: Path, *values: str, at_s: float = OLD_S, end: str = "\n") -> Path:
@@ -197,26 +213,162 @@ def test_a_file_that_is_copied_here_in_parts_was_not_seen_when_it_was_written(
     assert piece.received_ms is not None
 
 
+def test_a_copy_that_begins_in_the_middle_of_a_line_was_not_seen_when_it_was_written(
+    tmp_path: Path,
+) -> None:
+    reading = Reading(tmp_path)
+    assert reading.lines() == []
+    path = write(tmp_path / "new.jsonl", told(1)[:20], at_s=NOW_S, end="")
+    assert list(reading.pieces()) == []
+    write(path, told(1)[20:], told(2), at_s=NOW_S + 1)
+    (piece,) = reading.pieces()
+    assert [line.value.decode() for line in piece.lines] == [told(1), told(2)]
+    assert piece.received_ms is None
+
+
+def test_a_last_line_is_taken_once_its_file_is_quiet_whatever_the_files_time_is(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "a.jsonl", told(1), told(2), at_s=NOW_S + 1_000_000, end="")
+    reading = Reading(tmp_path)
+    assert reading.lines() == [told(1)]
+    reading.clock.at_s += 8
+    assert reading.lines() == []
+    reading.clock.at_s += 2
+    assert reading.lines() == [told(2)]
+    progress = reading.transcripts.progress()
+    assert progress is not None
+    assert progress.is_done
+
+
 def test_a_file_that_cannot_be_read_is_reported_once_and_the_others_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in "ab":
         write(tmp_path / f"{name}.jsonl", told(1, name))
-    really_open = os.open
-
-    def refusing(path: str, *more: int) -> int:
-        if path.endswith("a.jsonl"):
-            raise PermissionError(13, "Permission denied", path)
-        return really_open(path, *more)
-
-    monkeypatch.setattr(os, "open", refusing)
+    refuse(monkeypatch, "open", errno.EACCES, lambda path: path.endswith("a.jsonl"))
     reading = Reading(tmp_path)
     assert reading.lines() == [told(1, "b")]
     assert reading.lines() == []
+    write(tmp_path / "a.jsonl", told(2, "a"), at_s=OLD_S + 1)
+    assert reading.lines() == []
     assert reading.events == [f"{tmp_path / 'a.jsonl'}: cannot be read: Permission denied"]
     monkeypatch.undo()
-    write(tmp_path / "a.jsonl", told(2, "a"), at_s=OLD_S + 1)
-    assert reading.lines() == [told(1, "a"), told(2, "a")]
+    write(tmp_path / "a.jsonl", told(3, "a"), at_s=OLD_S + 2)
+    assert reading.lines() == [told(1, "a"), told(2, "a"), told(3, "a")]
+
+
+def test_a_file_that_could_not_be_read_is_tried_again_each_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.jsonl", told(1))
+    reading = Reading(tmp_path)
+    assert reading.lines() == [told(1)]
+    refuse(monkeypatch, "open", errno.EIO, lambda path: path.endswith("a.jsonl"))
+    write(path, told(2), at_s=NOW_S)
+    for _ in range(70):
+        assert reading.lines() == []
+    assert reading.events == [f"{path}: cannot be read: {os.strerror(errno.EIO)}"]
+    monkeypatch.undo()
+    (piece,) = [piece for _ in range(60) for piece in reading.pieces()]
+    assert [line.value.decode() for line in piece.lines] == [told(2)]
+    assert piece.received_ms is None
+    # From then on it is like any other file.
+    write(path, told(3), at_s=NOW_S + 1)
+    (piece,) = reading.pieces()
+    assert piece.received_ms is not None
+
+
+def test_a_file_that_is_replaced_between_two_looks_is_not_reported(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", told(1))
+    reading = Reading(tmp_path)
+    assert reading.lost() == []
+    write(tmp_path / "copy", told(1), told(2)).replace(path)
+    assert list(reading.transcripts.pieces()) == []
+    assert reading.lines() == [told(1), told(2)]
+    assert reading.events == []
+
+
+@pytest.mark.parametrize("is_later", [False, True], ids=["while it reads", "between two runs"])
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ESTALE])
+@pytest.mark.parametrize(
+    ("function", "place"),
+    [("stat", "p/a.jsonl"), ("stat", "p"), ("stat", ""), ("scandir", "p"), ("scandir", "")],
+)
+def test_what_cannot_be_looked_at_is_reported_and_not_taken_for_deleted(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    function: str,
+    place: str,
+    number: int,
+    is_later: bool,
+) -> None:
+    path = write(tmp_path / "p" / "a.jsonl", told(1))
+    reading = Reading(tmp_path)
+    assert reading.lines() == [told(1)]
+    refused = str(tmp_path / place)
+    refuse(monkeypatch, function, number, lambda path: path == refused)
+    if is_later:
+        reading.start()
+    for _ in range(3):
+        reading.clock.at_s += 30  # folders are listed again
+        assert reading.lines() == []
+    assert reading.events == [f"{refused}: cannot be read: {os.strerror(number)}"]
+    monkeypatch.undo()
+    write(path, told(2), at_s=OLD_S + 1)
+    reading.clock.at_s += 30
+    (piece,) = reading.pieces()
+    assert [line.value.decode() for line in piece.lines] == [told(2)]
+    assert piece.received_ms is None
+    path.unlink()
+    assert reading.lost() == ["a.jsonl"]
+
+
+def test_many_files_that_cannot_be_looked_at_are_reported_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abcd":
+        write(tmp_path / "p" / f"{name}.jsonl", told(1, name))
+    reading = Reading(tmp_path)
+    assert len(reading.lines()) == 4
+    refuse(monkeypatch, "stat", errno.EACCES, lambda path: path.endswith(".jsonl"))
+    assert reading.lines() == []
+    first = tmp_path / "p" / "a.jsonl"
+    assert reading.events == [f"{first} and 3 more: cannot be read: Permission denied"]
+
+
+def test_a_link_that_cannot_be_followed_does_not_hide_the_files_of_its_folder(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "a.jsonl", told(1))
+    loop = tmp_path / "loop.jsonl"
+    loop.symlink_to(loop)
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere.jsonl")
+    reading = Reading(tmp_path)
+    assert reading.lines() == [told(1)]
+    assert reading.events == [f"{loop}: cannot be read: {os.strerror(errno.ELOOP)}"]
+
+
+def test_a_file_from_before_1970_is_known_at_the_next_start(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", told(1), at_s=-1_000)
+    reading = Reading(tmp_path)
+    assert reading.lines() == [told(1)]
+    reading.start()
+    assert reading.lines() == []
+    write(path, told(2), at_s=-900)
+    assert [piece.modified_ms for piece in reading.pieces()] == [0]
+
+
+@pytest.mark.parametrize("mark", [b"", b"[]", b"{}", b"\xff"])
+def test_a_file_whose_mark_cannot_be_read_counts_as_lost(tmp_path: Path, mark: bytes) -> None:
+    for name in "ab":
+        write(tmp_path / f"{name}.jsonl", told(1, name))
+    reading = Reading(tmp_path)
+    assert len(reading.lines()) == 2
+    reading.marks[str(tmp_path / "a.jsonl")] = mark
+    reading.start()
+    assert reading.lost() == ["a.jsonl"]
+    assert reading.lines() == [told(1, "a")]
 
 
 def test_an_empty_file_is_known_too(tmp_path: Path) -> None:

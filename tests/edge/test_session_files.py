@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from streams.edge.files import session_files
 from streams.edge.files.session_files import (
+    FirstPrompts,
     SessionFiles,
     first_prompt,
     transcript_folders,
@@ -58,6 +60,26 @@ def test_a_transcript_that_is_not_readable_has_no_title(tmp_path: Path) -> None:
     assert first_prompt(tmp_path / "nowhere.jsonl") is None
 
 
+def test_a_prompt_is_read_once_and_looked_for_again_when_the_file_has_grown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.jsonl", typed("Caveat: nothing typed yet"))
+    reads: list[Path] = []
+
+    def counted(path: Path) -> str | None:
+        reads.append(path)
+        return first_prompt(path)
+
+    monkeypatch.setattr(session_files, "first_prompt", counted)
+    prompts = FirstPrompts()
+    assert [prompts.of(path) for _ in range(3)] == [None] * 3
+    assert len(reads) == 1
+    write(path, typed("Caveat: nothing typed yet"), typed("go"))
+    assert [prompts.of(path) for _ in range(3)] == ["go"] * 3
+    assert len(reads) == 2
+    assert prompts.of(tmp_path / "gone.jsonl") is None
+
+
 def test_transcripts_of_both_runtimes_are_found_by_session(tmp_path: Path) -> None:
     claude = write(tmp_path / "projects" / "-srv" / f"{ID}.jsonl", typed("one"))
     rollout = tmp_path / "sessions" / "2026" / "11" / f"rollout-2026-11-01T10-00-00-{OTHER}.jsonl"
@@ -68,6 +90,14 @@ def test_transcripts_of_both_runtimes_are_found_by_session(tmp_path: Path) -> No
     assert local.beginning_with("258c7280-a") == [ID]
     assert local.beginning_with("258c7280") == [OTHER, ID]
     assert local.path("../../etc/passwd") is None
+
+
+def test_a_prompt_that_is_typed_later_is_found(tmp_path: Path) -> None:
+    path = write(tmp_path / f"{ID}.jsonl", typed("Caveat: nothing typed yet"))
+    local = SessionFiles([tmp_path])
+    assert local.titles([ID]) == {}
+    write(path, typed("Caveat: nothing typed yet"), typed("go"))
+    assert local.titles([ID]) == {ID: "go"}
 
 
 def test_a_session_that_starts_later_is_found(tmp_path: Path) -> None:

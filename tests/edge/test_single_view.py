@@ -23,7 +23,7 @@ from streams.edge.files.plain_settings import StatusLineSettings, read_settings
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis import single_view
 from streams.edge.redis.keys import RedisKeys
-from streams.edge.redis.single_view import ViewUnavailableError, read_view
+from streams.edge.redis.single_view import SeveralSessionsError, ViewUnavailableError, read_view
 from streams.settings import Settings
 from tests.conftest import require
 
@@ -95,7 +95,7 @@ def test_a_session_is_found_by_a_unique_prefix_of_its_id(
     settings = StatusLineSettings(key_prefix=key_prefix)
     for number, session_id in enumerate(ids):
         assert read_view(settings, redis_url, session_id[:8], LIMIT_S).document == b"%d" % number
-    with pytest.raises(ViewUnavailableError, match="8 sessions begin so"):
+    with pytest.raises(SeveralSessionsError, match="8 sessions begin with '0e26'"):
         read_view(settings, redis_url, "0e26", LIMIT_S)
     with pytest.raises(ViewUnavailableError, match="no such session"):
         read_view(settings, redis_url, "0f", LIMIT_S)

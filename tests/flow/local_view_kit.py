@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,25 @@ from streams.edge.files.window_catalog import bundled
 from streams.edge.sqlite.store import SqliteStore
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.flow.view.derivation import LocalDerivation
+from streams.flow.view.reading import LocalReading
+from streams.ports import TranscriptPiece
 from tests.edge.follower_kit import Hands
 
 RULES = Rules(bundled())
 TABLES = ("files", "members", "sessions", "compactions", "entries", "totals", "stats", "states")
 
 
+_PIECE_S = 0.125
+"""So long does each piece take: of three in a row at least one is not committed yet when the files
+are looked at again."""
+
+
 class Run:
-    """One run of the reading over a folder and a local file, step by step."""
+    """One run of the reading over a folder and a local file.
+
+    It is the reader of transcripts too: time passes with what is read, and the reading ends when
+    nothing is left.
+    """
 
     def __init__(self, folder: Path, file: Path, tag: str = "tag") -> None:
         self.store = SqliteStore(file, tag)
@@ -33,30 +44,30 @@ class Run:
         )
         self.derivation = LocalDerivation(RULES, self.store, lambda: None)
         self.read: list[str] = []
+        self.forget, self.progress = self.transcripts.forget, self.transcripts.progress
 
-    def all(self, commit_each: int = 3) -> "Run":
-        """Read until nothing is left."""
-        for number, _ in enumerate(self.steps(), 1):
-            if number % commit_each == 0:
-                self.derivation.commit()
-        self.derivation.commit()
+    def all(self, after_piece: Callable[[int], None] = lambda _number: None) -> "Run":
+        """Read until nothing is left. `after_piece` gets how many pieces were read by now."""
+        self._after_piece = after_piece
+        self._reading = LocalReading(self, self.derivation, self.clock)
+        self._reading.run()
         return self
 
-    def steps(self) -> Iterator[None]:
-        """Read piece by piece."""
-        while True:
-            self.clock.at_s += 10.0
-            lost = self.transcripts.look()
-            if lost:
-                self.transcripts.forget(self.derivation.remove(lost))
-            has_read = False
-            for piece in self.transcripts.pieces():
-                self.derivation.take(piece)
-                self.read.append(piece.path)
-                has_read = True
-                yield
-            if not has_read:
-                return
+    def look(self) -> list[str]:
+        """Look at the files, a while after the last look."""
+        self.clock.at_s += 10.0
+        return self.transcripts.look()
+
+    def pieces(self) -> Iterator[TranscriptPiece]:
+        """Yield what was not read yet; stop the reading if that is nothing."""
+        before = len(self.read)
+        for piece in self.transcripts.pieces():
+            self.clock.at_s += _PIECE_S
+            self.read.append(piece.path)
+            yield piece
+            self._after_piece(len(self.read))
+        if len(self.read) == before:
+            self._reading.stop()
 
 
 def contents(file: Path) -> dict[str, list[tuple[Any, ...]]]:

@@ -71,6 +71,12 @@ class RecordingReader:
         self.read.add(generation)
         return await self._reader.ranked(generation, partition, ranking, limit)
 
+    async def scores(
+        self, generation: int, partition: int, sessions: Sequence[bytes], ranking: Ranking
+    ) -> list[float | None]:
+        self.read.add(generation)
+        return await self._reader.scores(generation, partition, sessions, ranking)
+
     async def session_count(self, generation: int, partition: int) -> int:
         self.read.add(generation)
         return await self._reader.session_count(generation, partition)

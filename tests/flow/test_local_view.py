@@ -18,6 +18,7 @@ from streams.edge.sqlite.database import InUseError, Lock, delete_unused
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from tests.doubles.dump import fold_records
+from tests.edge.follower_kit import add
 from tests.flow.local_view_kit import RULES, Run, contents, figures, write_sample
 
 
@@ -55,18 +56,23 @@ def test_a_second_run_reads_nothing_that_is_unchanged(folder: Path, tmp_path: Pa
     assert contents(tmp_path / "local") == before
 
 
-@pytest.mark.parametrize("steps", [1, 4, 9])
+class KilledError(Exception):
+    """The process was killed."""
+
+
+@pytest.mark.parametrize("last", [2, 4, 6])
 def test_a_run_that_was_killed_between_commits_is_continued(
-    folder: Path, tmp_path: Path, steps: int
+    folder: Path, tmp_path: Path, last: int
 ) -> None:
     Run(folder, tmp_path / "whole").all()
+
+    def kill(pieces: int) -> None:
+        if pieces == last:
+            raise KilledError
+
     for _ in range(3):
-        run = Run(folder, tmp_path / "broken")
-        for number, _ in enumerate(run.steps(), 1):
-            if number == steps:
-                run.derivation.commit()
-            if number == steps + 2:
-                break
+        with pytest.raises(KilledError):
+            Run(folder, tmp_path / "broken").all(kill)
     Run(folder, tmp_path / "broken").all()
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
@@ -135,6 +141,44 @@ def test_after_any_change_the_figures_are_those_of_a_fresh_reading(
     assert changed["files"] != before["files"] or changed["views"] != before["views"]
 
 
+@pytest.mark.parametrize("pieces", [4, 6])
+def test_what_was_read_just_before_another_file_is_lost_stays(
+    folder: Path, tmp_path: Path, pieces: int
+) -> None:
+    run = Run(folder, tmp_path / "changed")
+
+    def delete_the_first(read: int) -> None:
+        if read == pieces:
+            assert run.read[-1] != run.read[0]
+            Path(run.read[0]).unlink()
+
+    run.all(delete_the_first)
+    Run(folder, tmp_path / "fresh").all()
+    assert figures(tmp_path / "changed") == figures(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("messages", [1, 3])
+def test_a_copy_keeps_its_session_when_the_first_file_is_deleted(
+    tmp_path: Path, messages: int
+) -> None:
+    folder = tmp_path / "projects"
+    lines = [
+        f'{{"sessionId": "moved", "uuid": "{number}", "type": "assistant", "message": {{"id": '
+        f'"msg_{number}", "model": "claude-sonnet-4-5", "usage": {{"input_tokens": 9000}}}}}}'
+        for number in range(messages)
+    ]
+    add(folder / "one" / "a.jsonl", *lines)
+    run = Run(folder, tmp_path / "changed").all()
+    add(folder / "other" / "a.jsonl", *lines)
+    run.all()
+    (folder / "one" / "a.jsonl").unlink()
+    run.all()
+    Run(folder, tmp_path / "fresh").all()
+    changed = figures(tmp_path / "changed")
+    assert changed["views"].keys() == {"moved"}
+    assert changed == figures(tmp_path / "fresh")
+
+
 def test_other_rules_read_everything_again(folder: Path, tmp_path: Path) -> None:
     first = Run(folder, tmp_path / "local").all()
     again = Run(folder, tmp_path / "local", "other rules").all()
@@ -188,3 +232,14 @@ def test_files_of_paths_that_are_viewed_no_more_are_deleted(tmp_path: Path) -> N
     lock.take()
     delete_unused(tmp_path / "own.sqlite3", now_s)
     assert {path.stem for path in tmp_path.glob("*.sqlite3")} == {"own", "recent", "in use"}
+
+
+def test_rejected_lines_of_a_rewritten_file_are_counted_once(folder: Path, tmp_path: Path) -> None:
+    run = Run(folder, tmp_path / "local")
+    path = next(iter(sorted(folder.rglob("*.jsonl"))))
+    path.write_bytes(b"{not json\n" + path.read_bytes())
+    run.all()
+    assert run.derivation.rejected == {str(path): 1}
+    path.write_bytes(b"{not json\n")
+    run.all()
+    assert run.derivation.rejected == {str(path): 1}

@@ -134,6 +134,20 @@ async def test_one_session_is_read_from_its_partition_alone(kit: DeriveKit) -> N
     assert (await of_messages(kit, "another")).records == []
 
 
+async def test_sessions_are_found_by_the_beginning_of_their_ids(kit: DeriveKit) -> None:
+    await kit.publish([tick(name, 1) for name in ("ab1", "ab2", "ab", "b", "ab")])
+    await kit.append([NewRecord(kit.config.messages_topic, 0, b"ab\xff", b"{}")])
+
+    async def beginning(text: str) -> set[str]:
+        async with replaying(kit, kit.config.messages_topic) as replay:
+            return await replay.sessions_beginning(text)
+
+    assert await beginning("a") == {"ab", "ab1", "ab2"}
+    assert await beginning("ab") == {"ab"}  # a whole id, whatever else begins so
+    assert await beginning("ab2") == {"ab2"}
+    assert await beginning("c") == set()
+
+
 async def test_a_range_begins_and_ends_at_times_or_offsets(kit: DeriveKit) -> None:
     ticks = [tick(f"s{n}", n) for n in range(40)]
     times = [NOW_MS + 1_000 * n for n in range(40)]

@@ -108,6 +108,8 @@ class Api:
         self.sessions: dict[str, dict[str, Any]] = {}
         self.records: dict[str, dict[str, list[dict[str, Any]]]] = {}
         self.compactions: dict[str, list[dict[str, Any]]] = {}
+        self.arrivals: dict[str, int] = {}
+        self.titles: dict[str, str] = {}
         self.stats: dict[str, Any] = {}
         self.problem: tuple[int, str] | None = None
         self.token: str | None = None
@@ -205,7 +207,10 @@ class Api:
         if session not in self.sessions:
             return None
         if len(parts) == 2:
-            return {"session": judged(self.sessions[session]), "thresholds": THRESHOLDS._asdict()}
+            return {
+                "session": self._judged(self.sessions[session]),
+                "thresholds": THRESHOLDS._asdict(),
+            }
         if parts[2] == "compactions":
             return {"compactions": self.compactions.get(session, [])}
         return self._part(self.records.get(session, {}).get(parts[2], []), "records", asked)
@@ -229,7 +234,7 @@ class Api:
         (sort,) = asked.get("sort", ["recent"])
         since_ms = live_since(self.now_ms) if "live_first" in asked else None
         order = ListOrder(cast("Sort", sort), since_ms)
-        ranks = {view["session_id"]: _rank(view, order) for view in found}
+        ranks = {view["session_id"]: self._rank(view, order) for view in found}
         found.sort(key=lambda view: ranks[view["session_id"]])
         live = sum(rank[0] == 0 for rank in ranks.values())
         part = self._part(found, "sessions", asked)
@@ -238,9 +243,18 @@ class Api:
 
     def _listed(self, views: list[dict[str, Any]]) -> dict[str, Any]:
         return {
-            "sessions": [judged(view) for view in views],
+            "sessions": [self._judged(view) for view in views],
             "thresholds": THRESHOLDS._asdict(),
         }
+
+    def _judged(self, view: dict[str, Any]) -> dict[str, Any]:
+        name = view["session_id"]
+        return judged(view, self.arrivals.get(name), self.titles.get(name))
+
+    def _rank(self, view: dict[str, Any], order: ListOrder) -> Rank:
+        name = codec.key_bytes(view["session_id"])
+        arrived_ms = self.arrivals.get(view["session_id"])
+        return summary(SessionKey(0, name), codec.dumps(view), arrived_ms).rank(order)
 
     def _part(
         self, found: list[dict[str, Any]], name: str, asked: dict[str, list[str]]
@@ -251,9 +265,12 @@ class Api:
         return {name: found[start:end], "next": str(end) if end < len(found) else None}
 
 
-def judged(view: dict[str, Any]) -> dict[str, Any]:
+def judged(
+    view: dict[str, Any], arrived_ms: int | None = None, title: str | None = None
+) -> dict[str, Any]:
     """Return a view with its status, as of long ago: the page must come to now by itself."""
-    return {**view, "status": served(status_of_document(codec.dumps(view), NO_POINTS), 0)}
+    status = status_of_document(codec.dumps(view), NO_POINTS, arrived_ms)
+    return {**view, "title": title, "status": served(status, 0)}
 
 
 def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]:
@@ -265,11 +282,6 @@ def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]
         "sequence": sequence, "state": "measured", "used_percent": percent,
         "used_tokens": int(window * percent / 100),
     }  # fmt: skip
-
-
-def _rank(view: dict[str, Any], order: ListOrder) -> Rank:
-    name = codec.key_bytes(view["session_id"])
-    return summary(SessionKey(0, name), codec.dumps(view)).rank(order)
 
 
 def _told_of(view: dict[str, Any]) -> str:

@@ -293,6 +293,24 @@ async def test_the_range_is_in_the_address(page: Page, page_url: str, filled: Ap
     )
 
 
+@pytest.mark.parametrize(
+    ("days", "name"), [(0, "24 hours"), (3, "7 days"), (20, "30 days"), (90, "30 days")]
+)
+async def test_the_chart_begins_with_the_smallest_range_that_has_data(
+    page: Page, page_url: str, filled: Api, days: int, name: str
+) -> None:
+    await page.clock.install(time=NOW_MS / 1_000 + 3_600 + days * 86_400)
+    assert filled.sessions
+    await page.goto(f"{page_url}#/analytics")
+    pressed = page.locator(".segments button[aria-pressed='true']")
+    await expect(pressed).to_have_text([name])
+    await expect(page.get_by_text("No compaction in this time.")).to_be_visible(visible=days == 90)
+    await page.get_by_role("button", name="24 hours").click()
+    await expect(page).to_have_url(f"{page_url}#/analytics?range=24h")
+    await page.reload()
+    await expect(pressed).to_have_text(["24 hours"])
+
+
 async def test_the_bar_of_an_hour_spans_that_hour(
     page: Page, page_url: str, filled: Api, charts: str
 ) -> None:

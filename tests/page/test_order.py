@@ -58,6 +58,30 @@ async def test_live_sessions_come_before_silent_ones(
     await expect(names).to_have_text(["d", "f", "b", "c", "e", "a"], timeout=10_000)
 
 
+async def test_sessions_without_times_are_as_old_as_their_arrival(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    api.now_ms = NOW_MS
+    api.fill(sample)
+    api.many(3)  # of 0, 33 and 66 %
+    for name, minutes, view in zip("abc", (5, 20, 45), api.sessions.values(), strict=True):
+        view["last_ms"] = view["first_ms"] = None
+        view["identity"]["cwd"] = f"/srv/{name}"
+        api.arrivals[view["session_id"]] = NOW_MS - minutes * 60_000
+    await page.goto(page_url)
+    rows = page.locator(".rows .row:visible")
+    await expect(rows.locator(".row-name")).to_have_text(["b", "a", "c"])
+    await expect(page.locator("#summary")).to_have_text("3 in all · 2 live")
+    await expect(rows.nth(0).locator(".c-state")).to_contain_text("20 min ago")
+    await expect(rows.nth(2)).to_have_attribute("data-state", "stale")
+    await expect(rows.nth(2)).to_have_attribute("data-past", "")
+    await rows.nth(0).locator(".row-link").click()
+    about = page.locator(".facts").first
+    await expect(about).to_contain_text("Last activity")
+    await expect(about).not_to_contain_text("Last activityunknown")
+
+
 async def test_a_click_on_a_head_sorts_by_its_column(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.cases.short_tokens import SHORT_TOKENS
 from tests.page.conftest import NARROW
 from tests.page.pretend import Api, folded, records_of, sample_lines
 
@@ -53,7 +54,7 @@ async def test_labels_fit_and_truncated_text_is_in_the_title(
         whole = row.locator(part)
         assert await whole.evaluate("(e) => e.scrollWidth <= e.clientWidth + 1"), part
     title = await row.locator(".row-link").get_attribute("title") or ""
-    for words in ("1 subagent", "+13.1K a response", "unknown since compaction"):
+    for words in ("1 subagent", "+13K a response", "unknown since compaction"):
         assert words in title
 
 
@@ -123,13 +124,62 @@ async def test_an_estimate_is_marked_and_its_tooltip_names_the_source(
     await page.goto(page_url)
     cell = page.locator(".row .c-until")
     await expect(cell.locator(".more")).to_have_text("≈ 22 responses")
-    await expect(cell.locator(".figure")).to_contain_text("~67.1K")
+    await expect(cell.locator(".figure")).to_contain_text("~67K")
     await cell.hover()
     words = "Estimated: the last automatic compaction of this session began at 167,094 tokens."
     await expect(page.get_by_role("tooltip")).to_contain_text(words)
     await cell.click()
-    await expect(page.locator(".hero .facts")).to_contain_text("~67.1K · ≈ 22 responses")
+    await expect(page.locator(".hero .facts")).to_contain_text("~67K · ≈ 22 responses")
     await expect(page.locator(".hero")).to_contain_text(words)
+
+
+async def test_the_tooltip_says_that_a_configured_percentage_is_of_an_assumed_window(
+    page: Page, page_url: str
+) -> None:
+    await page.goto(page_url)
+    shown = await page.evaluate(
+        """async () => {
+          const link = document.querySelector('link[href$="/gauge.js"]').href;
+          const { untilMeaning } = await import(link);
+          const until = { source: "configured", threshold_tokens: 160_000 };
+          return [true, false].map((estimated) => untilMeaning({ ...until, estimated }));
+        }"""
+    )
+    assert shown == [
+        "Configured as a part of the window, which is assumed: at about 160,000 tokens.",
+        "Configured: compaction is expected at 160,000 tokens.",
+    ]
+
+
+async def test_a_due_compaction_has_the_words_of_the_terminal(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(2)
+    for view, over in zip(api.sessions.values(), (131_072, 0), strict=True):
+        view["chains"]["main"].update(used_tokens=150_000, auto_compact_threshold=150_000 - over)
+        view["chains"]["main"].update(auto_compact_enabled=True, window=1_048_576)
+    await page.goto(page_url)
+    first, second = (page.locator(f".row[data-id='{each}'] .c-until") for each in api.sessions)
+    await expect(first.locator(".figure")).to_contain_text("due")
+    await expect(first.locator(".more")).to_have_text("131K over")
+    await expect(second.locator(".more")).to_have_text("")
+    await first.click()
+    await expect(page.locator(".hero .facts")).to_contain_text("due, 131K over")
+    await expect(page.locator(".hero")).to_contain_text("150K of 1.05M")
+
+
+async def test_short_counts_are_those_of_the_terminal(page: Page, page_url: str) -> None:
+    await page.goto(page_url)
+    shown = await page.evaluate(
+        """async (counts) => {
+          const link = document.querySelector('link[href$="/format.js"]').href;
+          const format = await import(link);
+          return counts.map(format.tokens);
+        }""",
+        list(SHORT_TOKENS),
+    )
+    assert shown == list(SHORT_TOKENS.values())
 
 
 async def test_a_card_on_a_phone_names_its_figures(
@@ -187,7 +237,7 @@ async def test_models_subagents_and_attempts_are_whole_at_1440_pixels(
     row = page.locator(".rows .row:visible")
     await expect(row).to_contain_text("claude-opus-4-6 · claude-code · 12 subagents")
     await expect(row).to_contain_text("12 auto · 3 manual · 1 unknown trigger · 1 not completed")
-    for part in (".c-session .more", ".c-count .more", ".gauge-sizes", ".c-state .more"):
+    for part in (".c-session .about", ".c-count .more", ".gauge-sizes", ".c-state .more"):
         cut = await row.locator(part).evaluate(
             "(e) => [e.scrollWidth - e.clientWidth, e.scrollHeight - e.clientHeight]"
         )

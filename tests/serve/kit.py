@@ -31,7 +31,7 @@ from streams.ports import (
     ViewReader,
 )
 from streams.serve.api.app import create_app
-from streams.serve.api.serving import Serving
+from streams.serve.api.serving import ReadTitles, Serving
 from tests.doubles.dump import ViewFold
 from tests.doubles.views import FaultyViews
 
@@ -59,11 +59,14 @@ class GrowingViews(FaultyViews):
         self.numbers = Generations(generation, None)
         self._place()
 
-    def add(self, *records: Record) -> None:
-        """Fold the records of one transaction, and move the positions."""
+    def add(self, *records: Record, logged_ms: int | None = None) -> None:
+        """Fold the records of one transaction, and move the positions.
+
+        `logged_ms` is when Kafka received them.
+        """
         partitions = [partition_of(record.data.session_id, self.count) for record in records]
         for partition, record in zip(partitions, records, strict=True):
-            self._folds[partition].add(LoggedRecord(self.offsets[partition], None, record))
+            self._folds[partition].add(LoggedRecord(self.offsets[partition], logged_ms, record))
             self.offsets[partition] += 1
         for partition in set(partitions):
             self.offsets[partition] += 1  # the transaction's marker
@@ -148,7 +151,7 @@ class Api:
         return found.json()
 
 
-def api_over(
+def api_over(  # noqa: PLR0913 -- each test needs one or two of them
     reader: ViewReader,
     *,
     readers: Callable[[], Mapping[str, str]] | None = None,
@@ -157,8 +160,10 @@ def api_over(
     origins: Sequence[str] = (),
     only_here: bool = True,
     clock: Clock | None = None,
+    titles: ReadTitles | None = None,
+    is_local: bool = False,
 ) -> Api:
-    """Return an application over views."""
+    """Return an application over views, for `view` where it is local, else for `serve`."""
     telemetry, clock = PrometheusTelemetry("serve", "worker"), clock or SystemClock()
     health = Health("serve", clock, 60.0)
     health.worker("member")
@@ -176,6 +181,9 @@ def api_over(
             streams=streams,
             origins=origins,
             only_here=only_here,
+            titles=titles,
+            service="the local file" if is_local else "redis",
+            host_setting="--host" if is_local else "CONTEXTGAUGE_SERVE_HOST",
         )
     )
     transport = httpx.ASGITransport(app=app)

@@ -122,7 +122,7 @@ async def test_a_list_follows_new_records(
             for partition in views.partitions.values()
             for view in partition.held.views.values()
         ]
-        stored = [{name: view[name] for name in view if name != "status"} for view in found]
+        stored = [dict(list(view.items())[:-2]) for view in found]  # without title and status
         assert sorted(stored, key=_name) == sorted(expected, key=_name)
         for asked in ("?sort=recent", "?sort=pressure", "?sort=pressure&min_percent=20"):
             # As who reads all views anew.
@@ -370,7 +370,7 @@ async def test_a_cursor_of_another_list_is_refused(api: Api) -> None:
 async def test_a_generation_being_built_is_not_served(api: Api, views: GrowingViews) -> None:
     for partition in range(views.count):
         views.partitions[2, partition] = views.partitions[1, partition]
-    cursor = Cursor(2, "recent", (0, 0.0, 0, "00")).encoded()
+    cursor = Cursor(2, "recent", (None, "", 0, 0.0, 0, "00")).encoded()
     found = await api.get(f"/v1/sessions?cursor={cursor}")
     assert found.status_code == 410
 

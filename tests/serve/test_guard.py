@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -261,12 +262,17 @@ async def test_an_unexpected_error_is_logged_and_not_exposed(error: Exception, s
 
 
 async def test_an_unknown_host_header_is_refused() -> None:
+    async def refusal(api: Api) -> str:
+        return str((await api.get("/v1/sessions", host="board.example")).json()["detail"])
+
     api = api_over(GrowingViews())
     for host in ("evil.example", "evil.example:8642", "localhost.evil.example"):
         found = await api.get("/v1/sessions", host=host)
         assert found.status_code == 421, host
     for host in ("localhost:8642", "127.0.0.1:8642", "[::1]:8642", "[::1]", "board.localhost"):
         assert (await api.get("/v1/sessions", host=host)).status_code == 200, host
+    assert "set CONTEXTGAUGE_SERVE_HOST and CONTEXTGAUGE_SERVE_TOKENS_FILE" in await refusal(api)
+    assert "set --host and" in await refusal(api_over(GrowingViews(), is_local=True))
     known = api_over(GrowingViews(), readers=lambda: _readers("t"))
     found = await known.get("/v1/sessions", host="board.example", authorization="Bearer t")
     assert found.status_code == 200
@@ -342,6 +348,18 @@ async def test_a_browser_gets_a_page_with_a_link_for_an_unknown_path() -> None:
     # A program that reads problems gets one, wherever it asks.
     for path, asked in (("/nothing", "*/*"), ("/v1/nothing", browser), ("/v1/sessions/a", browser)):
         assert (await api.get(path, accept=asked)).headers["content-type"] == PROBLEM, path
+
+
+async def test_errors_of_the_local_file_do_not_blame_redis() -> None:
+    for error in (RetryError("locked"), StopError("damaged")):
+        api = api_over(_Broken(error), is_local=True)
+        async with api.app.router.lifespan_context(api.app):
+            await become(partial(bool, api.reported))
+            ready = await api.get("/readyz")
+        found = await api.get("/v1/sessions")
+        assert ready.json()["reasons"] == ["the local file is away: see the server's log"]
+        assert found.status_code == 503
+        assert "redis" not in found.text.lower()
 
 
 async def test_the_cause_of_a_redis_outage_is_logged_and_not_exposed() -> None:

@@ -1,5 +1,6 @@
 """Reading sessions: lists, the beginning of an id, and never two generations in one answer."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from schemas.records import CompactBoundary, Record
 from streams import codec
 from streams.core.session_status import THRESHOLDS, status_of
 from streams.edge.memory.views import MemoryPartition, MemoryViews
-from streams.ports import Generations, ViewPosition
+from streams.ports import Generations, Ranking, ViewPosition
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
 from tests.doubles.dump import fold_records
@@ -73,6 +74,29 @@ async def test_a_session_without_times_is_as_old_as_its_arrival(records: list[Re
     assert measured
     assert {status_of(view).state(now_ms) for view in measured} == {"stale"}
     assert await sessions.with_arrivals([]) == []
+
+
+async def test_arrivals_are_read_of_sessions_without_times_only(records: list[Record]) -> None:
+    store = _store(records)
+    asked: list[bytes] = []
+
+    class _Counting(MemoryViews):
+        async def scores(
+            self, generation: int, partition: int, sessions: Sequence[bytes], ranking: Ranking
+        ) -> list[float | None]:
+            asked.extend(sessions)
+            return await super().scores(generation, partition, sessions, ranking)
+
+        async def ranked(self, *_: object, **__: object) -> list[tuple[bytes, float]]:
+            raise AssertionError("a ranking is read")
+
+    views = await (await _active(store)).ranked("recent", 100)
+    counting = _Counting()
+    counting.partitions, counting.numbers = store.partitions, store.numbers
+    assert len(await (await _active(counting)).with_arrivals(views)) == len(views)
+    without_times = [view.session_id.encode() for view in views if view.last_ms is None]
+    assert sorted(asked) == sorted(without_times)
+    assert 0 < len(asked) < len(views)
 
 
 async def test_a_session_is_found_by_its_id_or_a_prefix_of_it(

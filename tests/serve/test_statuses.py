@@ -119,8 +119,27 @@ async def test_sessions_are_served_by_their_ids(clock: FixedTime) -> None:
 async def test_a_view_is_served_as_it_is_stored(clock: FixedTime) -> None:
     view = session(HALF)
     answer = await api_of([view], clock).json("/v1/sessions/case")
+    assert answer["session"].pop("title") is None
     answer["session"].pop("status")
     assert answer["session"] == codec.loads(codec.dumps(asdict(view)))
+
+
+async def test_a_server_that_has_titles_serves_them_with_their_sessions(clock: FixedTime) -> None:
+    views = GrowingViews()
+    for name in ("one", "two"):
+        views.add(History(name).reading(1_000))
+
+    async def titles(session_ids: Sequence[str]) -> dict[str, str]:
+        return {each: 'Fix "it"' for each in session_ids if each == "one"}
+
+    api = api_over(views, clock=clock, titles=titles)
+    for path in ("/v1/sessions", "/v1/sessions?id=one&id=two"):
+        listed = (await api.json(path))["sessions"]
+        assert {view["session_id"]: view["title"] for view in listed} == {
+            "one": 'Fix "it"',
+            "two": None,
+        }
+    assert (await api.json("/v1/sessions/one"))["session"]["title"] == 'Fix "it"'
 
 
 @pytest.mark.parametrize("path", ["/v1/sessions", "/v1/sessions/case"])

@@ -126,20 +126,21 @@ async def test_a_listener_that_reads_nothing_is_disconnected(
     assert api.reported == []
 
 
-async def test_a_redis_outage_ends_a_catch_up_with_the_reason(
-    monkeypatch: pytest.MonkeyPatch, records: list[Record]
+@pytest.mark.parametrize(("is_local", "service"), [(False, "Redis"), (True, "The local file")])
+async def test_an_outage_ends_a_catch_up_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, records: list[Record], is_local: bool, service: str
 ) -> None:
     monkeypatch.setattr(listener_module, "_CHUNK", 2)
     views = GrowingViews()
     views.add(*records)
-    api = api_over(views)
+    api = api_over(views, is_local=is_local)
     async with served(api) as port:
         url, kinds = f"http://127.0.0.1:{port}", []
         async for kind, _, document in listen(url, "1:0,0,0"):
             kinds.append((kind, document))
             views.away = True
     assert kinds[-1][0] == "cut_off"
-    assert "Redis" in kinds[-1][1]["reason"]
+    assert service in kinds[-1][1]["reason"]
     assert api.reported == []
 
 

@@ -1,7 +1,6 @@
 """`contextgauge demo`: sessions through the whole pipeline, and the result."""
 
 import asyncio
-import shlex
 import signal
 import time
 from collections import Counter
@@ -10,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
@@ -18,20 +17,11 @@ from rich.text import Text
 
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
-from contextgauge.errors import StopError
-from contextgauge.settings.forms import PREFIX
 from schemas.messages import DeadLetter
-from streams import codec, wiring
+from streams import wiring
 from streams.cli.demo import pipeline as demo_pipeline
-from streams.cli.demo.pipeline import (
-    LOOK_S,
-    STALL_S,
-    Pipeline,
-    Progressed,
-    Worker,
-    connection_variables,
-    environment_of,
-)
+from streams.cli.demo.page import serve_embedded, serve_page
+from streams.cli.demo.pipeline import Pipeline, Progressed
 from streams.cli.demo.report import (
     most_known,
     print_next,
@@ -47,18 +37,13 @@ from streams.cli.screen.output import out, rule
 from streams.cli.simulate import as_lines, ending_now
 from streams.edge.files import reading as files
 from streams.edge.local_stack.stack import MissingPartError
-from streams.edge.telemetry.server import listening
 from streams.flow.publish.follow import in_thread
 from streams.flow.publish.publish import PublishCounts, paced, publish
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.serve.views.sessions import active_sessions
-from streams.settings.serving import ServingSettings
 
 _SHOWN_SESSIONS = 20
 """Sessions in the table: those that were active last."""
-
-_CHECK_S = 1.0
-"""Interval of the checks whether everything still runs while the page is served."""
 
 _Blocks = AsyncIterator[Sequence[Line]]
 _Page = Callable[[Pipeline], Coroutine[None, None, None]]
@@ -83,7 +68,7 @@ def demo(
 
     Starts Kafka, Redis, two derive workers and a project worker, publishes, waits until everything
     is in Redis, prints the sessions and one timeline, and stops everything. Without Java, Maven or
-    redis-server it runs the same flows in memory, without the web page.
+    redis-server it runs the same flows in one process, in memory.
     """
     blocks = _blocks(path)
     settings = wiring.settings()
@@ -94,15 +79,14 @@ def demo(
                 for name, service in services.items():
                     step(f"{name.capitalize()} is ready at {service.address}", done=True)
                 real = settings.at(services["kafka"].address, services["redis"].address)
-                page = partial(_serve_page, folder) if serve else None
+                page = partial(serve_page, folder) if serve else None
                 asyncio.run(_show(demo_pipeline.real_pipeline(folder, real), blocks, page))
                 step("stopping Kafka and Redis …")
         except MissingPartError as error:
             out.print(Text(f"! {error}", style="yellow"), soft_wrap=True)
             step("running embedded: the same flows in one process, in memory", done=True)
-            if serve:
-                step("the page of the demo needs Redis; `contextgauge view` needs none", done=True)
-            asyncio.run(_show(demo_pipeline.embedded_pipeline(settings), blocks))
+            own_page = serve_embedded if serve else None
+            asyncio.run(_show(demo_pipeline.embedded_pipeline(settings), blocks, own_page))
     step("everything is stopped", done=True)
     print_next(path, served=serve)
 
@@ -222,42 +206,3 @@ async def _publish(
 
     async with wiring.started(pipeline.log.producer()) as producer:
         return await publish(producer, config, blocks, refuse, lambda done: show(done.messages))
-
-
-async def _serve_page(folder: Path, pipeline: Pipeline) -> None:
-    """Serve the page on this machine until Ctrl-C: on the settings' port, or a free one."""
-    environment = environment_of(pipeline.settings)
-    for name in ServingSettings.model_fields:  # settings of a server for others
-        environment.pop(PREFIX + name.upper(), None)
-    port = pipeline.settings.serve_port
-    try:
-        listening("127.0.0.1", port).close()
-    except OSError:
-        step(f"port {port} is taken: serving the page on a free one", done=True)
-        port = 0
-    environment |= {PREFIX + "SERVE_PORT": str(port), PREFIX + "LOG_LEVEL": "info"}
-    with Worker("serve", folder / "serve.log", environment) as server:
-        step(f"the page is at {await _address(server)}, live: press Ctrl-C to stop", done=True)
-        step("for `contextgauge top` and all other commands, in another terminal:", done=True)
-        for name, value in connection_variables(pipeline.settings).items():
-            out.print(Text(f"    export {name}={shlex.quote(value)}", style="bold"), soft_wrap=True)
-        with suppress(asyncio.CancelledError):  # here Ctrl-C is the regular end
-            while True:
-                pipeline.check()
-                server.check()
-                await asyncio.sleep(_CHECK_S)
-        cast("asyncio.Task[None]", asyncio.current_task()).uncancel()
-    out.print()
-
-
-async def _address(server: Worker) -> str:
-    """Return the server's address from its log. Raises StopError."""
-    for _ in range(int(STALL_S / LOOK_S)):
-        server.check()
-        for line in server.log_file.read_text(errors="replace").splitlines():
-            with suppress(ValueError):  # half a line
-                entry = codec.loads(line)
-                if isinstance(entry, dict) and entry.get("event") == "serving":
-                    return f"{entry['address']}/"
-        await asyncio.sleep(LOOK_S)
-    raise StopError("the page's server does not respond")

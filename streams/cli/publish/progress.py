@@ -1,12 +1,13 @@
 """What publishing shows: a bar or a line on a terminal, some log lines elsewhere, a summary."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import structlog
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import count, size
 from streams.cli.screen.output import err, say
 from streams.edge.files.follower import Follower
@@ -103,7 +104,7 @@ def _rates(done: PublishCounts, seconds: float) -> str:
 
 
 def print_summary(
-    done: PublishCounts, seconds: float, rejected: Sequence[str], *, already: int = 0
+    done: PublishCounts, seconds: float, rejected: RejectedLines, *, already: int = 0
 ) -> None:
     """Print what was done; `already` lines had been sent before."""
     sent = f"{count(done.messages, 'message')} ({size(done.sent_bytes)})"
@@ -115,8 +116,7 @@ def print_summary(
         say(f"{done.shortened:,} shortened to the size limit")
     if done.ignored:
         say(f"{done.ignored:,} not sent: they belong to no session and have no content")
-    for line in rejected:
-        say(line)
+    rejected.report_all()
     # What follows lines that were sent before may well be without figures.
     if not already and (note := done.check.end()) is not None:
         say(note)

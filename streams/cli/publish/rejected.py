@@ -83,16 +83,15 @@ class RejectedLines:
             return StopError(f"{lines} names a session")
         return StopError(f"{lines} could be {self._verb}: this does not look like a transcript")
 
-    def summary(self) -> list[str]:
-        """Report what is held back, if any line was right; return a line for the end, or none."""
+    def report_all(self) -> None:
+        """Report what is held back, if any line was right, and how many were rejected."""
         self._report()
         total, shown = self.total, min(self._reported, _REPORTED)
-        if not total:
-            return []
-        where = "see above"
-        if shown < total:
-            where = f"the first {shown} are above; {by_reason(self._reasons)}"
-        return [f"{total:,} could not be {self._verb}: {where}"]
+        if total:
+            where = "see above"
+            if shown < total:
+                where = f"the first {shown} are above; {by_reason(self._reasons)}"
+            sys.stderr.write(f"{total:,} could not be {self._verb}: {where}\n")
 
 
 def by_reason(reasons: Counter[str]) -> str:

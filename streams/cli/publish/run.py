@@ -103,7 +103,7 @@ async def run(settings: Settings, request: Request) -> Outcome:
         if not stop.is_set():
             raise
     seconds = time.monotonic() - begin_s
-    print_summary(done, seconds, rejected.summary(), already=already)
+    print_summary(done, seconds, rejected, already=already)
     is_whole = not (request.follow or outcome.stopped_by or outcome.timed_out)
     if is_whole and done.refused and not (done.messages or done.ignored or already):
         raise rejected.none_right(first_of([*request.files, *request.pipes]))
@@ -124,7 +124,7 @@ async def publish_blocks(
         begin_s = time.monotonic()
         with publish_bar(None) as show:
             done = await publish(connection.producer, config, blocks, rejected, show)
-    print_summary(done, time.monotonic() - begin_s, rejected.summary())
+    print_summary(done, time.monotonic() - begin_s, rejected)
 
 
 def _stop_at_signals(stop: asyncio.Event, outcome: Outcome) -> None:

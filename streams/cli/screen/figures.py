@@ -7,13 +7,24 @@ imports nothing that takes long (docs/adr/0032-fast-status-line-startup.md).
 import codecs
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from streams.core.session_status import whole_percents
 
 UNKNOWN = "unknown"
 
 _KILO = 1_000
+
+_SHORT = (
+    (1_000, 1, 1, ""),
+    (9_950, 100, 1_000, "K"),
+    (999_500, 1_000, 1_000, "K"),
+    (9_995_000, 10_000, 1_000_000, "M"),
+    (99_950_000, 100_000, 1_000_000, "M"),
+)
+"""Short counts: below the first number, rounded to the second and shown in units of the third."""
+
+_MILLIONS = (1_000_000, 1_000_000, "M")
 
 GUESS = "~"
 """Stands before a window that was not reported, and before what is computed from it."""
@@ -55,17 +66,22 @@ def safe(text: str) -> str:
 
 
 def thousands(tokens: int | None) -> str:
-    """Return a short token count: 950, 5.6K, 58K, 1.2M."""
+    """Return a short token count, as on the page: 950, 5.6K, 58K, 1.05M, 12.3M."""
     if tokens is None:
         return UNKNOWN
     sign, size = ("-", -tokens) if tokens < 0 else ("", tokens)
-    if size < 1_000:
-        return f"{sign}{size}"
-    if size < 9_950:
-        return f"{sign}{(size + 50) // 100 / 10:.1f}".removesuffix(".0") + "K"
-    if size < 999_500:
-        return f"{sign}{(size + 500) // 1_000}K"
-    return f"{sign}{size / 1_000_000:.1f}".removesuffix(".0") + "M"
+    step, unit, name = next((each[1:] for each in _SHORT if size < each[0]), _MILLIONS)
+    rounded = (size + step // 2) // step
+    return f"{sign}{rounded * step / unit:.15g}{name}"
+
+
+def tokens_left(
+    left: int, figure: Callable[[int], str], unit: str = "", *, estimated: bool = False
+) -> str:
+    """Return the tokens until compaction: `23K`; `~23K` if estimated; `due, 131K over`."""
+    if left > 0 or estimated:
+        return f"{GUESS if estimated else ''}{figure(left)}{unit}"
+    return f"due, {figure(-left)}{unit} over" if left else "due"
 
 
 def exact(tokens: int | None) -> str:

@@ -21,6 +21,7 @@ from streams.cli.screen.figures import (
     remaining,
     safe,
     thousands,
+    tokens_left,
 )
 from streams.cli.screen.output import cell
 from streams.cli.screen.tables import facts_box, plain_table
@@ -153,6 +154,7 @@ def _facts(
     yield "", ""
     yield "Usage", _usage(chain)
     yield "Current", Text(f"{exact(chain.used_tokens)} tokens · {_state(view, now_ms)}")
+    yield "Active", Text(ago(view.last_ms, now_ms))
     source = "" if chain.window_source is None else f" · {chain.window_source}"
     assumed = ", assumed" if chain.window_source == "default" else ""
     window = guess(exact(chain.window), chain.window_source)
@@ -163,7 +165,10 @@ def _facts(
     until = status_of(view, points).until_compaction.get(chain.chain)
     if until is not None and until.tokens is not None:
         source = _POINT_SOURCES[until.source]
-        yield "Compacts in", Text(f"{until_words(until, exact)} tokens{source}")
+        if until.source == "configured" and until.estimated:
+            source += ", of an assumed window"
+        title = "Compacts in" if until.tokens > 0 else "Compaction"
+        yield title, Text(f"{until_words(until, exact, ' tokens')}{source}")
     if chain.growth_tokens is not None:
         left = _left(chain, until)
         yield "Growth", Text(f"{exact(chain.growth_tokens)} tokens a response{left}")
@@ -190,21 +195,24 @@ _POINT_SOURCES: Mapping[PointSource, str] = {
 }
 
 
-def until_words(until: UntilCompaction | None, figure: Callable[[int | None], str]) -> str:
-    """Return the tokens until compaction, marked where they are an estimate: 22,997, ~67,094."""
+def until_words(until: UntilCompaction | None, figure: Callable[[int], str], unit: str = "") -> str:
+    """Return the tokens until compaction: 22,997, ~67,094 if estimated, `due, 131K over`."""
     if until is None or until.tokens is None:
         return UNKNOWN
-    return f"{GUESS if until.estimated else ''}{figure(until.tokens)}"
+    return tokens_left(until.tokens, figure, unit, estimated=until.estimated)
 
 
 def _left(chain: ChainView, until: UntilCompaction | None) -> str:
-    """Return how many responses are left, and until what."""
+    """Return how many responses are left, and until what; nothing where compaction is due."""
     if until is not None and until.responses is not None:
+        if until.responses < 0:
+            return ""
         mark = GUESS if until.estimated else ""
         return f" · {mark}{exact(until.responses)} more until compaction"
     if chain.responses_left is None:
         return ""
-    return f" · {exact(chain.responses_left)} more until the window is full"
+    left = guess(exact(chain.responses_left), chain.window_source)
+    return f" · {left} more until the window is full"
 
 
 def _breakdown(chain: ChainView) -> Iterator[tuple[str, RenderableType]]:

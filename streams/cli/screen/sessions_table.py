@@ -39,14 +39,14 @@ _FOLDERS = ((2, 20), (1, 12))
 """Parts of a folder's path, from its end, and characters at least: they identify it."""
 
 _STEPS = (
-    *("Session", "Title", "Folder", "Runtime", "Messages", "Context", "Compactions", "Folder"),
-    *("Until", "Context", "Context", "Active", "Model", "Tokens", "Title", "Session"),
+    *("Session", "Until", "Title", "Folder", "Runtime", "Messages", "Context", "Compactions"),
+    *("Folder", "Until", "Context", "Context", "Active", "Model", "Tokens", "Title", "Session"),
 )
 """What goes or becomes narrower first where there is no room; ids, percentages and compactions
 always stay: at worst ids are wrapped."""
 
 _LIVE_STEPS = (
-    *("Session", "Title", "Source", "Comp.", "Last 10", "Folder", "Context", "Growth"),
+    *("Session", "Until", "Title", "Source", "Comp.", "Last 10", "Folder", "Context", "Growth"),
     *("Folder", "Context", "Model", "Until"),
     *("Model", "Active", "Context", "Tokens", "Title", "Comp.", "State"),
 )
@@ -127,7 +127,7 @@ def live_table(
         "Context": [Cells([_used(view, cells) for view in views]) for cells in (10, 8, 6, 0)],
         "Tokens": [_column(views, lambda _, chain: _tokens(chain))],
         "Source": [Cells([cell(shown_chain(v).window_source, "dim") for v in views])],
-        "Until": [Cells([Text(_until(view, points).replace(UNKNOWN, "?")) for view in views])],
+        "Until": _until_forms([_until(view, points).replace(UNKNOWN, "?") for view in views]),
         "Growth": [_column(views, lambda _, chain: _short(chain.growth_tokens, "+"))],
         "Last 10": [_column(views, lambda _, chain: sparkline(chain.differences))],
         "State": [Cells(states), Cells(states, 0)],
@@ -204,7 +204,13 @@ def _until_column(views: Sequence[SessionView], points: CompactionPoints) -> dic
     words = [_until(view, points) for view in views]
     if all(each == UNKNOWN for each in words):
         return {}
-    return {"Until": [Cells([Text(each) for each in words])]}
+    return {"Until": _until_forms(words)}
+
+
+def _until_forms(words: Sequence[str]) -> list[Cells]:
+    """Return the forms of tokens until compaction: `due, 131K over`, and `131K over`."""
+    short = [each.removeprefix("due, ") for each in words]
+    return [Cells([Text(each) for each in words]), Cells([Text(each) for each in short])]
 
 
 def _until(view: SessionView, points: CompactionPoints) -> str:

@@ -1,9 +1,9 @@
 """Opens the web page in the user's browser."""
 
-import asyncio
 import os
 import socket
 import sys
+import threading
 import webbrowser
 
 from streams.cli.screen.output import say
@@ -21,9 +21,18 @@ def page_address(host: str, listener: socket.socket) -> str:
     return f"{url_of(_ANY_HOST.get(host, host), listener)}/"
 
 
-async def show_page(address: str) -> None:
-    """Open an address in the browser; where there is none, ask the user to."""
-    if not (_has_screen() and await asyncio.to_thread(webbrowser.open, address)):
+def show_page(address: str) -> threading.Thread:
+    """Open an address in the browser; where there is none, ask the user to.
+
+    In a thread that keeps no process alive: a text browser runs until its user leaves it.
+    """
+    thread = threading.Thread(target=_show_page, args=(address,), name="browser", daemon=True)
+    thread.start()
+    return thread
+
+
+def _show_page(address: str) -> None:
+    if not (_has_screen() and webbrowser.open(address)):
         say(f"no browser to open on this machine: the page is at {address}")
 
 

@@ -8,7 +8,7 @@ import contextlib
 import resource
 import socket
 import warnings
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Annotated
 
@@ -129,7 +129,7 @@ async def serve_until(
     serving: Serving,
     listener: socket.socket,
     proxies: Sequence[str] = (),
-    ready: Callable[[], Awaitable[None]] | None = None,
+    ready: Callable[[], object] | None = None,
 ) -> None:
     """Serve the application until `stop` is set; `ready` is called once it serves."""
     _open_many_files()
@@ -141,7 +141,7 @@ async def serve_until(
     stopping = asyncio.create_task(stop.wait())
     serving.health.worker("member")
     if ready is not None:
-        await ready()
+        ready()
     await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     # The feed's responses never end, and the server waits for responses in progress.
@@ -205,26 +205,34 @@ def _most_connections() -> int | None:
 
 
 class Report:
-    """Logs errors, each at most once a minute: every client that polls may trigger it."""
+    """Shows errors, each at most once a minute: every client that polls may trigger it.
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._logged_s: dict[str, float] = {}
+    `show` gets what was being done, the error, and its text.
+    """
+
+    def __init__(
+        self, clock: Clock, show: Callable[[str, BaseException, str], None] | None = None
+    ) -> None:
+        self._clock, self._show = clock, show or _log
+        self._shown_s: dict[str, float] = {}
 
     def __call__(self, doing: str, error: BaseException) -> None:
-        """Log an error and what was being done."""
+        """Show an error and what was being done."""
         # The text of an error of another kind may quote a message.
-        is_expected = isinstance(error, ContextgaugeError)
-        text = str(error) if is_expected else exits.where(error)
+        text = str(error) if isinstance(error, ContextgaugeError) else exits.where(error)
         now_s = self._clock.monotonic_s()
-        if now_s - self._logged_s.get(text, -_REPEAT_S) < _REPEAT_S:
+        if now_s - self._shown_s.get(text, -_REPEAT_S) < _REPEAT_S:
             return
-        if len(self._logged_s) >= _MAX_REMEMBERED:
-            self._logged_s.clear()
-        self._logged_s[text] = now_s
-        if isinstance(error, RetryError):
-            logger.warning("waiting", doing=doing, error=text)
-        elif is_expected:
-            logger.error("cannot answer", doing=doing, error=text)
-        else:
-            logger.error("internal error", doing=doing, where=text)
+        if len(self._shown_s) >= _MAX_REMEMBERED:
+            self._shown_s.clear()
+        self._shown_s[text] = now_s
+        self._show(doing, error, text)
+
+
+def _log(doing: str, error: BaseException, text: str) -> None:
+    if isinstance(error, RetryError):
+        logger.warning("waiting", doing=doing, error=text)
+    elif isinstance(error, ContextgaugeError):
+        logger.error("cannot answer", doing=doing, error=text)
+    else:
+        logger.error("internal error", doing=doing, where=text)

@@ -12,22 +12,23 @@ import time
 from collections.abc import Callable, Mapping
 
 from contextgauge import documents
-from streams.cli.screen.figures import forgive_encodings
+from contextgauge.errors import StopError
+from streams.cli.screen.figures import forgive_encodings, safe
 from streams.cli.statusline.figures import (
     ClaudeInput,
     Figures,
     figures_of,
+    figures_of_input,
     model_to_learn,
     points_of,
     read_input,
-    with_input,
 )
 from streams.cli.statusline.line import draw
 from streams.core.until_compaction import usual_point
 from streams.edge.files.objects import object_of
 from streams.edge.files.plain_settings import StatusLineSettings, read_settings
 
-REDIS_LIMIT_S = 0.03
+_REDIS_LIMIT_S = 0.03
 """Redis on the same network answers in one or two milliseconds; a prompt waits no longer."""
 
 _PATIENT_LIMIT_S = 2.0
@@ -54,7 +55,8 @@ Report = Callable[[str], None]
 def main(arguments: list[str], given: bytes | None = None) -> None:
     """Print the line for the given JSON, by default for that on standard input.
 
-    Never fails, and ends the process.
+    Ends the process. Never fails, but for the given JSON of a person: raises StopError where its
+    session is the beginning of several ids.
     """
     forgive_encodings()
     is_verbose = "--verbose" in arguments or "-v" in arguments
@@ -67,9 +69,10 @@ def main(arguments: list[str], given: bytes | None = None) -> None:
             warn(reason)
 
     try:
-        limit_s = REDIS_LIMIT_S if given is None else _PATIENT_LIMIT_S
         text = _standard_input() if given is None else given
-        line = statusline(text, os.environ, explain, warn, limit_s)
+        line = statusline(text, os.environ, explain, warn, is_patient=given is not None)
+    except StopError:
+        raise
     except Exception as error:  # noqa: BLE001 -- a prompt is no place for errors
         warn(f"internal error: {type(error).__name__}: {error}")
         line = "contextgauge: no figures"
@@ -91,9 +94,13 @@ def statusline(
     environment: Mapping[str, str],
     explain: Report,
     warn: Report,
-    limit_s: float = REDIS_LIMIT_S,
+    *,
+    is_patient: bool = False,
 ) -> str:
-    """Return the line. `warn` receives what is wrong, `explain` where the figures come from."""
+    """Return the line. `warn` receives what is wrong, `explain` where the figures come from.
+
+    A person is patient. Raises StopError for the beginning of several ids, to a person only.
+    """
     document = object_of(given)
     if document is None:
         setup = documents.document("STATUSLINE.md")
@@ -103,9 +110,9 @@ def statusline(
     settings, problems = read_settings(environment)
     for problem in problems:
         warn(problem)
-    figures = with_input(_figures(claude, settings, explain, warn, limit_s), claude)
+    figures = _figures(claude, settings, explain, warn, is_patient=is_patient)
     return draw(
-        figures,
+        figures or figures_of_input(claude),
         time.time_ns() // 1_000_000,
         _width(environment),
         in_colour=not environment.get("NO_COLOR") and environment.get("TERM") != "dumb",
@@ -117,10 +124,11 @@ def _figures(
     settings: StatusLineSettings,
     explain: Report,
     warn: Report,
-    limit_s: float,
+    *,
+    is_patient: bool,
 ) -> Figures | None:
     """Return the figures from Redis, else from the transcript; None where neither has any."""
-    stored = _from_redis(claude, settings, explain, limit_s)
+    stored = _from_redis(claude, settings, explain, is_patient=is_patient)
     if stored is not None and not _may_be_behind(stored, claude.transcript_path):
         return stored
     read = _from_transcript(claude, settings, explain, warn)
@@ -132,19 +140,19 @@ def _figures(
 
 
 def _from_redis(
-    claude: ClaudeInput, settings: StatusLineSettings, explain: Report, limit_s: float
+    claude: ClaudeInput, settings: StatusLineSettings, explain: Report, *, is_patient: bool
 ) -> Figures | None:
     if claude.session_id is None or settings.redis_url is None:
         missing = "the input has no session_id" if claude.session_id is None else "no Redis URL"
         explain(f"not from Redis: {missing}")
         return None
-    from streams.edge.redis.single_view import ViewUnavailableError, read_view
+    from streams.edge.redis.single_view import SeveralSessionsError, ViewUnavailableError, read_view
 
     points, models = points_of(settings.compaction_thresholds, {}), []
 
     def field_of(document: bytes) -> bytes | None:
         try:
-            model = model_to_learn(object_of(document) or {}, points)
+            model = model_to_learn(object_of(document) or {}, points, claude)
         except ValueError:  # `figures_of` reports it
             model = None
         if model is None:
@@ -152,13 +160,16 @@ def _from_redis(
         models.append(model)
         return b"model:" + model.encode("utf-8", "surrogatepass")
 
+    limit_s = _PATIENT_LIMIT_S if is_patient else _REDIS_LIMIT_S
     try:
         stored = read_view(settings, settings.redis_url, claude.session_id, limit_s, field_of)
         learned = usual_point(filter(None, map(object_of, stored.aggregates)))
         if learned is not None:
             points = points_of(settings.compaction_thresholds, dict.fromkeys(models, learned))
-        figures = figures_of(object_of(stored.document) or {}, points)
+        figures = figures_of(object_of(stored.document) or {}, points, claude)
     except (ViewUnavailableError, ValueError) as error:
+        if is_patient and isinstance(error, SeveralSessionsError):
+            raise StopError(safe(str(error))) from None
         explain(f"not from Redis: {error}")
         return None
     explain("from Redis")
@@ -210,10 +221,12 @@ def _from_transcript(
         return None
     explain("from the transcript")
     points = points_of(settings.compaction_thresholds, {})
-    figures = figures_of(asdict(result.view), points)
+    figures = figures_of(asdict(result.view), points, claude)
     if not (tail.is_whole or result.is_settled):
         # Something older may not be the size now.
-        figures = figures._replace(used_tokens=None, used_percent=None)
+        figures = figures._replace(
+            used_tokens=None, used_percent=None, until_compaction_tokens=None
+        )
     return figures._replace(all_compactions_seen=tail.has_all_older)
 
 

@@ -9,8 +9,16 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
-from streams.core.session_status import Status, status_of
-from streams.core.until_compaction import NO_POINTS, CompactionPoints, PointSource, Threshold
+from streams.core.session_status import status_of
+from streams.core.until_compaction import (
+    NO_POINTS,
+    CompactionPoints,
+    PointSource,
+    Threshold,
+    UntilCompaction,
+    session_point_of,
+    until_compaction,
+)
 
 VIEW_VERSION = 3
 """The views' version that this reads, `VIEW_VERSION` of `schemas/views.py`."""
@@ -49,6 +57,7 @@ class Figures(NamedTuple):
     window_source: str | None = None
     until_compaction_tokens: int | None = None
     until_source: PointSource | None = None
+    until_is_estimated: bool = False
     attempt_started_ms: int | None = None
     attempt_heartbeat_ms: int | None = None
     compactions: int = 0
@@ -60,13 +69,29 @@ class Figures(NamedTuple):
 class ClaudeInput(NamedTuple):
     """What Claude Code passes. `used_tokens` and `used_percent` are of its last response."""
 
-    session_id: str | None
-    transcript_path: str | None
-    model_id: str | None
-    model_name: str | None
-    window: int | None
-    used_tokens: int | None
-    used_percent: float | None
+    session_id: str | None = None
+    transcript_path: str | None = None
+    model_id: str | None = None
+    model_name: str | None = None
+    window: int | None = None
+    used_tokens: int | None = None
+    used_percent: float | None = None
+
+    @property
+    def model(self) -> str | None:
+        """The model's name, else its id."""
+        return self.model_name or self.model_id
+
+
+NO_INPUT = ClaudeInput()
+
+
+class _Judged(NamedTuple):
+    """A view's state before any instant, its leading chain, and how far that is from compaction."""
+
+    state: str
+    chain: Object
+    until: UntilCompaction | None
 
 
 def points_of(configured: Mapping[str, Threshold], learned: Mapping[str, int]) -> CompactionPoints:
@@ -74,46 +99,57 @@ def points_of(configured: Mapping[str, Threshold], learned: Mapping[str, int]) -
     return CompactionPoints(tuple(configured.items()), tuple(learned.items()))
 
 
-def model_to_learn(view: Object, points: CompactionPoints) -> str | None:
+def model_to_learn(view: Object, points: CompactionPoints, claude: ClaudeInput) -> str | None:
     """Return the leading chain's model, where only what is usual of it tells when it is compacted.
 
     Raises ValueError for another version or shape.
     """
-    status, chain = _judged(view, points)
-    if status.until_compaction.get(status.leading_chain or "") is not None:
+    judged = _judged(view, points, claude)
+    if judged.until is not None or judged.chain.get("auto_compact_enabled") is False:
         return None
-    is_off = chain.get("auto_compact_enabled") is False
-    model = chain.get("model")
-    return model if isinstance(model, str) and not is_off else None
+    model = judged.chain.get("model")
+    return model if isinstance(model, str) else None
 
 
-def _judged(view: Object, points: CompactionPoints) -> tuple[Status, Object]:
-    """Return a view's status and its leading chain. Raises ValueError."""
+def _judged(view: Object, points: CompactionPoints, claude: ClaudeInput) -> _Judged:
+    """Return the judgement of a view in the window that Claude Code has. Raises ValueError."""
     if view.get("version") != VIEW_VERSION:
         raise ValueError(f"a view is of version {view.get('version')}, not {VIEW_VERSION}")
     try:
-        status = status_of(_with_attributes(view), points)
-        return status, view["chains"].get(status.leading_chain, _NONE)
+        attributes = _with_attributes(view)
+        status = status_of(attributes)
+        name = status.leading_chain
+        if name is None:
+            return _Judged(status.settled, _with_window(_NONE, claude), None)
+        chain = _with_window(view["chains"][name], claude)
+        session_point = session_point_of(name, attributes.compactions.last)
+        shaped: Any = SimpleNamespace(**chain)
+        return _Judged(status.settled, chain, until_compaction(shaped, session_point, points))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a view lacks {error}") from error
 
 
-def figures_of(view: Object, points: CompactionPoints = NO_POINTS) -> Figures:
-    """Return a view's figures. Raises ValueError for another version or shape."""
-    status, chain = _judged(view, points)
-    until = status.until_compaction.get(status.leading_chain or "")
+def figures_of(
+    view: Object, points: CompactionPoints = NO_POINTS, claude: ClaudeInput = NO_INPUT
+) -> Figures:
+    """Return a view's figures, with the model's name and the window that Claude Code has.
+
+    Raises ValueError for another version or shape.
+    """
+    state, chain, until = _judged(view, points, claude)
     try:
         attempt, compactions = view["attempt"], view["compactions"]
         succeeded = [brief for brief in compactions["last"] if brief["outcome"] == "succeeded"]
         return Figures(
-            model=chain.get("model") or view["identity"]["model"],
-            state=status.settled,
+            model=claude.model or chain.get("model") or view["identity"]["model"],
+            state=state,
             used_tokens=chain.get("used_tokens"),
             used_percent=chain.get("used_percent"),
             window=chain.get("window"),
             window_source=chain.get("window_source"),
             until_compaction_tokens=None if until is None else until.tokens,
             until_source=None if until is None else until.source,
+            until_is_estimated=until is not None and until.estimated,
             attempt_started_ms=None if attempt is None else attempt["started_ms"],
             attempt_heartbeat_ms=None if attempt is None else attempt["last_heartbeat_ms"],
             compactions=sum(
@@ -124,6 +160,20 @@ def figures_of(view: Object, points: CompactionPoints = NO_POINTS) -> Figures:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a view lacks {error}") from error
+
+
+def figures_of_input(claude: ClaudeInput) -> Figures:
+    """Return the figures that Claude Code has, where there is no view and no transcript."""
+    own = {"used_tokens": claude.used_tokens, "used_percent": claude.used_percent}
+    chain = _with_window(own, claude)
+    return Figures(
+        model=claude.model,
+        state="measured" if claude.used_tokens or claude.used_percent else "unknown",
+        used_tokens=claude.used_tokens,
+        used_percent=chain["used_percent"],
+        window=chain.get("window"),
+        window_source=chain.get("window_source"),
+    )
 
 
 def _with_attributes(view: Object) -> Any:  # noqa: ANN401 -- the judgement reads a SessionView
@@ -160,28 +210,21 @@ def read_input(given: Object) -> ClaudeInput:
     )
 
 
-def with_input(figures: Figures | None, claude: ClaudeInput) -> Figures:
-    """Return the figures with what Claude Code knows better, or its own where there are no others.
+def _with_window(chain: Object, claude: ClaudeInput) -> Object:
+    """Return a chain in the window that Claude Code has, where it is known no better.
 
-    Its window ranks below a configured one and below one that a result reported; one that is
-    smaller than the used tokens is wrong, as an assumed one would be (R12).
+    That ranks below a configured window and below one that a result reported. One that is smaller
+    than the used tokens is wrong, as an assumed one would be (R12).
     """
-    figures = figures or Figures(
-        state="measured" if claude.used_tokens or claude.used_percent else "unknown",
-        used_tokens=claude.used_tokens,
-        used_percent=claude.used_percent,
-    )
-    figures = figures._replace(model=claude.model_name or claude.model_id or figures.model)
-    if claude.window is None or figures.window_source in _KNOWN_WINDOWS:
-        return figures
-    used = figures.used_tokens
+    window, used = claude.window, chain.get("used_tokens")
+    if window is None or chain.get("window_source") in _KNOWN_WINDOWS:
+        return chain
     if used is None:
-        return figures._replace(window=claude.window, window_source="runtime")
-    if used > claude.window:
-        return figures._replace(window=None, window_source="exceeded", used_percent=None)
-    return figures._replace(
-        window=claude.window, window_source="runtime", used_percent=percent_of(used, claude.window)
-    )
+        return {**chain, "window": window, "window_source": "runtime"}
+    if used > window:
+        return {**chain, "window": None, "window_source": "exceeded", "used_percent": None}
+    percent = percent_of(used, window)
+    return {**chain, "window": window, "window_source": "runtime", "used_percent": percent}
 
 
 def percent_of(used_tokens: int, window: int) -> float:

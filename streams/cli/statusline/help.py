@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
-from contextgauge.errors import ConfigError
+from contextgauge.errors import ConfigError, StopError
 from streams import codec
+from streams.cli.screen.figures import safe
 from streams.cli.statusline import command
 from streams.cli.statusline.install import install as write_settings
 from streams.cli.statusline.install import uninstall as restore_settings
 from streams.cli.transcripts import is_path
+from streams.core.session_ids import several_begin_with
 from streams.edge.files.session_files import SessionFiles, transcript_folders
 
 
@@ -54,6 +56,9 @@ def statusline(
         raise ConfigError("--install and --uninstall exclude each other")
     if yes and not (install or uninstall):
         raise ConfigError("--yes is for --install and --uninstall")
+    if session is not None and (install or uninstall):
+        option = "--install" if install else "--uninstall"
+        raise ConfigError(f"{option} takes no SESSION: the line is about the one that is open")
     if install:
         write_settings(yes=yes)
     elif uninstall:
@@ -64,12 +69,16 @@ def statusline(
 
 
 def _input(session: str) -> dict[str, str]:
-    """Return what Claude Code would pass: the session's id, and its transcript if it is here."""
+    """Return what Claude Code would pass: the session's id, and its transcript if it is here.
+
+    Raises StopError where the id is the beginning of several.
+    """
     if is_path(session):
         return {"transcript_path": str(Path(session).expanduser())}
     local = SessionFiles(transcript_folders(os.environ))
     ids = local.beginning_with(session)
-    path = local.path(ids[0]) if len(ids) == 1 else None
-    if path is None:
-        return {"session_id": session}
-    return {"session_id": ids[0], "transcript_path": str(path)}
+    if len(ids) > 1 and session not in ids:
+        raise StopError(safe(several_begin_with(session, ids)))
+    session_id = session if session in ids or not ids else ids[0]
+    path = local.path(session_id)
+    return {"session_id": session_id} | ({} if path is None else {"transcript_path": str(path)})

@@ -12,10 +12,10 @@ from streams.cli.screen.figures import (
     percent,
     safe,
     thousands,
+    tokens_left,
 )
 from streams.cli.statusline.figures import Figures
 from streams.core.session_status import Severity, latest, severity_of, stalled_from
-from streams.core.until_compaction import LEARNED
 
 _BAR_CELLS = (10, 5, 0)
 
@@ -63,11 +63,11 @@ def _pieces(figures: Figures, now_ms: int, dropped: Sequence[str]) -> Iterator[_
             yield _Piece(" ")
         yield from word
     if "until" not in dropped and figures.until_compaction_tokens is not None:
-        left = figures.until_compaction_tokens
         yield _Piece(_BETWEEN, _DIM)
-        mark = GUESS if figures.until_source in LEARNED else ""
-        is_due = left <= 0 and not mark
-        yield _Piece("compaction is due" if is_due else f"compacts in {mark}{thousands(left)}")
+        left, estimated = figures.until_compaction_tokens, figures.until_is_estimated
+        is_due = left <= 0 and not estimated
+        until = tokens_left(left, thousands, estimated=estimated)
+        yield _Piece(f"{'compaction is' if is_due else 'compacts in'} {until}")
     some = figures.compactions or not figures.all_compactions_seen
     if some and "compactions" not in dropped:
         yield _Piece(_BETWEEN, _DIM)

@@ -41,7 +41,8 @@ _HELP = (
 
 _HELP_NOTE = (
     "Whatever the order, live sessions come before stale ones, which are dimmed: they have had no "
-    "record for half an hour. ~ marks what is assumed or estimated."
+    "record for half an hour. Until is what is left until automatic compaction. ~ marks what is "
+    "assumed or estimated."
 )
 
 _SORT_NAMES = {"Context": "pressure", "Active": "recent"}

@@ -59,7 +59,8 @@ def from_entry(entry: Mapping[str, Any]) -> Position:
     for name, kind in Position.__annotations__.items():
         value = entry.get(name)
         if kind is int:
-            fits = type(value) is int and value >= 0
+            # A file's time may be before 1970.
+            fits = type(value) is int and (value >= 0 or name == "modified_ns")
         elif name == "hint":
             fits = value is None or isinstance(value, str)
         else:

@@ -63,11 +63,15 @@ def find(paths: Iterable[str]) -> list[TranscriptFile]:
         if not stat.S_ISDIR(status.st_mode):
             files.append(TranscriptFile(str(path), status))
             continue
-        transcripts = TranscriptFinder([text]).look(0.0, strict=True)
+        transcripts = TranscriptFinder([text]).look(0.0, _refuse)
         if not transcripts:
             raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
         files.extend(transcripts)
     return files
+
+
+def _refuse(path: str, error: OSError) -> None:
+    raise ConfigError(f"{path}: {error.strerror}") from error
 
 
 def expand(paths: Iterable[str]) -> list[Source]:

@@ -35,13 +35,36 @@ def transcript_folders(environment: Mapping[str, str]) -> list[Path]:
     return [folder.expanduser().absolute() for folder in folders]
 
 
+class FirstPrompts:
+    """First prompts of transcripts: each is read once, or looked for again once its file grew."""
+
+    def __init__(self) -> None:
+        self._prompts: dict[Path, str] = {}
+        self._read_bytes: dict[Path, int] = {}
+
+    def of(self, path: Path) -> str | None:
+        """Return a transcript's first prompt; None where there is none (yet)."""
+        if path in self._prompts:
+            return self._prompts[path]
+        try:
+            size = min(path.stat().st_size, _READ_BYTES)
+        except OSError:
+            return None
+        if size != self._read_bytes.get(path):
+            self._read_bytes[path] = size
+            prompt = first_prompt(path)
+            if prompt is not None:
+                self._prompts[path] = prompt
+        return self._prompts.get(path)
+
+
 class SessionFiles:
     """Transcripts by session: `files` of any name, and all below folders by their names."""
 
     def __init__(self, folders: Sequence[Path], files: Sequence[Path] = ()) -> None:
         self._folders, self._files = folders, files
         self._paths: dict[str, Path] = {}
-        self._titles: dict[str, str] = {}
+        self._prompts = FirstPrompts()
         self._unknown: frozenset[str] = frozenset()
 
     def path(self, session_id: str) -> Path | None:
@@ -57,16 +80,12 @@ class SessionFiles:
 
     def titles(self, session_ids: Sequence[str]) -> dict[str, str]:
         """Return the titles of those sessions whose transcripts have a first prompt."""
-        missing = frozenset(session_ids) - self._titles.keys()
-        if missing != self._unknown:
+        if frozenset(session_ids) - self._paths.keys() != self._unknown:
             self._look()
-            for session_id in missing:
-                path = self._paths.get(session_id)
-                title = None if path is None else first_prompt(path)
-                if title is not None:
-                    self._titles[session_id] = title
-            self._unknown = missing - self._titles.keys()
-        return {each: self._titles[each] for each in session_ids if each in self._titles}
+            self._unknown = frozenset(session_ids) - self._paths.keys()
+        found = [each for each in session_ids if each in self._paths]
+        prompts = {each: self._prompts.of(self._paths[each]) for each in found}
+        return {each: prompt for each, prompt in prompts.items() if prompt is not None}
 
     def _look(self) -> None:
         for folder in self._folders:

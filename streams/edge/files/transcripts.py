@@ -5,12 +5,14 @@ done then:
 
 - nothing: it is not opened, now or after a restart: its size, time and inode are the same;
 - it grows: its new lines are read, also where a longer copy took its place;
-- it is cut off, rewritten or gone: it is reported, and its sessions are derived again.
+- it is cut off, rewritten or gone: it is lost, and its sessions are derived again;
+- it cannot be looked at or read: that is reported, and what was read before stays.
 
 A session's files are read one after the other, its main file first; sessions that changed last come
 first. All of it blocks, in one thread.
 """
 
+import errno
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -18,7 +20,7 @@ from typing import NamedTuple
 from streams import codec
 from streams.edge.files.positions import Position, from_entry
 from streams.edge.files.tail import FileTail
-from streams.edge.files.watch import TranscriptFile, group_of, source_of
+from streams.edge.files.watch import Failed, TranscriptFile, group_of, source_of
 from streams.ports import Clock, ReadingProgress, TranscriptPiece
 
 _SWEEP_S = 0.2
@@ -44,6 +46,12 @@ _SETTLED_S = 5.0
 _QUIET_S = 10.0
 """A last line that has had no end for so long is taken as it is."""
 
+_RETRY_S = 60.0
+"""A file that cannot be read is left alone for so long, unless it changes."""
+
+_REPLACED = (errno.ENOENT, errno.ESTALE)
+"""Errors of a file that went away or was replaced between two looks: the next one shows that."""
+
 
 class _Seen(NamedTuple):
     """What is known of a file's metadata: a tenth of what the system returns, for thousands."""
@@ -54,16 +62,23 @@ class _Seen(NamedTuple):
     inode: int
 
 
+class _Failure(NamedTuple):
+    """Why a file could not be read, and when it is tried again."""
+
+    reason: str
+    retry_s: float
+
+
 class LocalTranscripts:
     """The transcripts below paths; see the module.
 
     `look` lists those that are there, in reading order; `marks` are of an earlier run. `report`
-    gets why a file cannot be read.
+    gets why files cannot be read.
     """
 
     def __init__(
         self,
-        look: Callable[[float], Sequence[TranscriptFile]],
+        look: Callable[[float, Failed], Sequence[TranscriptFile]],
         marks: Mapping[str, bytes],
         clock: Clock,
         report: Callable[[str], None],
@@ -77,8 +92,11 @@ class LocalTranscripts:
         self._came_s: dict[str, float] = {}
         self._hot: dict[str, None] = {}
         """Files that changed lately."""
-        self._unread: dict[str, None] = {}
-        self._failed: dict[str, str] = {}
+        self._unread: dict[str, float] = {}
+        """Since when the files have not changed, by the monotonic clock."""
+        self._failed: dict[str, _Failure] = {}
+        self._unseen: dict[str, str] = {}
+        """Why files and folders could not be looked at the last time."""
         self._tails: dict[str, FileTail] = {}
         """Files that are being read or were not read to their ends."""
         self._swept_s: float | None = None
@@ -104,7 +122,7 @@ class LocalTranscripts:
             self._read.pop(path, None)
             self._close(path)
             if path in self._files:
-                self._unread[path] = None
+                self._unread[path] = self._unchanged_since_s(self._files[path])
 
     def pieces(self) -> Iterator[TranscriptPiece]:
         """Yield what was not read yet, until it is time to look again."""
@@ -123,32 +141,57 @@ class LocalTranscripts:
     def _sweep(self, now_s: float) -> list[str]:
         """Look at all files; return those that are lost."""
         before = self._files
-        if self._swept_s is None:
-            self._read = {path: from_entry(codec.loads(at)) for path, at in self._marks.items()}
-            self._marks = {}
-        found = self._look_around(now_s)
-        lost = []
+        lost = self._restore() if self._swept_s is None else []
+        unseen: dict[str, OSError] = {}
+        files = self._look_around(now_s, unseen.__setitem__)
+        self._report_unseen(unseen)
         gap_s = None if self._swept_s is None else now_s - self._swept_s
-        self._files = {each.path: _seen(each.stat) for each in found}
+        self._files = {each.path: _seen(each.stat) for each in files}
         since_ns = (self._clock.now_ms() - int(_HOT_S * 1_000)) * 1_000_000
         self._hot = {path: None for path, seen in self._files.items() if seen[0] >= since_ns}
+        due = {path for path, failure in self._failed.items() if now_s >= failure.retry_s}
         for path, seen in self._files.items():
             known = before.get(path)
-            if known != seen:
-                if known is None:
-                    self._came_s[path] = 0.0 if gap_s is None else now_s
+            if known is None:
+                self._came_s[path] = 0.0 if gap_s is None else now_s
+            if known != seen or path in due:
                 lost += self._changed(path, seen, now_s, gap_s)
         for path in [path for path in self._read if path not in self._files]:
-            lost.append(path)
+            if not _is_in(path, unseen):
+                lost.append(path)
         for path in before.keys() - self._files.keys():
             self._unread.pop(path, None)
             self._came_s.pop(path, None)
+            self._failed.pop(path, None)
             self._close(path)
         took_s = self._clock.monotonic_s() - now_s
         self._swept_s = now_s
         self._next_sweep_s = now_s + min(max(_SWEEP_S, took_s * _LOOK_SHARE), _SLOWEST_S)
         self._count()
         return lost
+
+    def _restore(self) -> list[str]:
+        """Begin with the marks of an earlier run; return the files whose marks are damaged."""
+        lost = []
+        for path, mark in self._marks.items():
+            try:
+                self._read[path] = from_entry(codec.loads(mark))
+            except (ValueError, TypeError, AttributeError):
+                lost.append(path)
+        self._marks = {}
+        return lost
+
+    def _report_unseen(self, unseen: Mapping[str, OSError]) -> None:
+        """Report once what cannot be looked at; those with the same reason in one line."""
+        reasons = {path: str(error.strerror) for path, error in unseen.items()}
+        new: dict[str, list[str]] = {}
+        for path, reason in reasons.items():
+            if self._unseen.get(path) != reason:
+                new.setdefault(reason, []).append(path)
+        self._unseen = reasons
+        for reason, (path, *others) in new.items():
+            more = f" and {len(others)} more" if others else ""
+            self._report(f"{path}{more}: cannot be read: {reason}")
 
     def _look_at_hot(self) -> list[str]:
         """Look at the files that changed lately; return those that are lost."""
@@ -170,33 +213,36 @@ class LocalTranscripts:
         What a file holds when it is seen first was written before: only what is added later was
         seen when it was written.
         """
-        self._failed.pop(path, None)
         at = self._read.get(path)
         if at is not None and _is_as_left(at, seen):
+            self._failed.pop(path, None)
             return []
-        is_live = gap_s is not None and gap_s <= _LIVE_GAP_S
+        is_live = gap_s is not None and gap_s <= _LIVE_GAP_S and path not in self._failed
         is_live = is_live and now_s - self._came_s[path] >= _SETTLED_S
-        self._unread[path] = None
+        self._unread[path] = self._unchanged_since_s(seen) if gap_s is None else now_s
         tail = self._tails.get(path)
-        if at is None and tail is not None and tail.read.identity == (seen.device, seen.inode):
-            tail.size = seen.size  # it has just come, and grows
-            return []
-        if at is None:
+        if at is not None:
+            tail = tail or self._begin(path, seen)
+            try:
+                if not self._goes_on(tail, at, seen):
+                    self._close(path)
+                    return [path]
+            except OSError as error:
+                self._fail(path, error)
+                return []
+        elif tail is None or tail.read.identity != (seen.device, seen.inode):
             self._close(path)
             return []  # it is begun when its turn comes: that may be of thousands
-        tail = tail or self._begin(path, seen)
         tail.size = seen.size
-        try:
-            if not self._goes_on(tail, at, seen):
-                self._close(path)
-                return [path]
-        except OSError as error:
-            self._fail(path, error)
-            return []
         if not is_live:
             tail.live_from = seen.size
         self._tails[path] = tail
         return []
+
+    def _unchanged_since_s(self, seen: _Seen) -> float:
+        """Return when a file was changed, by the monotonic clock; now if its time is to come."""
+        age_s = self._clock.now_ms() / 1_000 - seen.modified_ns / 1_000_000_000
+        return self._clock.monotonic_s() - max(0.0, age_s)
 
     def _begin(self, path: str, seen: _Seen) -> FileTail:
         at = self._read.get(path) or Position("", seen.device, seen.inode)
@@ -233,20 +279,20 @@ class LocalTranscripts:
         if tail is None:
             tail = self._tails[path] = self._begin(path, seen)
             tail.live_from = tail.size = seen.size
-        quiet_s = self._clock.now_ms() / 1_000 - seen.modified_ns / 1_000_000_000
-        for piece in tail.pieces(now_s, final=quiet_s > _QUIET_S):
+        for piece in tail.pieces(now_s, final=now_s - self._unread[path] > _QUIET_S):
             piece.settle()
             tail.read = tail.acknowledged
             is_whole = tail.read.end == tail.size
             at = tail.read._replace(modified_ns=seen.modified_ns if is_whole else 0)
             self._read[path] = at
             now_ms = self._clock.now_ms()
-            modified_ms = seen.modified_ns // 1_000_000
+            modified_ms = max(0, seen.modified_ns // 1_000_000)
             received_ms = now_ms if piece.live else None
             yield TranscriptPiece(path, piece.lines, received_ms, modified_ms, _mark_of(at))
             if not is_whole and self._clock.monotonic_s() >= self._next_look_s:
                 return
         tail.close()
+        self._failed.pop(path, None)
         if tail.read.end >= tail.size:
             self._close(path)
             self._unread.pop(path, None)
@@ -261,12 +307,13 @@ class LocalTranscripts:
             tail.close()
 
     def _fail(self, path: str, error: OSError) -> None:
-        """Leave a file alone until it changes; report once why it cannot be read."""
+        """Leave a file alone for a while; report once why it cannot be read."""
         self._close(path)
         self._unread.pop(path, None)
-        if not isinstance(error, FileNotFoundError) and path not in self._failed:
-            self._failed[path] = str(error.strerror)
-            self._report(f"{path}: cannot be read: {error.strerror}")
+        reason, former = str(error.strerror), self._failed.get(path)
+        self._failed[path] = _Failure(reason, self._clock.monotonic_s() + _RETRY_S)
+        if error.errno not in _REPLACED and (former is None or former.reason != reason):
+            self._report(f"{path}: cannot be read: {reason}")
 
     def _count(self) -> None:
         unread = [path for path in self._unread if path in self._files]
@@ -291,3 +338,13 @@ def _is_as_left(at: Position, seen: _Seen) -> bool:
 
 def _mark_of(at: Position) -> bytes:
     return codec.dumps({**at._asdict(), "path": ""})
+
+
+def _is_in(path: str, places: Collection[str]) -> bool:
+    """Return whether a path is one of these, or below one."""
+    while path not in places:
+        folder = os.path.dirname(path)  # noqa: PTH120 -- done for thousands
+        if folder == path:
+            return False
+        path = folder
+    return True

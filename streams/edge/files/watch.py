@@ -8,7 +8,7 @@ folder is listed again only where its modification time shows that entries came 
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +28,9 @@ tick of the file system's clock (FAT: 2 s) leaves its time the same."""
 
 _WHOLE_S = 60.0
 """All folders are listed so often, for file systems that do not keep folders' times."""
+
+_GONE = (FileNotFoundError, NotADirectoryError)
+"""Errors of what is not there. Others say nothing about that: a disk may be away for a moment."""
 
 
 class Source(NamedTuple):
@@ -53,6 +56,14 @@ class _Folder:
     changed_s: float = 0.0
     files: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
+
+
+Failed = Callable[[str, OSError], None]
+"""Gets a file or folder that cannot be looked at, and why: whether it is there is not known."""
+
+
+def _ignore(_path: str, _error: OSError) -> None:
+    """Do nothing about what cannot be looked at."""
 
 
 class TranscriptFinder:
@@ -97,38 +108,37 @@ class TranscriptFinder:
         """The files that were named and are not there yet."""
         return [path for path in self._files if not Path(path).exists()]
 
-    def look(self, now_s: float, *, strict: bool = False) -> list[TranscriptFile]:
-        """Return all transcripts that are there, in reading order; what vanishes is left out.
-
-        `strict` raises ConfigError for a folder that cannot be read; else it is left out too.
-        """
+    def look(self, now_s: float, failed: Failed = _ignore) -> list[TranscriptFile]:
+        """Return all transcripts that are there, in reading order; what vanishes is left out."""
         if now_s - self._listed_s >= _WHOLE_S:
             self._listed_s = now_s
             self._known.clear()
         paths = dict.fromkeys(self._files)
         for root in self._roots:
-            paths |= dict.fromkeys(self._in_order(root, now_s, strict=strict))
-        files = (_found(path) for path in paths)
+            paths |= dict.fromkeys(self._in_order(root, now_s, failed))
+        files = (_found(path, failed) for path in paths)
         return [each for each in files if each is not None]
 
-    def _in_order(self, root: str, now_s: float, *, strict: bool) -> list[str]:
+    def _in_order(self, root: str, now_s: float, failed: Failed) -> list[str]:
         """Return what is below a root, in reading order; sorting takes longer than looking."""
-        paths = list(self._below(root, now_s, strict=strict))
+        paths = list(self._below(root, now_s, failed))
         known = self._ordered.get(root)
         if known is None or known[0] != paths:
             known = self._ordered[root] = paths, sorted(paths, key=_order_of)
         return known[1]
 
-    def _below(self, root: str, now_s: float, *, strict: bool) -> Iterator[str]:
+    def _below(self, root: str, now_s: float, failed: Failed) -> Iterator[str]:
         waiting = [root]
         while waiting:
             path = waiting.pop()
             try:
                 folder = self._folder(path, now_s)
-            except OSError as error:  # it went away, or may not be read
+            except _GONE:
                 self._known.pop(path, None)
-                if strict and not isinstance(error, FileNotFoundError):
-                    raise ConfigError(f"{path}: {error.strerror}") from error
+                continue
+            except OSError as error:
+                self._known.pop(path, None)
+                failed(path, error)
                 continue
             yield from folder.files
             waiting.extend(folder.folders)
@@ -150,7 +160,7 @@ class TranscriptFinder:
                 # A link to a folder is not followed: it could lead round in a circle.
                 if entry.is_dir(follow_symlinks=False):
                     known.folders.append(entry.path)
-                elif entry.name.endswith(SUFFIX) and entry.is_file():
+                elif entry.name.endswith(SUFFIX) and _may_be_file(entry):
                     known.files.append(entry.path)
         subagents = os.path.join(path, SUBAGENTS)  # noqa: PTH118 -- as above
         if subagents in known.folders:
@@ -158,10 +168,20 @@ class TranscriptFinder:
         return known
 
 
-def _found(path: str) -> TranscriptFile | None:
+def _may_be_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a look at it will show why
+        return True
+
+
+def _found(path: str, failed: Failed) -> TranscriptFile | None:
     try:
         status = os.stat(path)  # noqa: PTH116 -- as above
-    except OSError:
+    except _GONE:
+        return None
+    except OSError as error:
+        failed(path, error)
         return None
     return TranscriptFile(path, status) if stat.S_ISREG(status.st_mode) else None
 

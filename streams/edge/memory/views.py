@@ -192,6 +192,12 @@ class MemoryViews:
     ) -> list[tuple[bytes, float]]:
         return _highest(self._partition(generation, partition).held.rankings[ranking], limit)
 
+    async def scores(
+        self, generation: int, partition: int, sessions: Sequence[bytes], ranking: Ranking
+    ) -> list[float | None]:
+        scores = self._partition(generation, partition).held.rankings[ranking]
+        return [scores.get(session) for session in sessions]
+
     async def session_count(self, generation: int, partition: int) -> int:
         return len(self._partition(generation, partition).held.rankings["recent"])
 

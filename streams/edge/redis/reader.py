@@ -93,6 +93,15 @@ class RedisViewReader:
     ) -> list[tuple[bytes, float]]:
         return await self._highest(self._keys.of(generation, partition).ranking(ranking), limit)
 
+    async def scores(
+        self, generation: int, partition: int, sessions: Sequence[bytes], ranking: Ranking
+    ) -> list[float | None]:
+        if not sessions:
+            return []
+        key = self._keys.of(generation, partition).ranking(ranking)
+        answer = self._redis.zmscore(key, list(sessions))
+        return list(await self._ask("reading scores", answer))
+
     async def agent_sessions(
         self, generation: int, partition: int, agent: bytes, limit: int
     ) -> list[tuple[bytes, float]]:

@@ -15,13 +15,11 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from hiredis import Reader, ReplyError, pack_command
 
 from contextgauge.partitioner import partition_of_key
+from streams.core.session_ids import WHOLE_ID, several_begin_with
 from streams.edge.files.plain_settings import StatusLineSettings
 
 FORMAT_VERSION = b"4"
 """The supported format of the keys, `FORMAT_VERSION` of `schemas/views.py`."""
-
-_WHOLE_ID = 36
-"""Characters of the ids that Claude Code gives; anything shorter may be the beginning of one."""
 
 _PORT = 6379
 _READ_BYTES = 65_536
@@ -37,6 +35,10 @@ class StoredView(NamedTuple):
 
 class ViewUnavailableError(Exception):
     """The view cannot be read; the message says why and never contains a secret."""
+
+
+class SeveralSessionsError(ViewUnavailableError):
+    """Several sessions' ids begin so; the message names them."""
 
 
 def read_view(
@@ -97,7 +99,7 @@ def _read(
         partitions = int(position[b"partitions"])
         view_key = base + b"%d}:s:" % partition_of_key(session, partitions) + session
         view = _ask(connection, (b"GET", view_key))
-        if not isinstance(view, bytes) and len(session) < _WHOLE_ID:
+        if not isinstance(view, bytes) and len(session) < WHOLE_ID:
             view = _beginning_with(connection, session, base, partitions)
         if not isinstance(view, bytes):
             raise ViewUnavailableError("Redis has no such session")
@@ -113,14 +115,16 @@ def _beginning_with(
 ) -> bytes | None:
     """Return the view of the only session whose id begins so; None where there is none."""
     fitting = [
-        base + b"%d}:s:" % partition + session
+        (session, base + b"%d}:s:" % partition + session)
         for partition in range(partitions)
         for session in _ask(connection, (b"ZRANGE", base + b"%d}:recent" % partition, b"0", b"-1"))
         if session.startswith(prefix)
     ]
     if len(fitting) > 1:
-        raise ViewUnavailableError(f"{len(fitting)} sessions begin so: give more of the id")
-    view = _ask(connection, (b"GET", fitting[0])) if fitting else None
+        names = [session.decode("utf-8", "surrogatepass") for session, _ in fitting]
+        beginning = prefix.decode("utf-8", "surrogatepass")
+        raise SeveralSessionsError(several_begin_with(beginning, names))
+    view = _ask(connection, (b"GET", fitting[0][1])) if fitting else None
     return view if isinstance(view, bytes) else None
 
 

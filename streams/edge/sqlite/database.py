@@ -1,7 +1,7 @@
 """The local file of `contextgauge view`: an SQLite database, and who may write to it.
 
-It holds nothing that the transcripts do not: a file of another format, of other rules, or one that
-is damaged is deleted and filled again.
+All that it holds is read from the transcripts: a file of another format, of other rules, or one
+that is damaged is deleted and filled again.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from schemas.views import FORMAT_VERSION, VIEW_VERSION
 if sys.platform != "win32":
     import fcntl
 
-_LAYOUT_VERSION = 1
+_LAYOUT_VERSION = 2
 """Version of the tables."""
 
 _UNUSED_S = 90 * 24 * 3_600
@@ -60,9 +60,11 @@ PRAGMA synchronous = NORMAL;
 PRAGMA cache_size = -4000;
 PRAGMA journal_size_limit = 16777216;
 PRAGMA temp_store = MEMORY;
+PRAGMA secure_delete = ON;
 """
-"""A killed process loses nothing; a machine that loses power the last moments, which are read
-again. A small cache: most reads are of what was just written, which the system has in memory."""
+"""What is deleted is overwritten, so nothing stays of a deleted transcript. A killed process loses
+nothing; a machine that loses power the last moments, which are read again. A small cache: most
+reads are of what was just written, which the system has in memory."""
 
 
 class InUseError(StopError):
@@ -86,34 +88,41 @@ class Lock:
 
     def take(self) -> None:
         """Take the lock. Raises InUseError, and ConfigError where the file cannot be written."""
-        try:
+        with self._writing():
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_OWNER_ONLY)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
-        except OSError as error:
-            raise ConfigError(
-                f"{self.path}: {error.strerror}. Name another folder with CONTEXTGAUGE_STATE_FOLDER"
-            ) from error
-        try:
-            if sys.platform != "win32":
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            address = os.pread(descriptor, 1_000, 0).decode(errors="replace").strip()
-            os.close(descriptor)
-            raise InUseError(self._target, address) from None
-        self._descriptor = descriptor
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
+            try:
+                if sys.platform != "win32":
+                    fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                address = os.pread(self._descriptor, 1_000, 0).decode(errors="replace").strip()
+                self.release()
+                raise InUseError(self._target, address) from None
         self.announce("")
 
     def announce(self, address: str) -> None:
         """Write down where the page is, for those who find the lock taken."""
-        if self._descriptor is not None:
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, address.encode(), 0)
+        with self._writing():
+            if self._descriptor is not None:
+                os.ftruncate(self._descriptor, 0)
+                os.pwrite(self._descriptor, address.encode(), 0)
 
     def release(self) -> None:
         """Let others take it."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Turn an error of the system into a ConfigError; the lock is then free."""
+        try:
+            yield
+        except OSError as error:
+            self.release()
+            raise ConfigError(
+                f"{self.path}: {error.strerror}. Name another folder with CONTEXTGAUGE_STATE_FOLDER"
+            ) from error
 
 
 def open_database(path: Path, tag: str) -> sqlite3.Connection:
@@ -198,7 +207,21 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
+        connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        # SQLite itself rolls back after some errors, such as a full disk.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
-    connection.execute("COMMIT")
+
+
+@contextlib.contextmanager
+def failing(path: Path) -> Iterator[None]:
+    """Turn errors of the database into a StopError that says what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StopError(
+            f"{path}: {error}. Is the disk full? If the file is damaged, delete it: it is filled "
+            "again from the transcripts"
+        ) from error

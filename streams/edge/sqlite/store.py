@@ -1,15 +1,13 @@
 """What `contextgauge view` writes to its local file, and reads back to go on."""
 
 import os
-import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from contextgauge.errors import StopError
 from schemas.views import LIVE_ENTRIES, STREAM_ENTRIES
-from streams.edge.sqlite.database import open_database, transaction
-from streams.ports import LocalChanges, ViewChanges
+from streams import codec
+from streams.edge.sqlite.database import failing, open_database, transaction
+from streams.ports import Entry, LocalChanges, ViewChanges
 
 _OF_SESSION = ("compactions", "entries", "agents", "states", "totals")
 """Tables of a session's documents, by its id."""
@@ -24,7 +22,7 @@ class SqliteStore:
     def __init__(self, path: Path, tag: str) -> None:
         self._path = path
         self._connection = open_database(path, tag)
-        with self._failing():
+        with failing(self._path):
             about = dict(self._connection.execute("SELECT name, value FROM about"))
         self.position: int = about["position"]
 
@@ -33,7 +31,7 @@ class SqliteStore:
         self._connection.close()
 
     def marks(self) -> dict[str, bytes]:
-        with self._failing():
+        with failing(self._path):
             rows = self._connection.execute("SELECT path, mark FROM files")
             return {os.fsdecode(path): mark for path, mark in rows}
 
@@ -81,7 +79,7 @@ class SqliteStore:
         return sessions, set(map(os.fsdecode, files))
 
     def commit(self, changes: LocalChanges) -> None:
-        with self._failing(), transaction(self._connection):
+        with failing(self._path), transaction(self._connection):
             run, many = self._connection.execute, self._connection.executemany
             views = changes.views
             self._leave(views.leaving)
@@ -96,6 +94,9 @@ class SqliteStore:
             ids = self._write_views(views)
             self._write_parts(changes, ids)
             run("UPDATE about SET value = ? WHERE name = 'position'", (changes.position,))
+        if changes.views.leaving:
+            with failing(self._path):  # else the log still has what was deleted
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.position = changes.position
 
     def _write_views(self, views: ViewChanges) -> dict[bytes, int]:
@@ -134,13 +135,20 @@ class SqliteStore:
         rows = [(*row[:2], min(row[2], _LARGEST)) for row in agents if row[2] is not None]
         many("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", rows)
         self._write_stats(views.stats)
-        many("INSERT INTO live VALUES (?, ?)", views.live)
-        many(
+        if views.live:
+            self._write_live(views.live)
+        return ids
+
+    def _write_live(self, entries: Iterable[Entry]) -> None:
+        run = self._connection.execute
+        self._connection.executemany("INSERT INTO live VALUES (?, ?)", entries)
+        cut = run(
             "DELETE FROM live WHERE position <= ("
             "SELECT position FROM live ORDER BY position DESC LIMIT 1 OFFSET ?)",
-            [(LIVE_ENTRIES,)] if views.live else (),
+            (LIVE_ENTRIES,),
         )
-        return ids
+        if cut.rowcount:
+            run("INSERT OR IGNORE INTO about VALUES ('feed_is_cut', 1)")
 
     def _write_stats(self, stats: Mapping[bytes, bytes | None]) -> None:
         gone = [(field,) for field, document in stats.items() if document is None]
@@ -166,7 +174,12 @@ class SqliteStore:
         totals = [(ids[who], field, value) for (who, field), value in changes.totals.items()]
         many("INSERT OR REPLACE INTO totals VALUES (?, ?, ?)", totals)
 
-    def _leave(self, sessions: Iterable[bytes]) -> None:
+    def _leave(self, sessions: Collection[bytes]) -> None:
+        if not sessions:
+            return
+        feed = self._connection.execute("SELECT position, document FROM live").fetchall()
+        gone = [(position,) for position, document in feed if _session_of(document) in sessions]
+        self._connection.executemany("DELETE FROM live WHERE position = ?", gone)
         ids = [(number,) for number in self._ids(sessions).values()]
         for table in _OF_SESSION:
             self._connection.executemany(f"DELETE FROM {table} WHERE id = ?", ids)  # noqa: S608 -- a constant
@@ -185,16 +198,10 @@ class SqliteStore:
         return rows[0][0] if rows else None
 
     def _rows(self, ask: str, *keys: bytes) -> list[tuple[bytes, bytes]]:
-        with self._failing():
+        with failing(self._path):
             return self._connection.execute(ask, keys).fetchall()
 
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Turn errors of the database into one that says what to do."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StopError(
-                f"{self._path}: {error}. Is the disk full? If the file is damaged, delete it: it "
-                "is filled again from the transcripts"
-            ) from error
+
+def _session_of(document: bytes) -> bytes:
+    """Return the session of an entry of the live feed."""
+    return codec.key_bytes(codec.loads(document)["session_id"])

@@ -1,13 +1,15 @@
 """The views in the local file, for the server of the same process."""
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from contextgauge.errors import RetryError
-from schemas.views import LIVE_ENTRIES, EntryStream
+from schemas.views import EntryStream
+from streams.edge.sqlite.database import failing
 from streams.edge.sqlite.turns import Turns
 from streams.ports import (
     Entry,
@@ -29,6 +31,9 @@ _AT_ONCE = 500
 
 _PARTITION = 0
 
+_PRIMARY = 0xFF
+"""The part of SQLite's error codes that says what; the rest says where."""
+
 
 class SqliteViews:
     """Reads views from the local file, which a store of this process has opened already.
@@ -45,9 +50,10 @@ class SqliteViews:
         self._build = ""
 
     async def start(self) -> None:
-        self._connection = sqlite3.connect(
-            f"{self._path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None
-        )
+        with failing(self._path):
+            self._connection = sqlite3.connect(
+                f"{self._path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None
+            )
         self._build = self._rows("SELECT value FROM about WHERE name = 'build'")[0][0]
 
     async def stop(self) -> None:
@@ -83,10 +89,27 @@ class SqliteViews:
             limit,
         )
 
+    async def scores(
+        self, generation: int, partition: int, sessions: Sequence[bytes], ranking: Ranking
+    ) -> list[float | None]:
+        del generation, partition
+        ask = f"SELECT session, {ranking} FROM sessions WHERE session"  # noqa: S608 -- a column
+        stored = dict(self._among(ask, sessions))
+        return [stored.get(session) for session in sessions]
+
     async def session_count(self, generation: int, partition: int) -> int:
         del generation, partition
         count: int = self._rows("SELECT count(*) FROM sessions WHERE recent IS NOT NULL")[0][0]
         return count
+
+    def files(self, sessions: Sequence[bytes]) -> list[tuple[bytes, Path]]:
+        """Return sessions and files that have lines of them, and of no other session."""
+        ask = (
+            "SELECT session, path FROM members AS one WHERE NOT EXISTS (SELECT 1 FROM members "
+            "WHERE path = one.path AND session != one.session) AND session"
+        )
+        rows = self._among(ask, sessions)
+        return [(session, Path(os.fsdecode(path))) for session, path in rows]
 
     async def agent_sessions(
         self, generation: int, partition: int, agent: bytes, limit: int
@@ -149,8 +172,11 @@ class SqliteViews:
 
     async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
         del generation, partition
-        first, count = self._rows("SELECT min(position), count(*) FROM live")[0]
-        return LiveBounds(first, is_whole=count < LIVE_ENTRIES)
+        first, is_cut = self._rows(
+            "SELECT min(position), EXISTS (SELECT 1 FROM about WHERE name = 'feed_is_cut') "
+            "FROM live"
+        )[0]
+        return LiveBounds(first, is_whole=not is_cut)
 
     def _among(self, ask: str, names: Sequence[bytes]) -> list[Any]:
         """Return what a query gives whose last column is one of these."""
@@ -161,11 +187,16 @@ class SqliteViews:
         return rows
 
     def _rows(self, ask: str, *values: object) -> list[Any]:
-        """Return what a query gives. Raises RetryError while the file cannot be read."""
-        try:
-            if self._connection is None:
-                raise RetryError("the local file is closed")
-            with self._turns.query():
+        """Return what a query gives.
+
+        Raises RetryError while others keep the file locked, StopError where it cannot be read.
+        """
+        if self._connection is None:
+            raise RetryError("the local file is closed")
+        with failing(self._path), self._turns.query():
+            try:
                 return self._connection.execute(ask, values).fetchall()
-        except sqlite3.Error as error:
-            raise RetryError(f"{self._path}: {error}") from error
+            except sqlite3.OperationalError as error:
+                if getattr(error, "sqlite_errorcode", 0) & _PRIMARY == sqlite3.SQLITE_BUSY:
+                    raise RetryError(f"{self._path}: {error}") from error
+                raise

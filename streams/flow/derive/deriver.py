@@ -89,15 +89,17 @@ def text_of(value: bytes | None) -> str | None:
 
 @dataclass(slots=True, init=False)
 class DeriveResult:
-    """What one message resulted in. `session_id` is None where it changed no session.
+    """What one message resulted in. `session_id` is None where it belongs to no session.
 
-    `before` is the state that it changed, None for a new session.
+    `before` is the state that it changed, None for a new session; `changed` is false where it
+    changed none, such as a repeated message.
     """
 
     session_id: str | None
     records: tuple[Record, ...]
     dead: DeadLetter | None
     before: Session | None
+    changed: bool
 
     # Written out: one is made of each message, and compiled code runs no generated constructor.
     def __init__(
@@ -106,11 +108,14 @@ class DeriveResult:
         records: tuple[Record, ...],
         dead: DeadLetter | None,
         before: Session | None = None,
+        *,
+        changed: bool = False,
     ) -> None:
         self.session_id = session_id
         self.records = records
         self.dead = dead
         self.before = before
+        self.changed = changed
 
 
 IGNORED: Final = DeriveResult(None, (), None)
@@ -154,7 +159,7 @@ class Deriver:
             return DeriveResult(None, (), before)
         after, records = derive(self._rules, before, normal, session_id)
         if after is before:
-            return IGNORED
+            return DeriveResult(session_id, (), None, before)
         # Fast readers round large numbers; records that contain whole objects are derived again
         # from exact ones. That is rare, and twice the work only then.
         if _keep_objects(records) and (exactly := json_codec.decode_exactly(value)) is not None:
@@ -165,7 +170,7 @@ class Deriver:
             if dead is not None:
                 return DeriveResult(None, (), dead)
         self.sessions[session_id] = after
-        return DeriveResult(session_id, records, None, before)
+        return DeriveResult(session_id, records, None, before, changed=True)
 
     def _read(self, message: InputMessage) -> Normal | DeadLetter | None:
         """Return the normalised message or its dead letter; None for one without meaning here."""

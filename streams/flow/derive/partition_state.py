@@ -175,7 +175,7 @@ class PartitionState:
                 self._advance(message)
             result = deriver.derive(input_message(message))
             work.dead.append(result.dead is not None)
-            if result.dead is None and result.session_id is None:
+            if result.dead is None and not result.changed:
                 continue
             if result.dead is not None:
                 work.reasons[result.dead.reason] += 1

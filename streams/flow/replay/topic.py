@@ -15,6 +15,7 @@ from streams.flow.common.ranges import read_range
 from streams.flow.dead_letters.letters import Letter, letter_of
 from streams.flow.dead_letters.reading import session_of_letter
 from streams.flow.derive.config import DeriveConfig
+from streams.flow.derive.deriver import text_of
 from streams.flow.derive.partition_state import InputPartition, PartitionState
 from streams.ports import Batch, Clock, Headers, LogRecord, NewRecord, PartitionReader
 
@@ -76,6 +77,18 @@ class TopicReplay:
         if place.time_ms is not None:
             return await self.reader.offset_at(partition, place.time_ms)
         return place.offset or 0
+
+    async def sessions_beginning(self, beginning: str) -> set[str]:
+        """Return the sessions whose ids begin so, by their keys; only the one of this very id."""
+        session_ids: set[str] = set()
+        for place in self._ranges:
+            async with aclosing(self._batches(*place)) as batches:
+                async for records, _ in batches:
+                    keys = {text_of(record.key) or "" for record in records}
+                    session_ids |= {key for key in keys if key and key.startswith(beginning)}
+                    if beginning in session_ids:
+                        return {beginning}
+        return session_ids
 
     async def records(self) -> AsyncGenerator[Replayed, None]:
         """Yield the records of a topic of records."""

@@ -71,8 +71,10 @@ class LocalDerivation:
             if result.session_id is None:
                 continue
             session_id = result.session_id
-            self._touched.setdefault(session_id, result.before)
+            # A copy of known messages is its session's file too: the first one may be deleted.
             self._members.add((piece.path, codec.key_bytes(session_id)))
+            if result.changed:
+                self._touched.setdefault(session_id, result.before)
             for record in result.records:
                 self._add(record, piece.modified_ms, is_live=is_live)
         self._marks[piece.path] = piece.mark
@@ -113,6 +115,8 @@ class LocalDerivation:
         # The position moves on, so that readers notice.
         forgotten: dict[str, bytes | None] = dict.fromkeys(files)
         self._store.commit(LocalChanges(self._position + 1, views, {}, {}, forgotten, ()))
+        for path in files:
+            del self.rejected[path]
         self._restart()
         return files
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from starlette.requests import Request
@@ -24,7 +24,7 @@ from streams import codec
 from streams.codec import Encoded
 from streams.codec import views as view_codec
 from streams.core.session_status import THRESHOLDS, Status, status_of
-from streams.core.until_compaction import CompactionPoints
+from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.serve.views.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ _VERSION: Final = b'{"version":%d,' % VIEW_VERSION
 """The beginning of every document of the views that this build can read."""
 
 _REMEMBERED: Final = 2_000
-"""Documents whose judgement is remembered, about 5 MB: most polls find the same ones."""
+"""Documents that are remembered with their judgement, about 15 MB: most polls find the same."""
 
 
 def as_stored(documents: Iterable[bytes]) -> list[Encoded]:
@@ -153,19 +153,34 @@ class SharedCache(Generic[T]):
 THRESHOLDS_JSON: Final = Encoded(codec.dumps(THRESHOLDS._asdict()))
 
 
-def judged(
-    documents: Iterable[bytes], points: CompactionPoints, now_ms: int
-) -> tuple[list[Encoded], int | None]:
-    """Return views with their statuses, and when the first verdict changes; None: never.
+class Context(NamedTuple):
+    """What answers about sessions depend on besides their views.
 
-    Raises VersionError. A status is one more member of a view, which goes out as it is stored. What
-    a status says of the time is true when the answer is given; a reader that keeps the answer
+    `points` are where compactions begin. By session id: `arrivals` of sessions without times, and
+    `titles`.
+    """
+
+    points: CompactionPoints = NO_POINTS
+    arrivals: Mapping[str, int] = {}
+    titles: Mapping[str, str] = {}
+
+
+def judged(
+    documents: Iterable[bytes], context: Context, now_ms: int
+) -> tuple[list[Encoded], int | None]:
+    """Return views with titles and statuses, and when the first verdict changes; None: never.
+
+    Raises VersionError. Both are more members of a view, which goes out as it is stored. What a
+    status says of the time is true when the answer is given; a reader that keeps the answer
     compares its own clock with the instants. An entity tag ends with the first of them (`until`).
     """
     views, changes = [], []
     for document in documents:
-        status = status_of_document(document, points)
-        views.append(document[:-1] + b',"status":' + codec.dumps(served(status, now_ms)) + b"}")
+        session_id = decoded(document).session_id
+        arrived_ms = context.arrivals.get(session_id)
+        status = status_of_document(document, context.points, arrived_ms)
+        members = {"title": context.titles.get(session_id), "status": served(status, now_ms)}
+        views.append(document[:-1] + b"," + codec.dumps(members)[1:])
         change_ms = status.next_change_ms(now_ms)
         if change_ms is not None:
             changes.append(change_ms)
@@ -186,6 +201,14 @@ def served(status: Status, now_ms: int) -> dict[str, Json]:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def status_of_document(document: bytes, points: CompactionPoints) -> Status:
+def decoded(document: bytes) -> SessionView:
+    """Return a session's view. Raises VersionError."""
+    return view_codec.decode(SessionView, document)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def status_of_document(
+    document: bytes, points: CompactionPoints, arrived_ms: int | None = None
+) -> Status:
     """Return the judgement of a session's view. Raises VersionError."""
-    return status_of(view_codec.decode(SessionView, document), points)
+    return status_of(decoded(document), points, arrived_ms)

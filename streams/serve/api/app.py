@@ -34,7 +34,7 @@ _GZIP_LEVEL: Final = 4
 _GZIP_BYTES: Final = 1_024
 
 _LOOK_S: Final = 1.0
-"""How often the server checks Redis for its readiness."""
+"""How often the server checks the views for its readiness."""
 
 _SEE_LOG: Final = "see the server's log"
 """No details of an error: the readiness check needs no token."""
@@ -44,7 +44,7 @@ _DOCS_HEADERS: Final = {"Content-Security-Policy": "default-src 'none'; style-sr
 
 def create_app(serving: Serving) -> FastAPI:
     """Return the application."""
-    reading = Reading(serving.reader, serving.clock, serving.points)
+    reading = Reading(serving.reader, serving.clock, serving.points, serving.titles)
     feed = Feed(serving.reader, reading.snapshots, serving.clock, serving.telemetry, serving.report)
 
     @asynccontextmanager
@@ -66,7 +66,7 @@ def create_app(serving: Serving) -> FastAPI:
     )
     router = APIRouter(dependencies=[Depends(none_unknown)])
     routes.add_routes(router, reading, serving.reading)
-    add_stream(router, feed, serving.streams)
+    add_stream(router, feed, serving)
     app.include_router(router)
     _add_service(app, serving)
     _add_errors(app, serving)
@@ -144,11 +144,12 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
     @app.exception_handler(RetryError)
     @app.exception_handler(StopError)
     @app.exception_handler(ViewsGoneError)
-    async def of_redis(request: Request, error: Exception) -> Response:
+    async def of_views(request: Request, error: Exception) -> Response:
         if isinstance(error, ViewsGoneError):
             detail = "The views are gone from Redis: a project worker rebuilds them from the log."
         elif isinstance(error, RetryError):
-            detail = "Redis does not answer: try again in a moment."
+            service = serving.service.capitalize()
+            detail = f"{service} does not answer: try again in a moment."
         elif isinstance(error, FormerViewsError):
             detail = "The views are of a former build: a project worker rebuilds them from the log."
         else:
@@ -172,7 +173,7 @@ async def _watch(serving: Serving, reading: Reading) -> None:
             await reading.snapshots.now()
         except (RetryError, StopError, ViewsGoneError) as error:
             # A StopError too may be fixed: Redis refuses access, or has views of another version.
-            serving.health.away(reporter, "redis", _SEE_LOG)
+            serving.health.away(reporter, serving.service, _SEE_LOG)
             if not logged or (isinstance(error, StopError) and str(error) != logged):
                 logged = str(error)
                 serving.report("checking the views", error)

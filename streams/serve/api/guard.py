@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from contextgauge.errors import ConfigError
+from contextgauge.settings.forms import PREFIX
 from streams.edge.files.tokens import hashed
 from streams.ports import Clock
 from streams.serve.api.problems import Problem, away
@@ -131,7 +132,7 @@ class Guard:
         has_readers = self._serving.readers is not None
         if self._serving.only_here and not has_readers:
             # Else an attacker's DNS name that points here would let a web page read the answers.
-            _check_host(headers.get("host", ""))
+            _check_host(headers.get("host", ""), self._serving.host_setting)
         name = self._name(headers)
         client = scope.get("client")
         wait_s = self._rates.wait_s(name or (client[0] if client else ""))
@@ -214,7 +215,7 @@ def _check_sizes(scope: Scope, headers: Headers) -> None:
         )
 
 
-def _check_host(host: str) -> None:
+def _check_host(host: str, setting: str) -> None:
     name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
     name = name.strip("[]").rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
@@ -225,7 +226,7 @@ def _check_host(host: str) -> None:
         raise Problem(
             HTTPStatus.MISDIRECTED_REQUEST,
             "This server answers on this machine only, as localhost or by its address: set "
-            "CONTEXTGAUGE_SERVE_HOST and CONTEXTGAUGE_SERVE_TOKENS_FILE to serve others.",
+            f"{setting} and {PREFIX}SERVE_TOKENS_FILE to serve others.",
             "wrong-host",
         ) from None
 

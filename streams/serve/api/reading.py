@@ -5,19 +5,20 @@ is read as long as it exists, which is for a minute after a swap.
 """
 
 import base64
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from pydantic import Field, StrictFloat, StrictInt, StrictStr, TypeAdapter
 
 from schemas.records import Json
-from schemas.views import SessionView
 from streams import codec
-from streams.codec import views as view_codec
 from streams.core.until_compaction import NO_POINTS, CompactionPoints, models_to_learn
 from streams.ports import Clock, ViewReader
+from streams.serve.api.answers import Context, decoded
 from streams.serve.api.problems import Problem, bad_cursor, no_session
+from streams.serve.api.serving import ReadTitles
 from streams.serve.views.session_index import ListOrder, Matches, SessionFilter, SessionIndex
 from streams.serve.views.sessions import Sessions
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot, Snapshots
@@ -29,9 +30,11 @@ CursorForm: TypeAlias = TypeAdapter[tuple[Any, ...]]
 """The parts of a cursor: its generation, its list, and where it ended."""
 
 SESSIONS_FORM: Final[CursorForm] = TypeAdapter(
-    tuple[_Whole, Any, _Whole, StrictFloat | StrictStr, _Whole, StrictStr]
+    tuple[_Whole, Any, _Whole | None, StrictStr, _Whole, StrictFloat | StrictStr, _Whole, StrictStr]
 )
-"""A cursor of sessions ends with a rank, its session in hexadecimal digits."""
+"""A cursor of sessions ends with its order, and with a rank, its session in hexadecimal digits.
+
+The order's points are named: there may be too many for an address."""
 
 RECORDS_FORM: Final[CursorForm] = TypeAdapter(tuple[_Whole, Any, _Whole])
 """A cursor of records ends with the offset of the last record."""
@@ -71,20 +74,29 @@ def read_cursor(text: str | None, of: str, form: CursorForm) -> Cursor | None:
 _LEARNED_S: Final = 30.0
 """What is usual of a model changes slowly."""
 
+_ORDERS: Final = 20
+"""Points that cursors name and that are remembered: those of some minutes."""
+
 
 class Reading:
     """Reads answers. Its methods raise RetryError, VersionError, ViewsGoneError, Problem.
 
-    `points` are the configured ones.
+    `points` are the configured ones, `titles` as in `Serving`.
     """
 
     def __init__(
-        self, store: ViewReader, clock: Clock, points: CompactionPoints = NO_POINTS
+        self,
+        store: ViewReader,
+        clock: Clock,
+        points: CompactionPoints = NO_POINTS,
+        titles: ReadTitles | None = None,
     ) -> None:
         self._store, self.clock = store, clock
+        self._titles = titles
         self._index = SessionIndex(store)
         self._points = points
         self._learned_s: dict[str, float] = {}
+        self._named: dict[str, CompactionPoints] = {}
         self.snapshots = Snapshots(store, clock)
 
     async def snapshot(self, cursor: Cursor | None = None) -> Snapshot:
@@ -115,32 +127,56 @@ class Reading:
         cursor: Cursor | None,
         limit: int,
     ) -> tuple[list[bytes], str | None, Matches]:
-        """Return a part of the list of sessions, the next cursor, and the part's account."""
-        after = None
+        """Return a part of the list of sessions, the next cursor, and the part's account.
+
+        The order is that of the cursor, as far as it is still known: else sessions that move
+        because time passes would be in two parts or in none.
+        """
+        after, points = None, None
         if cursor is not None:
-            past, key, recent, name = cursor.end
-            if isinstance(key, str) is not (order.sort == "folder"):
+            live_since_ms, name, past, key, recent, session = cursor.end
+            is_other = (live_since_ms is None) is not (order.live_since_ms is None)
+            if is_other or isinstance(key, str) is not (order.sort == "folder"):
                 raise bad_cursor()
             try:
-                after = (past, key, recent, bytes.fromhex(name))
+                after = (past, key, recent, bytes.fromhex(session))
             except ValueError:
                 raise bad_cursor() from None
+            order, points = order._replace(live_since_ms=live_since_ms), self._named.get(name)
         if order.sort == "until":
-            models = await self._index.models_to_learn(snapshot)
-            order = order._replace(points=await self._learn(snapshot, models))
+            if points is None:
+                points = await self._learn(snapshot, await self._index.models_to_learn(snapshot))
+            order = order._replace(points=points)
         part = await self._index.part(snapshot, order, session_filter, after, limit)
         views = await self.at(snapshot).views(summary.key for summary in part.sessions)
         following = None
         if part.has_more:
-            *rank, session = part.sessions[-1].rank(order)
-            end = (*rank, session.hex())
+            *rank, last = part.sessions[-1].rank(order)
+            end = (order.live_since_ms, self._name(order.points), *rank, last.hex())
             following = Cursor(snapshot.generation, order.sort, end).encoded()
         return list(views.values()), following, part
 
-    async def points(self, snapshot: Snapshot, views: Iterable[bytes]) -> CompactionPoints:
-        """Return what is known of where compactions begin, for these views."""
-        decoded = [view_codec.decode(SessionView, view) for view in views]
-        return await self._learn(snapshot, set().union(*map(models_to_learn, decoded)))
+    def _name(self, points: CompactionPoints) -> str:
+        """Return a short name of points, by which they are remembered for a while."""
+        name = hashlib.blake2b(repr(points).encode(), digest_size=8).hexdigest()
+        self._named.pop(name, None)
+        self._named[name] = points
+        if len(self._named) > _ORDERS:
+            del self._named[next(iter(self._named))]
+        return name
+
+    async def known_points(self, snapshot: Snapshot) -> CompactionPoints:
+        """Return what is known of where compactions begin, as of now."""
+        return await self._learn(snapshot, set(self._learned_s))
+
+    async def context(self, snapshot: Snapshot, documents: Sequence[bytes]) -> Context:
+        """Return what the answer about these views depends on."""
+        views = [decoded(document) for document in documents]
+        points = await self._learn(snapshot, set[str]().union(*map(models_to_learn, views)))
+        arrivals = await self.at(snapshot).arrivals(views)
+        if self._titles is None:
+            return Context(points, arrivals)
+        return Context(points, arrivals, await self._titles([view.session_id for view in views]))
 
     async def _learn(self, snapshot: Snapshot, models: set[str]) -> CompactionPoints:
         """Return what is known of where compactions begin, of these models as of now."""

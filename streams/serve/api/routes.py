@@ -65,8 +65,8 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
     ) -> Response:
         """List sessions in an order, a part at a time.
 
-        A cursor belongs to its generation; once that is gone, the answer is 410. Sessions that
-        move up between two requests may be in both answers or in neither.
+        A cursor belongs to its generation; once that is gone, the answer is 410. Sessions with
+        records between two requests may be in both answers or in neither.
         """
         if id is not None and set(request.query_params) != {"id"}:
             raise bad_parameter(("id", "works without all other parameters only"))
@@ -74,7 +74,8 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
         snapshot = await reading.snapshot(after)
         now_ms = reading.clock.now_ms()
         order = ListOrder(sort, live_since(now_ms) if live_first else None)
-        tag = answers.tag(request.url.path, request.url.query, snapshot.position, order)
+        parts = (request.url.path, request.url.query, snapshot.position, order)
+        tag = answers.tag(*parts, await reading.known_points(snapshot))
         same = answers.unchanged(request, tag, snapshot, now_ms)
         if same is not None:
             return same
@@ -89,7 +90,9 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
                 snapshot, order, session_filter, after, limit
             )
             total, live = part.total, part.live if live_first else None
-        views, change_ms = judged(found, await reading.points(snapshot, found), now_ms)
+        context = await reading.context(snapshot, found)
+        views, change_ms = judged(found, context, now_ms)
+        tag = answers.tag(*parts, context.points)
         members = {
             "thresholds": THRESHOLDS_JSON,
             "sessions": views,
@@ -206,12 +209,12 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         """Read a session: identity, chains, open attempt, compactions, status."""
         snapshot, view = await reading.session(session_id)
         now_ms = reading.clock.now_ms()
-        points = await reading.points(snapshot, [view])
-        tag = answers.tag(request.url.path, view, points, snapshot.version)
+        context = await reading.context(snapshot, [view])
+        tag = answers.tag(request.url.path, view, context, snapshot.version)
         same = answers.unchanged(request, tag, snapshot, now_ms)
         if same is not None:
             return same
-        (session,), change_ms = judged([view], points, now_ms)
+        (session,), change_ms = judged([view], context, now_ms)
         members = {"session": session, "thresholds": THRESHOLDS_JSON}
         return answers.answer(snapshot, answers.until(tag, change_ms), members)
 

@@ -1,13 +1,17 @@
 """What the application depends on, and its configuration."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from contextgauge.settings.forms import PREFIX
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
-from streams.ports import Clock, Health, ReadingProgress, Telemetry, ViewReader
+from streams.ports import Clock, Health, ReadingProgress, Service, Telemetry, ViewReader
 
 Report = Callable[[str, BaseException], None]
 """Logs an error and what was being done; never an error's text about a message."""
+
+ReadTitles = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
+"""Returns the titles of those sessions, by id, that have one."""
 
 Probe = Callable[[str, str], tuple[int, str, bytes]]
 """Answers `/metrics`, `/healthz` and `/readyz`: status, media type and body, from the path and
@@ -21,8 +25,10 @@ class Serving:
     `readers` returns the names of readers by the hashes of their tokens; None: everybody may read.
     `only_here`: it serves this machine only. `requests_per_s` limits one reader, 0: no limit;
     `streams` limits the live feed. `origins` are those of pages that may read from a browser.
+    `service` is where the views are, and `host_setting` sets the address, for messages.
     `points` are where compactions are expected by the settings.
-    `reading` returns how much of local transcripts has been read, where this process reads them.
+    `reading` returns how much of local transcripts has been read, where this process reads them;
+    `titles` reads sessions' titles from there, if they are to be shown.
     """
 
     reader: ViewReader
@@ -36,5 +42,8 @@ class Serving:
     requests_per_s: int = 0
     streams: int = 2_000
     origins: Sequence[str] = ()
+    service: Service = "redis"
+    host_setting: str = f"{PREFIX}SERVE_HOST"
     points: CompactionPoints = NO_POINTS
     reading: Callable[[], ReadingProgress | None] | None = None
+    titles: ReadTitles | None = None

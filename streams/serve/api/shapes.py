@@ -63,13 +63,18 @@ class UntilCompactionShape(_Shape):
     responses: int | None = Field(description="The same in responses, by the chain's growth.")
     threshold_tokens: int = Field(description="The size at which it is expected.")
     source: PointSource
-    estimated: bool = Field(description="It is learned: not reported, and not configured.")
+    estimated: bool = Field(
+        description="It is learned, or a configured percentage of an assumed window."
+    )
 
 
 class StatusShape(_Shape):
     """What a session looks like as of the answer, and when that changes without a new record."""
 
     leading_chain: str | None = Field(description="The chain that stands for the session.")
+    last_active_ms: int | None = Field(
+        description="The time of the last record, or its arrival in Kafka if no record has a time."
+    )
     state: State
     severity: Severity = Field(description="How full the leading chain is.")
     severities: dict[str, Severity] = Field(description="The same of each chain.")
@@ -86,8 +91,11 @@ class StatusShape(_Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedSession(SessionView):
-    """A session's view as it is stored, and its status."""
+    """A session's view as it is stored, its title and its status."""
 
+    title: str | None = Field(
+        description="The first prompt, of `contextgauge view --titles`; else null."
+    )
     status: StatusShape
 
 

@@ -15,6 +15,7 @@ from contextgauge.errors import RetryError, StopError
 from streams.serve.api.guard import MAY_STILL_READ, STREAM
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import Problem
+from streams.serve.api.serving import Serving
 from streams.serve.feed.feed import Feed, FeedPosition, cut_off, parse_position
 from streams.serve.feed.listener import Listener
 from streams.serve.views.snapshot import ViewsGoneError
@@ -37,8 +38,8 @@ _FEED: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def add_stream(router: APIRouter, feed: Feed, most: int) -> None:
-    """Add the route; `most` listeners at a time."""
+def add_stream(router: APIRouter, feed: Feed, serving: Serving) -> None:
+    """Add the route."""
 
     @router.get(
         STREAM,
@@ -76,16 +77,17 @@ def add_stream(router: APIRouter, feed: Feed, most: int) -> None:
                 )
         await feed.start()
         # There is no await between this check and counting the listener.
-        if feed.listeners >= most:
+        if feed.listeners >= serving.streams:
             feed.telemetry.count("serve_stream_cut_off", reason="full")
             raise Problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,
-                f"The limit of {most} concurrent streams is reached (CONTEXTGAUGE_SERVE_STREAMS).",
+                f"The limit of {serving.streams} concurrent streams is reached "
+                "(CONTEXTGAUGE_SERVE_STREAMS).",
                 "too-many-streams",
                 {"Retry-After": "10"},
             )
         response = _Events(
-            _chunks(Listener(feed, since, session)),
+            _chunks(Listener(feed, since, session), serving.service.capitalize()),
             headers={"Cache-Control": "no-store"},
             ping=HEARTBEAT_S,
             ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
@@ -134,10 +136,10 @@ class _Events(EventSourceResponse):
             self.feed.telemetry.gauge("serve_stream_readers", self.feed.listeners)
 
 
-async def _chunks(listener: Listener) -> AsyncGenerator[bytes, None]:
+async def _chunks(listener: Listener, service: str) -> AsyncGenerator[bytes, None]:
     try:
         async for chunk in listener.chunks():
             yield chunk
     except (RetryError, StopError, ViewsGoneError):
         # While it was catching up: it has its position to reconnect with.
-        yield cut_off("Redis does not answer: reconnect with the last id")
+        yield cut_off(f"{service} does not answer: reconnect with the last id")

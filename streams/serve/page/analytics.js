@@ -34,7 +34,7 @@ export class Analytics {
     this.host = host;
     this.shell = shell;
     this.stopped = new AbortController();
-    this.range = RANGES.find(([name]) => name === parameters.get("range")) ?? RANGES[0];
+    this.range = RANGES.find(([name]) => name === parameters.get("range"));
     this.charts = [];
   }
 
@@ -117,8 +117,9 @@ export class Analytics {
         : note("info", "No compactions yet", h("p", {}, `${count(views.length, "session")} so far, and none has been compacted. The first one that is appears here.`)));
       return;
     }
-    if (this.grid === undefined) this.#build();
     this.byHour = byHour.by;
+    this.range ??= RANGES.find((range) => !isEmpty(this.#ofRange(range))) ?? RANGES.at(-1);
+    if (this.grid === undefined) this.#build();
     this.succeeded = counts.succeeded;
     this.#figures(total, counts);
     this.#hours();
@@ -181,17 +182,21 @@ export class Analytics {
 
   #choose(name) {
     this.range = RANGES.find(([each]) => each === name);
-    history.replaceState(null, "", `#/analytics${query({ range: this.range === RANGES[0] ? "" : name })}`);
+    history.replaceState(null, "", `#/analytics${query({ range: name })}`);
     this.#hours();
   }
 
+  #ofRange([, , hours]) {
+    return stats.hourly(this.byHour, now(), hours);
+  }
+
   #hours() {
-    const all = stats.hourly(this.byHour, now(), this.range[2]);
+    const all = this.#ofRange(this.range);
     this.columns = all;
-    const isEmpty = all.slice(1).every((column) => column.every((value) => value === 0));
-    shown(this.hoursNone, isEmpty);
-    for (const el of [this.hourChart.el, this.hoursLegend, this.hourTable.el]) shown(el, !isEmpty);
-    if (!isEmpty) this.hourChart.set(stacked(all));
+    const isNone = isEmpty(all);
+    shown(this.hoursNone, isNone);
+    for (const el of [this.hourChart.el, this.hoursLegend, this.hourTable.el]) shown(el, !isNone);
+    if (!isNone) this.hourChart.set(stacked(all));
     this.hourTable.write();
     const [, ...drawn] = all.map((column) => column.reduce((sum, value) => sum + value, 0));
     const untimed = this.byHour.unknown === undefined ? 0 : stats.countsOf(this.byHour.unknown).succeeded;
@@ -249,6 +254,11 @@ export class Analytics {
     list(this.thrashHost, stats.thrashed(views).map((view) => [view, thrashWords(view.status.thrash, nowMs)]), "None among the sessions active last.");
     list(this.stalledHost, stats.stalled(views, nowMs).map((view) => [view, `silent for ${duration(silence(view, nowMs))}`]), "None.");
   }
+}
+
+/** Whether columns of hours have no compaction. */
+function isEmpty([, ...counts]) {
+  return counts.every((column) => column.every((value) => value === 0));
 }
 
 /** The first hour (UTC) of the longest range, as the server takes it. */

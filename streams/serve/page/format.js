@@ -9,19 +9,18 @@ export function exact(count) {
   return count === null || count === undefined ? UNKNOWN : EXACT.format(count);
 }
 
-/** Tokens in three figures: 950, 1.2K, 142K, 1.05M. */
+/** Short counts: below the first number, rounded to the second and shown in units of the third. */
+const SHORT = [
+  [1000, 1, 1, ""], [9950, 100, 1000, "K"], [999_500, 1000, 1000, "K"],
+  [9_995_000, 10_000, 1_000_000, "M"], [99_950_000, 100_000, 1_000_000, "M"], [Infinity, 1_000_000, 1_000_000, "M"],
+];
+
+/** A short token count, as in the terminal: 950, 5.6K, 58K, 1.05M, 12.3M. */
 export function tokens(count) {
   if (count === null || count === undefined) return UNKNOWN;
   const size = Math.abs(count);
-  const sign = count < 0 ? "−" : "";
-  if (size < 1000) return `${sign}${size}`;
-  if (size < 999_500) return `${sign}${short(size / 1000)}K`;
-  return `${sign}${short(size / 1_000_000, 2)}M`;
-}
-
-function short(value, most = 1) {
-  const digits = value < 10 ? most : value < 100 ? Math.min(most, 1) : 0;
-  return value.toFixed(digits).replace(/\.0+$/, "");
+  const [, step, unit, name] = SHORT.find(([limit]) => size < limit);
+  return `${count < 0 ? "−" : ""}${(Math.round(size / step) * step) / unit}${name}`;
 }
 
 /** A percentage, floored: 99.99 is not yet 100%. */

@@ -95,8 +95,10 @@ const UNTIL_MEANINGS = {
 };
 
 /** Where the tokens until compaction are known from. */
-export function untilMeaning({ source, threshold_tokens: threshold }) {
-  return UNTIL_MEANINGS[source](count(threshold, "token"));
+export function untilMeaning({ source, threshold_tokens: threshold, estimated }) {
+  const at = count(threshold, "token");
+  if (source === "configured" && estimated) return `Configured as a part of the window, which is assumed: at about ${at}.`;
+  return UNTIL_MEANINGS[source](at);
 }
 
 function partsTable(parts, chain, until) {

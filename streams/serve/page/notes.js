@@ -43,11 +43,11 @@ const NO_SESSION = "No session with this id. It may have been removed, or its me
 
 /** What a failed request means, and what to do, by its status. */
 const ADVICE = {
-  0: ["The server does not answer", "Is contextgauge serve running? This page retries by itself."],
+  0: ["The server does not answer", "Is contextgauge serve, or contextgauge view, still running? This page retries by itself."],
   401: ["A token is needed", "Ask the operator of this server for one, and enter it."],
   404: ["Session not found", NO_SESSION],
   429: ["Too many requests", "The server limits the rate of requests. The page continues in a moment."],
-  503: ["The figures cannot be read now", "Is Redis running? contextgauge doctor finds the cause and the remedy."],
+  503: ["The figures cannot be read now", "Of contextgauge serve: is Redis running? contextgauge doctor finds the cause and the remedy. Of contextgauge view: its terminal shows why."],
 };
 const ELSE = ["The request failed", "contextgauge doctor finds the cause and the remedy."];
 

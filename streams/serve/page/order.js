@@ -33,16 +33,16 @@ function negative(value) {
   return value === null ? null : -value;
 }
 
-/** Whether a session was active lately; one without times may be. In whole minutes, as at the server. */
+/** Whether a session was active lately. In whole minutes, as at the server. */
 export function isLive(view, nowMs) {
   const sinceMs = Math.floor((nowMs - currentThresholds().stale_after_ms) / MINUTE_MS) * MINUTE_MS;
-  return view.last_ms === null || view.last_ms >= sinceMs;
+  return (view.status.last_active_ms ?? 0) >= sinceMs;
 }
 
 /** Sort items, each with a `view` and an `id`. Ties: by last activity, then by id. */
 export function sorted(items, sort, nowMs) {
   const key = SORTS[sort][2];
-  const ranked = items.map((item) => ({ item, past: !isLive(item.view, nowMs), key: key(item.view), last: item.view.last_ms ?? 0 }));
+  const ranked = items.map((item) => ({ item, past: !isLive(item.view, nowMs), key: key(item.view), last: item.view.status.last_active_ms ?? 0 }));
   ranked.sort((a, b) => a.past - b.past || compared(a.key, b.key) || b.last - a.last || compared(a.item.id, b.item.id));
   return ranked.map(({ item }) => item);
 }

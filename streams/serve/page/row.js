@@ -53,14 +53,15 @@ export function stateWords(view, state, nowMs) {
     case "unknown":
       return [UNKNOWN_WORDS[whyUnknown(view)], lastWords(view, nowMs)];
     case "stale":
-      return ["stale", `measured ${ago(chain.as_of_ms ?? view.last_ms, nowMs)}`];
+      return ["stale", `measured ${ago(chain.as_of_ms ?? view.status.last_active_ms, nowMs)}`];
     default:
       return [state, lastWords(view, nowMs)];
   }
 }
 
 function lastWords(view, nowMs) {
-  return view.last_ms === null ? "time unknown" : ago(view.last_ms, nowMs);
+  const { last_active_ms: lastMs } = view.status;
+  return lastMs === null ? "time unknown" : ago(lastMs, nowMs);
 }
 
 /** Tokens until compaction in words: [figure, more]; `~` stands before an estimate. */
@@ -68,7 +69,7 @@ export function untilWords(view, chain) {
   if (chain.auto_compact_enabled === false) return ["off", "no auto-compaction"];
   const until = untilOf(view, chain);
   if (until === null || until.tokens === null) return [UNKNOWN, ""];
-  if (until.tokens <= 0 && !until.estimated) return ["due", `${tokens(-until.tokens)} over`];
+  if (until.tokens <= 0 && !until.estimated) return ["due", until.tokens ? `${tokens(-until.tokens)} over` : ""];
   const figure = `${until.estimated ? "~" : ""}${tokens(until.tokens)}`;
   const left = until.responses;
   if (left === null) return [figure, ""];
@@ -90,7 +91,7 @@ export function compactionWords(view) {
 
 /** Make a row for any session: {el, item, update(item), focus()}. */
 export function sessionRow() {
-  const t = texts("name", "id", "about", "untilLabel", "until", "untilMore", "grown", "count", "countLabel", "countMore", "failed", "state", "stateMore");
+  const t = texts("name", "id", "title", "about", "untilLabel", "until", "untilMore", "grown", "count", "countLabel", "countMore", "failed", "state", "stateMore");
   const link = h("a", { class: "row-link" }, h("span", { class: "row-name" }, t.name), h("span", { class: "mono faint" }, t.id));
   const meter = gauge();
   const path = svg("path", {});
@@ -98,6 +99,7 @@ export function sessionRow() {
   const sign = icon("dot");
   const thrash = h("span", { class: "badge", hidden: true }, "thrash");
   const cell = (name, ...children) => h("div", { role: "cell", class: `c-${name}` }, ...children);
+  const title = h("div", { class: "more row-title", hidden: true }, t.title);
   const until = h("div", { class: "figure" }, h("span", { class: "label-narrow" }, t.untilLabel), t.until);
   const compactions = h("div", { class: "figure" }, t.count, h("span", { class: "label-narrow" }, t.countLabel), thrash);
   const context = cell("context", meter.el);
@@ -105,7 +107,7 @@ export function sessionRow() {
   const el = h(
     "div",
     { role: "row", class: "row" },
-    cell("session", link, h("div", { class: "more clip" }, t.about)),
+    cell("session", link, title, h("div", { class: "more about" }, t.about)),
     context,
     untilCell,
     cell("growth", spark, h("div", { class: "more" }, t.grown)),
@@ -130,6 +132,8 @@ export function sessionRow() {
     const short = item.short ?? shortId(view.session_id);
     setText(t.name, folder || short);
     setText(t.id, folder ? short : "");
+    setText(t.title, view.title ?? "");
+    shown(title, view.title !== null);
     setText(t.about, aboutOf(view, chain));
     meter.bind(chain, severityOf(view, chain));
     const [left, more] = untilWords(view, chain);
@@ -166,6 +170,7 @@ function titleOf(view, chain, state, nowMs) {
   const isLong = state === "unknown" || state === "stalled";
   return [
     sessionLink(view.session_id) === null ? NO_ADDRESS : view.session_id,
+    view.title,
     view.identity.cwd,
     aboutOf(view, chain),
     grownWords(chain),

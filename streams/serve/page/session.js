@@ -181,7 +181,7 @@ export class SessionPage {
 
   #build() {
     this.chart?.stop();
-    this.t = texts("name", "state", "stateMore", "outlook", "more", "sizeTitle", "order");
+    this.t = texts("name", "title", "state", "stateMore", "outlook", "more", "sizeTitle", "order");
     this.sign = icon("dot");
     this.meter = gauge();
     this.about = factList();
@@ -199,9 +199,10 @@ export class SessionPage {
     const hero = h("div", { class: "hero-gauge", tabindex: "0", role: "group", "aria-label": "Context" }, this.meter.el);
     tipped(hero, () => breakdownTip(leadingChain(this.view), untilOf(this.view, leadingChain(this.view))));
     this.hero = hero;
+    this.title = h("p", { class: "session-title", hidden: true }, this.t.title);
     this.host.replaceChildren(
       backLink(),
-      h("div", { class: "page-head session-head" }, h("div", {}, h("h1", {}, this.t.name), h("p", { class: "mono faint id" }, this.id)), this.#copyButton()),
+      h("div", { class: "page-head session-head" }, h("div", {}, h("h1", {}, this.t.name), this.title, h("p", { class: "mono faint id" }, this.id)), this.#copyButton()),
       this.about.el,
       h("section", { class: "card hero", "aria-label": "Now" }, this.stateLine, hero, h("p", { class: "faint small" }, this.t.outlook), this.figures.el),
       h("section", { class: "card", "aria-labelledby": "size-title" }, h("h2", { id: "size-title" }, this.t.sizeTitle), this.chart.el),
@@ -239,6 +240,8 @@ export class SessionPage {
     const name = folderOf(view) || shortId(this.id);
     setText(this.t.name, name);
     this.shell.title(name);
+    setText(this.t.title, view.title ?? "");
+    shown(this.title, view.title !== null);
     this.about.set(aboutOf(view));
     this.meter.bind(chain, severityOf(view, chain));
     attr(this.hero, "aria-label", `Context of ${chainWords(view, chain.chain)}`);
@@ -289,7 +292,7 @@ function backLink() {
 }
 
 function aboutOf(view) {
-  const { identity } = view;
+  const { identity, status: { last_active_ms: lastMs } } = view;
   const runtime = [identity.runtime, identity.runtime_version].filter(Boolean).join(" ");
   const pairs = [
     ["Model", leadingChain(view).model ?? identity.model ?? UNKNOWN],
@@ -299,7 +302,7 @@ function aboutOf(view) {
     ["Task", identity.task_id],
     ["Forked from", identity.forked_from],
     ["First seen", moment(view.first_ms, now())],
-    ["Last activity", view.last_ms === null ? UNKNOWN : moment(view.last_ms, now())],
+    ["Last activity", lastMs === null ? UNKNOWN : moment(lastMs, now())],
   ];
   return pairs.filter(([, value]) => value !== null);
 }
@@ -316,7 +319,7 @@ function figuresOf(view, chain) {
   const many = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`).join(", ");
   const { thrash } = view.status;
   const pairs = [
-    ["Until compaction", more ? `${until} · ${more}` : until],
+    ["Until compaction", more ? `${until}${until === "due" ? ", " : " · "}${more}` : until],
     ["Growth", chain.growth_tokens === null ? UNKNOWN : `+${tokens(chain.growth_tokens)} a response`],
     ["Peak", chain.peak_tokens === null ? UNKNOWN : `${tokens(chain.peak_tokens)}${chain.peak_percent === null ? "" : ` · ${percent(chain.peak_percent)}`}`],
     ["Messages in context", `${exact(chain.messages)} · ${exact(chain.messages_total)} in all`],

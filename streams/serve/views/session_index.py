@@ -286,9 +286,10 @@ class SessionIndex:
             return
         entries = await self._store.live(generation, partition, before.offset - 1, LIVE_ENTRIES)
         bounds = await self._store.live_bounds(generation, partition)
-        names = {codec.key_bytes(codec.loads(entry.document)["session_id"]) for entry in entries}
-        scores = {name: known[name].recent if name in known else None for name in names}
-        changed = await self._read(snapshot, partition, scores)
+        changes = {codec.key_bytes(codec.loads(entry.document)["session_id"]) for entry in entries}
+        names = list(changes)
+        scores = await self._store.scores(generation, partition, names, "recent")
+        changed = await self._read(snapshot, partition, dict(zip(names, scores, strict=True)))
         count = await self._store.session_count(generation, partition)
         gone = [name for name in names if name not in changed and name in known]
         new = sum(name not in known for name in changed)

@@ -5,18 +5,22 @@ Every reader of views uses this: API, live feed, `sessions`, `status`, `events`,
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import MODEL_FIELD, EntryStream, SessionView
 from streams import codec
 from streams.codec import views as view_codec
+from streams.core.session_ids import several_begin_with
 from streams.core.until_compaction import CompactionPoints, models_to_learn, usual_point
 from streams.ports import Clock, Entry, Ranking, ViewReader
 from streams.serve.views.snapshot import Snapshot, Snapshots, gather_all
+
+_T = TypeVar("_T")
 
 _NO_GENERATION: Final = 0
 """Has nothing: generations are numbered from 1."""
@@ -24,11 +28,8 @@ _NO_GENERATION: Final = 0
 _ALL: Final = 10_000_000
 """Sessions of a ranking that are searched for the beginning of an id."""
 
-_ARRIVALS: Final = 5_000
-"""Sessions of a ranking that are searched for arrivals: far more than a screen shows."""
-
-_SHOWN_AMBIGUOUS: Final = 5
-"""Sessions that an error names where the beginning of an id fits several."""
+_MORE: Final = 4
+"""How many times as many sessions are read, where there are more live ones than were read."""
 
 
 class SessionLookupError(LookupError):
@@ -61,20 +62,7 @@ class Sessions:
 
     async def views(self, keys: Iterable[SessionKey]) -> dict[SessionKey, bytes]:
         """Return sessions' views as they are stored, in this order; without those that are gone."""
-        keys = list(keys)
-        parts: dict[int, list[SessionKey]] = defaultdict(list)
-        for key in keys:
-            parts[key.partition].append(key)
-        documents = await gather_all(
-            self._store.views(self._generation, partition, [key.session for key in part])
-            for partition, part in parts.items()
-        )
-        stored = {
-            key: document
-            for part, views in zip(parts.values(), documents, strict=True)
-            for key, document in zip(part, views, strict=True)
-        }
-        return {key: document for key in keys if (document := stored[key]) is not None}
+        return await self._of_each(keys, partial(self._store.views, self._generation))
 
     async def view(self, session_id: str) -> bytes | None:
         """Return a session's view as it is stored; None where there is no such session."""
@@ -86,19 +74,42 @@ class Sessions:
         keys = [key for key, _ in await self._highest(ranking, limit)]
         return [_decoded(document) for document in (await self.views(keys)).values()]
 
-    async def with_arrivals(self, views: Sequence[SessionView]) -> list[SessionView]:
-        """Return the views for a screen: a session without times is as old as its arrival in Kafka.
+    async def fullest(self, limit: int, live_since_ms: int) -> list[SessionView]:
+        """Return the fullest sessions: first those that were active after that time, then others.
 
-        The store has that as the score of the recent ranking only. It stays unknown for those below
-        the `_ARRIVALS` most recent sessions.
+        Of both, those whose size is unknown come last, by their last activity.
         """
-        if all(view.last_ms is not None for view in views):
-            return list(views)
-        arrivals = {key: int(score) for key, score in await self._highest("recent", _ARRIVALS)}
+        count = limit
+        while True:
+            recent = await self._highest("recent", count)
+            if len(recent) < count or recent[-1][1] <= live_since_ms:
+                break
+            count *= _MORE
+        live = [key for key, active_ms in recent if active_ms > live_since_ms]
+        percents = await self._scores("pressure", live)
+        keys = dict.fromkeys(sorted(live, key=lambda key: -percents.get(key, -1.0)))
+        if len(keys) < limit:
+            keys |= dict.fromkeys(key for key, _ in await self._highest("pressure", limit))
+            keys |= dict.fromkeys(key for key, _ in recent)
+        views = await self.views(list(keys)[:limit])
+        return [_decoded(document) for document in views.values()]
+
+    async def arrivals(self, views: Iterable[SessionView]) -> dict[str, int]:
+        """Return when the last record of each session without times arrived in Kafka, if known."""
+        untimed = {
+            self.key(view.session_id): view.session_id for view in views if view.last_ms is None
+        }
+        # The store has it as the score of the ranking only.
+        scores = await self._scores("recent", untimed)
+        return {untimed[key]: int(score) for key, score in scores.items() if score}
+
+    async def with_arrivals(self, views: Sequence[SessionView]) -> list[SessionView]:
+        """Return the views for a screen: one without times is as old as its arrival in Kafka."""
+        arrivals = await self.arrivals(views)
         return [
-            view
-            if view.last_ms is not None
-            else replace(view, last_ms=arrivals.get(self.key(view.session_id)) or None)
+            replace(view, last_ms=arrivals[view.session_id])
+            if view.session_id in arrivals
+            else view
             for view in views
         ]
 
@@ -141,12 +152,8 @@ class Sessions:
             key for key, _ in await self._highest("recent", _ALL) if key.session.startswith(prefix)
         ]
         if len(fitting) > 1:
-            names = sorted(key.session.decode("utf-8", "surrogatepass") for key in fitting)
-            more = ", …" if len(names) > _SHOWN_AMBIGUOUS else ""
-            raise SessionLookupError(
-                f"{len(names)} sessions begin with {name!r}: give more of the id "
-                f"({', '.join(names[:_SHOWN_AMBIGUOUS])}{more})"
-            )
+            names = [key.session.decode("utf-8", "surrogatepass") for key in fitting]
+            raise SessionLookupError(several_begin_with(name, names))
         for document in (await self.views(fitting)).values():
             return _decoded(document)
         raise SessionLookupError(f"no session {name!r}: `contextgauge sessions` lists all sessions")
@@ -200,6 +207,34 @@ class Sessions:
             for model, field in fields.items()
         }
         return {model: point for model, point in points.items() if point is not None}
+
+    async def _scores(
+        self, ranking: Ranking, keys: Iterable[SessionKey]
+    ) -> dict[SessionKey, float]:
+        """Return the scores of those sessions that are in a ranking."""
+        return await self._of_each(
+            keys, partial(self._store.scores, self._generation, ranking=ranking)
+        )
+
+    async def _of_each(
+        self,
+        keys: Iterable[SessionKey],
+        read: Callable[[int, Sequence[bytes]], Coroutine[Any, Any, list[_T | None]]],
+    ) -> dict[SessionKey, _T]:
+        """Return what `read` returns for sessions of a partition, in this order; without Nones."""
+        keys = list(keys)
+        parts: dict[int, list[SessionKey]] = defaultdict(list)
+        for key in keys:
+            parts[key.partition].append(key)
+        answers = await gather_all(
+            read(partition, [key.session for key in part]) for partition, part in parts.items()
+        )
+        stored = {
+            key: value
+            for part, values in zip(parts.values(), answers, strict=True)
+            for key, value in zip(part, values, strict=True)
+        }
+        return {key: value for key in keys if (value := stored[key]) is not None}
 
     async def _highest(self, ranking: Ranking, limit: int) -> list[tuple[SessionKey, float]]:
         ranked = await gather_all(

@@ -1,0 +1,48 @@
+"""Titles: where the server has a session's first prompt, the page shows it."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.page.conftest import NARROW, WIDE
+from tests.page.pretend import Api, folded, records_of, sample_lines
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+NOW_MS = 1_790_000_000_000
+TITLE = "Move the shop's cart to the new API, and keep <b>checkout</b> as it is: " + "x" * 120
+
+
+@pytest.fixture(scope="module")
+def sample() -> Any:
+    """The simulator's sample as the projection leaves it."""
+    return folded(records_of(sample_lines(NOW_MS)))
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+async def test_a_title_is_shown_in_the_list_and_on_the_sessions_page(
+    page: Page, page_url: str, api: Api, sample: Any, size: Any
+) -> None:
+    await page.set_viewport_size(size)
+    api.fill(sample)
+    api.many(3)
+    api.titles = dict.fromkeys(list(api.sessions)[1:2], TITLE)
+    await page.goto(page_url)
+    rows = page.locator(".rows .row:visible")
+    titled = rows.nth(1).locator(".row-title")
+    await expect(titled).to_have_text(TITLE)
+    await expect(titled).to_be_visible()
+    await expect(rows.nth(0).locator(".row-title")).to_be_hidden()
+    link = rows.nth(1).locator(".row-link")
+    assert TITLE in (await link.get_attribute("title") or "").splitlines()
+    boxes = [await rows.nth(number).bounding_box() for number in range(3)]
+    assert len({box["height"] for box in boxes if box is not None}) == 1
+    inside = await rows.nth(1).evaluate(
+        "(row) => [...row.children].every((cell) => cell.scrollHeight <= row.clientHeight)"
+    )
+    assert inside
+    await link.click()
+    await expect(page.locator("h1 + .session-title")).to_have_text(TITLE)
+    await page.goto(f"{page_url}#/session/{next(iter(api.sessions))}")
+    await expect(page.locator("h1 + .session-title")).to_be_hidden()
