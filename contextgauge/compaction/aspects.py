@@ -40,10 +40,10 @@ def words_of(text: str) -> frozenset[str]:
 ASPECTS: Final = (
     _aspect(
         "spending",
-        r"budget|spend(?:ing)?\b|costs?\b|expenses?\b|expenditure|outlay|price|cap(?:ped)?\b"
+        r"budget|allowance|bill\b|fees?\b|spend(?:ing)?\b|costs?\b|expenses?\b|expenditure|outlay|price|cap(?:ped)?\b"
         r"|ceiling|limit",
         "money",
-        "budget spend spending cost expense expenditure outlay price cap capped ceiling "
+        "budget allowance spend spending cost expense expenditure outlay price cap capped ceiling "
         "limit exceed "
         "stay total overall below under above pass approval amount",
     ),
@@ -56,7 +56,7 @@ ASPECTS: Final = (
     _aspect(
         "date",
         r"deadline|due|date|launch|releas|ship|schedul|freeze|milestone|timing|go-?live|cut-?over"
-        r"|deliver|demo|review|freeze|move|fixed|finish|complete|by\b",
+        r"|deliver|demo|review|freeze|move|fixed|finish|complete|by\b|ends?\b|opens?\b|starts?\b|begins?\b|closes?\b",
         "date",
         "deadline due date target timing day time scheduled schedule milestone moved "
         "move plan past "
@@ -88,7 +88,7 @@ ASPECTS: Final = (
         r"approv|sign(?:s|ed)?[ -]?off|consent|permission",
         "person",
         "approve approval approver approved approving sign signs signed off sign-off consent "
-        "permission nobody else first only",
+        "permission else first only",
     ),
     _aspect(
         "reviewer",
@@ -138,7 +138,7 @@ ASPECTS: Final = (
     ),
     _aspect(
         "code",
-        r"code\b|password|passphrase|passcode|pin\b|token|secret|safe ?word",
+        r"code\b|key\b|password|passphrase|passcode|pin\b|token|secret|safe ?word",
         "code",
         "code new rotated rotation done current now disclose reveal share shared leak confirmation",
     ),

