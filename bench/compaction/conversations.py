@@ -14,13 +14,27 @@ from typing import Final, NamedTuple
 from bench.compaction import wording
 from bench.compaction.values import Values
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.messages import Message, Text, ToolCall, ToolResult
+from contextgauge.compaction.messages import Block, Message, Text, ToolCall, ToolResult
 from contextgauge.json_codec import dumps
 
-CONSTRAINTS_A_ROUND: Final = 5
+CONSTRAINTS_A_ROUND: Final = 4
+"""Of five rounds fewer than there are phrases: a second one of the same would be a replacement."""
+
 CHANGING_TOPICS: Final = 10
-EARLY: Final = 4
+EARLY: Final = 3
 """Constraints that the first two turns lay down."""
+
+PASTED: Final = 0.2
+"""Share of the user's turns that end with pasted code."""
+
+UNFINISHED: Final = 0.5
+"""Share of the rounds that end with a tool's result, before the model's next call."""
+
+SILENT: Final = 0.4
+"""Share of the calls that the agent makes without a word."""
+
+FAILED: Final = 0.2
+"""Share of the commands that fail."""
 
 SYSTEM: Final = "You are a coding agent. Use the tools; do what the user asks. " * 8
 
@@ -117,7 +131,7 @@ class _Session:
         for each in sentences:
             parts.insert(self.rng.randrange(len(parts) + 1), each)
         text = " ".join(parts)
-        if self.rng.random() < 0.2:
+        if self.rng.random() < PASTED:
             text += f"\n\n```\n{self._lines(self.rng.randrange(300, 2_500))}```"
         return Message("user", (Text(text),), id=self._id())
 
@@ -128,8 +142,8 @@ class _Session:
             turn = self._turn()
             tokens += 60 + sum(map(ESTIMATE.message, turn.work))
             turns.append(turn)
-        if self.rng.random() < 0.5:
-            turns[-1].work.pop()  # a compaction in the middle of a chain of calls
+        if self.rng.random() < UNFINISHED:
+            turns[-1].work.pop()
         return turns
 
     def _turn(self) -> "_Turn":
@@ -138,8 +152,8 @@ class _Session:
         work: list[Message] = []
         for _ in range(self.rng.randrange(1, 7)):
             calls, results = self._calls()
-            blocks = (Text(self._say(wording.PROGRESS)), *calls)
-            work.append(Message("assistant", blocks[self.rng.random() < 0.4 :], id=self._id()))
+            blocks: tuple[Block, ...] = (Text(self._say(wording.PROGRESS)), *calls)
+            work.append(Message("assistant", blocks[self.rng.random() < SILENT :], id=self._id()))
             work += [Message("tool", (each,), id=self._id()) for each in results]
         answer = " ".join(self._say(wording.ANSWERS) for _ in range(self.rng.randrange(1, 4)))
         work.append(Message("assistant", (Text(answer),), id=self._id()))
@@ -170,7 +184,7 @@ class _Session:
                     self.rng.randrange(500, 5_000)
                 )
         call = ToolCall(self._id(), tool, dumps(dict(arguments)).decode())
-        failed = tool == "bash" and self.rng.random() < 0.2
+        failed = tool == "bash" and self.rng.random() < FAILED
         return call, ToolResult(call.id, (Text(answer),), tool, is_error=failed)
 
     def _path(self) -> str:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from bench.compaction.calls import files_of
 from bench.compaction.contenders import Budget, Contender, tokens_of
 from bench.compaction.conversations import Conversation
 from bench.compaction.summaries import Style
@@ -14,7 +15,6 @@ from contextgauge.compaction.messages import (
     ToolCall,
     ToolResult,
 )
-from contextgauge.json_codec import loads
 
 
 class Reading(NamedTuple):
@@ -109,17 +109,6 @@ def _texts(messages: Iterable[Message]) -> Iterator[str]:
                 yield block.text
         if message.compaction is not None:
             yield message.compaction.summary
-
-
-def files_of(messages: Iterable[Message]) -> dict[str, bool]:
-    """Return the files that calls read or changed, and whether they changed them."""
-    files: dict[str, bool] = {}
-    for message in messages:
-        for call in message.calls:
-            path = loads(call.arguments).get("path")
-            if isinstance(path, str):
-                files[path] = files.get(path, False) or call.name != "read"
-    return files
 
 
 def orphans(messages: Iterable[Message]) -> int:

@@ -15,10 +15,10 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal, TypeAlias
 
+from bench.compaction.calls import argument
 from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN
 from contextgauge.compaction.messages import Message
 from contextgauge.compaction.ports import SummaryAnswer, SummaryRequest
-from contextgauge.json_codec import loads
 
 Style: TypeAlias = Literal["even", "careful"]
 
@@ -106,8 +106,7 @@ def _lines_of(message: Message) -> Iterator[str]:
         if text := message.text.strip():
             yield f"- Agent: {_SENTENCE_END.split(text)[0]}"
         for call in message.calls:
-            arguments = loads(call.arguments)
-            about = arguments.get("path") or arguments.get("command") or ""
+            about = argument(call, "path") or argument(call, "command")
             yield f"- Agent: {call.name} {about}"
     for result in message.results:
         if result.is_error:

@@ -19,11 +19,11 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from bench.compaction.calls import argument
 from bench.compaction.contenders import Budget, tokens_of
 from bench.compaction.summaries import StandIn
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.messages import Block, Message, Text
-from contextgauge.json_codec import loads
 
 ANSWERS = 3
 COMMAND_CHARACTERS = 100
@@ -119,13 +119,12 @@ def _notice(messages: Sequence[Message], start: int, end: int, answers: set[int]
     commands: dict[str, None] = {}
     for message in messages[start:end]:
         for call in message.calls:
-            arguments = loads(call.arguments)
             if call.name == "bash":
-                command = str(arguments.get("command", ""))
+                command = argument(call, "command")
                 cut = len(command) > COMMAND_CHARACTERS
                 commands[command[:COMMAND_CHARACTERS] + ("..." if cut else "")] = None
             else:
-                (read if call.name == "read" else edited)[str(arguments.get("path", ""))] = None
+                (read if call.name == "read" else edited)[argument(call, "path")] = None
     responses = [messages[at].text for at in range(start, end) if at in answers]
     if not (read or edited or commands or responses):
         return []

@@ -18,11 +18,11 @@ and the two limits divide the budget's share for a summary.
 
 from collections.abc import Iterable, Sequence
 
+from bench.compaction.calls import files_of
 from bench.compaction.contenders import Budget, summary_message, write_summary
 from bench.compaction.summaries import StandIn
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.messages import FileUse, Message
-from contextgauge.json_codec import loads
 
 
 def pi(messages: Sequence[Message], budget: Budget, write: StandIn) -> Sequence[Message]:
@@ -70,11 +70,8 @@ def _turn_start(messages: Sequence[Message], cut: int) -> int | None:
 
 def _files(former: Iterable[FileUse], messages: Iterable[Message]) -> tuple[FileUse, ...]:
     changed = {each.path: each.changed for each in former}
-    for message in messages:
-        for call in message.calls:
-            path = loads(call.arguments).get("path")
-            if isinstance(path, str) and call.name in {"read", "write", "edit"}:
-                changed[path] = changed.get(path, False) or call.name != "read"
+    for path, is_changed in files_of(messages).items():
+        changed[path] = changed.get(path, False) or is_changed
     return tuple(FileUse(path, not changed[path], changed[path]) for path in sorted(changed))
 
 
