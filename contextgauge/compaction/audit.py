@@ -1,4 +1,4 @@
-"""The audit: is what code carries in the text, after all shortening?"""
+"""The audit: whether what code carries is in the text, after all shortening."""
 
 from contextgauge.compaction.document import KINDS, heading_of, task_lines
 from contextgauge.compaction.messages import Carried

@@ -25,7 +25,10 @@ FILES_HEADING: Final = "## Files"
 SUMMARY_HEADING: Final = "## Summary"
 
 _TASK_SHARE: Final = 4
-"""Where the room is short the task gets a quarter of it."""
+"""A task of several pages gets a quarter of the room."""
+
+_SHORT_TASK_SHARE: Final = 16
+"""Where there is not even room for the pins: about a line."""
 
 
 def heading_of(kind: Kind) -> str:
@@ -40,7 +43,7 @@ def task_lines(task: str) -> list[str]:
 
 def title(number: int) -> str:
     """Return the first line."""
-    return f"[Compaction {number}. The user's words, verbatim; later ones override earlier ones.]"
+    return f"[Compaction {number}. The user's words; later ones win.]"
 
 
 def compose(
@@ -49,7 +52,7 @@ def compose(
     """Return the whole text of a compaction's message, within the budget."""
     room = _Room(budget_tokens, counter)
     room.take(title(number))
-    task = _task(carried.task, room)
+    task = _task(carried.task, room, _short_of(carried.pins, room))
     pins = _pins(carried.pins, room)
     files = _files(carried.files, room)
     summary = _summary(prose, room)
@@ -57,9 +60,8 @@ def compose(
     if task:
         parts += [TASK_HEADING, task]
     for kind in KINDS:
-        lines = _lines(each for each in carried.pins if each.kind == kind and each in pins)
-        if lines:
-            parts += [heading_of(kind), *lines]
+        if pins[kind]:
+            parts += [heading_of(kind), *pins[kind]]
     if files:
         parts += [FILES_HEADING, *files]
     if summary:
@@ -85,25 +87,46 @@ class _Room:
         return True
 
 
-def _task(task: str, room: _Room) -> str:
+def _short_of(pins: Sequence[Pin], room: _Room) -> bool:
+    """Return whether there is less room than the pins and a quarter for the task need."""
+    if room.tokens is None:
+        return False
+    needed = sum(room.counter.text(f"- {each.text}\n") for each in pins)
+    return needed > room.tokens - room.tokens // _TASK_SHARE
+
+
+def _task(task: str, room: _Room, short: bool) -> str:  # noqa: FBT001 -- of a private function
     if not task:
         return ""
-    if room.tokens is None or room.counter.text(task) <= room.tokens // _TASK_SHARE:
+    share = (
+        None
+        if room.tokens is None
+        else room.tokens // (_SHORT_TASK_SHARE if short else _TASK_SHARE)
+    )
+    if share is None or room.counter.text(task) <= share:
         return task if room.take(TASK_HEADING, task) else ""
-    shorter = cut_to(task, room.tokens // _TASK_SHARE, room.counter)
+    shorter = cut_to(task, share, room.counter)
     return shorter if shorter and room.take(TASK_HEADING, shorter) else ""
 
 
-def _pins(pins: Sequence[Pin], room: _Room) -> set[Pin]:
-    """Return the pins that there is room for: kinds in their order, the newest first."""
-    taken: set[Pin] = set()
+def _pins(pins: Sequence[Pin], room: _Room) -> dict[Kind, list[str]]:
+    """Return the lines that there is room for: kinds in their order, the newest first."""
+    taken: dict[Kind, list[str]] = {}
+    incidental = {f"- {each.text}" for each in pins if _is_incidental(each)}
     for kind in KINDS:
-        heading = [heading_of(kind)]
-        for pin in reversed([each for each in pins if each.kind == kind]):
-            if room.take(*heading, f"- {pin.text}"):
-                taken.add(pin)
+        lines = _lines(each for each in pins if each.kind == kind)
+        heading, places = [heading_of(kind)], set()
+        for index in sorted(range(len(lines)), key=lambda at: (lines[at] in incidental, -at)):
+            if room.take(*heading, lines[index]):
+                places.add(index)
                 heading = []
+        taken[kind] = [line for index, line in enumerate(lines) if index in places]
     return taken
+
+
+def _is_incidental(pin: Pin) -> bool:
+    """Return whether a fact has no name, value or date of the project's: it goes first."""
+    return pin.kind == "fact" and pin.key.startswith(("limit of", "text:"))
 
 
 def _lines(pins: Iterable[Pin]) -> list[str]:

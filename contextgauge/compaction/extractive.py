@@ -6,10 +6,11 @@ that a value that was replaced does not come back through it.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
-from contextgauge.compaction.document import compose, cut_to
+from contextgauge.compaction.document import compose
 from contextgauge.compaction.kinds import kind_of
 from contextgauge.compaction.messages import Carried, Message
 from contextgauge.compaction.ports import SummaryAnswer, SummaryRequest
@@ -20,6 +21,12 @@ _LINE_CHARACTERS: Final = 240
 
 _READ_CHARACTERS: Final = 2_000
 """Characters that are read of one message's beginning."""
+
+_READ_STATEMENTS: Final = 4
+"""Statements of one message that are looked at."""
+
+_POINT_CHARACTERS: Final = 16
+"""Less says nothing: an acknowledgement."""
 
 _DEFAULT_CHARACTERS: Final = 8_000
 
@@ -32,7 +39,7 @@ def floor(
     budget_tokens: int | None,
     counter: Counter,
 ) -> str:
-    """Return the deterministic text of a compaction. Linear, of any conversation, without errors."""
+    """Return the deterministic text of a compaction: of any conversation, in linear time."""
     limit = _DEFAULT_CHARACTERS
     if budget_tokens is not None:
         limit = min(limit, budget_tokens * CHARACTERS_PER_TOKEN)
@@ -44,16 +51,16 @@ def extract(messages: Sequence[Message], limit_characters: int) -> str:
     """Return lines from messages, oldest first; the newest are preferred within the limit."""
     lines: list[str] = []
     left = limit_characters
-    last = ""
+    seen: set[str] = set()
     for message in reversed(messages):
         line = _line(message)
-        if not line or line == last:
+        if not line or line in seen:
             continue
         if len(line) + 1 > left:
             break
         lines.append(line)
         left -= len(line) + 1
-        last = line
+        seen.add(line)
     return "\n".join(reversed(lines))
 
 
@@ -75,8 +82,10 @@ def _line(message: Message) -> str:
 
 def _points(text: str, *, pinned: bool) -> Iterator[str]:
     """Return statements that are no pins."""
-    for each in statements(text[:_READ_CHARACTERS]):
-        if len(each.text) > 3 and (pinned or kind_of(each)[0] in {None, "request"}):
+    for each in islice(statements(text[:_READ_CHARACTERS]), _READ_STATEMENTS):
+        if len(each.text) >= _POINT_CHARACTERS and (
+            pinned or kind_of(each)[0] in {None, "request"}
+        ):
             yield _short(each)
 
 

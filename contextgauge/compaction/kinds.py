@@ -9,7 +9,7 @@ from contextgauge.compaction.subjects import Facet, facets
 Kind: TypeAlias = Literal["constraint", "request", "preference", "fact", "goal"]
 
 _CONSTRAINT: Final = re.compile(
-    r"(?i)\b(?:never|must(?:n't)?|shall|do not|don't|cannot|can't|may not|shouldn't|should not|"
+    r"\b(?:never|must(?:n't)?|shall|do not|don't|cannot|can't|may not|shouldn't|should not|"
     r"mustn't|won't accept|is not to|are not to|always|forbid(?:den)?|prohibited|not allowed|"
     r"disallowed|no (?:more|less|fewer|later|earlier) than|at (?:most|least|all times)|"
     r"under no circumstances|without (?:\w+ ){0,3}(?:approval|permission|consent|asking|sign-off)|"
@@ -19,23 +19,24 @@ _CONSTRAINT: Final = re.compile(
     r"keep (?:\w+ ){1,6}(?:under|below|within|above|away|out|free|secret|private|confidential)|"
     r"and nobody else|no one (?:else )?|nobody|nothing (?:else|but)|"
     r"(?:may|must|can|should|use|uses|only) only|only (?:use|run|touch|edit|change|write|if|when|"
-    r"after|with)|unless|stop and|(?:is|are) (?:not )?permitted|refrain|leave (?:\w+ ){1,5}(?:alone|"
-    r"as (?:it|they)))\b|^(?:only|no)\b|\bno \w+ (?:without|before|until|ever)\b"
+    r"after|with)|unless|stop and|(?:is|are) (?:not )?permitted|refrain|"
+    r"leave (?:\w+ ){1,5}(?:alone|as (?:it|they)))\b"
+    r"|^(?:only|no)\b|\bno \w+ (?:without|before|until|ever)\b"
 )
 _PREFERENCE: Final = re.compile(
-    r"(?i)\b(?:prefer(?:s|red|ence)?|would rather|i'd rather|rather (?:get|have|see)|i(?:'d| would) "
+    r"\b(?:prefer(?:s|red|ence)?|would rather|i'd rather|rather (?:get|have|see)|i(?:'d| would) "
     r"(?:like|love|appreciate)|i (?:want|like|dislike|hate|love)|(?:user|we) (?:wants?|likes?)|"
     r"from now on|going forward|in (?:the )?future|by default|favou?r|stick (?:to|with)|"
     r"instead of|rather than)\b"
 )
 _GOAL: Final = re.compile(
-    r"(?i)\b(?:next steps?|next up|current task|(?:we|i)(?:'re| are|'m| am) (?:now )?(?:in|on|at|"
+    r"\b(?:next steps?|next up|current task|(?:we|i)(?:'re| are|'m| am) (?:now )?(?:in|on|at|"
     r"working)|working (?:on|branch)|(?:the |our |my )?(?:goal|objective|aim|plan) is|in progress|"
     r"still (?:open|failing|missing|to do)|remains? to|remaining|awaiting|open question|"
     r"(?:is|are|currently) (?:failing|broken|blocked)|fails? on|we need to|the task is)\b"
 )
 _REQUEST: Final = re.compile(
-    r"(?i)^(?:(?:please|now|then|next|also|and|ok(?:ay)?|so|finally|first)[, ]+){0,3}(?:can you|"
+    r"^(?:(?:please|now|then|next|also|and|ok(?:ay)?|so|finally|first)[, ]+){0,3}(?:can you|"
     r"could you|would you|will you|let's|i need|help|add|build|change|check|clean|compare|compute|"
     r"configure|convert|create|debug|delete|deploy|describe|design|document|draft|explain|"
     r"extend|extract|fetch|find|fix|generate|give|implement|improve|install|integrate|investigate|"
@@ -45,18 +46,16 @@ _REQUEST: Final = re.compile(
     r"validate|verify|wire|write)\b|\?\s*$"
 )
 _HEDGE: Final = re.compile(
-    r"(?i)\b(?:maybe|perhaps|what if|suppose|hypothetical|considering|wondering|thinking (?:of|"
+    r"\b(?:maybe|perhaps|what if|suppose|hypothetical|considering|wondering|thinking (?:of|"
     r"about)|for example|e\.g\.|imagine|might (?:want|be)|would it|should (?:we|i)|could we)\b"
 )
-_REMEMBER: Final = re.compile(
-    r"(?i)\b(?:remember|keep in mind|note that|for the record|fyi|beware)\b"
-)
+_REMEMBER: Final = re.compile(r"\b(?:remember|keep in mind|note that|for the record|fyi|beware)\b")
 _IDENTIFIER: Final = re.compile(
     r"https?://\S|\b[0-9a-f]{7,40}\b|\b[A-Z]{2,}[A-Z0-9]*-\d+\b|[\w.+-]+@[\w-]+\.\w|\b\w+/[\w/.-]+\.\w+"
     r"|[$€£]\d|\b\d{4}-\d\d-\d\d\b|\bv?\d+\.\d+(?:\.\d+)?\b|\b\d{1,3}(?:\.\d{1,3}){3}\b"
 )
 _STATES: Final = re.compile(
-    r"(?i)\b(?:is|are|was moved|lives?|runs?|uses?|has|have|belongs?|moved|named|called|located|"
+    r"\b(?:is|are|was moved|lives?|runs?|uses?|has|have|belongs?|moved|named|called|located|"
     r"hosted|points?|listens?)\b|^[\w '-]{1,60}:"
 )
 
@@ -64,9 +63,9 @@ _KIND_OF_ASPECT: Final[dict[str, Kind]] = {
     "spending": "constraint",
     "timezone": "constraint",
     "approval": "constraint",
-    "limit": "constraint",
     "style": "preference",
     "units": "preference",
+    "indentation": "preference",
     "example language": "preference",
     "weekday": "preference",
     "branch": "goal",
@@ -78,26 +77,30 @@ _KIND_OF_ASPECT: Final[dict[str, Kind]] = {
 
 def kind_of(statement: Statement) -> tuple[Kind | None, list[Facet]]:
     """Return as what a statement is pinned, None where it is not, and what it gives a value to."""
-    text = statement.text
-    labelled = kind_of_label(statement.label) if statement.label else None
+    text, lower = statement.text, statement.text.lower()
     if text.endswith("?"):
         return "request", []
-    hedged = labelled is None and _HEDGE.search(text) is not None
+    labelled = kind_of_label(statement.label) if statement.label else None
+    hedged = labelled is None and _HEDGE.search(lower) is not None
     given = [] if hedged else facets(text)
-    if labelled:
+    if labelled and labelled != "fact":
         return cast("Kind", labelled), given
-    if _CONSTRAINT.search(text):
-        return "constraint", given
-    if given and (kind := next((_KIND_OF_ASPECT.get(each.aspect) for each in given), None)):
-        return kind, given
-    if _PREFERENCE.search(text):
-        return "preference", given
-    if _GOAL.search(text):
-        return "goal", given
-    if _REQUEST.search(text):
-        return "request", given
-    if given or _REMEMBER.search(text):
+    kind = _by_words(lower, given, fact=labelled is not None)
+    if kind is None and not hedged and _IDENTIFIER.search(text) and _STATES.search(lower):
         return "fact", given
-    if not hedged and _IDENTIFIER.search(text) and _STATES.search(text):
-        return "fact", given
-    return None, []
+    return kind, given
+
+
+def _by_words(lower: str, given: list[Facet], *, fact: bool) -> Kind | None:
+    """Return the kind by a statement's words; `fact`: it is labelled as one."""
+    if _CONSTRAINT.search(lower):
+        return "constraint"
+    if kind := next((_KIND_OF_ASPECT.get(each.aspect) for each in given), None):
+        return kind
+    if _PREFERENCE.search(lower):
+        return "preference"
+    if not fact and _GOAL.search(lower):
+        return "goal"
+    if not fact and _REQUEST.search(lower):
+        return "request"
+    return "fact" if fact or given or _REMEMBER.search(lower) else None

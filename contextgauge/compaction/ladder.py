@@ -168,13 +168,25 @@ def prepare(
         (marker.prose or marker.summary) if marker else None,
         number,
         replaced,
-        max(MINIMUM_ROOM_TOKENS, min(room, replaced * 3 // 4)),
+        _room(room, replaced, carried, number, counter),
         steps,
     )
 
 
 MINIMUM_ROOM_TOKENS = 200
 """A summary's room where the rest leaves none: headings and the most important pins."""
+
+
+def _room(
+    room_tokens: int, replaced_tokens: int, carried: Carried, number: int, counter: Counter
+) -> int:
+    """Return the room of the text: what code carries comes before the budget, but saves a quarter.
+
+    Without it a small window would cost constraints to reach a goal that is only a wish.
+    """
+    needed = counter.text(compose("", carried, number=number, budget_tokens=None, counter=counter))
+    most = max(MINIMUM_ROOM_TOKENS, replaced_tokens * 3 // 4)
+    return min(max(MINIMUM_ROOM_TOKENS, room_tokens, needed), most)
 
 
 def _fitting_tail(

@@ -18,8 +18,9 @@ MAX_FILES: Final = 2_000
 """Files of a very long session; of more the least recently used read ones go first."""
 
 MAX_PATH_CHARACTERS: Final = 1_024
-MAX_ARGUMENT_CHARACTERS: Final = 4_000_000
-"""Arguments that are longer are no call of an editing tool."""
+
+MAX_COMMAND_CHARACTERS: Final = 100_000
+"""A longer command contains a file's content."""
 
 _PATH_KEYS: Final = (
     "file_path",
@@ -78,8 +79,6 @@ def _bounded(uses: Iterable[FileUse]) -> tuple[FileUse, ...]:
 
 def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
     """Return the paths that a call names, and whether it changes them."""
-    if len(call.arguments) > MAX_ARGUMENT_CHARACTERS:
-        return
     try:
         arguments: Json = loads(call.arguments)
     except (ValueError, RecursionError):
@@ -118,10 +117,9 @@ def _named(arguments: dict[str, Json]) -> Iterator[str]:
         value = arguments.get(key)
         values = value if isinstance(value, list) else [value]
         for each in values:
-            if isinstance(each, dict):
-                each = each.get("path") or each.get("file_path")
-            if isinstance(each, str) and _is_path(each):
-                yield each.strip()
+            path = (each.get("path") or each.get("file_path")) if isinstance(each, dict) else each
+            if isinstance(path, str) and _is_path(path):
+                yield path.strip()
 
 
 def _is_path(text: str) -> bool:
@@ -164,7 +162,7 @@ def _commanded(command: Json) -> Iterator[tuple[str, bool]]:
         else:
             yield from _simple(words)
             return
-    if not isinstance(command, str) or len(command) > 100_000:
+    if not isinstance(command, str) or len(command) > MAX_COMMAND_CHARACTERS:
         return
     if "*** Begin Patch" in command:
         yield from _patched(command)

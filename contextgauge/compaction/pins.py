@@ -39,27 +39,31 @@ ROLLING: Final[frozenset[Kind]] = frozenset({"goal", "request"})
 TASK_CHARACTERS: Final = 8_000
 """A longer first turn is cut in the middle: it contains pasted material."""
 
-ELIDED: Final = "[replaced below]"
+ELIDED: Final = "[replaced later]"
 
 
 class _Held(NamedTuple):
-    """A pin with what it is about, as its key says."""
+    """A pin with its text for comparison and what it is about, as its key says."""
 
     pin: Pin
+    text: str
     about: tuple[tuple[str, frozenset[str]], ...]
 
 
 def carry(carried: Carried, messages: Sequence[Message]) -> Carried:
     """Return what is carried on with messages that are about to be archived."""
     task = carried.task
-    held = [_Held(pin, _about(pin.key)) for pin in carried.pins]
+    held = [_held(pin) for pin in carried.pins]
+    read: dict[str, list[tuple[Pin, list[Facet]]]] = {}
     for message in messages:
         if not message.is_user_turn:
             continue
         text = message.text
         task = task or _bounded_task(text)
-        for pin, found in pins_of(text, message.id):
-            held = _with(held, pin, found)
+        if text not in read:
+            read[text] = pins_of(text, message.id)
+        for pin, given in read[text]:
+            held = _with(held, replace(pin, message_id=message.id), given)
         held = _bounded(held)
     return Carried(task, tuple(each.pin for each in held), ledger(carried.files, messages))
 
@@ -100,13 +104,15 @@ def pins_of(text: str, message_id: str) -> list[tuple[Pin, list[Facet]]]:
     return result
 
 
-_SPACES: Final = re.compile(r"\s+")
+_MORE: Final = re.compile(r"(?i)\b(?:with|and|but) (?:no|never|without)\b")
+"""What a statement forbids on top of the value that it gives: this outlives the value."""
+
 _GIVEN_NUMBER: Final = re.compile(r"\b(is|are|at|to|now|=) ([\w./-]*\d[\w./-]*)")
 
 
 def _masked(text: str, kind: str) -> str:
     """Return a statement as its own key; a number that it gives is left out but of prohibitions."""
-    plain = _SPACES.sub(" ", text.lower()).strip(" .!;:-")[:240]
+    plain = _plain(text)[:240]
     return plain if kind in {"constraint", "request"} else _GIVEN_NUMBER.sub(r"\1 #", plain)
 
 
@@ -118,65 +124,71 @@ def _about(key: str) -> tuple[tuple[str, frozenset[str]], ...]:
     return tuple((aspect, frozenset(scope.split())) for aspect, scope in pairs)
 
 
+def _held(pin: Pin) -> _Held:
+    return _Held(pin, _plain(pin.text), _about(pin.key))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.lower().split()).strip(" .!;:-")
+
+
 def _with(held: list[_Held], pin: Pin, given: Sequence[Facet]) -> list[_Held]:
     """Add a pin; what it replaces goes, or loses the value that is not current any more."""
-    about = tuple((each.aspect, each.scope) for each in given)
-    update = is_update(pin.text)
+    added = _held(pin)
+    names = {aspect for aspect, _ in added.about}
     result: list[_Held] = []
     head_gone = ""
     for each in held:
-        if each.pin.key.startswith("+"):
-            if head_gone == each.pin.message_id and each.pin.kind in ROLLING | {"fact"}:
-                continue
-        else:
+        continues = each.pin.key.startswith("+")
+        if not continues:
             head_gone = ""
-        if each.pin.message_id == pin.message_id and each.pin.key != pin.key:
-            result.append(each)
+        elif head_gone == each.pin.message_id and _depends(each):
             continue
-        if _text(each.pin) == _text(pin) or (not about and each.pin.key == pin.key):
+        if each.text == added.text or (not names and each.pin.key == pin.key):
             continue
-        replaced = [
-            index
-            for index, (aspect, scope) in enumerate(each.about)
-            if any(
-                aspect == newer
-                and (same_scope(wide, scope) or _refers(aspect, wide, scope, held, update=update))
-                for newer, wide in about
-            )
-        ]
-        rest = _without(each, replaced, given) if replaced else each
+        rest: _Held | None = each
+        if names and each.about and each.pin.message_id != pin.message_id:
+            replaced = _replaced(each, added, held)
+            rest = _without(each, replaced, given) if replaced else each
         if rest is None:
             head_gone = each.pin.message_id
         else:
             result.append(rest)
-    return [*result, _Held(pin, about)]
+    return [*result, added]
 
 
-def _text(pin: Pin) -> str:
-    return _SPACES.sub(" ", pin.text.lower()).strip(" .!;:-")
+def _replaced(each: _Held, added: _Held, held: Iterable[_Held]) -> list[int]:
+    """Return which of the things that a pin gives a value to are given a newer one."""
+    return [
+        index
+        for index, (aspect, scope) in enumerate(each.about)
+        if any(
+            aspect == name and (same_scope(newer, scope) or _refers(aspect, newer, held, added.pin))
+            for name, newer in added.about
+        )
+    ]
 
 
-def _refers(
-    aspect: str,
-    newer: frozenset[str],
-    older: frozenset[str],
-    held: Iterable[_Held],
-    *,
-    update: bool,
-) -> bool:
-    """Return whether a statement without a scope, or of a thing without one, can mean only this."""
-    if newer and older:
+def _depends(each: _Held) -> bool:
+    """Return whether a statement means nothing without the one before it: a next step of it."""
+    return any(aspect == "next step" for aspect, _ in each.about)
+
+
+def _refers(aspect: str, newer: frozenset[str], held: Iterable[_Held], pin: Pin) -> bool:
+    """Return whether a statement without a scope can mean only one that there is."""
+    if newer:
         return False
-    if aspect == "next step" and not newer:
+    if aspect == "next step":
         return True
     scopes = {scope for each in held for name, scope in each.about if name == aspect}
-    return update and len(scopes) == 1
+    return len(scopes) == 1 and is_update(pin.text)
 
 
 def _without(each: _Held, replaced: Sequence[int], given: Sequence[Facet]) -> _Held | None:
     """Return a pin without values that were replaced, None where nothing of it is left."""
     names = {each.about[index][0] for index in replaced}
-    if len(replaced) == len(each.about) or "branch" in names:
+    says_more = len(replaced) < len(each.about) or _MORE.search(each.pin.text)
+    if not says_more or "branch" in names:
         return None
     text, about = each.pin.text, list(each.about)
     new_values = {facet.aspect: facet.value for facet in given}
@@ -187,7 +199,8 @@ def _without(each: _Held, replaced: Sequence[int], given: Sequence[Facet]) -> _H
             about = [pair for pair in about if pair[0] != facet.aspect]
     plus = "+" if each.pin.key.startswith("+") else ""
     key = "; ".join(f"{aspect}:{' '.join(sorted(scope))}" for aspect, scope in about)
-    return _Held(replace(each.pin, text=text, key=plus + key), tuple(about))
+    key = key or f"text:{_masked(text, each.pin.kind)}"
+    return _held(replace(each.pin, text=text, key=plus + key))
 
 
 def _bounded(held: list[_Held]) -> list[_Held]:

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 from contextgauge.compaction.messages import Message, Request
 
 PromptName: TypeAlias = Literal["structured", "seed-001", "seed-002", "cache-aligned"]
-"""`structured` is the default: the sections of both seeds, with everything quoted fenced as data."""
+"""`structured` is the default: the sections of both seeds, and all quoted texts fenced as data."""
 
 
 @dataclass(frozen=True, slots=True)

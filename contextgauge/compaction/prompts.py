@@ -10,13 +10,13 @@ with the summary so far, which the next one continues. The other two repeat the 
 cannot be divided: where it is too large for the summariser, `structured` takes their place.
 """
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from contextgauge.compaction import seed_prompts
 from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.fencing import fence_for
 from contextgauge.compaction.messages import (
     Block,
     ContextCompaction,
@@ -192,8 +192,7 @@ def quotes(request: SummaryRequest, scale: int = 1) -> list[Quoted]:
         return [Quoted("", each) for each in seed_prompts.formatted(request.messages, scale)]
     if request.prompt in _REPEATING:
         return []
-    first = request.previous is None
-    quoted = [Quoted(each.role, _quote(each, first, scale)) for each in request.messages]
+    quoted = [Quoted(each.role, _quote(each, request, scale)) for each in request.messages]
     return [each for each in quoted if each.text]
 
 
@@ -208,19 +207,6 @@ def _structured(
     fenced = [f"<{fence} {label}>\n{text}\n</{fence}>" for label, text in data if text]
     instruction = [_PREVIOUS] if previous else []
     return "\n\n".join((*fenced, *instruction, _sections(request))), fence
-
-
-def fence_for(texts: Iterable[str]) -> str:
-    """Return a name that none of the texts contains, so none can close a fence of it."""
-    texts = list(texts)
-    state = hashlib.sha256()
-    for text in texts:
-        state.update(text.encode("utf-8", "surrogatepass"))
-    while True:
-        fence = f"data-{state.hexdigest()[:12]}"
-        if not any(fence in text for text in texts):
-            return fence
-        state.update(b".")
 
 
 def _sections(request: SummaryRequest) -> str:
@@ -260,13 +246,13 @@ def _repeated(request: SummaryRequest, instruction: str, headings: tuple[str, ..
     )
 
 
-def _quote(message: Message, first: bool, scale: int) -> str:
+def _quote(message: Message, request: SummaryRequest, scale: int) -> str:
     """Return the parts of a message for `structured`, each cut at its mark."""
-    parts = (_quote_block(block, first, scale) for block in message.blocks)
+    parts = (_quote_block(block, request, scale) for block in message.blocks)
     return "\n".join(part for part in parts if part)
 
 
-def _quote_block(block: Block, first: bool, scale: int) -> str:
+def _quote_block(block: Block, request: SummaryRequest, scale: int) -> str:
     tool = TOOL_CHARACTERS // scale
     match block:
         case Text():
@@ -278,7 +264,7 @@ def _quote_block(block: Block, first: bool, scale: int) -> str:
             return f"[{kind}: {cut(block.text, tool)}]"
         case Image():
             return "[image]"
-        case ContextCompaction() if first:  # else it comes as the summary so far
+        case ContextCompaction() if request.previous is None:  # else it comes as the summary so far
             return f"[summary of what came before: {cut(block.summary, TEXT_CHARACTERS)}]"
         case _:
             return ""

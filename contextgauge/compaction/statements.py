@@ -14,7 +14,8 @@ MAX_TURN_CHARACTERS: Final = 200_000
 MAX_STATEMENT_CHARACTERS: Final = 600
 """A longer sentence is cut: pasted text without punctuation."""
 
-_FENCE: Final = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})")
+_FENCE: Final = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})(?![^`\n]{0,2000}```)")
+_INLINE_FENCE: Final = re.compile(r"```[^`\n]{0,2000}```")
 _OPEN_TAG: Final = re.compile(r"[ \t]*<([A-Za-z][\w:.-]{0,60})(?:\s[^<>]{0,300})?>")
 _CLOSE_TAG: Final = re.compile(r"</([A-Za-z][\w:.-]{0,60})>")
 _REPORTED: Final = re.compile(
@@ -28,7 +29,12 @@ _OUTPUT_HEADING: Final = re.compile(
     r"[ _-]?)?(?:output|results?|logs?|stdout|stderr|traceback|response)"
     r"(?: \([^()\n]{0,60}\)| of [^:\n]{0,60})?\]?:[ \t]*$"
 )
-_BULLET: Final = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)]|\[[ xX]\])[ \t]+|[ \t]*#{1,6}[ \t]+")
+_BLANK: Final = ""
+"""What ends the output of a tool that was pasted under a heading: an empty line."""
+
+_BULLET: Final = re.compile(
+    r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?|[ \t]*#{1,6}[ \t]+"
+)
 _SENTENCE_END: Final = re.compile(
     r"(?<=[.!?;])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)[ \t]+"
     r"|,?[ ](?=(?:and|but) (?:the|our|my|its|this) (?:\w+ ){1,4}(?:is|are|was|must|should|will)\b)"
@@ -52,20 +58,27 @@ class Statement(NamedTuple):
 
 def statements(text: str) -> Iterator[Statement]:
     """Return the passages of a turn that are the user's own words, in order."""
-    heading = ""
+    heading = section = ""
     for number, line in enumerate(own_lines(text)):
         if not line.strip():
-            heading = ""
+            heading = section
             continue
         bullet = _BULLET.match(line)
         body = line[bullet.end() if bullet else 0 :].strip().strip("*_").strip()
+        if line.lstrip().startswith("#") and bullet:
+            words = body.rstrip(":").lower()
+            heading = section = words if kind_of_label(words) else ""
+            if section:
+                continue
         label = heading if bullet else ""
         if match := _LABEL.match(body):
             words = match[1].lower()
-            if match.end() == len(body):
+            if kind_of_label(words) is None:
+                heading = ""
+            elif match.end() == len(body):
                 heading = words
                 continue
-            if kind_of_label(words):
+            else:
                 label, body = words, body[match.end() :]
         for sentence in _SENTENCE_END.split(body):
             if sentence := sentence.strip():
@@ -77,35 +90,34 @@ def own_lines(text: str) -> Iterator[str]:
     if len(text) > MAX_TURN_CHARACTERS:
         half = MAX_TURN_CHARACTERS // 2
         text = f"{text[:half]}\n\n{text[-half:]}"
-    fence = tag = ""
-    output = False
     closed = {name.lower() for name in _CLOSE_TAG.findall(text)}
+    end: str | None = None
     for line in text.splitlines():
-        if fence:
-            if line.strip().startswith(fence):
-                fence = ""
+        if end is not None:
+            if _ends(line, end):
+                end = None
             yield ""
-        elif tag:
-            if f"</{tag}>" in line.lower():
-                tag = ""
-            yield ""
-        elif match := _FENCE.match(line):
-            fence = match[1]
-            yield ""
-        elif (match := _OPEN_TAG.match(line)) and match[1].lower() in closed:
-            name = match[1].lower()
-            tag = "" if f"</{name}>" in line.lower() else name
-            yield ""
-        elif _OUTPUT_HEADING.match(line):
-            output = True
-            yield ""
-        elif not line.strip():
-            output = False
-            yield ""
-        elif output or line.lstrip().startswith(">"):
-            yield ""
-        else:
-            yield _REPORTED.sub("", line)
+            continue
+        end = _data_end(line, closed)
+        own = end is None and not line.lstrip().startswith(">")
+        yield _REPORTED.sub("", _INLINE_FENCE.sub("", line)) if own else ""
+        if end and end.startswith("</") and end in line.lower():
+            end = None
+
+
+def _data_end(line: str, closed: set[str]) -> str | None:
+    """Return what ends the data that begins with a line, None where none begins."""
+    if match := _FENCE.match(line):
+        return match[1]
+    if (match := _OPEN_TAG.match(line)) and match[1].lower() in closed:
+        return f"</{match[1].lower()}>"
+    return _BLANK if _OUTPUT_HEADING.match(line) else None
+
+
+def _ends(line: str, end: str) -> bool:
+    if end == _BLANK:
+        return not line.strip()
+    return end in line.lower() if end.startswith("</") else line.strip().startswith(end)
 
 
 def _cut(text: str) -> str:
@@ -119,7 +131,7 @@ _LABELS: Final = {
     "restrictions limit limits policy guardrail guardrails must important warning safety security "
     "forbidden non-negotiable",
     "preference": "preference preferences style convention conventions",
-    "goal": "goal goals objective objectives state status task tasks todo plan milestone next",
+    "goal": "goal goals objective objectives state status task tasks todo plan milestone",
     "fact": "fact facts note notes info context fyi reminder remember correction update background",
     "request": "request requests question questions ask",
 }
@@ -128,6 +140,9 @@ _KIND_OF_WORD: Final = {word: kind for kind, words in _LABELS.items() for word i
 
 
 def kind_of_label(label: str) -> str | None:
-    """Return the kind of pin that a label announces: its last word decides."""
+    """Return the kind of pin that a label announces, by its last or first word."""
     words = label.replace("_", " ").split()
-    return next((_KIND_OF_WORD[word] for word in reversed(words) if word in _KIND_OF_WORD), None)
+    if not words:
+        return None
+    first = _KIND_OF_WORD.get(words[0])
+    return _KIND_OF_WORD.get(words[-1]) or (first if first != "fact" else None)

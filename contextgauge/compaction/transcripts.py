@@ -5,10 +5,11 @@ with a `payload`), and JSON documents: a list of messages or a request body of a
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from contextgauge.compaction.formats import detect, read_messages, read_request
-from contextgauge.compaction.messages import FormatName, Request
+from contextgauge.compaction.messages import ContextCompaction, FormatName, Message, Request
 from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
 from contextgauge.records import Json
@@ -40,6 +41,8 @@ def read_conversation(value: bytes) -> ReadConversation:
         raise ConfigError("lines of Claude Code and of Codex in one file: give one transcript")
     (name,) = lines.formats
     messages = read_messages(lines.items, name)
+    if lines.summary is not None:
+        messages[0] = _marked(messages[0], lines.summary)
     return ReadConversation(Request(messages), name, lambda items: items)
 
 
@@ -86,6 +89,8 @@ class _Lines:
     def __init__(self) -> None:
         self.items: list[Json] = []
         self.formats: set[FormatName] = set()
+        self.compactions = 0
+        self.summary: ContextCompaction | None = None
 
     def read(self, line: Mapping[str, Json]) -> None:
         """Add what a line contributes; a compaction empties what came before it."""
@@ -96,10 +101,12 @@ class _Lines:
             case "compacted" if isinstance(payload, dict):
                 self._replace(payload)
             case "system" if line.get("subtype") == "compact_boundary":
-                self.items.clear()
+                self._begin()
             case "user" | "assistant" if isinstance(message, dict):
                 if line.get("parent_tool_use_id") is None:
                     self._add("anthropic", message)
+                    if line.get("isCompactSummary") is True and len(self.items) == 1:
+                        self._mark(message.get("content"))
 
     def _add(self, name: FormatName, item: Json) -> None:
         self.formats.add(name)
@@ -107,8 +114,25 @@ class _Lines:
 
     def _replace(self, payload: Mapping[str, Json]) -> None:
         replacement, text = payload.get("replacement_history"), payload.get("message")
-        self.items.clear()
+        self._begin()
         if isinstance(replacement, list):
             self.items.extend(replacement)
         elif isinstance(text, str) and text:
             self._add("openai-responses", {"role": "user", "content": text})
+            self._mark(text)
+
+    def _begin(self) -> None:
+        """Begin again after a compaction: what came before it is archived."""
+        self.items.clear()
+        self.compactions += 1
+        self.summary = None
+
+    def _mark(self, text: Json) -> None:
+        """Remember that the first message is a summary, and not the user's words."""
+        if isinstance(text, str):
+            self.summary = ContextCompaction(self.compactions, 0, text, 0, 0, prose=text)
+
+
+def _marked(message: Message, summary: ContextCompaction) -> Message:
+    """Return the message that a runtime's own compaction left, with its marker."""
+    return replace(message, blocks=(summary,))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from contextgauge.compaction.summarisers import summariser_named
 from rich.console import Console
 from rich.table import Table
 
@@ -20,6 +19,7 @@ from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.profiles import PROFILES, Profile, profile_named
 from contextgauge.compaction.receipts import Receipt
+from contextgauge.compaction.summarisers import summariser_named
 from contextgauge.compaction.transcripts import ReadConversation, read_conversation
 from contextgauge.compaction.writing import CompactionFailed
 from contextgauge.errors import ConfigError, StopError
@@ -32,7 +32,7 @@ _STANDARD = "-"
 _EXTRACTIVE = "extractive"
 
 
-def compact(
+def compact(  # noqa: PLR0913 -- each is an option
     file: Annotated[
         str,
         typer.Argument(

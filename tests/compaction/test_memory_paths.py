@@ -1,6 +1,7 @@
 """No path, link or race leads out of the memory's root."""
 
 import os
+import secrets
 import threading
 import unicodedata
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.compaction.memory import MemoryTool
-from contextgauge.compaction.memory.files import project_folder
+from contextgauge.compaction.memory.files import OpenMemory, project_folder
 from contextgauge.compaction.memory.paths import MAX_DEPTH, MemoryToolError, names_of
 
 ESCAPES = [
@@ -150,6 +151,31 @@ def test_a_pipe_does_not_block(outside: Outside) -> None:
     os.mkfifo(outside.root / "pipe")
     answer = outside.memory.execute({"command": "view", "path": "/memories/pipe"})
     assert answer.endswith("does not exist. Please provide a valid path.")
+
+
+@pytest.mark.parametrize("swapped", ["link", "pipe"])
+def test_a_file_swapped_after_it_was_looked_at_is_not_read(
+    outside: Outside, monkeypatch: pytest.MonkeyPatch, swapped: str
+) -> None:
+    (outside.root / "link").symlink_to(outside.folder / "secret")
+    os.mkfifo(outside.root / "pipe")
+    monkeypatch.setattr(OpenMemory, "is_folder", lambda _memory, _names: False)
+    answer = outside.memory.execute({"command": "view", "path": f"/memories/{swapped}"})
+    assert answer.endswith("does not exist. Please provide a valid path.")
+    if swapped == "link":
+        outside.memory.execute({"command": "delete", "path": "/memories/link"})
+        outside.assert_untouched()
+
+
+def test_a_file_being_written_is_never_one_that_was_there(
+    outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "token_hex", lambda _size: "guessed")
+    name = f"{os.getpid()}-guessed"
+    (outside.root.parent / "incoming" / name).symlink_to(outside.folder / "secret")
+    answer = outside.memory.execute({"command": "create", "path": "/memories/a", "file_text": "x"})
+    assert answer.startswith("Error: ")
+    outside.assert_untouched()
 
 
 def swapping(root: Path, target: Path, stop: threading.Event) -> Callable[[], None]:

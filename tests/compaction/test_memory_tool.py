@@ -359,3 +359,34 @@ def test_two_processes_lose_no_change(tmp_path: Path) -> None:
         each.join(60)
     lines = {line.split("\t")[1] for line in view(memory, "/memories/a").splitlines()[1:]}
     assert lines - {""} == {f"{letter}{number}" for letter in "xy" for number in range(25)}
+
+
+def test_a_folder_is_not_moved_deeper_than_paths_may_be(memory: MemoryTool) -> None:
+    create(memory, "/memories/a/b/c/d")
+    deep = "/memories" + "/x" * 13
+    answer = rename(memory, "/memories/a", f"{deep}/a")
+    assert answer == "Error: At most 16 names below /memories"
+    assert rename(memory, "/memories/a/b", f"{deep}/b").startswith("Successfully")
+
+
+def test_moved_content_counts_towards_the_entries(tmp_path: Path) -> None:
+    memory = MemoryTool("demo", tmp_path, MemoryLimits(entries=3))
+    create(memory, "/memories/d/a")
+    create(memory, "/memories/b")
+    assert "more than 3 files" in rename(memory, "/memories/d", "/memories/x/d")
+
+
+def test_a_memory_above_its_limits_can_be_edited_and_made_smaller(tmp_path: Path) -> None:
+    memory = MemoryTool("demo", tmp_path)
+    for name in "abc":
+        create(memory, f"/memories/{name}", "text " * 10 + "end")
+    limited = MemoryTool("demo", tmp_path, MemoryLimits(total_bytes=10, entries=1))
+    assert "edited" in replace(limited, "/memories/a", "end", "")
+    assert "more than 10 bytes" in insert(limited, "/memories/a", 0, "more")
+
+
+def test_a_file_above_its_limit_is_not_read(memory: MemoryTool, root: Path) -> None:
+    view(memory)
+    (root / "a").write_text("x" * 102_401)
+    answer = view(memory, "/memories/a")
+    assert answer == "Error: File /memories/a has more than 102,400 bytes"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from contextgauge.compaction.audit import audit
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.document import compose
 from contextgauge.compaction.history import History
 from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import Message
@@ -85,7 +86,11 @@ def check(before: list[Message], after: list[Message], history: History, profile
     markers = [each.compaction for each in after if each.compaction]
     assert len(markers) <= 1
     for marker in markers:
-        if profile.carry:
+        replaced = size(before) - size([each for each in before if each in after])
+        carried = compose(
+            "", marker.carried, number=marker.number, budget_tokens=None, counter=ESTIMATE
+        )
+        if profile.carry and ESTIMATE.text(carried) <= replaced // 2:
             assert audit(marker.summary, marker.carried) == []
     known = {each.id for each in history.everything}
     assert {each.id for each in before} <= known

@@ -98,7 +98,7 @@ def _marks(messages: list[Json]) -> Iterator[FormatName]:
     for message in messages:
         if not isinstance(message, Mapping):
             continue
-        if message.get("role") in {"developer", "function"}:
+        if message.get("role") in ("developer", "function"):  # noqa: PLR6201 -- of any type
             yield "openai-chat"
         for name, format_ in _FIELDS:
             if message.get(name) is not None:

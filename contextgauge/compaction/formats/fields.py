@@ -297,7 +297,7 @@ def gathered(
         each = write(message)
         if each is None:
             continue
-        content = each[parts]
+        content = each.get(parts)
         if message.role == "tool" and own(message, format) is None and isinstance(content, list):
             if gathering is not None:
                 gathering += content

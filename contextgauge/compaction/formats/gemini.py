@@ -19,6 +19,7 @@ from contextgauge.compaction.formats.fields import (
     own,
     paired,
     result_content,
+    role_of,
     same_block,
     unchanged,
     usage_of,
@@ -71,13 +72,11 @@ def read_messages(items: Sequence[Json], after: Sequence[Message]) -> list[Messa
 def read_message(value: Json, path: str) -> Message:
     """Read one content; calls and results that have no id get none. Raises ConfigError."""
     fields = an_object(value, path)
-    role = fields.get("role")
-    if role is not None and role not in _ROLES:
-        raise wrong(f"{path}.role", f"one of {', '.join(_ROLES)}", role)
+    role: Role = "user" if fields.get("role") is None else role_of(fields, _ROLES, path)
     parts = an_array(fields.get("parts", []), f"{path}.parts")
     blocks = tuple(_read_part(each, f"{path}.parts[{index}]") for index, each in enumerate(parts))
     message = Message(
-        _ROLES[str(role or "user")],
+        role,
         blocks,
         usage=usage_of(fields),
         source=Source(FORMAT, fields),

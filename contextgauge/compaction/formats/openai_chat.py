@@ -125,15 +125,14 @@ def _read_calls(fields: Fields, path: str) -> list[Block]:
 
 def _read_call(value: Json, path: str) -> Block:
     fields = an_object(value, path)
-    kind = fields.get("type", "function")
+    kind = a_text(fields, "type", path) if "type" in fields else "function"
     if kind not in {"function", "custom"}:
-        return opaque(str(kind), fields, FORMAT)
-    called = an_object(fields.get(str(kind)), f"{path}.{kind}")
-    path = f"{path}.{kind}"
+        return opaque(kind, fields, FORMAT)
+    called = an_object(fields.get(kind), f"{path}.{kind}")
     return ToolCall(
-        a_name(fields, "id", path.rpartition(".")[0]),
-        a_name(called, "name", path),
-        a_text(called, _arguments_field(fields), path),
+        a_name(fields, "id", path),
+        a_name(called, "name", f"{path}.{kind}"),
+        a_text(called, _arguments_field(fields), f"{path}.{kind}"),
         Source(FORMAT, fields),
     )
 
@@ -158,16 +157,17 @@ def _write_message(message: Message) -> list[Json]:
         return [{**fields, **_result_fields(each, fields)} for each in results]
     role = fields["role"] if _ROLES.get(str(fields["role"])) == message.role else message.role
     in_array = isinstance(fields.get("content"), list)
-    written: Fields = {
-        **fields,
-        "role": role,
-        "content": _write_content(message.blocks, in_array=in_array),
-    }
+    blocks = [each for each in message.blocks if not _is_call(each, fields)]
+    content = _write_content(blocks, in_array=in_array)
+    if content is None and message.role != "assistant":  # which alone may be without content
+        content = []
+    written: Fields = {**fields, "role": role, "content": content}
     if message.role == "assistant":
         _write_calls(message, fields, written)
-        if not any(isinstance(each, Thinking) for each in message.blocks):
-            for name in _REASONING:
-                written.pop(name, None)
+        if _read_thinking(fields) and not any(
+            isinstance(each, Thinking) for each in message.blocks
+        ):
+            written = {key: held for key, held in written.items() if key not in _REASONING}
     return [written]
 
 
@@ -189,18 +189,18 @@ def _write_calls(message: Message, fields: Fields, written: Fields) -> None:
                 }
             else:
                 calls.append(_write_call(block))
-        elif isinstance(block, Opaque) and _is_call(block, fields) and block.source is not None:
-            calls.append(block.source.value)
+        elif _is_call(block, fields):
+            calls.append(own(block, FORMAT))
     if calls:
         written["tool_calls"] = calls
-    else:
-        written.pop("tool_calls", None)
+    elif fields.get("tool_calls"):  # the API refuses an empty array
+        written.pop("tool_calls")
 
 
-def _is_call(block: Opaque, fields: Fields) -> bool:
+def _is_call(block: Block, fields: Fields) -> bool:
     """Whether an item that the engine cannot read stands among the calls, not in the content."""
     entries = fields.get("tool_calls")
-    return block.source is not None and isinstance(entries, list) and block.source.value in entries
+    return isinstance(block, Opaque) and isinstance(entries, list) and own(block, FORMAT) in entries
 
 
 def _write_call(call: ToolCall) -> Fields:
@@ -225,7 +225,7 @@ def _write_foreign(message: Message) -> list[Json]:
     content = _write_content(rest, in_array=False)
     if not content and not calls:
         return written
-    role = "user" if message.role == "tool" else message.role
+    role = "assistant" if calls else "user" if message.role == "tool" else message.role
     each: Fields = {"role": role, "content": content or None}
     if calls:
         each["tool_calls"] = calls
@@ -259,7 +259,7 @@ def _write_part(block: Text | Image | Opaque | ContextCompaction) -> Fields | No
         return {"type": "text", "text": block.summary}
     fields = own(block, FORMAT)
     if isinstance(block, Opaque):
-        return fields if fields is not None and "function" not in fields else None
+        return fields
     if fields is not None and same_block(block, _read_part(fields, "part")):
         return fields
     if isinstance(block, Text):

@@ -181,9 +181,11 @@ def write_message(message: Message) -> Fields | None:
         return fields
     blocks = list(message.blocks)
     written: Fields = {**fields, "role": _role(message, fields)}
-    if isinstance(fields.get("toolCalls"), list):
+    if fields.get("role") == "assistant" and isinstance(fields.get("toolCalls"), list):
         written["toolCalls"], blocks = _write_calls_apart(fields, blocks)
     held = fields.get("content")
+    if held is None and not blocks:
+        return written
     written["content"] = anthropic.write_content(
         blocks,
         lambda block: _marker_over(block, held) or write_part(block),
@@ -212,23 +214,22 @@ def _role(message: Message, fields: Fields) -> Json:
 
 def _write_calls_apart(fields: Fields, blocks: Sequence[Block]) -> tuple[Json, list[Block]]:
     """Return `toolCalls` with what changed, and the blocks that are parts of the content."""
-    original = read_message(fields, "message").calls
-    held = fields.get("content")
-    within = {
-        part.get("toolCallId", part.get("id"))
-        for part in (held if isinstance(held, list) else [])
-        if isinstance(part, dict)
-    }
-    apart = {each.id for each in original} - within
-    calls = {each.id: each for each in blocks if isinstance(each, ToolCall)}
-    entries = fields["toolCalls"]
+    parts = read_content(fields.get("content"), "content", read_part)
+    within = {each.id for each in parts if isinstance(each, ToolCall)}
+    content = list(blocks)
     written: list[Json] = []
-    for entry in entries if isinstance(entries, list) else []:
-        call = calls.get(str(entry.get("toolCallId"))) if isinstance(entry, dict) else None
-        if call is not None and isinstance(entry, dict):
-            same = _read_call(entry, "call") == call
-            written.append(entry if same else {**entry, **_call_fields(call, entry)})
-    content = [each for each in blocks if not (isinstance(each, ToolCall) and each.id in apart)]
+    for value in an_array(fields["toolCalls"], "toolCalls"):
+        entry = an_object(value, "call")
+        original = _read_call(entry, "call")
+        call = next(
+            (each for each in content if isinstance(each, ToolCall) and each.id == original.id),
+            None,
+        )
+        if call is None:
+            continue
+        if call.id not in within:
+            content.remove(call)
+        written.append(entry if call == original else {**entry, **_call_fields(call, entry)})
     return written, content
 
 
@@ -286,7 +287,7 @@ def _call_fields(call: ToolCall, fields: Fields) -> Fields:
 
 def _result_fields(result: ToolResult, fields: Fields) -> Fields:
     written: Fields = {"type": "tool-result", "toolCallId": result.call_id}
-    if result.name is not None or "toolName" not in fields:
+    if result.name is not None or not fields:
         written["toolName"] = result.name or ""
     text = result.text
     output = fields.get("output")

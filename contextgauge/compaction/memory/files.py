@@ -151,7 +151,7 @@ class OpenMemory:
     def write(self, names: tuple[str, ...], content: bytes) -> None:
         """Replace a file, or make it, with the folders on its way."""
         own = f"{os.getpid()}-{secrets.token_hex(8)}"
-        new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+        new = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # which follows no link either
         try:
             descriptor = os.open(own, new, 0o600, dir_fd=self._incoming)
             with open(descriptor, "wb") as target:

@@ -9,16 +9,16 @@ from contextgauge.compaction.summarisers.anthropic import AnthropicModel
 from contextgauge.compaction.summarisers.chain import SummariserChain
 from contextgauge.compaction.summarisers.gemini import GeminiModel
 from contextgauge.compaction.summarisers.model import Answer, Model
-from contextgauge.compaction.summarisers.model_summariser import Limits, ModelSummariser
+from contextgauge.compaction.summarisers.model_summariser import CallLimits, ModelSummariser
 from contextgauge.compaction.summarisers.naming import summariser_named
 from contextgauge.compaction.summarisers.openai import ChatModel, ResponsesModel
 
 __all__ = [
     "Answer",
     "AnthropicModel",
+    "CallLimits",
     "ChatModel",
     "GeminiModel",
-    "Limits",
     "Model",
     "ModelSummariser",
     "ResponsesModel",

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.prompts import Prompt
-from contextgauge.compaction.summarisers.model import Answer, Stop, body_fields, need
-from contextgauge.records import Json
+from contextgauge.compaction.summarisers.model import Answer, Fields, SdkModel, Stop
 
 if TYPE_CHECKING:
     from anthropic.types import Message as Reply
@@ -22,36 +21,18 @@ _STOPS: Final[Mapping[str | None, Stop]] = {
 }
 
 
-class AnthropicModel:
-    """A Claude model. Without `api_key`, the SDK takes its environment variables.
+class AnthropicModel(SdkModel):
+    """A Claude model."""
 
-    `extra` are further fields of the body. For `cache-aligned`, those of the conversation's own
-    requests belong there, such as `cache_control`, `thinking` and `tool_choice`: a request that
-    differs in them does not read the cache. With `stream` the answer comes in pieces, which some
-    gateways need to keep a connection open.
-    """
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        stream: bool = False,
-        extra: Mapping[str, Json] | None = None,
-    ) -> None:
-        """Raises ConfigError where the SDK is not installed."""
-        need("anthropic", "anthropic")
-        self.name = f"anthropic/{model}"
-        self._model, self._api_key, self._base_url = model, api_key, base_url
-        self._stream, self._extra = stream, extra or {}
+    provider = package = "anthropic"
 
     async def answer(self, prompt: Prompt) -> Answer:
         """Call the model once. Raises what the SDK raises."""
-        from anthropic import AsyncAnthropic  # noqa: PLC0415 -- an extra, slow to import
+        from anthropic import AsyncAnthropic  # noqa: PLC0415 -- an extra
 
         messages = cast("list[MessageParam]", write_messages(prompt.messages, "anthropic"))
-        fields = body_fields(prompt, self._extra, system=prompt.system)
+        fields = self._fields(prompt, system=prompt.system)
+        max_tokens = prompt.max_tokens + _thinking_tokens(fields)
         async with AsyncAnthropic(
             api_key=self._api_key, base_url=self._base_url, max_retries=0, timeout=None
         ) as client:
@@ -59,14 +40,14 @@ class AnthropicModel:
                 return _read(
                     await client.messages.create(
                         model=self._model,
-                        max_tokens=prompt.max_tokens,
+                        max_tokens=max_tokens,
                         messages=messages,
                         extra_body=fields,
                     )
                 )
             async with client.messages.stream(
                 model=self._model,
-                max_tokens=prompt.max_tokens,
+                max_tokens=max_tokens,
                 messages=messages,
                 extra_body=fields,
             ) as stream:
@@ -86,3 +67,10 @@ def _read(reply: "Reply") -> Answer:
         read,
         usage.output_tokens,
     )
+
+
+def _thinking_tokens(fields: Fields) -> int:
+    """Return what thinking may take of the answer's limit, where the fields say so."""
+    thinking = fields.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    return budget if isinstance(budget, int) else 0

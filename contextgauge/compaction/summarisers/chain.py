@@ -17,7 +17,7 @@ class SummariserChain:
     """Asks each until one has a summary, within `total_s` seconds for all."""
 
     def __init__(self, summarisers: Sequence[Summariser], *, total_s: float = 300.0) -> None:
-        """Raises ConfigError where there is none."""
+        """Check that there is one. Raises ConfigError."""
         if not summarisers:
             raise ConfigError("a chain needs at least one summariser")
         self._summarisers, self._total_s = summarisers, total_s

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.prompts import Prompt
-from contextgauge.compaction.summarisers.model import Answer, Stop, body_fields, need
-from contextgauge.records import Json
+from contextgauge.compaction.summarisers.model import Answer, SdkModel, Stop
 
 if TYPE_CHECKING:
     from google.genai.types import (
@@ -25,38 +24,21 @@ _STOPS: Final[Mapping[str | None, Stop]] = {
 """All others are refusals, for safety or copyright."""
 
 
-class GeminiModel:
-    """A Gemini model. Without `api_key`, the SDK takes its environment variables.
+class GeminiModel(SdkModel):
+    """A Gemini model. Further fields are those of the SDK's `GenerateContentConfig`."""
 
-    `extra` are further fields of the SDK's `GenerateContentConfig`, such as `thinking_config`. With
-    `stream` the answer comes in pieces.
-    """
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        stream: bool = False,
-        extra: Mapping[str, Json] | None = None,
-    ) -> None:
-        """Raises ConfigError where the SDK is not installed."""
-        need("google.genai", "gemini")
-        self.name = f"gemini/{model}"
-        self._model, self._api_key, self._base_url = model, api_key, base_url
-        self._stream, self._extra = stream, extra or {}
+    provider = "gemini"
+    package = "google.genai"
 
     async def answer(self, prompt: Prompt) -> Answer:
         """Call the model once. Raises what the SDK raises."""
-        from google.genai import Client, types  # noqa: PLC0415 -- an extra, slow to import
+        from google.genai import Client, types  # noqa: PLC0415 -- an extra
 
         contents = cast("ContentListUnionDict", write_messages(prompt.messages, "gemini"))
         config = cast(
             "GenerateContentConfigDict",
-            body_fields(
+            self._fields(
                 prompt,
-                self._extra,
                 system_instruction=prompt.system,
                 max_output_tokens=prompt.max_tokens,
             ),

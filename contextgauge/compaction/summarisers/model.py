@@ -1,9 +1,9 @@
 """What a summariser needs of a provider: one call of a model, and its answer in common words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import Literal, Protocol, TypeAlias
+from importlib import import_module
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from contextgauge.compaction.prompts import Prompt
 from contextgauge.errors import ConfigError
@@ -47,25 +47,57 @@ class Model(Protocol):
         ...
 
 
-def need(package: str, extra: str) -> None:
-    """Check that a provider's SDK is installed. Raises ConfigError."""
+class SdkModel:
+    """What the models of all SDKs share: their options.
+
+    Without `api_key`, the SDK takes its environment variable. With `stream` the answer comes in
+    pieces, which some gateways need to keep a connection open. `extra` are further fields of each
+    request.
+
+    `conversation` are the fields of the conversation's own requests, but for model, messages and
+    limits: system prompt and tools as they were sent, `cache_control`, `thinking`, `tool_choice`.
+    Prompts that repeat the conversation send them: a provider's cache is not read by a request
+    that differs in one of them.
+    """
+
+    provider: ClassVar[str]
+    package: ClassVar[str]
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        stream: bool = False,
+        extra: Mapping[str, Json] | None = None,
+        conversation: Mapping[str, Json] | None = None,
+    ) -> None:
+        """Import the SDK, which takes a second or more: before the agent's loop runs.
+
+        Raises ConfigError where it is not installed.
+        """
+        _load(self.package, self.provider)
+        self._model, self._api_key, self._base_url = model, api_key, base_url
+        self._stream, self._extra, self._conversation = stream, extra or {}, conversation or {}
+
+    @property
+    def name(self) -> str:
+        """Provider and model."""
+        return f"{self.provider}/{self._model}"
+
+    def _fields(self, prompt: Prompt, **fields: Json) -> Fields:
+        """Return the fields of a request: None, empty texts and empty lists are left out."""
+        tools: list[Json] = [loads(each) for each in prompt.tools]
+        own: Fields = {"temperature": prompt.temperature, "tools": tools, **fields}
+        present = {key: value for key, value in own.items() if value not in (None, "", [])}
+        return {**present, **self._extra, **(self._conversation if prompt.repeats else {})}
+
+
+def _load(package: str, extra: str) -> None:
     try:
-        installed = find_spec(package) is not None
-    except ModuleNotFoundError:  # of the package that it is in
-        installed = False
-    if not installed:
+        import_module(package)
+    except ImportError as error:
         raise ConfigError(
-            f"the package {package} is not installed: pip install 'contextgauge[{extra}]'"
-        )
-
-
-def body_fields(prompt: Prompt, extra: Mapping[str, Json], **fields: Json) -> Fields:
-    """Return the fields of a request's body: None, empty texts and empty lists are left out."""
-    own = {"temperature": prompt.temperature, "tools": tools(prompt.tools), **fields}
-    present = {key: value for key, value in own.items() if value not in (None, "", [])}
-    return {**present, **extra}
-
-
-def tools(definitions: Sequence[str]) -> list[Json]:
-    """Return the definitions of tools as they were sent."""
-    return [loads(each) for each in definitions]
+            f"cannot import {package} ({error}): pip install 'contextgauge[{extra}]'"
+        ) from None

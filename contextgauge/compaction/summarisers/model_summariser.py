@@ -33,7 +33,7 @@ _MOST_MORE: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CallLimits:
     """How long, how often. Seconds, but for counts.
 
     `call_s` bounds one call, `total_s` a whole summary. A failed call is repeated up to `attempts`
@@ -58,7 +58,7 @@ class Limits:
                 raise ConfigError(f"{name} of a summariser must be above 0")
 
 
-def pause_s(limits: Limits, attempt: int, wait_s: float | None, jitter: float) -> float:
+def pause_s(limits: CallLimits, attempt: int, wait_s: float | None, jitter: float) -> float:
     """Return the pause after a failed attempt, counted from 1. `jitter` is from 0 to 1.
 
     At least what the provider asks for; else half to all of the doubled pause.
@@ -70,6 +70,9 @@ def pause_s(limits: Limits, attempt: int, wait_s: float | None, jitter: float) -
 class ModelSummariser:
     """Asks one model. `redact`: secrets are taken out of the texts first.
 
+    `input_limit_tokens` is the most that the model reads, for requests that do not say so; where
+    neither does, parts are made once the model refuses the whole.
+
     A cache-aligned request is redacted too, and reads the cache only up to the first secret: turn
     `redact` off where the provider is the conversation's own, which has the texts anyway.
     """
@@ -78,13 +81,16 @@ class ModelSummariser:
         self,
         model: Model,
         *,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
         redact: bool = True,
+        input_limit_tokens: int | None = None,
         clock: Clock | None = None,
-        jitter: Callable[[], float] = SystemRandom().random,
+        jitter: Callable[[], float] | None = None,
     ) -> None:
-        self._model, self._redact, self._jitter = model, redact, jitter
-        self._limits, self._clock = limits or Limits(), clock or SystemClock()
+        self._model, self._redact = model, redact
+        self._input_limit_tokens = input_limit_tokens
+        self._jitter = jitter or SystemRandom().random
+        self._limits, self._clock = limits or CallLimits(), clock or SystemClock()
         self._failures = 0
         self._rests_until_s = 0.0
 
@@ -97,6 +103,8 @@ class ModelSummariser:
         """Return a summary. Raises SummaryError."""
         self._check_rest()
         redaction = Redaction()
+        limit = request.input_limit_tokens or self._input_limit_tokens
+        request = replace(request, input_limit_tokens=limit)
         if self._redact:
             request = redacted(request, redaction)
         deadline_s = self._clock.monotonic_s() + self._limits.total_s

@@ -3,7 +3,7 @@
 from contextgauge.compaction.summarisers.anthropic import AnthropicModel
 from contextgauge.compaction.summarisers.gemini import GeminiModel
 from contextgauge.compaction.summarisers.model import Model
-from contextgauge.compaction.summarisers.model_summariser import Limits, ModelSummariser
+from contextgauge.compaction.summarisers.model_summariser import CallLimits, ModelSummariser
 from contextgauge.compaction.summarisers.openai import ChatModel, ResponsesModel
 from contextgauge.errors import ConfigError
 
@@ -15,7 +15,7 @@ def summariser_named(
     *,
     api_key: str | None = None,
     base_url: str | None = None,
-    limits: Limits | None = None,
+    limits: CallLimits | None = None,
     redact: bool = True,
 ) -> ModelSummariser:
     """Return the summariser of `PROVIDER:MODEL`. Raises ConfigError.

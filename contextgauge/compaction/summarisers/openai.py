@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.prompts import Prompt
-from contextgauge.compaction.summarisers.model import Answer, Fields, Stop, body_fields, need
+from contextgauge.compaction.summarisers.model import Answer, Fields, SdkModel, Stop
 from contextgauge.records import Json
 
 if TYPE_CHECKING:
@@ -32,40 +32,32 @@ _NO_KEY: Final = "none"
 """For a server without keys: else the SDK would send it the one that is meant for OpenAI."""
 
 
-class _OpenAIModel:
+class _OpenAIModel(SdkModel):
     """What both APIs share."""
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        stream: bool = False,
-        extra: Mapping[str, Json] | None = None,
-    ) -> None:
-        """Raises ConfigError where the SDK is not installed."""
-        need("openai", "openai")
-        self.name = f"{'compatible' if base_url else 'openai'}/{model}"
-        self._model, self._base_url = model, base_url
-        self._api_key = (api_key or _NO_KEY) if base_url else api_key
-        self._stream, self._extra = stream, extra or {}
+    provider = package = "openai"
 
     def _client(self) -> "AsyncOpenAI":
-        from openai import AsyncOpenAI  # noqa: PLC0415 -- an extra, slow to import
+        from openai import AsyncOpenAI  # noqa: PLC0415 -- an extra
 
         return AsyncOpenAI(
-            api_key=self._api_key, base_url=self._base_url, max_retries=0, timeout=None
+            api_key=self._api_key or (_NO_KEY if self._base_url else None),
+            base_url=self._base_url,
+            max_retries=0,
+            timeout=None,
         )
 
 
 class ChatModel(_OpenAIModel):
     """A model behind the Chat Completions API: OpenAI's, or of any compatible server.
 
-    Without `base_url` it is OpenAI's, and without `api_key` the SDK takes its environment variable.
-    `extra` are further fields of the body; for `cache-aligned`, those of the conversation's own
-    requests that change what the model reads. With `stream` the answer comes in pieces.
+    With a `base_url` and no `api_key`, the word `none` is sent for one.
     """
+
+    @property
+    def name(self) -> str:
+        """Provider and model; `compatible` for a server at another address."""
+        return f"{'compatible' if self._base_url else self.provider}/{self._model}"
 
     async def answer(self, prompt: Prompt) -> Answer:
         """Call the model once. Raises what the SDK raises."""
@@ -73,7 +65,7 @@ class ChatModel(_OpenAIModel):
         if prompt.system:
             messages.insert(0, {"role": "system", "content": prompt.system})
         written = cast("list[ChatCompletionMessageParam]", messages)
-        fields = body_fields(prompt, self._extra, **self._limit(prompt.max_tokens))
+        fields = self._fields(prompt, **self._limit(prompt.max_tokens))
         async with self._client() as client:
             if not self._stream:
                 return _read_completion(
@@ -113,7 +105,7 @@ def _read_chunks(chunks: "Sequence[ChatCompletionChunk]") -> Answer:
     text = ""
     stop: Stop = "cut"
     calls: set[int] = set()
-    reasoned = False
+    reasoned = refused = False
     for chunk in chunks:
         for choice in chunk.choices or ():
             delta = choice.delta
@@ -122,11 +114,11 @@ def _read_chunks(chunks: "Sequence[ChatCompletionChunk]") -> Answer:
             reasoned = reasoned or _has_reasoning(delta)
             if choice.finish_reason:
                 stop = _STOPS.get(choice.finish_reason, "cut")
-            if delta.refusal:
-                stop = "refusal"
-                break
+            refused = refused or bool(delta.refusal)
     usage = next((chunk.usage for chunk in reversed(chunks) if chunk.usage), None)
     model = chunks[0].model if chunks else None
+    if refused:
+        stop = "refusal"
     return Answer((text,) if text else (), stop, len(calls), reasoned, model, *_counts(usage))
 
 
@@ -146,15 +138,14 @@ def _counts(usage: "CompletionUsage | None") -> tuple[int | None, int | None, in
 class ResponsesModel(_OpenAIModel):
     """A model behind OpenAI's Responses API: for conversations that are held through it.
 
-    The options are those of `ChatModel`. Nothing is stored at the provider.
+    Nothing is stored at the provider.
     """
 
     async def answer(self, prompt: Prompt) -> Answer:
         """Call the model once. Raises what the SDK raises."""
         written = cast("ResponseInputParam", write_messages(prompt.messages, "openai-responses"))
-        fields = body_fields(
+        fields = self._fields(
             prompt,
-            self._extra,
             instructions=prompt.system,
             max_output_tokens=prompt.max_tokens,
         )

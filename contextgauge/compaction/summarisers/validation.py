@@ -16,8 +16,8 @@ _REASONING: Final = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)"
 """Local models write it into their text."""
 
 _REFUSAL: Final = re.compile(
-    r"(?i)\A\W*(?:i['’]?m (?:really |very )?sorry|(?:i )?apologi[sz]e|i (?:can['’]?t|cannot|won['’]?t"
-    r"|am (?:unable|not able))|as an ai|sorry, )"
+    r"(?i)\A\W*(?:i.?m (?:really |very )?sorry|(?:i )?apologi[sz]e|as an ai|sorry"
+    r"|i (?:can.?t|cannot|won.?t|am (?:unable|not able)))\b"
 )
 _REFUSAL_CHARACTERS: Final = 600
 """Refusals are short; a summary may begin with such a sentence too."""

@@ -1,0 +1,88 @@
+"""`contextgauge compact FILE`: what is written, and what is printed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from contextgauge.compaction.formats import write_messages
+from streams.cli.app import app
+from tests.compaction.conversations import session
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    messages = write_messages(session(20, characters=2_000), "openai-chat")
+    (tmp_path / "talk.json").write_text(json.dumps(messages))
+    return tmp_path
+
+
+def run(*arguments: str, text: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["compact", *arguments], input=text)
+
+
+def test_the_compacted_conversation_is_written_next_to_the_receipt(folder: Path) -> None:
+    result = run("talk.json", "--window", "8000")
+    assert result.exit_code == 0, result.output
+    before = json.loads((folder / "talk.json").read_text())
+    after = json.loads((folder / "talk.compacted.json").read_text())
+    assert after[0] == before[0]
+    assert len(after) < len(before) == 81
+    assert after[-1] == before[-1]
+    assert "Before" in result.stdout
+    assert "summarise" in result.stdout
+    assert "Written to talk.compacted.json" in result.stdout
+
+
+def test_standard_output_has_nothing_but_the_conversation(folder: Path) -> None:
+    result = run("-", "--window", "8000", text=(folder / "talk.json").read_text())
+    assert json.loads(result.stdout)[0]["role"] == "system"
+    assert "Before" in result.stderr
+    assert not (folder / "-.compacted.json").exists()
+
+
+def test_the_receipt_as_json_has_its_steps(folder: Path) -> None:
+    result = run("talk.json", "--window", "8000", "--json", "-o", "out.json")
+    receipt = json.loads(result.stdout)
+    assert receipt["number"] == 1
+    assert receipt["summariser"] == "extractive"
+    assert receipt["steps"][-1]["rung"] == "summarise"
+    assert (folder / "out.json").exists()
+
+
+def test_an_existing_file_is_overwritten_only_by_force(folder: Path) -> None:
+    (folder / "talk.compacted.json").write_text("mine")
+    result = run("talk.json")
+    assert result.exit_code != 0
+    assert "--force" in str(result.exception)
+    assert (folder / "talk.compacted.json").read_text() == "mine"
+    assert run("talk.json", "--force").exit_code == 0
+
+
+def test_a_short_conversation_has_nothing_to_compact(folder: Path) -> None:
+    (folder / "short.json").write_text('[{"role": "user", "content": "hi"}]')
+    result = run("short.json")
+    assert result.exit_code == 1
+    assert "Nothing to compact: 1 message" in result.stderr
+    assert not (folder / "short.compacted.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("missing.json",), "missing.json: cannot be read: No such file or directory"),
+        (("talk.json", "--profile", "seed-9"), "unknown profile 'seed-9'"),
+        (("talk.json", "--summariser", "gpt"), "PROVIDER:MODEL"),
+        (("talk.json", "--url", "http://x"), "name it with --summariser"),
+        (("talk.json", "-o", "no/such/folder.json"), "cannot be written"),
+    ],
+)
+def test_wrong_arguments_are_errors_that_say_what_to_do(
+    folder: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    result = run(*arguments)
+    assert result.exit_code != 0
+    assert message in str(result.exception)
+    assert [each.name for each in folder.iterdir()] == ["talk.json"]

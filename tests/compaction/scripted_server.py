@@ -1,0 +1,103 @@
+"""An HTTP server on a free port that answers by a script, and keeps what it was sent."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from contextgauge.json_codec import dumps, loads
+from contextgauge.records import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer: `events` as a stream where there are any, else `body` as JSON.
+
+    `cut` ends the connection after half of the body; `hang` sends nothing, or in a stream nothing
+    after the first chunk.
+    """
+
+    body: Json = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    trouble: Literal["cut", "hang"] | None = None
+    events: Sequence[bytes] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One request."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+
+
+class ScriptedServer:
+    """Answers each request with the next reply, the last one again and again."""
+
+    def __init__(self) -> None:
+        self.replies: list[Reply] = []
+        self.received: list[Received] = []
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def script(self, *replies: Reply) -> None:
+        self.replies = list(replies)
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                first, *lines = head.decode().strip().split("\r\n")
+                pairs = (line.split(": ", 1) for line in lines)
+                headers = {name.lower(): value for name, value in pairs}
+                body = await reader.readexactly(int(headers.get("content-length", 0)))
+                self.received.append(
+                    Received(first.split(" ")[1], headers, loads(body) if body else None)
+                )
+                reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+                if not await _send(writer, reply):
+                    break
+        writer.close()
+
+
+async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
+    """Send a reply; False where the connection ends with it."""
+    stream = bool(reply.events)
+    chunks = list(reply.events) or [dumps(reply.body)]
+    if reply.trouble == "hang" and not stream:
+        await asyncio.Event().wait()
+    kind = "text/event-stream" if stream else "application/json"
+    headers = {"content-type": kind, "transfer-encoding": "chunked", **reply.headers}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    writer.write(f"HTTP/1.1 {reply.status} Scripted\r\n{lines}\r\n".encode())
+    if reply.trouble == "cut" and not stream:
+        chunks = [chunks[0][: len(chunks[0]) // 2]]
+    elif reply.trouble == "cut":
+        chunks = chunks[: max(1, len(chunks) // 2)]
+    for chunk in chunks:
+        writer.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
+        await writer.drain()
+        if reply.trouble == "hang":
+            await asyncio.Event().wait()
+    if reply.trouble == "cut":
+        return False
+    writer.write(b"0\r\n\r\n")
+    await writer.drain()
+    return True
+
+
+@asynccontextmanager
+async def scripted_server() -> AsyncIterator[ScriptedServer]:
+    """Run a server; what hangs is ended with it."""
+    scripted = ScriptedServer()
+    server = await asyncio.start_server(scripted.handle, "127.0.0.1", 0)
+    scripted.port = server.sockets[0].getsockname()[1]
+    try:
+        yield scripted
+    finally:
+        server.close()

@@ -1,0 +1,186 @@
+"""The engine against compaction-conformance-kit: five rounds within a share of the transcript.
+
+Seeds below `HELD_OUT` were looked at while the rules were written, those from there on were not.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import compaction_kit as kit
+import pytest
+
+from contextgauge.compaction.counting import message_tokens
+from contextgauge.compaction.extractive import floor
+from contextgauge.compaction.messages import Carried, Message, Role, Text
+from contextgauge.compaction.pins import carry
+
+ROUNDS = 5
+HELD_OUT = 1_000
+SEEDS = [*range(1, 11), *range(HELD_OUT, HELD_OUT + 10)]
+
+ADDITIVE = {"g-purge-tool", "g-prep-counter", "g-external-data"}
+"""Prohibitions of which the kit calls an older one stale once a second one names another tool,
+substance or kind of data. Both hold: the engine keeps both."""
+
+
+class Characters:
+    """The kit's budgets are in characters."""
+
+    def text(self, text: str) -> int:
+        return len(text)
+
+    def message(self, message: Message) -> int:
+        return message_tokens(message, self)
+
+
+class Engine:
+    """What code carries stays with the conversation, as in a history."""
+
+    name = "contextgauge"
+
+    def __init__(self) -> None:
+        self.carried = Carried()
+
+    def compact(
+        self, turns: list[kit.Turn], round_num: int = 1, budget_chars: int | None = None
+    ) -> kit.CompactedContext:
+        return self._compact(_messages(turns, round_num), round_num, budget_chars)
+
+    def _compact(
+        self, messages: list[Message], number: int, budget: int | None
+    ) -> kit.CompactedContext:
+        self.carried = carry(self.carried, messages)
+        text = floor(
+            messages, self.carried, number=number, budget_tokens=budget, counter=Characters()
+        )
+        return kit.CompactedContext(text=text, compactor_name=self.name, round_num=number)
+
+
+class FromText(Engine):
+    """Nothing but the text is left: a person pastes it into a new conversation, section by section."""
+
+    name = "contextgauge, from text"
+
+    def compact(
+        self, turns: list[kit.Turn], round_num: int = 1, budget_chars: int | None = None
+    ) -> kit.CompactedContext:
+        if round_num > 1:
+            sections = turns[0].text.split("\n## ")[1:]
+            task = [each.removeprefix("Task\n") for each in sections if each.startswith("Task\n")]
+            rest = [f"## {each}" for each in sections if not each.startswith("Task\n")]
+            turns = [kit.Turn("user", text) for text in [*task, *rest]]
+            self.carried = Carried()
+        return super().compact(turns, round_num, budget_chars)
+
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
+
+
+def _messages(turns: Iterable[kit.Turn], number: int) -> list[Message]:
+    return [
+        Message(_ROLES[each.role], (Text(each.text),), id=f"{number}-{index}")
+        for index, each in enumerate(turns)
+    ]
+
+
+class Score(NamedTuple):
+    canaries: int = 0
+    survived: int = 0
+    conflicts: int = 0
+    resolved: int = 0
+    stale: int = 0
+    over_budget: int = 0
+
+    def __add__(self, other: object) -> "Score":
+        assert isinstance(other, Score)
+        return Score(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+def _sessions(build: Callable[[int], tuple], seeds: Iterable[int]) -> Iterator[tuple]:
+    for seed in seeds:
+        session, canaries = build(seed)[:2]
+        yield session, canaries
+
+
+def score(
+    engine: type[Engine], build: Callable[[int], tuple], seeds: Iterable[int], share: float
+) -> Score:
+    total = Score()
+    for session, canaries in _sessions(build, seeds):
+        run = kit.run_conformance(
+            session, engine(), rounds=ROUNDS, canaries=canaries, budget_fraction=share
+        )
+        last = run.rounds[-1]
+        text = last.context.text.lower()
+        for canary in canaries:
+            survived = last.survived[canary.id]
+            total += Score(1, survived)
+            if canary.superseded_tokens and canary.id not in ADDITIVE:
+                stale = any(each.lower() in text for each in canary.superseded_tokens)
+                total += Score(0, 0, 1, survived and not stale, stale)
+        total += Score(over_budget=sum(not each.within_budget for each in run.rounds))
+    return total
+
+
+BUILDERS = {
+    "randomized": kit.build_random_session,
+    "semantic": kit.build_semantic_session,
+    "semantic held-out": kit.build_semantic_heldout_session,
+    "generated": kit.build_generated_session,
+}
+
+
+@pytest.mark.parametrize("engine", [Engine, FromText])
+@pytest.mark.parametrize("corpus", BUILDERS)
+def test_everything_survives_in_30_percent(corpus: str, engine: type[Engine]) -> None:
+    result = score(engine, BUILDERS[corpus], SEEDS, 0.3)
+    assert result.survived == result.canaries
+    assert result.resolved == result.conflicts
+    assert (result.stale, result.over_budget) == (0, 0)
+
+
+@pytest.mark.parametrize("corpus", ["randomized", "semantic", "semantic held-out"])
+def test_conflicts_are_resolved_in_20_percent(corpus: str) -> None:
+    result = score(Engine, BUILDERS[corpus], SEEDS, 0.2)
+    assert result.survived >= 0.85 * result.canaries
+    assert result.resolved == result.conflicts
+    assert (result.stale, result.over_budget) == (0, 0)
+
+
+def test_short_sessions_in_20_percent() -> None:
+    """A fifth of them is less than what their users laid down: nothing stale, most survives."""
+    result = score(Engine, kit.build_generated_session, SEEDS, 0.2)
+    assert result.survived >= 0.85 * result.canaries
+    assert (result.stale, result.over_budget) == (0, 0)
+
+
+def test_prohibitions_that_differ_both_stay() -> None:
+    for session, canaries in _sessions(kit.build_generated_session, SEEDS):
+        additive = [each for each in canaries if each.id in ADDITIVE]
+        run = kit.run_conformance(
+            session, Engine(), rounds=ROUNDS, canaries=canaries, budget_fraction=0.3
+        )
+        text = run.rounds[-1].context.text.lower()
+        for each in additive:
+            assert all(token in text for token in (*each.required_tokens, *each.superseded_tokens))
+
+
+def test_scripted_agent_of_the_kit_acts_right_after_five_rounds() -> None:
+    session, canaries, agent = kit.build_seeded_session(), kit.seeded_canaries(), kit.SimulatedAgent()
+    run = kit.run_conformance(session, Engine(), rounds=ROUNDS, budget_fraction=0.3)
+    text = run.rounds[-1].context.text
+    for canary in canaries:
+        assert agent.answer_direct(canary, text).found, canary.id
+        assert agent.answer_behavior(canary, text).found, canary.id
+        assert agent.answer_exact_use(canary, text).found, canary.id
+
+
+def test_report_of_the_kit_has_no_flags() -> None:
+    from compaction_kit.testing import assert_no_flags, check_compactor
+
+    assert_no_flags(check_compactor(Engine(), rounds=ROUNDS, budget_fraction=0.3))

@@ -1,0 +1,272 @@
+"""Tokens of texts, messages and whole requests, reported or estimated."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextgauge.compaction.counting import (
+    ESTIMATE,
+    CumulativeTokens,
+    Seed002Counter,
+    Size,
+    core_message_tokens,
+    size_of,
+)
+from contextgauge.compaction.formats import read_messages
+from contextgauge.compaction.javascript import stringify, utf16_length
+from contextgauge.compaction.messages import (
+    ApiUsage,
+    ContextCompaction,
+    Image,
+    Message,
+    Opaque,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from contextgauge.errors import ConfigError
+
+USER = Message("user", (Text("a" * 40),))
+MARKER = Message("user", (ContextCompaction(1, 0, "s" * 8, 9, 900),))
+
+
+def answer(context: int, output: int) -> Message:
+    return Message("assistant", (Text("done"),), usage=ApiUsage(context, output))
+
+
+@pytest.mark.parametrize(
+    ("block", "tokens"),
+    [
+        (Text("12345"), 2),
+        (Text(""), 0),
+        (ToolCall("c", "read", '{"path":1}'), 1 + 3),
+        (ToolResult("c", (Text("12345"), Text("1"), Image(70))), 2 + 1 + 70),
+        (Image(1_000), 1_000),
+        (Thinking("", 401), 101),
+        (Opaque("compaction", 9), 3),
+        (ContextCompaction(1, 0, "12345678", 1, 1, prose="not sent"), 2),
+    ],
+)
+def test_each_part_is_estimated_by_four_characters(block: Any, tokens: int) -> None:
+    assert ESTIMATE.message(Message("user", (block,))) == 2 + tokens
+
+
+def test_the_parts_of_a_message_are_rounded_up_one_by_one() -> None:
+    assert ESTIMATE.message(Message("user", (Text("1"), Text("1"), Text("1")))) == 2 + 3
+
+
+def test_a_request_without_usage_is_estimated_whole() -> None:
+    request = Request([USER], system="s" * 8, tools=("t" * 12, "t"), reserved_output_tokens=500)
+    assert size_of(request, ESTIMATE) == Size(2 + 4 + 12, 2, 4, 12, 500, "estimated")
+
+
+def test_a_reported_size_counts_with_what_follows_it() -> None:
+    request = Request([USER, answer(1_000, 50), USER], system="s" * 400, tools=("t" * 40,))
+    assert size_of(request, ESTIMATE) == Size(1_062, 100, 10, 952, 0, "reported")
+
+
+def test_the_last_reported_size_counts() -> None:
+    request = Request([answer(1_000, 50), USER, answer(2_000, 5)])
+    assert size_of(request, ESTIMATE).tokens == 2_005
+
+
+def test_reported_sizes_are_left_aside_on_demand() -> None:
+    size = size_of(Request([USER, answer(1_000, 50)]), ESTIMATE, reported=False)
+    assert (size.tokens, size.basis) == (12 + 3, "estimated")
+
+
+def test_a_size_reported_before_a_compaction_is_void() -> None:
+    size = size_of(Request([answer(1_000, 50), MARKER, USER]), ESTIMATE)
+    assert (size.tokens, size.basis) == (3 + 4 + 12, "estimated")
+    assert size_of(Request([MARKER, answer(70, 5)]), ESTIMATE).tokens == 75
+
+
+def test_a_size_reported_before_an_edit_is_void() -> None:
+    messages = [answer(1_000, 50), USER, answer(60, 5)]
+    assert size_of(Request(messages), ESTIMATE, fresh_from=1).tokens == 65
+    assert size_of(Request(messages[:2]), ESTIMATE, fresh_from=1).basis == "estimated"
+
+
+def test_an_image_is_no_text_of_its_base64() -> None:
+    value = [
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "image",
+                    "source": {
+                        "type": "base64",
+                        "media_type": "image/png",
+                        "data": "A" * 1_000_000,
+                    },
+                }
+            ],
+        }
+    ]
+    (message,) = read_messages(value, "anthropic")
+    assert ESTIMATE.message(message) == 2 + 1_600
+
+
+# Seed 002. Expected lengths come from Node.js: JSON.stringify(value).length and value.length.
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"b": 1, "a": [True, None, "x"]}, '{"b":1,"a":[true,null,"x"]}'),
+        ({"b": 1, "10": 2, "9": 3, "01": 4}, '{"9":3,"10":2,"b":1,"01":4}'),
+        ({"4294967294": 1, "4294967295": 2, "1": 3}, '{"1":3,"4294967294":1,"4294967295":2}'),
+        (1.0, "1"),
+        (-0.0, "0"),
+        (1e21, "1e+21"),
+        (1e20, "100000000000000000000"),
+        (123456789012345680000, "123456789012345680000"),
+        (2**53 + 1, "9007199254740992"),
+        (10**400, "null"),
+        (1e-6, "0.000001"),
+        (1e-7, "1e-7"),
+        (1.5e-10, "1.5e-10"),
+        (-123.456, "-123.456"),
+        (5e-324, "5e-324"),
+        (float("inf"), "null"),
+        ('"\\/\b\f\n\r\t\x01\x7f\u2028é', '"\\"\\\\/\\b\\f\\n\\r\\t\\u0001\x7f\u2028é"'),
+        ("\ud83d", '"\\ud83d"'),
+        ("\ud83d\ude00", '"😀"'),
+        ([], "[]"),
+        ({}, "{}"),
+    ],
+)
+def test_json_is_written_as_javascript_does(value: Any, text: str) -> None:
+    assert stringify(value) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_reads_back_as_the_same(value: float) -> None:
+    assert float(stringify(value)) == value
+
+
+@pytest.mark.parametrize(("text", "length"), [("abc", 3), ("é", 1), ("😀", 2), ("\ud83d", 1)])
+def test_a_length_is_in_utf16_units(text: str, length: int) -> None:
+    assert utf16_length(text) == length
+
+
+@pytest.mark.parametrize(
+    ("message", "tokens"),
+    [
+        ({"role": "user", "content": "12345"}, 2 + 2),
+        ({"role": "user", "content": "😀😀😀"}, 2 + 2),
+        ({"role": "user", "content": ""}, 2),
+        ({"role": "user", "content": None}, 2),
+        ({"role": "user", "content": [{"type": "text", "text": 12345}, {"type": "x"}]}, 2),
+        (
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "text", "text": "abcd"},
+                    {
+                        "type": "tool-call",
+                        "toolCallId": "1",
+                        "toolName": "bash",
+                        "args": {"a": 1.0},
+                    },
+                ],
+            },
+            2 + 1 + 1 + 2,  # {"a":1}
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "tool-call", "toolCallId": "1", "toolName": "bash"}],
+            },
+            2 + 1,
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "tool-call", "toolCallId": "1", "toolName": "bash", "args": None}
+                ],
+            },
+            2 + 1 + 1,
+        ),
+        (
+            {
+                "role": "tool",
+                "content": [
+                    {"type": "tool-result", "toolCallId": "1", "toolName": "b", "result": "abcdef"}
+                ],
+            },
+            2 + 2,
+        ),
+        (
+            {
+                "role": "tool",
+                "content": [{"type": "tool-result", "toolCallId": "1", "toolName": "b"}],
+            },
+            2,
+        ),
+    ],
+)
+def test_seed_002_counts_a_message(message: Any, tokens: int) -> None:
+    assert core_message_tokens(message) == tokens
+
+
+def test_seed_002_counts_calls_apart_again() -> None:
+    call = {"toolCallId": "1", "toolName": "bash", "args": {"command": "ls"}}
+    tokens = 1 + 4
+    parts = [{"type": "tool-call", **call}]
+    assistant = {"role": "assistant", "content": parts, "toolCalls": [call]}
+    assert core_message_tokens(assistant) == 2 + 2 * tokens
+    assert core_message_tokens({**assistant, "role": "user"}) == 2 + tokens
+    (message,) = read_messages([assistant], "plain")
+    assert len(message.calls) == 1
+    assert Seed002Counter().message(message) == 2 + 2 * tokens
+
+
+def test_seed_002_counts_a_message_of_any_format_as_its_own() -> None:
+    value = [
+        {"role": "user", "content": "12345"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "long"},
+                {"type": "tool_use", "id": "t", "name": "bash", "input": {"a": 1}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t", "content": "abcdef"}],
+        },
+    ]
+    messages = read_messages(value, "anthropic")
+    assert list(map(Seed002Counter().message, messages)) == [2 + 2, 2 + 1 + 2, 2 + 2]
+    assert Seed002Counter().message(Message("user", (Text("😀😀😀"),))) == 2 + 2
+    assert Seed002Counter().message(Message("assistant", (Thinking("x", 1),))) == 2
+
+
+def test_cumulative_tokens_add_up_and_are_stored() -> None:
+    tokens = CumulativeTokens.of([USER, answer(100, 10), answer(400, 20), MARKER])
+    assert (tokens.input, tokens.output, tokens.total, tokens.answers) == (500, 30, 530, 2)
+    assert (tokens.mean_context, tokens.mean_output) == (250, 15)
+    assert (tokens.last_context, tokens.last_output, tokens.largest_context) == (400, 20, 400)
+    assert CumulativeTokens.from_json(tokens.to_json()) == tokens
+    assert tokens.to_json()["total"] == 530
+    assert tokens.add(ApiUsage(1, 1)).total == 532
+    assert tokens.add(ApiUsage(1, 1)).largest_context == 400
+
+
+@pytest.mark.parametrize("value", [None, {}, {"total": None, "input": None}])
+def test_a_session_without_data_starts_at_zero(value: Any) -> None:
+    tokens = CumulativeTokens.from_json(value)
+    assert tokens == CumulativeTokens()
+    assert (tokens.total, tokens.mean_context, tokens.mean_output) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("value", [{"input": -1}, {"input": "1"}, {"input": True}, []])
+def test_wrong_stored_counts_are_reported(value: Any) -> None:
+    with pytest.raises(ConfigError, match="token usage"):
+        CumulativeTokens.from_json(value)
