@@ -1,8 +1,9 @@
 """How much of a session survives compactions: our strategies and the rules of other agents.
 
-    python -m bench.compaction [--sessions 10] [--budgets 20 30] [--json] [--markdown]
+    python -m bench.compaction [--sessions 10] [--first-seed 0] [--budgets 20 30] [--window 100000]
+                               [--json] [--markdown]
 
-All contenders get the same generated sessions, compact at the same places and have the same budget.
+All contenders get the same generated sessions, compact at the same places and have one budget.
 Needs no key and no network: see `summaries` for who writes the summaries.
 """
 
@@ -17,7 +18,7 @@ from bench.compaction.measures import Result, play, summed
 from bench.compaction.others import controls, other_contenders
 from bench.compaction.ours import our_contenders
 from bench.compaction.summaries import STYLES
-from bench.compaction.tables import markdown_table, text_table
+from bench.compaction.tables import markdown_table, sources, text_table
 
 WINDOW_TOKENS = 100_000
 ROUNDS = 5
@@ -25,10 +26,20 @@ SUMMARY_TOKENS = 4_096
 """What the default profile, and cline's other strategy, let a summariser write."""
 
 _LEGEND = """\
-{sessions} sessions of {rounds} rounds of about {round_tokens:,} tokens, a compaction after each,
-window {window:,}. Means after the last round, %. Two figures: the stand-in that writes the
-summaries prefers nothing / puts the user's rules first. Tokens: share of the window left; over
-budget: share of compactions that left more than the budget; ms: median of a compaction."""
+{sessions} generated sessions of {rounds} rounds of about {round_tokens:,} tokens, in a window of
+{window:,}. A compaction follows each round. Figures are % after the last round, means.
+
+Where a summary is written, a stand-in for the model writes it, the same for all and with the same
+limit. Two figures are those of two stand-ins: an even sample of all that was said, and one that
+never misses a rule of the user. A model lies between. "default" needs neither.
+
+- constraints: exact values of what the user laid down and never changed; early: in the first round
+- conflicts: values that were replaced, whose newest the context holds; stale: an old one is last
+- files: paths of the files that were read or changed
+- orphans: calls without results and results without calls, over all rounds
+- tokens: share of the window that is left; over budget: compactions that left more than the budget
+- ms: median time of a compaction, the stand-in's share included
+"""
 
 
 def budget_of(percent: float, window_tokens: int = WINDOW_TOKENS) -> Budget:
@@ -59,12 +70,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sessions", type=int, default=10)
     parser.add_argument("--budgets", type=float, nargs="+", default=[20, 30])
     parser.add_argument("--window", type=int, default=WINDOW_TOKENS)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print all figures as JSON")
     parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
     options = parser.parse_args(arguments)
     round_tokens = options.window * 3 // 4
     conversations = [
-        generate(seed, rounds=ROUNDS, round_tokens=round_tokens) for seed in range(options.sessions)
+        generate(seed, rounds=ROUNDS, round_tokens=round_tokens)
+        for seed in range(options.first_seed, options.first_seed + options.sessions)
     ]
     everything: list[Result] = []
     legend = _LEGEND.format(
@@ -81,6 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         title = f"Budget {percent:g} % of the window"
         print(f"\n**{title}**\n" if options.markdown else f"\n{title}")
         print(table(results), flush=True)
+    if options.markdown:
+        print(f"\nThe rules, re-implemented from:\n\n{sources(all_contenders())}")
     if options.json:
         json.dump([each._asdict() for each in everything], sys.stdout, indent=2)
         print()

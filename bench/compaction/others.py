@@ -1,6 +1,7 @@
 """Selection rules of other agents, re-implemented from their published behaviour, and controls."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from bench.compaction.contenders import Budget, Contender, Rule, RuleSession, Session
 from bench.compaction.rules.cline import Cline
@@ -33,15 +34,26 @@ def _ruled(make: Callable[[], Rule]) -> Callable[[Budget, Style], Session]:
 
 
 def other_contenders() -> list[Contender]:
-    """Return the rules of other agents."""
-    return [
-        Contender("opencode", "other", "2026, two turns", _ruled(lambda: opencode)),
-        Contender("cline (basic)", "other", "core 0.0.78", _ruled(Cline)),
-        Contender("gemini-cli", "other", "0.56.0-nightly", _ruled(lambda: gemini_cli)),
-        Contender("pi", "other", "0.58.3", _ruled(lambda: pi)),
-        Contender("deepagents", "other", "0.7.8, langchain 1.5.0", _ruled(lambda: deepagents)),
-        Contender("OpenHands", "other", "SDK 1.43.1", _ruled(lambda: openhands)),
-    ]
+    """Return the rules of other agents, with where each was read."""
+    return [Contender(name, "other", source, _ruled(make)) for name, source, make in _RULES]
+
+
+_RULES: Final[tuple[tuple[str, str, Callable[[], Rule]], ...]] = (
+    (
+        "opencode",
+        "anomalyco/opencode, autumn 2026, as in the copy CMU-17313Q/opencode-f26-DDSC@6f4a657",
+        lambda: opencode,
+    ),
+    ("cline (basic)", "cline/cline@21cb8d2, core 0.0.78, without a model", Cline),
+    ("gemini-cli", "google-gemini/gemini-cli@5411f11, 0.56.0-nightly", lambda: gemini_cli),
+    ("pi", "badlogic/pi-mono@83378aa, 0.58.3", lambda: pi),
+    (
+        "deepagents",
+        "langchain-ai/deepagents@23b83ad, 0.7.8, with langchain 1.5.0",
+        lambda: deepagents,
+    ),
+    ("OpenHands", "OpenHands/software-agent-sdk@6116296, 1.43.1", lambda: openhands),
+)
 
 
 def controls() -> list[Contender]:

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
 from bench.compaction.contenders import Budget, Contender, Kind, Session
 from bench.compaction.summaries import StandInSummariser, Style
@@ -10,10 +12,13 @@ from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.extractive import ExtractiveSummariser
 from contextgauge.compaction.history import History
 from contextgauge.compaction.measuring import ModelCall
-from contextgauge.compaction.messages import Message
+from contextgauge.compaction.messages import Message, open_calls
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.profiles import DEFAULT, RUNGS, SEED_001, SEED_002, SEED_004, Profile
 from contextgauge.compaction.writing import CompactionFailed
+
+DUE_AT: Final = 0.6
+"""Below what a session has after each round, and above all budgets."""
 
 
 class EngineSession:
@@ -26,6 +31,7 @@ class EngineSession:
         self._compactor = Compactor(
             profile=replace(
                 profile,
+                compact_at=DUE_AT,
                 compact_to=share,
                 system_reserve_tokens=0,
                 output_reserve_tokens=0,
@@ -43,18 +49,29 @@ class EngineSession:
         return self._history.active
 
     def extend(self, messages: Sequence[Message]) -> None:
-        """Add messages of the conversation."""
-        self._history.extend(messages)
+        """Add messages; after the first answer the engine judges its last compaction."""
+        first = next(
+            (
+                count
+                for count in range(1, len(messages) + 1)
+                if any(each.role == "assistant" for each in messages[:count])
+                and not open_calls(messages[:count])
+            ),
+            len(messages),
+        )
+        self._history.extend(messages[:first])
+        asyncio.run(self._compactor.before_call(self._history, self._call))
+        self._history.extend(messages[first:])
 
     def compact(self) -> None:
-        """Compact as the profile says."""
+        """Compact as before a call of the model, or as asked for where nothing is due."""
         asyncio.run(self._compact())
 
     async def _compact(self) -> None:
-        try:
-            await self._compactor.compact(self._history, self._call)
-        except CompactionFailed:
-            return
+        prepared = await self._compactor.before_call(self._history, self._call)
+        if prepared.receipt is None:
+            with suppress(CompactionFailed):
+                await self._compactor.compact(self._history, self._call)
 
 
 def _engine(profile: Profile, *, extractive: bool = False) -> Callable[[Budget, Style], Session]:

@@ -1,15 +1,16 @@
 """The results as a table for a terminal, and for docs/COMPACTION.md."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from bench.compaction.contenders import Contender
 from bench.compaction.measures import Result
 
 Pair = tuple[Result, Result]
 """One contender under both stand-ins: `even`, `careful`."""
 
 HEADINGS: Final = (
-    "", "constraints", "of round 1", "conflicts", "stale", "files", "orphans", "tokens",
+    "", "constraints", "of these early", "conflicts", "stale", "files", "orphans", "tokens",
     "over budget", "ms",
 )  # fmt: skip
 
@@ -74,3 +75,8 @@ def markdown_table(results: Sequence[Result]) -> str:
 
 def _markdown(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
+
+
+def sources(contenders: Iterable[Contender]) -> str:
+    """Return where the rules of other agents are published, as a list in Markdown."""
+    return "\n".join(f"- {each.name}: {each.source}" for each in contenders if each.kind == "other")

@@ -13,7 +13,7 @@ from bench.compaction.conversations import Conversation, generate
 from bench.compaction.measures import Result, is_stale, orphans, play
 from bench.compaction.others import controls, other_contenders
 from bench.compaction.rules.openhands import KEEP_FIRST
-from bench.compaction.summaries import STAND_INS, STYLES
+from bench.compaction.summaries import STAND_INS, STYLES, Style
 from contextgauge.compaction.messages import Message, ToolCall, ToolResult
 
 WINDOW = 12_000
@@ -35,7 +35,7 @@ def test_a_session_is_the_same_for_the_same_seed(conversation: Conversation) -> 
     assert generate(8, rounds=3, round_tokens=WINDOW * 3 // 4) != conversation
 
 
-def test_each_value_is_said_once_and_by_the_user(conversation: Conversation) -> None:
+def test_each_value_comes_once_and_from_the_user(conversation: Conversation) -> None:
     messages = [message for each in conversation.rounds for message in each]
     values = [each.value for each in conversation.constraints]
     values += [each.value for topic in conversation.topics for each in topic.values]
@@ -117,8 +117,8 @@ def test_openhands_keeps_the_first_messages(conversation: Conversation) -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_a_stand_in_obeys_its_limit(style: str, conversation: Conversation) -> None:
-    write = dict(STAND_INS.items())[style]  # type: ignore[index]
+def test_a_stand_in_obeys_its_limit(style: Style, conversation: Conversation) -> None:
+    write = STAND_INS[style]
     messages = conversation.rounds[0]
     text = write(messages, "", 300)
     assert 0 < len(text) <= 1_200
