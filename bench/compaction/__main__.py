@@ -30,7 +30,7 @@ _LEGEND = """\
 {window:,}. A compaction follows each round. Figures are % after the last round, means.
 
 Where a summary is written, a stand-in for the model writes it, the same for all and with the same
-limit. Two figures are those of two stand-ins: an even sample of all that was said, and one that
+limit. Two figures are those of two stand-ins: an even sample of the whole input, and one that
 never misses a rule of the user. A model lies between. "default" needs neither.
 
 - constraints: exact values of what the user laid down and never changed; early: in the first round

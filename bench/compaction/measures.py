@@ -44,21 +44,21 @@ def play(
 ) -> list[Reading]:
     """Let a contender compact a session after each round, and measure."""
     session = contender.begin(budget, style)
-    said: list[Message] = []
+    history: list[Message] = []
     readings: list[Reading] = []
     for number, messages in enumerate(conversation.rounds):
         session.extend(messages)
-        said += messages
+        history += messages
         began = time.perf_counter()
         session.compact()
         ms = (time.perf_counter() - began) * 1_000
-        readings.append(_reading(session.active, said, conversation, number, budget, ms))
+        readings.append(_reading(session.active, history, conversation, number, budget, ms))
     return readings
 
 
 def _reading(
     active: Sequence[Message],
-    said: Sequence[Message],
+    history: Sequence[Message],
     conversation: Conversation,
     number: int,
     budget: Budget,
@@ -71,7 +71,7 @@ def _reading(
         for topic in conversation.topics
         if len(given := [each for each in topic.values if each.round <= number]) > 1
     ]
-    files = files_of(said)
+    files = files_of(history)
     tokens = tokens_of(active)
     return Reading(
         constraints=_share(each.value in context for each in constraints) or 0.0,

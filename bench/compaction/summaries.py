@@ -7,7 +7,7 @@ No key is needed, and nothing is measured of a model. What a real one keeps lies
 - `careful` does what the prompts of all contenders ask for: sentences of the user with words of a
   rule or a change first, then the user's other sentences, then the rest, the newest first.
 
-Both write what was said in the order in which it was said, and never more than the limit.
+Both keep the order of the conversation, and never write more than the limit.
 """
 
 import re
@@ -38,7 +38,7 @@ _RULE: Final = re.compile(
 
 
 def even(messages: Sequence[Message], former: str, limit_tokens: int) -> str:
-    """Return an even sample of what was said."""
+    """Return an even sample of the input."""
     lines = _lines(messages, former)
     salt = str(len(lines))
 
@@ -90,7 +90,7 @@ def _within(lines: Sequence[str], order: Sequence[int], limit_tokens: int) -> st
 
 
 def _lines(messages: Sequence[Message], former: str) -> list[str]:
-    """Return a line for each thing said or done; of equal ones the last."""
+    """Return a line for each sentence and call; of equal ones the last."""
     lines = [line for line in former.splitlines() if line.startswith("- ")]
     for message in messages:
         lines += [line[:_LINE_CHARACTERS] for line in _lines_of(message)]
