@@ -332,7 +332,8 @@ class Compactor:
             summary_input_tokens=answer.input_tokens,
             summary_cache_read_tokens=answer.cache_read_tokens,
             summary_output_tokens=answer.output_tokens,
-            failures=written.failures,
+            failures=(*written.failures, *answer.failures),
+            redacted_secrets=answer.redacted_secrets,
             pins=len(work.carried.pins),
             files=len(work.carried.files),
         )

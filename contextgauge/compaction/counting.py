@@ -113,7 +113,7 @@ def _is_plain_text(block: Block, message: Message) -> TypeGuard[Text]:
     source = message.source
     if source is None or source.format != plain.FORMAT or not isinstance(source.value, dict):
         return True
-    return source.value.get("content") is block.text and "toolCalls" not in source.value
+    return source.value.get("content") is block.text
 
 
 def core_message_tokens(message: Mapping[str, Json]) -> int:

@@ -24,7 +24,7 @@ TASK_HEADING: Final = "## Task"
 FILES_HEADING: Final = "## Files"
 SUMMARY_HEADING: Final = "## Summary"
 
-_TASK_SHARE: Final = 4
+TASK_SHARE: Final = 4
 """A task of several pages gets a quarter of the room."""
 
 _SHORT_TASK_SHARE: Final = 16
@@ -92,7 +92,7 @@ def _short_of(pins: Sequence[Pin], room: _Room) -> bool:
     if room.tokens is None:
         return False
     needed = sum(room.counter.text(f"- {each.text}\n") for each in pins)
-    return needed > room.tokens - room.tokens // _TASK_SHARE
+    return needed > room.tokens - room.tokens // TASK_SHARE
 
 
 def _task(task: str, room: _Room, short: bool) -> str:  # noqa: FBT001 -- of a private function
@@ -101,7 +101,7 @@ def _task(task: str, room: _Room, short: bool) -> str:  # noqa: FBT001 -- of a p
     share = (
         None
         if room.tokens is None
-        else room.tokens // (_SHORT_TASK_SHARE if short else _TASK_SHARE)
+        else room.tokens // (_SHORT_TASK_SHARE if short else TASK_SHARE)
     )
     if share is None or room.counter.text(task) <= share:
         return task if room.take(TASK_HEADING, task) else ""

@@ -3,6 +3,7 @@
 import re
 from typing import Final, Literal, TypeAlias, cast
 
+from contextgauge.compaction.aspects import words_of
 from contextgauge.compaction.statements import Statement, kind_of_label
 from contextgauge.compaction.subjects import Facet, facets
 
@@ -19,7 +20,8 @@ _CONSTRAINT: Final = re.compile(
     r"keep (?:\w+ ){1,6}(?:under|below|within|above|away|out|free|secret|private|confidential)|"
     r"and nobody else|no one (?:else )?|nobody|nothing (?:else|but)|"
     r"(?:may|must|can|should|use|uses|only) only|only (?:use|run|touch|edit|change|write|if|when|"
-    r"after|with)|unless|stop and|(?:is|are) (?:not )?permitted|refrain|"
+    r"after|with)|unless|stop and|(?:has|have) to be|has to|needs (?:an?|to)|(?:is"
+    r"|are) (?:not )?permitted|refrain|"
     r"leave (?:\w+ ){1,5}(?:alone|as (?:it|they)))\b"
     r"|^(?:only|no)\b|\bno \w+ (?:without|before|until|ever)\b"
 )
@@ -36,14 +38,14 @@ _GOAL: Final = re.compile(
     r"(?:is|are|currently) (?:failing|broken|blocked)|fails? on|we need to|the task is)\b"
 )
 _REQUEST: Final = re.compile(
-    r"^(?:(?:please|now|then|next|also|and|ok(?:ay)?|so|finally|first)[, ]+){0,3}(?:can you|"
+    r"(?:(?:please|now|then|next|also|and|ok(?:ay)?|so|finally|first)[, ]+){0,3}(?:can you|"
     r"could you|would you|will you|let's|i need|help|add|build|change|check|clean|compare|compute|"
     r"configure|convert|create|debug|delete|deploy|describe|design|document|draft|explain|"
     r"extend|extract|fetch|find|fix|generate|give|implement|improve|install|integrate|investigate|"
     r"list|look|make|merge|migrate|modify|move|open|optimi[sz]e|port|prepare|profile|provide|"
     r"read|refactor|remove|rename|replace|report|restructure|review|rewrite|run|search|send|set|"
     r"show|sort|split|start|summari[sz]e|support|tell|test|translate|try|update|upgrade|use|"
-    r"validate|verify|wire|write)\b|\?\s*$"
+    r"validate|verify|wire|write)\b"
 )
 _HEDGE: Final = re.compile(
     r"\b(?:maybe|perhaps|what if|suppose|hypothetical|considering|wondering|thinking (?:of|"
@@ -51,7 +53,8 @@ _HEDGE: Final = re.compile(
 )
 _REMEMBER: Final = re.compile(r"\b(?:remember|keep in mind|note that|for the record|fyi|beware)\b")
 _IDENTIFIER: Final = re.compile(
-    r"https?://\S|\b[0-9a-f]{7,40}\b|\b[A-Z]{2,}[A-Z0-9]*-\d+\b|[\w.+-]+@[\w-]+\.\w|\b\w+/[\w/.-]+\.\w+"
+    r"https?://\S|\b[0-9a-f]{7,40}\b|\b[A-Z]{2,}[A-Z0-9]*-\d+\b|[\w.+-]+@[\w-]+\.\w"
+    r"|\b\w+/[\w/.-]+\.\w+"
     r"|[$€£]\d|\b\d{4}-\d\d-\d\d\b|\bv?\d+\.\d+(?:\.\d+)?\b|\b\d{1,3}(?:\.\d{1,3}){3}\b"
 )
 _STATES: Final = re.compile(
@@ -75,32 +78,80 @@ _KIND_OF_ASPECT: Final[dict[str, Kind]] = {
 }
 
 
+_CUES: Final[dict[str, frozenset[str]]] = {
+    "constraint": words_of(
+        "never must mustn't shall not don't cannot can't shouldn't won't always forbid forbidden "
+        "prohibited disallowed no most least times circumstances without need needs limits "
+        "off-limits hands untouched unchanged intact avoid ensure sure required require requires "
+        "mandatory negotiable non-negotiable stay stays keep nobody nothing only unless stop has "
+        "have permitted refrain leave"
+    ),
+    "preference": words_of(
+        "prefer prefers preferred preference rather like love appreciate want dislike hate wants "
+        "likes now forward future default favor favour stick instead"
+    ),
+    "goal": words_of(
+        "next current working we're i'm am are goal objective aim plan progress still remains "
+        "remain remaining awaiting open failing broken blocked fail fails need task"
+    ),
+    "hedge": words_of(
+        "maybe perhaps what suppose hypothetical considering wondering thinking example e imagine "
+        "might would should could"
+    ),
+    "remember": words_of("remember mind note record fyi beware"),
+}
+"""Words without one of which a pattern cannot match: most statements have none."""
+
+_PATTERNS: Final = {
+    "constraint": _CONSTRAINT,
+    "preference": _PREFERENCE,
+    "goal": _GOAL,
+    "hedge": _HEDGE,
+    "remember": _REMEMBER,
+}
+_WORD: Final = re.compile(r"[a-z][a-z'-]*")
+_MARK: Final = re.compile(r"[0-9@/]")
+
+
 def kind_of(statement: Statement) -> tuple[Kind | None, list[Facet]]:
     """Return as what a statement is pinned, None where it is not, and what it gives a value to."""
-    text, lower = statement.text, statement.text.lower()
+    text = statement.text
     if text.endswith("?"):
         return "request", []
+    says = _Says(text.lower().replace("\u2019", "'"))
     labelled = kind_of_label(statement.label) if statement.label else None
-    hedged = labelled is None and _HEDGE.search(lower) is not None
+    hedged = labelled is None and says.any("hedge")
     given = [] if hedged else facets(text)
     if labelled and labelled != "fact":
         return cast("Kind", labelled), given
-    kind = _by_words(lower, given, fact=labelled is not None)
-    if kind is None and not hedged and _IDENTIFIER.search(text) and _STATES.search(lower):
-        return "fact", given
+    kind = _by_words(says, given, fact=labelled is not None)
+    if kind is None and not hedged and _MARK.search(text):
+        stated = _IDENTIFIER.search(text) and _STATES.search(says.lower)
+        return ("fact" if stated else None), given
     return kind, given
 
 
-def _by_words(lower: str, given: list[Facet], *, fact: bool) -> Kind | None:
+class _Says:
+    """Which of the patterns a statement, in lower case, matches."""
+
+    def __init__(self, lower: str) -> None:
+        self.lower = lower
+        self._words = frozenset(_WORD.findall(lower))
+
+    def any(self, name: str) -> bool:
+        return not self._words.isdisjoint(_CUES[name]) and bool(_PATTERNS[name].search(self.lower))
+
+
+def _by_words(says: _Says, given: list[Facet], *, fact: bool) -> Kind | None:
     """Return the kind by a statement's words; `fact`: it is labelled as one."""
-    if _CONSTRAINT.search(lower):
+    if says.any("constraint"):
         return "constraint"
     if kind := next((_KIND_OF_ASPECT.get(each.aspect) for each in given), None):
         return kind
-    if _PREFERENCE.search(lower):
+    if says.any("preference"):
         return "preference"
-    if not fact and _GOAL.search(lower):
+    if not fact and says.any("goal"):
         return "goal"
-    if not fact and _REQUEST.search(lower):
+    if not fact and _REQUEST.match(says.lower):
         return "request"
-    return "fact" if fact or given or _REMEMBER.search(lower) else None
+    return "fact" if fact or given or says.any("remember") else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from contextgauge.compaction.audit import audit
 from contextgauge.compaction.counting import Counter
-from contextgauge.compaction.document import compose
+from contextgauge.compaction.document import TASK_SHARE, compose, title
 from contextgauge.compaction.extractive import floor
 from contextgauge.compaction.messages import (
     Carried,
@@ -184,7 +184,11 @@ def _room(
 
     Without it a small window would cost constraints to reach a goal that is only a wish.
     """
-    needed = counter.text(compose("", carried, number=number, budget_tokens=None, counter=counter))
+    text = compose("", carried, number=number, budget_tokens=None, counter=counter)
+    # Each line may be rounded up on its own.
+    needed = counter.text(text) + text.count("\n") + 1
+    # The task gets its share of what the title leaves.
+    needed = max(needed, counter.text(title(number)) + 1 + TASK_SHARE * counter.text(carried.task))
     most = max(MINIMUM_ROOM_TOKENS, replaced_tokens * 3 // 4)
     return min(max(MINIMUM_ROOM_TOKENS, room_tokens, needed), most)
 

@@ -157,7 +157,7 @@ def _commanded(command: Json) -> Iterator[tuple[str, bool]]:
     """Return the files of a shell command, where nothing has to be expanded to know them."""
     if isinstance(command, list):
         words = [each for each in command if isinstance(each, str)]
-        if len(words) == len(command) and words[:1] and words[0].endswith(("bash", "sh")):
+        if words[:1] and words[0].endswith(("sh", "apply_patch")):
             command = words[-1]
         else:
             yield from _simple(words)

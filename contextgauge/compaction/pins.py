@@ -17,7 +17,7 @@ from contextgauge.compaction.kinds import kind_of
 from contextgauge.compaction.ledger import ledger
 from contextgauge.compaction.messages import Carried, Message, Pin
 from contextgauge.compaction.statements import statements
-from contextgauge.compaction.subjects import Facet, facets, is_update, same_scope
+from contextgauge.compaction.subjects import Facet, facets, is_addition, is_update, same_scope
 
 Kind: TypeAlias = Literal["constraint", "request", "preference", "fact", "goal"]
 
@@ -136,6 +136,7 @@ def _with(held: list[_Held], pin: Pin, given: Sequence[Facet]) -> list[_Held]:
     """Add a pin; what it replaces goes, or loses the value that is not current any more."""
     added = _held(pin)
     names = {aspect for aspect, _ in added.about}
+    replaces = bool(names) and not is_addition(pin.text)
     result: list[_Held] = []
     head_gone = ""
     for each in held:
@@ -147,7 +148,7 @@ def _with(held: list[_Held], pin: Pin, given: Sequence[Facet]) -> list[_Held]:
         if each.text == added.text or (not names and each.pin.key == pin.key):
             continue
         rest: _Held | None = each
-        if names and each.about and each.pin.message_id != pin.message_id:
+        if replaces and each.about and each.pin.message_id != pin.message_id:
             replaced = _replaced(each, added, held)
             rest = _without(each, replaced, given) if replaced else each
         if rest is None:

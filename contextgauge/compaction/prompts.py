@@ -43,7 +43,9 @@ _SHORTEST: Final = 40
 _TASK_CHARACTERS: Final = 8_000
 """Of the user's first request: code carries it verbatim anyway."""
 
-_LEFT_OUT: Final = "\n[…{:13,} characters left out…]\n"
+_LEFT_OUT: Final = "\n[…{:,} characters left out…]\n"
+
+_LEFT_OUT_CHARACTERS: Final = len(_LEFT_OUT) + 10
 
 _FENCE_TOKENS: Final = 15
 """What stands around a quoted message."""
@@ -264,7 +266,7 @@ def _quote_block(block: Block, request: SummaryRequest, scale: int) -> str:
             return f"[{kind}: {cut(block.text, tool)}]"
         case Image():
             return "[image]"
-        case ContextCompaction() if request.previous is None:  # else it comes as the summary so far
+        case ContextCompaction() if not request.previous:  # else it comes as the summary so far
             return f"[summary of what came before: {cut(block.summary, TEXT_CHARACTERS)}]"
         case _:
             return ""
@@ -289,7 +291,7 @@ def _packed(quoted: Sequence[Quoted], room_tokens: int) -> list[list[Quoted]]:
     parts: list[list[Quoted]] = [[]]
     used = 0
     for label, whole in quoted:
-        text = cut(whole, 4 * (room_tokens - _FENCE_TOKENS) - len(_LEFT_OUT))
+        text = cut(whole, 4 * (room_tokens - _FENCE_TOKENS) - _LEFT_OUT_CHARACTERS)
         tokens = ESTIMATE.text(text) + _FENCE_TOKENS
         if used + tokens > room_tokens and parts[-1]:
             parts.append([])

@@ -47,7 +47,7 @@ _HEADER: Final = re.compile(
 """A digit or padding is needed: `basic` is a common word too."""
 
 _IN_URL: Final = re.compile(
-    r"(?i)(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@\"'\\]{0,100}:)(?!\[redacted)[^\s@/\"'\\]{1,200}(?=@)"
+    r"(?i)(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@\"'\\]{0,100}:)[^\s@/\"'\\]{1,200}(?=@)"
 )
 
 _PARAMETER: Final = re.compile(

@@ -100,9 +100,15 @@ def own_lines(text: str) -> Iterator[str]:
             continue
         end = _data_end(line, closed)
         own = end is None and not line.lstrip().startswith(">")
-        yield _REPORTED.sub("", _INLINE_FENCE.sub("", line)) if own else ""
+        yield _own_part(line) if own else ""
         if end and end.startswith("</") and end in line.lower():
             end = None
+
+
+def _own_part(line: str) -> str:
+    if "```" in line:
+        line = _INLINE_FENCE.sub("", line)
+    return _REPORTED.sub("", line) if '"' in line or "\u201c" in line else line
 
 
 def _data_end(line: str, closed: set[str]) -> str | None:

@@ -42,6 +42,16 @@ _UPDATE: Final = re.compile(
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z'\u2019-]{0,40}")
 
 
+_ADDITION: Final = re.compile(
+    r"(?i)\b(?:also|too|as well|additionally|in addition|another|furthermore|besides)\b"
+)
+
+
+def is_addition(text: str) -> bool:
+    """Return whether a statement says that it comes on top of others, and changes nothing."""
+    return _ADDITION.search(text) is not None and not is_update(text)
+
+
 def is_update(text: str) -> bool:
     """Return whether a statement says itself that something changed."""
     return _UPDATE.search(text) is not None
@@ -78,11 +88,36 @@ def facets(text: str) -> list[Facet]:
         if (match := _value(text, aspect.values, spans)) is None:
             continue
         start, end, value = match
+        if _prohibited(text, aspect.name, start):
+            continue
         spans.append((start, end))
         name = _limit_name(text, value) if aspect.name == "limit" else aspect.name
         result.append(Facet(name, frozenset(), value, start, end))
     words = _scope_words(text, [(each.start, each.end) for each in result])
     return [each._replace(scope=_scope(words, each.aspect)) for each in result]
+
+
+_PROHIBITION: Final = re.compile(
+    r"(?i)\b(?:never|do not|don't|must(?: not|n't)|may not|cannot|can't|should(?: not|n't)|avoid|"
+    r"not|under no circumstances|forbidden|prohibited)\b|^(?:\W{0,3})no\b"
+)
+_STILL_GIVEN: Final = {
+    "spending": re.compile(""),
+    "limit": re.compile(""),
+    "approval": re.compile(""),
+    "reviewer": re.compile(""),
+    "date": re.compile(r"(?i)\b(?:past|after|before|beyond|later|until|deadline)\b"),
+    "code": re.compile(r"(?i)\b(?:disclos|reveal|shar|leak|print|expos|publish|tell|show|give)"),
+}
+"""Aspects of which a prohibition names the value that holds: «never exceed $500»."""
+
+
+def _prohibited(text: str, aspect: str, start: int) -> bool:
+    """Return whether a value is one that is forbidden: a second one would be one more."""
+    if not _PROHIBITION.search(text, 0, start):
+        return False
+    given = _STILL_GIVEN.get(aspect)
+    return given is None or not given.search(text)
 
 
 _LEAST: Final = re.compile(r"(?i)\b(?:at least|min(?:imum)?|no (?:fewer|less) than)\b")

@@ -4,10 +4,11 @@ Seeds below `HELD_OUT` were looked at while the rules were written, those from t
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import compaction_kit as kit
 import pytest
+from compaction_kit.testing import assert_no_flags, check_compactor
 
 from contextgauge.compaction.counting import message_tokens
 from contextgauge.compaction.extractive import floor
@@ -57,7 +58,7 @@ class Engine:
 
 
 class FromText(Engine):
-    """Nothing but the text is left: a person pastes it into a new conversation, section by section."""
+    """Only the text is left: pasted into a new conversation, a turn for each section."""
 
     name = "contextgauge, from text"
 
@@ -88,6 +89,9 @@ def _messages(turns: Iterable[kit.Turn], number: int) -> list[Message]:
     ]
 
 
+Build: TypeAlias = Callable[[int], tuple[Any, ...]]
+
+
 class Score(NamedTuple):
     canaries: int = 0
     survived: int = 0
@@ -101,15 +105,15 @@ class Score(NamedTuple):
         return Score(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-def _sessions(build: Callable[[int], tuple], seeds: Iterable[int]) -> Iterator[tuple]:
+def _sessions(
+    build: Build, seeds: Iterable[int]
+) -> Iterator[tuple[kit.SeededSession, list[kit.Canary]]]:
     for seed in seeds:
         session, canaries = build(seed)[:2]
         yield session, canaries
 
 
-def score(
-    engine: type[Engine], build: Callable[[int], tuple], seeds: Iterable[int], share: float
-) -> Score:
+def score(engine: type[Engine], build: Build, seeds: Iterable[int], share: float) -> Score:
     total = Score()
     for session, canaries in _sessions(build, seeds):
         run = kit.run_conformance(
@@ -127,7 +131,7 @@ def score(
     return total
 
 
-BUILDERS = {
+BUILDERS: dict[str, Build] = {
     "randomized": kit.build_random_session,
     "semantic": kit.build_semantic_session,
     "semantic held-out": kit.build_semantic_heldout_session,
@@ -171,7 +175,11 @@ def test_prohibitions_that_differ_both_stay() -> None:
 
 
 def test_scripted_agent_of_the_kit_acts_right_after_five_rounds() -> None:
-    session, canaries, agent = kit.build_seeded_session(), kit.seeded_canaries(), kit.SimulatedAgent()
+    session, canaries, agent = (
+        kit.build_seeded_session(),
+        kit.seeded_canaries(),
+        kit.SimulatedAgent(),
+    )
     run = kit.run_conformance(session, Engine(), rounds=ROUNDS, budget_fraction=0.3)
     text = run.rounds[-1].context.text
     for canary in canaries:
@@ -181,6 +189,4 @@ def test_scripted_agent_of_the_kit_acts_right_after_five_rounds() -> None:
 
 
 def test_report_of_the_kit_has_no_flags() -> None:
-    from compaction_kit.testing import assert_no_flags, check_compactor
-
     assert_no_flags(check_compactor(Engine(), rounds=ROUNDS, budget_fraction=0.3))

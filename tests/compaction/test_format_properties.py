@@ -76,6 +76,7 @@ def test_a_changed_text_changes_nothing_else(name: FormatName, data: st.DataObje
     assume(places)
     at, index = data.draw(st.sampled_from(places))
     block = messages[at].blocks[index]
+    assert isinstance(block, Text)
     messages[at] = with_block(messages[at], index, replace(block, text=CHANGED))
     written = write_messages(copy.deepcopy(messages), name)
     changes = list(differences(value, written))
@@ -98,6 +99,7 @@ def test_changed_arguments_change_nothing_else(name: FormatName, data: st.DataOb
     assume(places)
     at, index = data.draw(st.sampled_from(places))
     block = messages[at].blocks[index]
+    assert isinstance(block, ToolCall)
     arguments = json.dumps({"shortened": CHANGED}, separators=(",", ":"))
     messages[at] = with_block(messages[at], index, replace(block, arguments=arguments))
     written = write_messages(messages, name)
@@ -157,8 +159,11 @@ def test_a_removed_block_leaves_the_others_as_they_came(
 
 def nodes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield path
-    children = value.items() if isinstance(value, dict) else ()
-    children = enumerate(value) if isinstance(value, list) else children
+    children: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        children += value.items()
+    elif isinstance(value, list):
+        children += enumerate(value)
     for key, child in children:
         yield from nodes(child, (*path, key))
 

@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Message, Request, Text
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
+from contextgauge.compaction.profiles import DEFAULT
 from contextgauge.compaction.summarisers import (
     Answer,
     CallLimits,
@@ -68,7 +71,8 @@ async def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
 
 
 async def test_all_calls_together_have_a_deadline() -> None:
-    error = await _error(_summariser(ScriptedModel(None), total_s=0.05, call_s=60))
+    slow = _summariser(ScriptedModel(None), total_s=0.05, call_s=0.5, attempts=1)
+    error = await _error(slow)
     assert str(error) == "no summary within 0.05 s"
 
 
@@ -328,7 +332,8 @@ async def test_a_chain_of_failures_names_them_all_and_the_earliest_next_attempt(
 
 
 async def test_a_chain_has_a_deadline_for_all() -> None:
-    chain = SummariserChain([_summariser(ScriptedModel(None))], total_s=0.05)
+    slow = _summariser(ScriptedModel(None), call_s=0.5, attempts=1)
+    chain = SummariserChain([slow], total_s=0.05)
     with pytest.raises(SummaryError, match=r"no summary within 0\.05 s in all") as caught:
         await chain.summarise(request_of())
     assert not caught.value.final
@@ -337,3 +342,21 @@ async def test_a_chain_has_a_deadline_for_all() -> None:
 def test_an_empty_chain_is_refused() -> None:
     with pytest.raises(ConfigError):
         SummariserChain([])
+
+
+# Receipts
+
+
+async def test_a_receipt_states_the_secrets_taken_out_and_who_failed_before() -> None:
+    messages = [
+        Message("user" if n % 2 == 0 else "assistant", (Text(f"{n}: {SECRET} " + "word " * 300),))
+        for n in range(40)
+    ]
+    chain = SummariserChain(
+        [_summariser(ScriptedModel(AWAY), attempts=1), _summariser(ScriptedModel(good()))]
+    )
+    profile = replace(DEFAULT, rungs=("summarise",))
+    receipt = await Compactor(profile=profile, summariser=chain).compact(History(messages))
+    assert receipt is not None
+    assert receipt.redacted_secrets == 1
+    assert receipt.failures == ("scripted/model: away",)

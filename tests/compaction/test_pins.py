@@ -1,4 +1,4 @@
-"""What users lay down is carried verbatim; newer values replace older ones; nothing else gets in."""
+"""What users lay down is carried verbatim; newer values replace older ones."""
 
 import pytest
 from hypothesis import given
@@ -62,6 +62,11 @@ STAYING = [
     ("The wifi password is blue-77.", "The door code is KITE-88."),
     ("Pin numpy to 1.26.", "Pin pandas to 2.1."),
     ("At least 2 approvals are required.", "At most 5 approvals are required."),
+    ("Never deploy to eu-west-1.", "Never deploy to us-east-1."),
+    ("Do not deploy on Fridays.", "Do not deploy on Mondays."),
+    ("Do not plan anything for May 3.", "Do not plan anything for May 4."),
+    ("Never use Python 3.9.", "Never use Python 3.10."),
+    ("Do not rename table_1.", "Do not rename table_2."),
     ("No new dependencies.", "No schema changes."),
     ("No peanuts in the kitchen.", "No shellfish in the kitchen."),
 ]
@@ -71,13 +76,18 @@ STAYING = [
 def test_newer_value_replaces_the_older_one(older: str, newer: str) -> None:
     texts = " ".join(pinned("Hello there.", older, newer))
     assert older not in texts
-    assert newer.split(": ")[-1] in texts
+    assert newer.rsplit(": ", maxsplit=1)[-1] in texts
 
 
 @pytest.mark.parametrize(("first", "second"), STAYING)
 def test_statements_about_different_things_both_stay(first: str, second: str) -> None:
     assert {first, second} <= set(pinned("Hello there.", first, second))
     assert {first, second} <= set(pinned("Hello there.", second, first))
+
+
+def test_what_comes_on_top_replaces_nothing() -> None:
+    turns = ["Ann Lee approves releases.", "Bob Ray approves releases too."]
+    assert pinned("Hello there.", *turns) == turns
 
 
 def test_part_of_a_statement_that_is_not_replaced_stays() -> None:

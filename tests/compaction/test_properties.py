@@ -10,7 +10,7 @@ from dataclasses import replace
 from contextgauge.compaction.audit import audit
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.document import compose
+from contextgauge.compaction.document import TASK_SHARE, compose
 from contextgauge.compaction.history import History
 from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import Message
@@ -90,7 +90,7 @@ def check(before: list[Message], after: list[Message], history: History, profile
         carried = compose(
             "", marker.carried, number=marker.number, budget_tokens=None, counter=ESTIMATE
         )
-        if profile.carry and ESTIMATE.text(carried) <= replaced // 2:
+        if profile.carry and TASK_SHARE * ESTIMATE.text(carried) <= replaced // 2:
             assert audit(marker.summary, marker.carried) == []
     known = {each.id for each in history.everything}
     assert {each.id for each in before} <= known

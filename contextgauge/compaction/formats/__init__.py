@@ -51,7 +51,7 @@ _FORMATS: Final[dict[FormatName, tuple[_Read, _Write]]] = {
 
 
 def read_messages(
-    value: Sequence[Json],
+    value: Sequence[object],
     format: FormatName,  # noqa: A002 -- its name everywhere
     *,
     after: Sequence[Message] = (),
@@ -72,7 +72,7 @@ def write_messages(messages: Sequence[Message], format: FormatName) -> list[Json
     return write(messages)
 
 
-def read_request(body: Json, format: FormatName) -> Request:  # noqa: A002 -- as above
+def read_request(body: object, format: FormatName) -> Request:  # noqa: A002 -- as above
     """Read the body of a request: messages, system prompt, tools and what the answer may have.
 
     Raises ConfigError with the path of what is wrong.
@@ -89,7 +89,7 @@ def read_request(body: Json, format: FormatName) -> Request:  # noqa: A002 -- as
 
 
 def read_answer(
-    body: Json,
+    body: object,
     format: FormatName,  # noqa: A002 -- as above
     *,
     after: Sequence[Message] = (),

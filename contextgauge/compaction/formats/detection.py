@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from contextgauge.compaction.messages import FormatName
-from contextgauge.records import Json
 
 _BODIES: Final[tuple[tuple[str, FormatName], ...]] = (
     ("contents", "gemini"),
@@ -60,7 +59,7 @@ _ORDER: Final[tuple[FormatName, ...]] = (
 """Which wins: seed 001 stores blocks of Anthropic's kind with its own, so its own decide."""
 
 
-def detect(value: Json) -> FormatName | None:
+def detect(value: object) -> FormatName | None:
     """Return the format of a request or of messages; None where it is neither.
 
     Messages that only have roles and texts are the same in several formats: they are `plain`, or
@@ -87,18 +86,18 @@ def detect(value: Json) -> FormatName | None:
     return "plain" if simple else None
 
 
-def _is_anthropic_request(body: Mapping[str, Json]) -> bool:
+def _is_anthropic_request(body: Mapping[str, object]) -> bool:
     tools = body.get("tools")
     first = tools[0] if isinstance(tools, list) and tools else None
     system = isinstance(body.get("system"), str | list) and "max_tokens" in body
     return system or (isinstance(first, Mapping) and "input_schema" in first)
 
 
-def _marks(messages: list[Json]) -> Iterator[FormatName]:
+def _marks(messages: list[object]) -> Iterator[FormatName]:
     for message in messages:
         if not isinstance(message, Mapping):
             continue
-        if message.get("role") in ("developer", "function"):  # noqa: PLR6201 -- of any type
+        if message.get("role") in ("developer", "function"):
             yield "openai-chat"
         for name, format_ in _FIELDS:
             if message.get(name) is not None:
@@ -113,7 +112,7 @@ def _marks(messages: list[Json]) -> Iterator[FormatName]:
             yield from _part_marks(part)
 
 
-def _part_marks(part: Json) -> Iterator[FormatName]:
+def _part_marks(part: object) -> Iterator[FormatName]:
     if not isinstance(part, Mapping):
         return
     kind = part.get("type")

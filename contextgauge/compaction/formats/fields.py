@@ -51,7 +51,10 @@ def _described(value: object) -> str:
         return f"the text {value[:_SHOWN_CHARACTERS] + '…' * cut!r}"
     if isinstance(value, list | tuple):
         return "an array"
-    return "an object" if isinstance(value, Mapping) else f"a Python {type(value).__name__}"
+    if isinstance(value, Mapping):
+        return "an object"
+    hint = ": pass its model_dump()" if hasattr(value, "model_dump") else ""
+    return f"a Python {type(value).__name__}{hint}"
 
 
 def an_object(value: object, path: str) -> Fields:

@@ -190,10 +190,13 @@ def _write_message(message: Message) -> list[Json]:
 def _write_changed(message: Message, items: Sequence[Fields]) -> list[Json]:
     """Write blocks into the items that they come from; items without a block left go."""
     places = _places(message.blocks, items)
+    empty = [index for index, item in enumerate(items) if not read_item(item, "item")]
     written: list[Json] = []
     start = 0
     while start < len(places):
         place = places[start]
+        while place is not None and empty and empty[0] < place:
+            written.append(items[empty.pop(0)])
         end = start + 1
         while end < len(places) and places[end] == place:
             end += 1
@@ -209,7 +212,7 @@ def _write_changed(message: Message, items: Sequence[Fields]) -> list[Json]:
         else:
             written += [each for block in blocks for each in _write_item(block)]
         start = end
-    return written
+    return [*written, *(items[index] for index in empty)]
 
 
 def _is_message(item: Fields) -> bool:

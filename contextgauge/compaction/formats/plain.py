@@ -215,7 +215,7 @@ def _role(message: Message, fields: Fields) -> Json:
 def _write_calls_apart(fields: Fields, blocks: Sequence[Block]) -> tuple[Json, list[Block]]:
     """Return `toolCalls` with what changed, and the blocks that are parts of the content."""
     parts = read_content(fields.get("content"), "content", read_part)
-    within = {each.id for each in parts if isinstance(each, ToolCall)}
+    within = {each.id: each for each in parts if isinstance(each, ToolCall)}
     content = list(blocks)
     written: list[Json] = []
     for value in an_array(fields["toolCalls"], "toolCalls"):
@@ -229,7 +229,9 @@ def _write_calls_apart(fields: Fields, blocks: Sequence[Block]) -> tuple[Json, l
             continue
         if call.id not in within:
             content.remove(call)
-        written.append(entry if call == original else {**entry, **_call_fields(call, entry)})
+        if call.arguments != within.get(call.id, original).arguments:
+            entry = {**entry, **_call_fields(call, entry), "toolName": entry["toolName"]}
+        written.append(entry)
     return written, content
 
 

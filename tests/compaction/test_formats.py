@@ -1,0 +1,636 @@
+"""What each provider's messages are read into, and how changed ones are written."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from contextgauge.compaction.formats import (
+    detect,
+    read_answer,
+    read_messages,
+    read_request,
+    write_messages,
+)
+from contextgauge.compaction.messages import (
+    ApiUsage,
+    Carried,
+    ContextCompaction,
+    FileUse,
+    FormatName,
+    Message,
+    Opaque,
+    Pin,
+    Source,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    open_calls,
+)
+from contextgauge.errors import ConfigError
+
+FORMATS: list[FormatName] = ["anthropic", "openai-chat", "openai-responses", "gemini", "plain"]
+
+ANTHROPIC: Any = [
+    {"role": "user", "content": "read a and b"},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "sig"},
+            {"type": "redacted_thinking", "data": "xxxx"},
+            {"type": "text", "text": "both"},
+            {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}},
+            {"type": "tool_use", "id": "t2", "name": "read", "input": {"path": "b"}},
+        ],
+        "usage": {
+            "input_tokens": 10,
+            "cache_creation_input_tokens": 20,
+            "cache_read_input_tokens": 30,
+            "output_tokens": 4,
+        },
+    },
+    {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "t1", "content": "A"},
+            {
+                "type": "tool_result",
+                "tool_use_id": "t2",
+                "is_error": True,
+                "content": [{"type": "text", "text": "B", "cache_control": {"type": "ephemeral"}}],
+                "cache_control": {"type": "ephemeral"},
+            },
+        ],
+    },
+    {"role": "assistant", "content": [{"type": "compaction", "content": "earlier"}]},
+]
+
+
+def test_anthropic_messages_are_read() -> None:
+    user, answer, results, compaction = read_messages(ANTHROPIC, "anthropic")
+    assert user == Message("user", (Text("read a and b"),))
+    assert user.is_user_turn
+    assert answer.blocks == (
+        Thinking("hm", 5),
+        Thinking("", 4),
+        Text("both"),
+        ToolCall("t1", "read", '{"path":"a"}'),
+        ToolCall("t2", "read", '{"path":"b"}'),
+    )
+    assert answer.usage == ApiUsage(60, 4)
+    assert results == Message(
+        "tool", (ToolResult("t1", (Text("A"),)), ToolResult("t2", (Text("B"),), is_error=True))
+    )
+    assert compaction.blocks == (Opaque("compaction", 41),)
+
+
+def test_a_cleared_result_is_laid_over_its_other_fields() -> None:
+    messages = read_messages(ANTHROPIC, "anthropic")
+    one, two = messages[2].results
+    blocks = (replace(one, content=(Text("gone"),)), replace(two, content=(Text("gone"),)))
+    messages[2] = replace(messages[2], blocks=blocks)
+    written = write_messages(messages, "anthropic")
+    assert written[:2] == ANTHROPIC[:2]
+    assert written[3] == ANTHROPIC[3]
+    assert written[2] == {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "t1", "content": "gone"},
+            {
+                "type": "tool_result",
+                "tool_use_id": "t2",
+                "is_error": True,
+                "content": [{"type": "text", "text": "gone"}],
+                "cache_control": {"type": "ephemeral"},
+            },
+        ],
+    }
+
+
+def test_an_opaque_block_in_the_place_of_another_is_written() -> None:
+    messages = read_messages(ANTHROPIC, "anthropic")
+    other: Any = {"type": "compaction", "content": "EARLIER"}
+    block = Opaque("compaction", 41, Source("anthropic", other))
+    assert write_messages([replace(messages[3], blocks=(block,))], "anthropic") == [
+        {"role": "assistant", "content": [other]}
+    ]
+
+
+def test_a_changed_role_is_written() -> None:
+    (message,) = read_messages(ANTHROPIC[:1], "anthropic")
+    assert write_messages([replace(message, role="assistant")], "anthropic") == [
+        {"role": "assistant", "content": "read a and b"}
+    ]
+
+
+def test_parallel_results_of_another_format_become_one_message() -> None:
+    chat: Any = [
+        {"role": "user", "content": "go"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": each, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+                for each in ("c1", "c2")
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "1"},
+        {"role": "tool", "tool_call_id": "c2", "content": "2"},
+        {"role": "user", "content": "next"},
+    ]
+    messages = read_messages(chat, "openai-chat")
+    assert [message.role for message in messages] == ["user", "assistant", "tool", "tool", "user"]
+    assert write_messages(messages, "anthropic")[2:] == [
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": "1"},
+                {"type": "tool_result", "tool_use_id": "c2", "content": "2"},
+            ],
+        },
+        {"role": "user", "content": "next"},
+    ]
+    contents: Any = write_messages(messages, "gemini")
+    assert [part["functionResponse"] for part in contents[2]["parts"]] == [
+        {"id": "c1", "name": "f", "response": {"output": "1"}},
+        {"id": "c2", "name": "f", "response": {"output": "2"}},
+    ]
+
+
+def test_former_functions_of_chat_are_paired_by_name() -> None:
+    chat: Any = [
+        {
+            "role": "assistant",
+            "content": None,
+            "function_call": {"name": "f", "arguments": "{}", "x": 1},
+        },
+        {"role": "function", "name": "f", "content": "1"},
+    ]
+    messages = read_messages(chat, "openai-chat")
+    assert not open_calls(messages)
+    assert messages[1].results[0].call_id == messages[0].calls[0].id
+    assert write_messages(messages, "openai-chat") == chat
+    call = replace(messages[0].calls[0], arguments='{"a":1}')
+    assert write_messages([replace(messages[0], blocks=(call,))], "openai-chat") == [
+        {**chat[0], "function_call": {"name": "f", "arguments": '{"a":1}', "x": 1}}
+    ]
+
+
+def test_reasoning_that_a_provider_takes_back_is_thinking() -> None:
+    value: Any = [{"role": "assistant", "content": "yes", "reasoning_content": "because"}]
+    (message,) = read_messages(value, "openai-chat")
+    assert message.blocks == (Thinking("because", 7), Text("yes"))
+    without = replace(message, blocks=message.blocks[1:])
+    assert write_messages([without], "openai-chat") == [{"role": "assistant", "content": "yes"}]
+
+
+RESPONSES: Any = [
+    {"role": "developer", "content": "be brief"},
+    {"role": "user", "content": [{"type": "input_text", "text": "go"}]},
+    {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "e" * 100},
+    {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}", "id": "fc1"},
+    {"type": "function_call", "call_id": "c2", "name": "f", "arguments": "{}", "id": "fc2"},
+    {"type": "function_call_output", "call_id": "c1", "output": "1"},
+    {"type": "function_call_output", "call_id": "c2", "output": "2"},
+    {"type": "compaction", "id": "cmp", "encrypted_content": "opaque"},
+    {
+        "type": "message",
+        "role": "assistant",
+        "id": "msg",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "done", "annotations": []}],
+    },
+]
+
+
+def test_the_items_of_one_answer_are_one_message() -> None:
+    messages = read_messages(RESPONSES, "openai-responses")
+    assert [message.role for message in messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "assistant",
+    ]
+    assert messages[2].blocks == (
+        Thinking("", 100),
+        ToolCall("c1", "f", "{}"),
+        ToolCall("c2", "f", "{}"),
+    )
+    assert [result.call_id for result in messages[3].results] == ["c1", "c2"]
+    assert messages[4].blocks == (Opaque("compaction", 61),)
+
+
+def test_a_changed_item_leaves_the_others_of_its_answer() -> None:
+    messages = read_messages(RESPONSES, "openai-responses")
+    call = messages[2].calls[1]
+    blocks = (*messages[2].blocks[:2], replace(call, arguments='{"a":1}'))
+    messages[2] = replace(messages[2], blocks=blocks)
+    assert write_messages(messages, "openai-responses") == [
+        *RESPONSES[:4],
+        {**RESPONSES[4], "arguments": '{"a":1}'},
+        *RESPONSES[5:],
+    ]
+
+
+GEMINI: Any = [
+    {"role": "user", "parts": [{"text": "go"}]},
+    {
+        "role": "model",
+        "parts": [
+            {"text": "thoughts", "thought": True},
+            {"functionCall": {"name": "f", "args": {"n": 1}}, "thoughtSignature": "sig"},
+            {"functionCall": {"name": "g"}},
+            {"functionCall": {"name": "f", "args": {"n": 2}}},
+        ],
+    },
+    {
+        "role": "user",
+        "parts": [
+            {"functionResponse": {"name": "f", "response": {"output": "first"}}},
+            {"functionResponse": {"name": "f", "response": {"error": "second"}}},
+            {"functionResponse": {"name": "g", "response": {"rows": [1, 2]}}},
+        ],
+    },
+]
+
+
+def test_calls_without_ids_are_paired_in_order_by_name() -> None:
+    messages = read_messages(GEMINI, "gemini")
+    assert messages[1].blocks[0] == Thinking("thoughts", 8)
+    one, other, two = messages[1].calls
+    assert len({one.id, two.id, other.id}) == 3
+    assert messages[2].role == "tool"
+    assert messages[2].results == [
+        ToolResult(one.id, (Text("first"),), "f"),
+        ToolResult(two.id, (Text("second"),), "f", is_error=True),
+        ToolResult(other.id, (Text('{"rows":[1,2]}'),), "g"),
+    ]
+    assert not open_calls(messages)
+
+
+def test_ids_go_on_where_a_conversation_is_read_in_parts() -> None:
+    first = read_messages(GEMINI[:2], "gemini")
+    results = read_messages(GEMINI[2:], "gemini", after=first)
+    assert not open_calls([*first, *results])
+    again = read_messages(GEMINI[1:2], "gemini", after=[*first, *results])
+    ids = [call.id for message in [*first, *again] for call in message.calls]
+    assert len(set(ids)) == 6
+
+
+def test_a_changed_call_keeps_its_signature_and_gets_no_id() -> None:
+    messages = read_messages(GEMINI, "gemini")
+    blocks = tuple(
+        replace(block, arguments='{"n":9}') if isinstance(block, ToolCall) else block
+        for block in messages[1].blocks
+    )
+    written: Any = write_messages([replace(messages[1], blocks=blocks)], "gemini")
+    assert written[0]["parts"][1:3] == [
+        {"functionCall": {"name": "f", "args": {"n": 9}}, "thoughtSignature": "sig"},
+        {"functionCall": {"name": "g", "args": {"n": 9}}},
+    ]
+    result = replace(messages[2].results[1], content=(Text("gone"),))
+    written = write_messages([replace(messages[2], blocks=(result,))], "gemini")
+    assert written[0]["parts"] == [
+        {"functionResponse": {"name": "f", "response": {"error": "gone"}}}
+    ]
+
+
+SEED_001: Any = {
+    "role": "user",
+    "content": [
+        {
+            "type": "context_compaction",
+            "compaction_number": 1,
+            "timestamp": "2024-01-15T10:30:00Z",
+            "summary": "Original task was...",
+            "messages_archived": 45,
+            "context_size_before": 150_000,
+        },
+        {
+            "type": "text",
+            "text": "Context has been compacted. Continue based on the summary above.",
+        },
+    ],
+}
+
+
+def test_seed_001_s_stored_compaction_is_read_and_written() -> None:
+    (message,) = read_messages([SEED_001], "plain")
+    assert message.compaction == ContextCompaction(
+        1, 1_705_314_600_000, "Original task was...", 45, 150_000
+    )
+    assert not message.is_user_turn
+    new = replace(message, source=None)
+    assert write_messages([new], "plain") == [SEED_001]
+
+
+def test_a_compaction_is_stored_with_what_code_carries() -> None:
+    carried = Carried(
+        "the task",
+        (Pin("constraint", "never push", "push", "m1"),),
+        (FileUse("a.py", read=True), FileUse("b.py", changed=True)),
+    )
+    marker = ContextCompaction(2, 1_705_314_600_123, "whole", 3, 4, "prose", carried)
+    message = Message("user", (marker,))
+    written: Any = write_messages([message], "plain")
+    assert written[0]["content"][0]["timestamp"] == "2024-01-15T10:30:00.123Z"
+    assert read_messages(written, "plain") == [message]
+
+
+@pytest.mark.parametrize("name", [each for each in FORMATS if each != "plain"])
+def test_a_model_sees_the_summary_of_a_compaction(name: FormatName) -> None:
+    message = Message("user", (ContextCompaction(1, 0, "the summary", 1, 1, "prose"),))
+    (again,) = read_messages(write_messages([message], name), name)
+    assert (again.role, again.text) == ("user", "the summary")
+
+
+def test_thinking_and_opaque_items_are_left_out_of_other_formats() -> None:
+    messages = read_messages(ANTHROPIC, "anthropic")
+    for name in FORMATS[1:]:
+        again = read_messages(write_messages(messages, name), name)
+        kinds = {type(block) for message in again for block in message.blocks}
+        assert kinds == {Text, ToolCall, ToolResult}
+
+
+def test_calls_apart_from_the_parts_follow_a_change() -> None:
+    value: Any = [
+        {
+            "role": "assistant",
+            "content": "two",
+            "toolCalls": [
+                {"toolCallId": "1", "toolName": "f", "args": {}, "x": 1},
+                {"toolCallId": "2", "toolName": "f", "args": {}},
+            ],
+        }
+    ]
+    (message,) = read_messages(value, "plain")
+    text, one, _ = message.blocks
+    assert isinstance(one, ToolCall)
+    changed = replace(message, blocks=(text, replace(one, arguments='{"a":1}')))
+    assert write_messages([changed], "plain") == [
+        {
+            "role": "assistant",
+            "content": "two",
+            "toolCalls": [{"toolCallId": "1", "toolName": "f", "args": {"a": 1}, "x": 1}],
+        }
+    ]
+
+
+def test_an_id_of_the_caller_is_the_message_s() -> None:
+    value: Any = [{"role": "user", "content": "a", "id": each} for each in ("m1", "m1", "", 5)]
+    assert [message.id for message in read_messages(value, "plain")] == ["m1", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("anthropic", {}, "messages: expected an array, not an object"),
+        ("anthropic", ["x"], "messages[0]: expected an object, not the text 'x'"),
+        (
+            "anthropic",
+            [{"role": "tool", "content": ""}],
+            "messages[0].role: expected one of user, assistant, system, not the text 'tool'",
+        ),
+        (
+            "anthropic",
+            [ANTHROPIC[0], {"role": "user", "content": [{"type": "text"}]}],
+            "messages[1].content[0].text: expected text, not null or nothing",
+        ),
+        (
+            "anthropic",
+            [{"role": "user", "content": [{"type": "tool_use", "id": "", "name": "f"}]}],
+            "messages[0].content[0].id: is empty",
+        ),
+        (
+            "openai-chat",
+            [{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f"}}]}],
+            "messages[0].tool_calls[0].function.arguments: expected text, not null or nothing",
+        ),
+        (
+            "openai-responses",
+            [{"type": "function_call", "call_id": 5, "name": "f", "arguments": ""}],
+            "input[0].call_id: expected text, not a number",
+        ),
+        (
+            "gemini",
+            [{"parts": [{"text": True}]}],
+            "contents[0].parts[0].text: expected text, not a boolean",
+        ),
+        (
+            "plain",
+            [{"role": "user", "content": [{**SEED_001["content"][0], "timestamp": "now"}]}],
+            (
+                "messages[0].content[0].timestamp: expected a time of RFC 3339 with its zone, "
+                "not the text 'now'"
+            ),
+        ),
+        (
+            "plain",
+            [
+                {
+                    "role": "user",
+                    "content": [{**SEED_001["content"][0], "carried": {"pins": [{"kind": "x"}]}}],
+                }
+            ],
+            (
+                "messages[0].content[0].carried.pins[0].kind: expected one of constraint, request, "
+                "preference, fact, goal, not the text 'x'"
+            ),
+        ),
+        (
+            "yaml",
+            [],
+            (
+                "unknown format 'yaml'; there are anthropic, openai-chat, openai-responses, "
+                "gemini, plain"
+            ),
+        ),
+    ],
+)
+def test_a_wrong_part_is_reported_with_its_path(name: Any, value: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read_messages(value, name)
+    assert str(raised.value) == message
+
+
+def test_an_object_of_an_sdk_is_reported_with_what_to_pass_instead() -> None:
+    class TextBlock:
+        def model_dump(self) -> None:
+            """Return the block as a dict."""
+
+    with pytest.raises(ConfigError) as raised:
+        read_messages([{"role": "user", "content": [TextBlock()]}], "anthropic")
+    assert str(raised.value) == (
+        "messages[0].content[0]: expected an object, not a Python TextBlock: pass its model_dump()"
+    )
+
+
+def test_a_long_wrong_value_is_shortened_in_the_error() -> None:
+    with pytest.raises(ConfigError) as raised:
+        read_messages([{"role": "secret" * 100, "content": ""}], "plain")
+    assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "expected"),
+    [
+        (
+            "anthropic",
+            {
+                "model": "claude",
+                "system": [{"type": "text", "text": "be"}, {"type": "text", "text": "brief"}],
+                "tools": [{"name": "f", "input_schema": {}}],
+                "max_tokens": 100,
+                "messages": [{"role": "user", "content": "hi"}],
+            },
+            ("be\nbrief", ('{"name":"f","input_schema":{}}',), 100, "claude"),
+        ),
+        (
+            "openai-chat",
+            {
+                "model": "gpt",
+                "tools": [{"type": "function"}],
+                "functions": [{"name": "g"}],
+                "max_tokens": 5,
+                "max_completion_tokens": 7,
+                "messages": [{"role": "user", "content": "hi"}],
+            },
+            ("", ('{"type":"function"}', '{"name":"g"}'), 7, "gpt"),
+        ),
+        (
+            "openai-responses",
+            {"instructions": "brief", "input": "hi", "max_output_tokens": 9},
+            ("brief", (), 9, None),
+        ),
+        (
+            "gemini",
+            {
+                "systemInstruction": {"parts": [{"text": "brief"}]},
+                "contents": "hi",
+                "generationConfig": {"maxOutputTokens": 8},
+            },
+            ("brief", (), 8, None),
+        ),
+        (
+            "plain",
+            {
+                "system": "brief",
+                "tools": {"f": {"parameters": {}}},
+                "messages": [{"role": "user", "content": "hi"}],
+            },
+            ("brief", ('{"f":{"parameters":{}}}',), 0, None),
+        ),
+    ],
+)
+def test_a_whole_request_is_read(name: FormatName, body: Any, expected: Any) -> None:
+    request = read_request(body, name)
+    assert [(message.role, message.text) for message in request.messages] == [("user", "hi")]
+    assert (
+        request.system,
+        request.tools,
+        request.reserved_output_tokens,
+        request.model,
+    ) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ([], "request: expected an object"),
+        ({"messages": None}, "messages: expected an array"),
+        ({"messages": [], "max_tokens": -1}, "request.max_tokens: expected a whole number"),
+        ({"messages": [], "system": [5]}, r"system\[0\]: expected text or an array"),
+        ({"messages": [], "tools": "f"}, "tools: expected an array"),
+    ],
+)
+def test_a_wrong_request_is_reported(body: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{message}"):
+        read_request(body, "anthropic")
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "usage"),
+    [
+        (
+            "anthropic",
+            {
+                "id": "msg_1",
+                "role": "assistant",
+                "content": [{"type": "text", "text": "ok"}],
+                "stop_reason": "end_turn",
+                "usage": {"input_tokens": 1, "cache_read_input_tokens": 2, "output_tokens": 3},
+            },
+            ApiUsage(3, 3),
+        ),
+        (
+            "openai-chat",
+            {
+                "choices": [{"message": {"role": "assistant", "content": "ok"}}],
+                "usage": {
+                    "prompt_tokens": 10,
+                    "completion_tokens": 2,
+                    "prompt_tokens_details": {"cached_tokens": 8},
+                },
+            },
+            ApiUsage(10, 2),
+        ),
+        (
+            "openai-responses",
+            {
+                "output": [{"type": "message", "role": "assistant", "content": "ok"}],
+                "usage": {
+                    "input_tokens": 10,
+                    "output_tokens": 2,
+                    "input_tokens_details": {"cached_tokens": 8},
+                },
+            },
+            ApiUsage(10, 2),
+        ),
+        (
+            "gemini",
+            {
+                "candidates": [{"content": {"role": "model", "parts": [{"text": "ok"}]}}],
+                "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 2},
+            },
+            ApiUsage(10, 2),
+        ),
+        ("plain", {"role": "assistant", "content": "ok"}, None),
+    ],
+)
+def test_an_answer_is_read_with_what_it_reports(name: FormatName, body: Any, usage: Any) -> None:
+    (message,) = read_answer(body, name)
+    assert (message.role, message.text, message.usage) == ("assistant", "ok", usage)
+    (written,) = write_messages([message], name)
+    assert isinstance(written, dict)
+    assert not {"usage", "id", "stop_reason"} & set(written)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (ANTHROPIC, "anthropic"),
+        (RESPONSES, "openai-responses"),
+        (GEMINI, "gemini"),
+        ([SEED_001, *ANTHROPIC], "plain"),
+        ([{"role": "tool", "tool_call_id": "1", "content": ""}], "openai-chat"),
+        ([{"role": "user", "content": "hi"}], "plain"),
+        ([{"role": "tool", "content": [{"type": "tool-result"}]}], "plain"),
+        ({"contents": []}, "gemini"),
+        ({"input": "hi"}, "openai-responses"),
+        (
+            {"messages": [{"role": "user", "content": "hi"}], "system": "s", "max_tokens": 1},
+            "anthropic",
+        ),
+        ({"messages": ANTHROPIC}, "anthropic"),
+        ({"messages": [{"role": "user", "content": "hi"}]}, "plain"),
+        ([], None),
+        ({}, None),
+        ("x", None),
+        ([{"no": "role"}], None),
+    ],
+)
+def test_a_format_is_detected(value: Any, name: FormatName | None) -> None:
+    assert detect(value) == name
