@@ -1,4 +1,4 @@
-"""Selection rules of other agents, re-implemented from their published behaviour, and controls."""
+"""Division rules of other agents, re-implemented from their published behaviour, and controls."""
 
 from collections.abc import Callable, Sequence
 from typing import Final

@@ -15,7 +15,7 @@ from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import Message, open_calls
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.profiles import DEFAULT, RUNGS, SEED_001, SEED_002, SEED_004, Profile
-from contextgauge.compaction.writing import CompactionFailed
+from contextgauge.compaction.writing import NoSummaryError
 
 DUE_AT: Final = 0.6
 """Below what a session has after each round, and above all budgets."""
@@ -70,7 +70,7 @@ class EngineSession:
     async def _compact(self) -> None:
         prepared = await self._compactor.before_call(self._history, self._call)
         if prepared.receipt is None:
-            with suppress(CompactionFailed):
+            with suppress(NoSummaryError):
                 await self._compactor.compact(self._history, self._call)
 
 

@@ -36,10 +36,10 @@ from contextgauge.compaction.messages import (
     ContextCompaction,
     FormatName,
     Image,
+    JsonSource,
     Message,
     Opaque,
     Role,
-    JsonSource,
     Text,
     Thinking,
     ToolCall,
@@ -133,7 +133,11 @@ def _read_result(fields: Fields, path: str) -> ToolResult:
         content, failed = _read_output(fields["output"], f"{path}.output")
         is_error = is_error or failed
     return ToolResult(
-        call_id, content, name if isinstance(name, str) else None, is_error, JsonSource(FORMAT, fields)
+        call_id,
+        content,
+        name if isinstance(name, str) else None,
+        is_error,
+        JsonSource(FORMAT, fields),
     )
 
 
