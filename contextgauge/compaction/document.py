@@ -52,7 +52,14 @@ def compose(
     """Return the whole text of a compaction's message, within the budget."""
     room = _Room(budget_tokens, counter)
     room.take(title(number))
-    task = _task(carried.task, room, _short_of(carried.pins, room))
+    if (
+        carried.task
+        and budget_tokens is not None
+        and _fits_whole(carried, number, budget_tokens, counter)
+    ):
+        task = carried.task if room.take(TASK_HEADING, carried.task) else ""
+    else:
+        task = _task(carried.task, room, _short_of(carried.pins, room))
     pins = _pins(carried.pins, room)
     files = _files(carried.files, room)
     summary = _summary(prose, room)
@@ -67,6 +74,12 @@ def compose(
     if summary:
         parts += [SUMMARY_HEADING, summary]
     return _fitting(parts, budget_tokens, counter)
+
+
+def _fits_whole(carried: Carried, number: int, budget_tokens: int, counter: Counter) -> bool:
+    """Return whether all that is carried fits, each line rounded up on its own."""
+    text = compose("", carried, number=number, budget_tokens=None, counter=counter)
+    return sum(counter.text(f"{line}\n") for line in text.splitlines()) <= budget_tokens
 
 
 class _Room:
