@@ -86,7 +86,7 @@ _CUES: Final[dict[str, frozenset[str]]] = {
         "mandatory negotiable non-negotiable stay stays keep nothing only unless stop has "
         "have permitted refrain leave"
     )
-    | {"no-body".replace("-", "")},
+    | {"nobody"},
     "preference": words_of(
         "prefer prefers preferred preference rather like love appreciate want dislike hate wants "
         "likes now forward future default favor favour stick instead"

@@ -21,7 +21,7 @@ _CLOSE_TAG: Final = re.compile(r"</([A-Za-z][\w:.-]{0,60})>")
 _REPORTED: Final = re.compile(
     r"(?i)\b(?:tool|command|console|terminal|log|build|test|compiler|server|script|stdout|stderr|"
     r"file|page|e-?mail|document|readme|website|output|result)s?\b[^.:\n]{0,40}"
-    r"\b(?:sa(?:ys?|id)|reads?|returned|returns|printed|prints|reported|reports|output|answered|"
+    r"\b(?:says?|said|reads?|returned|returns|printed|prints|reported|reports|output|answered|"
     r"contains?|shows?|wrote)\b[^\"“\n]{0,20}[:,]?\s*(\"[^\"\n]{1,2000}\"|“[^”\n]{1,2000}”)"
 )
 _OUTPUT_HEADING: Final = re.compile(
