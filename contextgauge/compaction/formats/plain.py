@@ -198,7 +198,7 @@ def write_message(message: Message) -> Fields | None:
 
 
 def _write_marker(block: Block, markers: list[Fields]) -> Fields | None:
-    """Return the block of a compaction as it came, with what changed; `markers` are not yet used."""
+    """Return the block of a compaction as it came, with what changed; `markers` are unused yet."""
     if not isinstance(block, ContextCompaction) or not markers:
         return None
     for index, part in enumerate(markers):
