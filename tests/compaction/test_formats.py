@@ -378,3 +378,14 @@ def test_calls_apart_from_the_parts_follow_a_change() -> None:
 def test_an_id_of_the_caller_is_the_message_s() -> None:
     value: Any = [{"role": "user", "content": "a", "id": each} for each in ("m1", "m1", "", 5)]
     assert [message.id for message in read_messages(value, "plain")] == ["m1", "", "", ""]
+
+
+@pytest.mark.parametrize("kind", [[], 5, None])
+def test_a_later_output_of_any_kind_is_read(kind: Any) -> None:
+    output = {"type": kind, "value": "text"}
+    part = {"type": "tool-result", "toolCallId": "1", "toolName": "f", "output": output}
+    (message,) = read_messages([{"role": "tool", "content": [part]}], "plain")
+    assert message.results == [ToolResult("1", (Text("text"),), "f")]
+    item = {"type": "computer_call_output", "call_id": "1", "output": output}
+    (message,) = read_messages([item], "openai-responses")
+    assert message.results[0].call_id == "1"

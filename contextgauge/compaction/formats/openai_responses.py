@@ -164,7 +164,7 @@ def _arguments_field(fields: Fields) -> str:
 def _read_output(output: Json, path: str) -> tuple[Content, ...]:
     if isinstance(output, str | list) or output is None:
         return result_content(read_content(output, path, _read_part))
-    if isinstance(output, dict) and output.get("type") in _IMAGES:
+    if isinstance(output, dict) and str(output.get("type")) in _IMAGES:
         return result_content([_read_part(output, path)])
     return (Text(json_text(output)),)
 

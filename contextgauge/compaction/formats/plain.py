@@ -152,7 +152,7 @@ def _read_output(output: Json, path: str) -> tuple[tuple[Content, ...], bool]:
     """Read the AI SDK's later form `{type, value}`, and whether it is of an error."""
     if not isinstance(output, dict) or "value" not in output:
         return _read_value(output), False
-    kind = output.get("type")
+    kind = str(output.get("type"))
     value = output["value"]
     if kind == "content" and isinstance(value, list):
         return result_content(read_content(value, f"{path}.value", _read_output_part)), False
@@ -190,24 +190,25 @@ def write_message(message: Message) -> Fields | None:
     held = fields.get("content")
     if held is None and not blocks:
         return written
+    parts = held if isinstance(held, list) else []
+    markers = [each for each in parts if isinstance(each, dict) and each.get("type") == marker.KIND]
     written["content"] = anthropic.write_content(
         blocks,
-        lambda block: _marker_over(block, held) or write_part(block),
+        lambda block: _write_marker(block, markers) or write_part(block),
         FORMAT,
         in_array=isinstance(held, list),
     )
     return written
 
 
-def _marker_over(block: Block, held: Json) -> Fields | None:
-    """Return the block of a compaction as it came, with what changed."""
-    if not isinstance(block, ContextCompaction) or not isinstance(held, list):
+def _write_marker(block: Block, markers: list[Fields]) -> Fields | None:
+    """Return the block of a compaction as it came, with what changed; `markers` are unused yet."""
+    if not isinstance(block, ContextCompaction) or not markers:
         return None
-    for part in held:
-        if isinstance(part, dict) and part.get("type") == marker.KIND:
-            same = marker.read(part, "part") == block
-            return part if same else {**part, **marker.write(block)}
-    return None
+    for index, part in enumerate(markers):
+        if marker.read(part, "part") == block:
+            return markers.pop(index)
+    return {**markers.pop(0), **marker.write(block)}
 
 
 def _role(message: Message, fields: Fields) -> Json:
@@ -253,15 +254,15 @@ def write_part(block: Block) -> Fields | None:
 
 
 def _reread(block: Block, fields: Fields) -> Block:
-    if isinstance(block, ToolCall) and "type" not in fields:  # an entry of `toolCalls`
+    if isinstance(block, ToolCall) and "toolCallId" in fields:  # maybe an entry of `toolCalls`
         return _read_call(fields, "part")
-    if fields.get("type") in _OUTPUT_IMAGES:
+    if str(fields.get("type")) in _OUTPUT_IMAGES:
         return _read_output_part(fields, "part")
     return read_part(fields, "part")
 
 
 def _changes(block: Block, fields: Fields | None) -> Fields | None:
-    kind = None if fields is None else fields.get("type")
+    kind = None if fields is None else str(fields.get("type"))
     if kind in {"tool_use", "tool_result"}:
         return anthropic.changes(block, fields, write_part, FORMAT)
     match block:
