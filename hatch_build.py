@@ -37,6 +37,7 @@ MODULES = (
         f"contextgauge/normalise/{name}.py"
         for name in ("__init__", "claude", "codex", "fields", "responses", "signals", "usage")
     ),
+    "contextgauge/windows.py",
     "streams/codec/cloudevents.py",
     *(
         f"streams/core/derivation/{name}.py"
@@ -53,7 +54,6 @@ MODULES = (
             "state",
             "step",
             "stored_state",
-            "windows",
         )
     ),
     "streams/flow/dead_letters/letters.py",

@@ -24,10 +24,10 @@ import uvicorn
 from playwright.async_api import async_playwright
 
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from streams import codec
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from tests.page.conftest import FLAGS, WIDE
 from tests.serve.kit import GrowingViews, api_over

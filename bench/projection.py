@@ -24,9 +24,9 @@ from redis.asyncio import Redis
 
 from bench import workload
 from contextgauge.clock import SystemClock
+from contextgauge.window_catalog import bundled
 from schemas.views import SESSION_IDLE_MS
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
 from streams.edge.telemetry.metrics import PrometheusTelemetry

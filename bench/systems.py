@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from contextgauge.window_catalog import bundled
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.config import GROUP
 
 BENCH: Final = Path(__file__).parent

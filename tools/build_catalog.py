@@ -1,4 +1,4 @@
-"""Build `streams/edge/files/window_catalog.json`, the bundled windows, from two public tables.
+"""Build `contextgauge/window_catalog.json`, the bundled windows, from two public tables.
 
     python tools/build_catalog.py --litellm FILE --models-dev FOLDER
 
@@ -31,9 +31,9 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from streams.core.derivation.windows import Catalog, plain_name
+from contextgauge.windows import Catalog, plain_name
 
-TARGET = Path(__file__).parent.parent / "streams" / "edge" / "files" / "window_catalog.json"
+TARGET = Path(__file__).parent.parent / "contextgauge" / "window_catalog.json"
 
 
 class Limits(NamedTuple):

@@ -20,10 +20,10 @@ import uvicorn
 from playwright.async_api import Browser, ViewportSize, async_playwright
 
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.window_catalog import bundled
 from streams import codec
 from streams.cli.simulate import ending_now
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import SimulatedMessage, SimulationOptions, simulate
 from streams.serve.api.page import FOLDER

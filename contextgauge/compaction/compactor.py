@@ -52,6 +52,7 @@ from contextgauge.compaction.writing import (
     Written,
     summary_request,
 )
+from contextgauge.window_catalog import bundled
 
 _NO_CALL: Final = ModelCall()
 
@@ -121,7 +122,8 @@ class Compactor:
 
     `profile` is a name or a `Profile`; `overrides` change its figures by project, agent and
     model. `summariser` writes summaries: without one they are extracted without a model.
-    `window_of` looks a model's window up. `now_ms` gives the time in milliseconds since 1970.
+    `window_of` looks a model's window up, by default in the bundled
+    catalog. `now_ms` gives the time in milliseconds since 1970.
     """
 
     def __init__(
@@ -142,7 +144,7 @@ class Compactor:
         self._summariser: Summariser = summariser or ExtractiveSummariser()
         default = Seed002Counter() if self._profile.name == "seed-002" else ESTIMATE
         self._counter = counter or default
-        self._window_of = window_of
+        self._window_of = window_of or bundled().window
         self._hooks = hooks
         self._now_ms = now_ms
 

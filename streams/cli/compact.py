@@ -25,7 +25,6 @@ from contextgauge.errors import ConfigError, StopError
 from contextgauge.json_codec import dumps, dumps_indented
 from streams.cli.screen.figures import count, duration, exact
 from streams.cli.screen.output import err, out, say
-from streams.edge.files.window_catalog import bundled
 
 _STANDARD = "-"
 _EXTRACTIVE = "extractive"
@@ -115,7 +114,6 @@ def compact(  # noqa: PLR0913 -- each is an option
     compactor = Compactor(
         profile=_profile(profile, keep),
         summariser=_summariser(summariser, url),
-        window_of=bundled().window,
     )
     call = ModelCall(
         system=read.request.system,

@@ -21,10 +21,10 @@ from contextgauge.kafka.connection import (
 from contextgauge.settings.forms import PREFIX
 from contextgauge.settings.loading import variable
 from contextgauge.settings.local_stack import stack_addresses
+from contextgauge.window_catalog import bundled
 from schemas.topics import DEAD_LETTERS, MIB
 from streams.core.derivation.rules_config import Rules
 from streams.core.until_compaction import CompactionPoints
-from streams.edge.files.window_catalog import bundled
 from streams.ports import started as started
 from streams.settings import Settings, load_settings
 

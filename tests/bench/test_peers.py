@@ -11,9 +11,9 @@ from bench.measure import Broker, run
 from bench.peers.quix.derivation import derive
 from bench.run import SOURCE_CONFIG
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.window_catalog import bundled
 from streams import codec
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.edge.local_stack.stack import LocalStack
 from streams.flow.derive.deriver import Deriver
 from tests.conftest import require

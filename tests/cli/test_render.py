@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.window_catalog import bundled
 from schemas.records import (
     Category,
     Record,
@@ -34,7 +35,6 @@ from streams.cli.screen.timeline import timeline
 from streams.core.derivation.rules_config import Rules
 from streams.core.projection.project import project
 from streams.core.until_compaction import CompactionPoints, Threshold
-from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import SimulationOptions, sample_sessions
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.window_catalog import bundled
 from schemas.views import SessionView
 from streams import codec
 from streams.cli.screen.render import status_line
@@ -19,7 +20,6 @@ from streams.codec import views as view_codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files import transcript_tail
 from streams.edge.files.folders import write_folder
-from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import SimulationOptions, simulate
 from tests import captures

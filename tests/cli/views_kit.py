@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from contextgauge.clock import SystemClock
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.edge.redis.views import RedisViews
 from streams.flow.derive.deriver import Deriver
 from streams.ports import ViewChanges, ViewPosition

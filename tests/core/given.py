@@ -16,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias, TypeVar
 
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.windows import Catalog
 from schemas.messages import DeadReason
 from schemas.records import CompactBoundary, ContextLimits, Record, RecordData
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Chain, Session
-from streams.core.derivation.windows import Catalog
 from streams.flow.derive.deriver import Deriver
 
 Body: TypeAlias = dict[str, Any]

@@ -10,6 +10,7 @@ import pytest
 from rich.table import Table
 
 from contextgauge.normalise.signals import InputMessage, Signal
+from contextgauge.window_catalog import bundled
 from schemas.messages import DeadReason
 from schemas.records import DATA_CLASS_BY_KIND, Category, Common, WindowSource
 from schemas.topics import CONTEXT_COMMANDS, DAY_MS, MIB, TOPICS, Topic
@@ -19,7 +20,6 @@ from streams.cli.screen.sessions_table import live_table, sessions_table
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.step import RECORD_ORDER, UNMEASURED
 from streams.core.derivation.transitions import Phase
-from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from tests.core.history import History, view_of
 

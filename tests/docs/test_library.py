@@ -11,9 +11,9 @@ import pytest
 
 from contextgauge import PublisherStats, WhenFull
 from contextgauge.delivery.background import Fate
+from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver, input_message
 from tests.conftest import command_environment
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section

@@ -13,9 +13,9 @@ from contextgauge.messages import (
     TASK_ID_HEADER,
 )
 from contextgauge.partitioner import partition_of
+from contextgauge.window_catalog import bundled
 from schemas.records import CompactBoundary
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver, input_message
 from tests.docs.test_docs import DOCS, ROOT, _blocks, _section
 from tests.e2e.test_publisher import PARTITIONS, create, written

@@ -15,10 +15,10 @@ import pytest
 
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.window_catalog import bundled
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from schemas.topics import AGENT_MESSAGES
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.edge.kafka.log import KafkaLog
 from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import SimulationOptions, simulate

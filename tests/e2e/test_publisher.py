@@ -24,9 +24,9 @@ from contextgauge.delivery.privacy import strip_text
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.partitioner import partition_of
 from contextgauge.state_folder import text_key
+from contextgauge.window_catalog import bundled
 from schemas.topics import AGENT_MESSAGES
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.flow.derive.deriver import Deriver, input_message

@@ -11,11 +11,11 @@ from typing import NamedTuple
 from contextgauge.clock import SystemClock
 from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
+from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from schemas.topics import TOPICS
 from streams import codec
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Deriver

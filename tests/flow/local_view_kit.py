@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from contextgauge.window_catalog import bundled
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.folders import write_folder
 from streams.edge.files.transcripts import LocalTranscripts
 from streams.edge.files.watch import TranscriptFinder
-from streams.edge.files.window_catalog import bundled
 from streams.edge.sqlite.store import SqliteStore
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.flow.view.derivation import LocalDerivation

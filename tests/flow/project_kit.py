@@ -14,12 +14,12 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
 from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
+from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from schemas.topics import CONTEXT_EVENTS, DAY_MS
 from schemas.views import SESSION_IDLE_MS
 from streams import codec
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.edge.memory.views import MemoryViews
 from streams.flow.common.retry import RetryLoop
 from streams.flow.derive.deriver import Deriver

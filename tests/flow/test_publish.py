@@ -19,6 +19,7 @@ from contextgauge.errors import ConfigError, RetryError
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
+from contextgauge.window_catalog import bundled
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import AGENT_MESSAGES, MESSAGE_LIMIT_BYTES, MIB, Topic
@@ -26,7 +27,6 @@ from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files import reading as files
 from streams.edge.files.folders import write_folder
-from streams.edge.files.window_catalog import bundled
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.memory.log import MemoryLog

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from contextgauge.containers import Line
+from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files import reading as files
 from streams.edge.files import tail
-from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from tests import captures

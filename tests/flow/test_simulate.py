@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args
 import pytest
 
 from contextgauge.containers import Line
+from contextgauge.window_catalog import bundled
 from schemas.records import (
     CompactBoundary,
     CompactionFailed,
@@ -20,7 +21,6 @@ from schemas.records import (
 )
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files import reading as files
-from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import (

@@ -8,11 +8,11 @@ from typing import Any
 from contextgauge.containers import Line
 from contextgauge.delivery.privacy import LEFT_OUT, strip_text, without_text
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.window_catalog import bundled
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from streams import codec
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from tests.core.given import SESSION
 

@@ -13,11 +13,11 @@ from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
 from contextgauge.delivery.shorten import MARK, fit
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.window_catalog import bundled
 from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES, MESSAGE_LIMIT_BYTES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.edge.memory.log import MemoryLog
 from streams.flow.derive.deriver import Deriver
 from streams.flow.publish.publish import PublishConfig, PublishCounts, publish

@@ -11,13 +11,13 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from playwright.async_api import Page, Route
 
 from contextgauge.containers import Line
+from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from schemas.views import STREAM_ENTRIES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.core.session_status import THRESHOLDS
 from streams.core.until_compaction import NO_POINTS
-from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import SimulationOptions, sample_sessions

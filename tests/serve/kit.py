@@ -10,11 +10,11 @@ from fastapi import FastAPI
 from contextgauge.clock import SystemClock
 from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
+from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from schemas.views import LIVE_ENTRIES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
 from streams.edge.memory.views import MemoryPartition
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers

@@ -197,9 +197,9 @@ def _from_transcript(
     # Imported only here: this takes most of the command's time.
     from dataclasses import asdict
 
+    from contextgauge.window_catalog import bundled
     from streams.core.derivation.rules_config import Rules
     from streams.edge.files.transcript_tail import TAIL_BYTES, read_tail
-    from streams.edge.files.window_catalog import bundled
     from streams.flow.replay.transcript_view import view_of_lines
 
     rules = Rules(

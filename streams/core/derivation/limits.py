@@ -12,12 +12,12 @@ from contextgauge.normalise.signals import (
     OwnWindow,
     RuntimeWindows,
 )
+from contextgauge.windows import base_name
 from schemas.records import MAIN_CHAIN, ContextLimits, Json, WindowSource
 from streams.core.derivation.known_causes import cause_hash
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_CHAIN, NO_FACTS, KnownFacts, ReportedLimits
 from streams.core.derivation.step import Step
-from streams.core.derivation.windows import base_name
 
 MAX_MODELS: Final = 64
 """Model names whose windows a session remembers; the oldest leave. Real sessions use a handful."""

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from typing import Final
 
 from contextgauge.normalise.signals import MicroCompaction, Response, ResponseEnd, Usage
+from contextgauge.windows import base_name
 from schemas.records import (
     MAIN_CHAIN,
     ContextEdit,
@@ -20,7 +21,6 @@ from streams.core.derivation.compaction_attempts import move
 from streams.core.derivation.state import Announced, Chain
 from streams.core.derivation.step import Step
 from streams.core.derivation.transitions import AttemptEvent
-from streams.core.derivation.windows import base_name
 
 ANNOUNCED_WINDOWS: Final = 8
 """Windows of an epoch whose warnings are remembered; real sessions have one or two."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from streams.core.derivation.windows import Catalog, base_name, plain_name
+from contextgauge.windows import Catalog, base_name, plain_name
 
 RULES_VERSION: Final = "2"
 """Version of R1 to R30 as implemented; raised when the same input would give other records."""

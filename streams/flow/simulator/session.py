@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, TypeAlias
 
+from contextgauge.windows import base_name
 from schemas.records import Json
 from streams import codec
-from streams.core.derivation.windows import base_name
 from streams.flow.simulator.random_source import RandomSource
 
 DialectName: TypeAlias = Literal[

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.windows import Catalog
 from schemas.records import (
     CompactBoundary,
     CompactionComplete,
@@ -26,7 +27,6 @@ from schemas.records import (
 )
 from streams import codec
 from streams.core.derivation.rules_config import Rules
-from streams.core.derivation.windows import Catalog
 from streams.flow.derive.deriver import Deriver
 from tests import captures
 from tests.core.given import every, kinds, one

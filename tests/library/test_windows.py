@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from streams.core.derivation.windows import Catalog, base_name, plain_name
-from streams.edge.files.window_catalog import bundled
+from contextgauge.window_catalog import bundled
+from contextgauge.windows import Catalog, base_name, plain_name
 from tools.build_catalog import TARGET
 
 

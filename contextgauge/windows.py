@@ -1,6 +1,6 @@
 """Context windows by model name: the catalog, and how a name is read.
 
-The rows are data (`streams/edge/files/window_catalog.json`, built by `tools/build_catalog.py`);
+The rows are data (`contextgauge/window_catalog.json`, built by `tools/build_catalog.py`);
 this module only looks names up in them. A row matches every name that begins with its prefix and
 ends or goes on at a name boundary, so `gpt-4` covers `gpt-4-0613` but neither `gpt-4.1` nor
 `gpt-45`; of several rows the longest prefix wins.

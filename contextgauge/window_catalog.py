@@ -4,7 +4,7 @@ import json
 from functools import cache
 from os import path
 
-from streams.core.derivation.windows import Catalog
+from contextgauge.windows import Catalog
 
 _FILE = path.join(path.dirname(__file__), "window_catalog.json")
 
