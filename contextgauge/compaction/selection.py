@@ -1,7 +1,8 @@
 """What stays and what leaves: never a call without its result.
 
-The active conversation is cut once. What comes before the cut leaves, but for system messages,
-messages that the caller keeps, and what belongs to them; what comes after it stays. A cut inside
+The active conversation is cut once. What comes before the cut leaves, but for system messages, a
+provider's own compactions, messages that the caller keeps, and what belongs to them; what comes
+after it stays. A cut inside
 a turn is allowed, a cut between a call and its result is not: the cut moves back to the call.
 """
 
@@ -9,7 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contextgauge.compaction.counting import Counter
-from contextgauge.compaction.messages import Message, Thinking, ToolCall, ToolResult
+from contextgauge.compaction.links import (
+    answered_by,
+    belongs_to_previous,
+    caller_of,
+    ids_of,
+    is_server_compaction,
+    opened_by,
+)
+from contextgauge.compaction.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,33 +43,33 @@ class Division:
 def whole_cut(messages: Sequence[Message], cut: int) -> int:
     """Return the latest cut at or before `cut` that separates nothing that belongs together.
 
-    That is a call and its result, and reasoning that came as a message of its own and the message
-    after it. A call that has no result yet stays after the cut too: its result is still to come.
+    That is a call and its result, also of a provider's own tools, and the parts of one answer that
+    came as messages of their own. A call that has no result yet stays after the cut too: its
+    result is still to come.
     """
-    first_call: dict[str, int] = {}
+    opened: dict[str, int] = {}
     needed = list(range(len(messages) + 1))
     answered: set[str] = set()
+    belongs = belongs_to_previous(messages)
     for index, message in enumerate(messages):
-        if index and _only_reasoning(messages[index - 1]):
+        if belongs[index]:
             needed[index] = index - 1
         for block in message.blocks:
-            if isinstance(block, ToolCall):
-                first_call[block.id] = index
-                answered.discard(block.id)
-            elif isinstance(block, ToolResult) and block.call_id in first_call:
-                needed[index] = min(needed[index], first_call[block.call_id])
-                answered.add(block.call_id)
-    unanswered = [index for call, index in first_call.items() if call not in answered]
+            if (given := opened_by(block)) is not None:
+                opened[given] = index
+                answered.discard(given)
+            elif (given := answered_by(block)) in opened:
+                answered.add(given)
+            for each in (given, caller_of(block)):
+                if each in opened:
+                    needed[index] = min(needed[index], opened[each])
+    unanswered = [index for each, index in opened.items() if each not in answered]
     cut = min([cut, *unanswered])
     index = len(messages) - 1
     while index >= cut >= 0:
         cut = min(cut, needed[index])
         index -= 1
     return cut
-
-
-def _only_reasoning(message: Message) -> bool:
-    return bool(message.blocks) and all(isinstance(each, Thinking) for each in message.blocks)
 
 
 def select(
@@ -112,33 +121,29 @@ def _marker(messages: Sequence[Message], cut: int) -> int | None:
 
 
 def _stays(messages: Sequence[Message], cut: int, keep_ids: frozenset[str]) -> set[int]:
-    """Return positions before the cut that stay: system, kept ones, and what belongs to them."""
-    stays = {
+    """Return positions before the cut that stay, and what belongs to them.
+
+    They are system messages, a provider's own compactions, and what the caller keeps.
+    """
+    stays = {index for index, each in enumerate(messages[:cut]) if each.role == "system"}
+    pending = [
         index
-        for index, message in enumerate(messages[:cut])
-        if message.role == "system" or (message.id and message.id in keep_ids)
-    }
-    if not keep_ids:
+        for index, each in enumerate(messages[:cut])
+        if (each.id and each.id in keep_ids) or is_server_compaction(each)
+    ]
+    if not pending:
         return stays
-    by_call: dict[str, list[int]] = {}
-    for index, message in enumerate(messages[:cut]):
-        for block in message.blocks:
-            if isinstance(block, ToolCall):
-                by_call.setdefault(block.id, []).append(index)
-            elif isinstance(block, ToolResult):
-                by_call.setdefault(block.call_id, []).append(index)
-    pending = list(stays)
+    sharing: dict[str | int, list[int]] = {}
+    shares: list[list[str | int]] = []
+    run = 0
+    for index, belongs in enumerate(belongs_to_previous(messages[:cut])):
+        run = run if belongs else index
+        shares.append([run, *ids_of(messages[index])])
+        for each in shares[index]:
+            sharing.setdefault(each, []).append(index)
     while pending:
-        for block in messages[pending.pop()].blocks:
-            call = (
-                block.id
-                if isinstance(block, ToolCall)
-                else block.call_id
-                if isinstance(block, ToolResult)
-                else None
-            )
-            for index in by_call.pop(call, ()) if call is not None else ():
-                if index not in stays:
-                    stays.add(index)
-                    pending.append(index)
+        index = pending.pop()
+        stays.add(index)
+        for each in shares[index]:
+            pending.extend(sharing.pop(each, ()))
     return stays

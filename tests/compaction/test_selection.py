@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.messages import (
     ContextCompaction,
+    FormatName,
     Message,
     Text,
     Thinking,
@@ -14,6 +16,7 @@ from contextgauge.compaction.messages import (
     ToolResult,
 )
 from contextgauge.compaction.selection import select, whole_cut
+from contextgauge.records import Json
 from tests.compaction.conversations import call, conversations, orphans, result, said, session
 
 
@@ -109,3 +112,108 @@ def test_no_division_separates_a_call_from_its_result(
     assert len(division.head) + len(division.leaving) + len(division.tail) == len(messages)
     if keep_tokens is None and keep_last:
         assert list(division.tail)[-keep_last:] == messages[-keep_last:]
+
+
+def programmatic(number: int) -> list[Json]:
+    """A turn in which a program of the provider's tool calls a tool of the client."""
+    caller = {"type": "code_execution_20250825", "tool_id": f"s{number}"}
+    code: Json = {
+        "type": "server_tool_use",
+        "id": f"s{number}",
+        "name": "code_execution",
+        "input": {},
+    }
+    called: Json = {
+        "type": "tool_use",
+        "id": f"t{number}",
+        "name": "db",
+        "input": {},
+        "caller": caller,
+    }
+    done: Json = {"type": "code_execution_tool_result", "tool_use_id": f"s{number}", "content": {}}
+    return [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [code, called]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": f"t{number}", "content": "rows"}],
+        },
+        {"role": "assistant", "content": [done, {"type": "text", "text": "Done."}]},
+    ]
+
+
+def test_the_result_of_a_providers_tool_stays_with_its_use() -> None:
+    messages = read_messages([each for turn in range(5) for each in programmatic(turn)], "anthropic")
+    assert {whole_cut(messages, cut) % 4 for cut in range(len(messages))} == {0, 1}
+
+
+def test_a_paused_answer_stays_with_what_it_goes_on_with() -> None:
+    use = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+    items: list[Json] = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [use]},
+        {"role": "assistant", "content": [found]},
+        {"role": "assistant", "content": "So it is."},
+    ]
+    assert whole_cut(read_messages(items, "anthropic"), 2) == 1
+    assert whole_cut(read_messages(items, "anthropic"), 3) == 1
+
+
+def test_an_approval_stays_with_its_request() -> None:
+    items: list[Json] = [
+        {"role": "user", "content": "go"},
+        {"type": "mcp_approval_request", "id": "r", "name": "f", "arguments": "{}"},
+        {"type": "mcp_approval_response", "approval_request_id": "r", "approve": True},
+        {"type": "mcp_call", "id": "c", "approval_request_id": "r", "name": "f", "output": "ok"},
+        {"role": "user", "content": "go on"},
+    ]
+    messages = [message for item in items for message in read_messages([item], "openai-responses")]
+    assert [whole_cut(messages, cut) for cut in range(5)] == [0, 1, 1, 1, 4]
+
+
+def test_the_parts_of_one_answer_stay_together() -> None:
+    messages = [
+        said("user", "go"),
+        Message("assistant", (Thinking("hm", 2),)),
+        said("assistant", "I look."),
+        call("a"),
+        result("a"),
+    ]
+    assert {whole_cut(messages, cut) for cut in (1, 2, 3, 4)} == {1}
+
+
+def test_texts_of_the_assistant_in_a_row_may_be_cut_apart() -> None:
+    assert whole_cut([said("assistant", "a"), said("assistant", "b")], 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "item"),
+    [
+        ("openai-responses", {"type": "compaction", "encrypted_content": "secret"}),
+        (
+            "anthropic",
+            {"role": "assistant", "content": [{"type": "compaction", "content": "So far."}]},
+        ),
+    ],
+)
+def test_a_providers_own_compaction_stays_as_it_is(name: FormatName, item: Json) -> None:
+    messages = [*read_messages([item], name), *session(20)[1:]]
+    division = select(messages, keep_last=4, keep_tokens=None, counter=ESTIMATE)
+    assert write_messages(division.head, name) == [item]
+
+
+def test_what_a_providers_compaction_came_with_stays_too() -> None:
+    compaction = {"type": "compaction", "content": "So far."}
+    used = {"type": "tool_use", "id": "t", "name": "read", "input": {}}
+    items: list[Json] = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [compaction, used]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}],
+        },
+    ]
+    messages = [*read_messages(items, "anthropic"), *session(20)[1:]]
+    division = select(messages, keep_last=4, keep_tokens=None, counter=ESTIMATE)
+    assert division.head == tuple(messages[1:3])
