@@ -114,3 +114,133 @@ def test_the_body_of_a_request_keeps_its_other_fields(body: dict[str, object], n
 def test_something_else_is_an_error_that_says_what_is_expected(value: bytes) -> None:
     with pytest.raises(ConfigError, match="expected"):
         read_conversation(value)
+
+
+def test_a_rollout_of_codex_that_begins_with_a_replaced_history_is_read() -> None:
+    kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "kept"}]}
+    value = lines({"type": "compacted", "payload": {"message": "", "replacement_history": [kept]}})
+    read = read_conversation(value)
+    assert read.format == "openai-responses"
+    assert [each.text for each in read.request.messages] == ["kept"]
+
+
+def test_the_summary_in_a_replaced_history_is_no_users_turn() -> None:
+    def item(text: str) -> dict[str, object]:
+        return {
+            "type": "message",
+            "role": "user",
+            "content": [{"type": "input_text", "text": text}],
+        }
+
+    history = [item("go"), item("Summary: never use tabs.")]
+    payload = {"message": "Summary: never use tabs.", "replacement_history": history}
+    first, second = read_conversation(
+        lines({"type": "compacted", "payload": payload})
+    ).request.messages
+    assert first.is_user_turn
+    assert not second.is_user_turn
+    assert second.compaction is not None
+
+
+def test_a_summary_in_parts_is_no_users_turn() -> None:
+    content = [{"type": "text", "text": "Continued: never use tabs."}]
+    summary = {**claude("user", ""), "isCompactSummary": True}
+    summary["message"] = {"role": "user", "content": content}
+    (first, second) = read_conversation(
+        lines(
+            claude("user", "before"),
+            {"type": "system", "subtype": "compact_boundary"},
+            summary,
+            claude("user", "after"),
+        )
+    ).request.messages
+    assert first.compaction is not None
+    assert first.compaction.summary == "Continued: never use tabs."
+    assert second.text == "after"
+
+
+def test_a_summary_without_a_boundary_stands_for_what_was_before_it() -> None:
+    value = lines(claude("user", "before"), claude("user", "So far.", isCompactSummary=True))
+    (only,) = read_conversation(value).request.messages
+    assert only.compaction is not None
+
+
+def test_turns_that_were_taken_back_are_left_out() -> None:
+    value = lines(
+        claude("user", "A", uuid="1", parentUuid=None),
+        claude("assistant", "done", uuid="2", parentUuid="1"),
+        claude("user", "ABANDONED", uuid="3", parentUuid="2"),
+        claude("assistant", "abandoned too", uuid="4", parentUuid="3"),
+        claude("user", "REWOUND", uuid="5", parentUuid="2"),
+    )
+    assert [each.text for each in read_conversation(value).request.messages] == [
+        "A",
+        "done",
+        "REWOUND",
+    ]
+
+
+def test_a_conversation_that_was_taken_back_to_its_start_begins_there() -> None:
+    value = lines(
+        claude("user", "ABANDONED", uuid="1", parentUuid=None),
+        {"type": "system", "subtype": "compact_boundary", "uuid": "2", "logicalParentUuid": "1"},
+        claude("user", "Summary", uuid="3", parentUuid="2", isCompactSummary=True),
+        claude("user", "REWOUND", uuid="4", parentUuid=None),
+    )
+    assert [each.text for each in read_conversation(value).request.messages] == ["REWOUND"]
+
+
+def test_results_of_parallel_calls_are_no_branch() -> None:
+    def block(role: str, uuid: str, parent: str | None, **fields: object) -> dict[str, object]:
+        message = {"role": role, "content": [fields]}
+        return {"type": role, "uuid": uuid, "parentUuid": parent, "message": message}
+
+    value = lines(
+        claude("user", "go", uuid="1", parentUuid=None),
+        block("assistant", "2", "1", type="tool_use", id="a", name="read", input={}),
+        block("assistant", "3", "2", type="tool_use", id="b", name="read", input={}),
+        block("user", "4", "2", type="tool_result", tool_use_id="a", content="x"),
+        block("user", "5", "3", type="tool_result", tool_use_id="b", content="y"),
+        claude("assistant", "done", uuid="6", parentUuid="5"),
+    )
+    assert len(read_conversation(value).request.messages) == 6
+
+
+def test_links_that_lead_out_of_the_file_leave_nothing_out() -> None:
+    value = lines(
+        claude("user", "earlier", uuid="1", parentUuid="0"),
+        claude("user", "later", uuid="9", parentUuid="8"),
+    )
+    assert len(read_conversation(value).request.messages) == 2
+
+
+def test_the_lines_of_one_answer_count_once() -> None:
+    def part(text: str) -> dict[str, object]:
+        usage = {"input_tokens": 100, "output_tokens": 5}
+        message = {
+            "id": "msg_1",
+            "role": "assistant",
+            "content": [{"type": "text", "text": text}],
+            "usage": usage,
+        }
+        return {"type": "assistant", "message": message}
+
+    messages = read_conversation(lines(claude("user", "go"), part("a"), part("b"))).request.messages
+    assert [each.usage and each.usage.context for each in messages] == [None, None, 100]
+
+
+def test_the_model_that_a_transcript_names_last_is_the_conversations() -> None:
+    def by(model: str) -> dict[str, object]:
+        return {
+            "type": "assistant",
+            "message": {"role": "assistant", "content": "ok", "model": model},
+        }
+
+    value = lines(claude("user", "go"), by("claude-a"), by("claude-b"), by("<synthetic>"))
+    assert read_conversation(value).request.model == "claude-b"
+    item = {"type": "message", "role": "user", "content": "go"}
+    rollout = lines(
+        {"type": "turn_context", "payload": {"model": "gpt-a"}},
+        {"type": "response_item", "payload": item},
+    )
+    assert read_conversation(rollout).request.model == "gpt-a"
