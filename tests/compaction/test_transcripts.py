@@ -5,6 +5,7 @@ import json
 import pytest
 
 from contextgauge.compaction.formats import write_messages
+from contextgauge.compaction.messages import ContextCompaction, Message
 from contextgauge.compaction.transcripts import read_conversation
 from contextgauge.errors import ConfigError
 
@@ -244,3 +245,16 @@ def test_the_model_that_a_transcript_names_last_is_the_conversations() -> None:
         {"type": "response_item", "payload": item},
     )
     assert read_conversation(rollout).request.model == "gpt-a"
+
+
+@pytest.mark.parametrize(
+    ("model", "name"), [("gpt-4o", "openai-chat"), ("claude-haiku-4-5", "anthropic")]
+)
+def test_a_summary_in_the_body_of_a_request_is_text(model: str, name: str) -> None:
+    body = {"model": model, "messages": [{"role": "user", "content": "go"}]}
+    read = read_conversation(json.dumps(body).encode())
+    assert read.format == name
+    marker = Message("user", (ContextCompaction(1, 0, "So far.", 5, 100),))
+    (written,) = write_messages([marker], read.format)
+    assert "context_compaction" not in json.dumps(written)
+    assert "So far." in json.dumps(written)

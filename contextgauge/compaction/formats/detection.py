@@ -62,8 +62,9 @@ _ORDER: Final[tuple[FormatName, ...]] = (
 def detect(value: object) -> FormatName | None:
     """Return the format of a request or of messages; None where it is neither.
 
-    Messages that only have roles and texts are the same in several formats: they are `plain`, or
-    `anthropic` in a request that has its system prompt in Anthropic's way.
+    Messages that only have roles and texts are the same in several formats. Alone they are
+    `plain`; in a request they are `anthropic` where its other fields are, and `openai-chat` where
+    it names another model: its API takes nothing but texts for a summary.
     """
     if isinstance(value, Mapping):
         for name, format_ in _BODIES:
@@ -73,8 +74,8 @@ def detect(value: object) -> FormatName | None:
         if not isinstance(messages, list):
             return None
         by_messages = detect(messages) if messages else "plain"
-        if by_messages == "plain" and _is_anthropic_request(value) and not set(_marks(messages)):
-            return "anthropic"
+        if by_messages == "plain" and not set(_marks(messages)):
+            return _of_texts(value, messages)
         return by_messages
     if not isinstance(value, list) or not value:
         return None
@@ -86,11 +87,21 @@ def detect(value: object) -> FormatName | None:
     return "plain" if simple else None
 
 
+def _of_texts(body: Mapping[str, object], messages: list[object]) -> FormatName:
+    """Return the format of a request whose messages only have roles and texts."""
+    if _is_anthropic_request(body):
+        return "anthropic"
+    results = any(isinstance(each, Mapping) and each.get("role") == "tool" for each in messages)
+    return "openai-chat" if isinstance(body.get("model"), str) and not results else "plain"
+
+
 def _is_anthropic_request(body: Mapping[str, object]) -> bool:
     tools = body.get("tools")
     first = tools[0] if isinstance(tools, list) and tools else None
+    model = body.get("model")
+    claude = isinstance(model, str) and model.startswith("claude")
     system = isinstance(body.get("system"), str | list) and "max_tokens" in body
-    return system or (isinstance(first, Mapping) and "input_schema" in first)
+    return claude or system or (isinstance(first, Mapping) and "input_schema" in first)
 
 
 def _marks(messages: list[object]) -> Iterator[FormatName]:
