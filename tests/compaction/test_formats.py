@@ -1,14 +1,17 @@
 """What each provider's messages are read into, and how changed ones are written."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from google.genai import types
 
 from contextgauge.compaction.formats import (
     read_messages,
     write_messages,
 )
+from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import (
     ApiUsage,
     Carried,
@@ -25,6 +28,7 @@ from contextgauge.compaction.messages import (
     ToolResult,
     open_calls,
 )
+from contextgauge.compaction.stored import load_history, store_history
 
 FORMATS: list[FormatName] = ["anthropic", "openai-chat", "openai-responses", "gemini", "plain"]
 
@@ -389,3 +393,22 @@ def test_a_later_output_of_any_kind_is_read(kind: Any) -> None:
     item = {"type": "computer_call_output", "call_id": "1", "output": output}
     (message,) = read_messages([item], "openai-responses")
     assert message.results[0].call_id == "1"
+
+
+def test_bytes_of_geminis_sdk_become_the_base64_that_it_reads() -> None:
+    data = b"\xff\xef\xbe"
+    parts: Any = [
+        {"text": "hm", "thought": True, "thought_signature": data},
+        {"executable_code": {"code": "x"}, "thought_signature": data},
+        {"inline_data": {"mime_type": "image/png", "data": data}},
+    ]
+    messages = read_messages([{"role": "model", "parts": parts}], "gemini")
+    (written,) = write_messages(load_history(store_history(History(messages))).active, "gemini")
+    assert isinstance(written, dict)
+    read = types.Content.model_validate(written).parts
+    assert read is not None
+    assert [each.thought_signature for each in read[:2]] == [data, data]
+    assert read[2].inline_data is not None
+    assert read[2].inline_data.data == data
+    (image,) = write_messages([Message("user", messages[0].blocks[2:])], "anthropic")
+    assert '"/+++"' in json.dumps(image)

@@ -3,8 +3,10 @@
 A path is written as in Python: `messages[3].content[0].text`.
 """
 
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import is_not
 from typing import Final, TypeAlias
 
 from contextgauge.compaction.messages import (
@@ -127,6 +129,22 @@ def json_value(text: str) -> Json:
         value: Json = loads(text)
     except (ValueError, RecursionError):
         return text
+    return value
+
+
+def without_bytes(value: object) -> object:
+    """Return a value with its bytes as text in base64, as Gemini's SDK writes and reads them.
+
+    A value without bytes is the same object.
+    """
+    if isinstance(value, bytes):
+        return urlsafe_b64encode(value).decode("ascii")
+    if isinstance(value, dict):
+        changed = {key: without_bytes(each) for key, each in value.items()}
+        return changed if any(changed[key] is not each for key, each in value.items()) else value
+    if isinstance(value, list | tuple):
+        items = [without_bytes(each) for each in value]
+        return items if any(map(is_not, items, value)) else value
     return value
 
 

@@ -25,6 +25,7 @@ from contextgauge.compaction.formats.fields import (
     usage_of,
     with_result_names,
     with_result_role,
+    without_bytes,
     wrong,
 )
 from contextgauge.compaction.formats.payloads import payload_of, read_image
@@ -71,7 +72,7 @@ def read_messages(items: Sequence[Json], after: Sequence[Message]) -> list[Messa
 
 def read_message(value: Json, path: str) -> Message:
     """Read one content; calls and results that have no id get none. Raises ConfigError."""
-    fields = an_object(value, path)
+    fields = an_object(without_bytes(value), path)
     role: Role = "user" if fields.get("role") is None else role_of(fields, _ROLES, path)
     parts = an_array(fields.get("parts", []), f"{path}.parts")
     blocks = tuple(_read_part(each, f"{path}.parts[{index}]") for index, each in enumerate(parts))

@@ -118,7 +118,10 @@ def _gemini(fields: Fields) -> Payload:
         held = fields.get(name)
         if isinstance(held, dict):
             media_type = _text(held, "mimeType", "mime_type") or _DOCUMENT
-            return Payload(media_type, _text(held, "data"), _text(held, "fileUri", "file_uri"))
+            data = _text(held, "data")
+            if data is not None:  # in the SDK's alphabet for URLs
+                data = data.replace("-", "+").replace("_", "/")
+            return Payload(media_type, data, _text(held, "fileUri", "file_uri"))
     return Payload(_DOCUMENT)
 
 
