@@ -412,3 +412,52 @@ def test_bytes_of_geminis_sdk_become_the_base64_that_it_reads() -> None:
     assert read[2].inline_data.data == data
     (image,) = write_messages([Message("user", messages[0].blocks[2:])], "anthropic")
     assert '"/+++"' in json.dumps(image)
+
+
+SHELL: Any = [
+    {"type": "local_shell_call", "id": "ls_1", "call_id": "c1", "action": {"type": "exec"}},
+    {"type": "local_shell_call_output", "id": "ls_1", "output": "ok"},
+]
+
+
+def test_a_result_that_names_its_calls_item_is_paired() -> None:
+    messages = read_messages(SHELL, "openai-responses")
+    assert open_calls(messages) == set()
+    assert messages[1].results[0].call_id == "c1"
+    assert write_messages(messages, "openai-responses") == SHELL
+    changed = replace(messages[1].results[0], content=(Text("cut"),))
+    written = write_messages([replace(messages[1], blocks=(changed,))], "openai-responses")
+    assert written == [{**SHELL[1], "output": "cut"}]
+
+
+@pytest.mark.parametrize(
+    ("items", "name"),
+    [
+        (SHELL, "openai-responses"),
+        (
+            [
+                {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+                {
+                    "role": "user",
+                    "parts": [{"functionResponse": {"name": "f", "response": {"output": "x"}}}],
+                },
+            ],
+            "gemini",
+        ),
+    ],
+)
+def test_a_conversation_read_piece_by_piece_is_paired(items: Any, name: FormatName) -> None:
+    history = History()
+    for item in items:
+        history.extend(read_messages([item], name, after=history.active))
+    assert open_calls(history.active) == set()
+
+
+def test_items_of_a_search_of_tools_come_back_and_open_no_call() -> None:
+    items: Any = [
+        {"type": "tool_search_call", "call_id": None, "execution": "server", "arguments": {}},
+        {"type": "tool_search_output", "call_id": None, "tools": []},
+    ]
+    messages = read_messages(items, "openai-responses")
+    assert open_calls(messages) == set()
+    assert write_messages(messages, "openai-responses") == items

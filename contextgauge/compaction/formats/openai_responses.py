@@ -6,7 +6,8 @@ engine does not know, such as a server-side `compaction`, are opaque. The source
 the array of its items.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 from contextgauge.compaction.formats.fields import (
@@ -60,11 +61,19 @@ _ARGUMENTS: Final = ("arguments", "input", "action", "operation")
 _ALONE: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
 """Items that stand for what was before them: no part of an answer."""
 
+_LOCAL_SHELL_OUTPUT: Final = "local_shell_call_output"
+_SEARCH: Final = "tool_search_call"
+"""Its output is no `_call_output`: both are opaque."""
+
 _Kind: TypeAlias = Literal["answer", "results", "alone"]
 
 
-def read_messages(items: Sequence[Json], _after: Sequence[Message] = ()) -> list[Message]:
-    """Read items. Raises ConfigError with the path of what is wrong."""
+def read_messages(items: Sequence[Json], after: Sequence[Message] = ()) -> list[Message]:
+    """Read items. Raises ConfigError with the path of what is wrong.
+
+    A result that names its call by the id of the item is given that call's: of these messages, or
+    of those `after` which they come.
+    """
     groups: list[tuple[_Kind, list[tuple[Json, str]]]] = []
     for index, item in enumerate(items):
         path = f"input[{index}]"
@@ -73,7 +82,26 @@ def read_messages(items: Sequence[Json], _after: Sequence[Message] = ()) -> list
             groups[-1][1].append((item, path))
         else:
             groups.append((kind, [(item, path)]))
-    return [_read_group(kind, group) for kind, group in groups]
+    messages = [_read_group(kind, group) for kind, group in groups]
+    if not any(result.call_id == "" for message in messages for result in message.results):
+        return messages
+    calls = {
+        fields["id"]: call.id
+        for message in (*after, *messages)
+        for call in message.calls
+        if (fields := own(call, FORMAT)) is not None and isinstance(fields.get("id"), str)
+    }
+    return [_with_call_ids(each, calls) for each in messages]
+
+
+def _with_call_ids(message: Message, calls: Mapping[Json, str]) -> Message:
+    def named(block: Block) -> Block:
+        if not isinstance(block, ToolResult) or block.call_id:
+            return block
+        item_id = str((own(block, FORMAT) or {})["id"])
+        return replace(block, call_id=calls.get(item_id, item_id))
+
+    return replace(message, blocks=tuple(map(named, message.blocks)))
 
 
 def _kind(fields: Fields) -> _Kind:
@@ -106,11 +134,13 @@ def read_item(value: Json, path: str) -> tuple[Block, ...]:
         return read_content(fields["content"], f"{path}.content", _read_part)
     if kind == "reasoning":
         return (_read_reasoning(fields, path),)
-    if kind.endswith("_call") and "call_id" in fields:
+    if kind.endswith("_call") and "call_id" in fields and kind != _SEARCH:
         return (_read_call(fields, kind, path),)
-    if kind.endswith("_call_output") and "call_id" in fields:
+    if kind.endswith("_call_output") and ("call_id" in fields or kind == _LOCAL_SHELL_OUTPUT):
+        # The latter has the id of its call's item instead: it is paired once all are read.
+        call_id = a_name(fields, "call_id" if "call_id" in fields else "id", path)
         content = _read_output(fields.get("output"), f"{path}.output")
-        return (ToolResult(a_name(fields, "call_id", path), content, source=source),)
+        return (ToolResult(call_id if "call_id" in fields else "", content, source=source),)
     return (opaque(kind, fields, FORMAT),)
 
 
@@ -281,7 +311,10 @@ def _write_item(block: Block) -> list[Json]:
         held = None if fields is None else fields.get("output")
         output = _write_content(block.content, "user", in_array=isinstance(held, list)) or ""
         base: Fields = {"type": "function_call_output"} if fields is None else fields
-        return [{**base, "call_id": block.call_id, "output": output}]
+        changed: Fields = {"output": output}
+        if fields is None or "call_id" in fields:
+            changed["call_id"] = block.call_id
+        return [{**base, **changed}]
     return []
 
 
