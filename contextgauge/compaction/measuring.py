@@ -1,14 +1,15 @@
 """How large the next request is, and what of it a compaction could change. Pure."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from contextgauge.compaction.counting import Counter, Size, size_of
+from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Message, ModelRequest
 from contextgauge.compaction.profiles import Profile, Window, share_of
 from contextgauge.compaction.selection import select
-from contextgauge.compaction.tool_results import shorten_message, tail_limit
+from contextgauge.compaction.tool_results import fitting
 from contextgauge.compaction.trigger import TriggerLimits, limits_of
 
 LEAST_SUMMARY_TOKENS: Final = 256
@@ -93,32 +94,29 @@ class Measurement:
 
 
 def measure(
-    active: Sequence[Message],
-    fresh_from: int,
-    call: ModelCall,
-    profile: Profile,
-    window: Window,
-    counter: Counter,
+    history: History, call: ModelCall, profile: Profile, window: Window, counter: Counter
 ) -> Measurement:
     """Measure the request that the active messages would make.
 
-    Where an API reported more than the estimate says, the budget shrinks by the same factor.
+    Where an API reported more than the estimate says, the budget shrinks by the same factor. Where
+    the rest of the request leaves less than the goal, half of what there is up to the threshold is
+    the messages' own.
     """
+    active = history.active
     limits = limits_of(profile, window, call.reserved_output_tokens)
     request = call.request(active)
     estimate = size_of(request, counter, reported=False)
-    size = _size(active, fresh_from, request, profile, counter, estimate)
+    size = _size(history, request, profile, counter, estimate)
     other = estimate.system + estimate.tools if profile.sizing == "request" else 0
     estimated = estimate.messages + other
-    room = max(0, limits.compact_to_tokens)
+    budget = max(limits.compact_to_tokens - other, (limits.compact_at_tokens - other) // 2, 0)
     if size.basis == "reported" and size.tokens > estimated:
-        room = room * estimated // size.tokens
-    return Measurement(limits, size, estimate.messages, other, max(0, room - other))
+        budget = budget * estimated // size.tokens
+    return Measurement(limits, size, estimate.messages, other, budget)
 
 
 def _size(
-    active: Sequence[Message],
-    fresh_from: int,
+    history: History,
     request: ModelRequest,
     profile: Profile,
     counter: Counter,
@@ -127,8 +125,16 @@ def _size(
     if profile.sizing == "messages":
         return Size(estimate.messages, 0, 0, estimate.messages, 0, "estimated")
     if profile.sizing == "request":
-        return size_of(request, counter, fresh_from=fresh_from)
-    for message in reversed(active[fresh_from:]):
+        size = size_of(request, counter, fresh_from=history.fresh_from)
+        if size.basis == "estimated" or not history.saved_since_report:
+            return size
+        saved = history.saved_since_report
+        return replace(
+            size,
+            tokens=max(estimate.tokens, size.tokens - saved),
+            messages=max(estimate.messages, size.messages - saved),
+        )
+    for message in reversed(history.active[history.fresh_from :]):
         if message.usage is not None:
             context = message.usage.context
             return Size(context, 0, 0, context, 0, "reported")
@@ -152,9 +158,6 @@ def fixed_tokens(
         counter=counter,
         keep_ids=call.keep_ids,
     )
-    tail = list(selection.tail)
-    if keep is not None:
-        limit = tail_limit([counter.message(each) for each in tail], keep)
-        tail = [shorten_message(each, limit, counter) for each in tail]
+    tail = fitting(selection.tail, keep, profile, counter)
     kept = sum(map(counter.message, (*selection.head, *tail)))
     return measured.other_tokens + kept + LEAST_SUMMARY_TOKENS

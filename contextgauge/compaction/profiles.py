@@ -53,7 +53,7 @@ class Profile:
     enabled: bool = True
 
     windows: Mapping[str, int] = field(default_factory=dict)
-    """Windows by the beginning of a model's name, before the caller's own look-up."""
+    """Windows by a model's name, before the caller's own look-up."""
     unknown_window_tokens: int | None = 128_000
     """The window of a model that nothing is known of; None: no compaction. A session that is
     compacted too early costs tokens, one that overflows ends."""
@@ -87,10 +87,14 @@ class Profile:
     rungs: tuple[RungName, ...] = RUNGS
     clear_at_tokens: int | None = None
     """Old tool results are cleared from this size of the request on; None: with a compaction."""
+    clear_at_least_tokens: int = 5_000
+    """Less is not cleared on its own: each time costs the provider's cache of what follows."""
     clear_keep: int = 3
     """Latest tool uses whose results are never cleared (Anthropic's default, 004)."""
     exclude_tools: tuple[str, ...] = ("memory",)
     """Tools whose uses are never cleared (004)."""
+    restore_share: float = 0.25
+    """At most this share of what a compaction may leave is for texts of a `restore` hook."""
     argument_characters: int = 1_000
     """Longer texts in the arguments of old calls are shortened."""
 

@@ -43,6 +43,8 @@ def whole_cut(messages: Sequence[Message], cut: int) -> int:
     for index, message in enumerate(messages):
         if index and _only_reasoning(messages[index - 1]):
             needed[index] = index - 1
+        if message.is_user_turn and not message.results:
+            answered.update(first_call)  # interrupted: no result is to come
         for block in message.blocks:
             if isinstance(block, ToolCall):
                 first_call[block.id] = index
