@@ -151,6 +151,7 @@ def fixed_tokens(
         keep_tokens=keep,
         counter=counter,
         keep_ids=call.keep_ids,
+        keep_first=profile.keep_first,
     )
     tail = list(selection.tail)
     if keep is not None:
