@@ -124,8 +124,11 @@ def _stays(
     }
     if keep_first and cut and messages[0].compaction is None:
         stays.add(0)
-    if not keep_ids and not keep_first:
-        return stays
+    return _with_calls(messages, cut, stays) if keep_ids or keep_first else stays
+
+
+def _with_calls(messages: Sequence[Message], cut: int, stays: set[int]) -> set[int]:
+    """Return positions with those of their messages' calls and results."""
     by_call: dict[str, list[int]] = {}
     for index, message in enumerate(messages[:cut]):
         for block in message.blocks:
