@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import ClassVar
 
 import pytest
 
@@ -205,3 +206,22 @@ async def test_an_event_has_the_figures_and_ids_of_what_was_compacted() -> None:
 async def test_only_the_messages_count_and_no_reported_size() -> None:
     heavy = ModelCall(model="gpt-4o", system="s" * 400_000, tools=(json.dumps("t" * 40_000),))
     assert (await step(sized(93_000), call_=heavy)).decision == Idle("below_threshold")
+
+
+class _Counting(Seed002Counter):
+    """Remembers what it counted."""
+
+    counted: ClassVar[list[str]] = []
+
+    def message(self, message: Message) -> int:
+        self.counted.append(message.id)
+        return super().message(message)
+
+
+async def test_each_message_is_counted_once_in_a_step() -> None:
+    history = History(sized(95_000))
+    ids = [each.id for each in history.active]
+    counter = _Counting()
+    compactor = Compactor(profile="seed-002", summariser=Scripted(SUMMARY), counter=counter)
+    assert (await compactor.before_call(history, CALL)).receipt is not None
+    assert sorted(each for each in counter.counted if each) == sorted(ids)
