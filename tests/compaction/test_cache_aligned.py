@@ -30,6 +30,8 @@ from tests.compaction.scripted_server import Reply, ScriptedServer, scripted_ser
 from tests.compaction.summary_kit import GOOD, HandClock
 from tests.compaction.wire_replies import APIS, KEY, MODEL, Said
 
+pytestmark = pytest.mark.service  # a server on this machine, and the providers' SDKs
+
 ROUNDS = 30
 PARAMETERS: Json = {"type": "object", "properties": {"path": {"type": "string"}}}
 ANSWER = {"unknown_field": [1, 2], "line": "def parse(): ..." * 40}

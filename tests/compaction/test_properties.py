@@ -19,7 +19,7 @@ from contextgauge.compaction.profiles import DEFAULT, PROFILES, Profile
 from tests.compaction.conversations import orphans
 from tests.compaction.random_conversations import random_conversation
 
-CONVERSATIONS = int(os.environ.get("CONVERSATIONS", "2000"))
+CONVERSATIONS = int(os.environ.get("CONVERSATIONS", "500"))
 
 PROFILE_LIST = [
     *PROFILES.values(),

@@ -14,12 +14,14 @@ from tests.compaction.scripted_server import Reply, ScriptedServer, scripted_ser
 from tests.compaction.summary_kit import GOOD, HandClock, request_of
 from tests.compaction.wire_replies import APIS, KEY, MODEL, Api, Said
 
+
 CASES = [
     pytest.param(api, stream, id=f"{name}-{'stream' if stream else 'whole'}")
     for name, api in APIS.items()
     for stream in (False, True)
 ]
 pytestmark = [
+    pytest.mark.service,  # a server on this machine, and the providers' SDKs
     pytest.mark.parametrize(("api", "stream"), CASES),
     # Of Google's SDK, which prefers aiohttp where it is installed.
     pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning"),
