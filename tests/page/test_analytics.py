@@ -97,7 +97,9 @@ async def test_messages_between_compactions_and_saved_tokens_are_shown(
     await expect(tiles.filter(has_text="Messages between compactions")).to_contain_text("40")
     saved = tiles.filter(has_text="Tokens saved")
     await expect(saved.locator(".tile-figure")).to_have_text("300K")
-    await expect(saved).to_contain_text("by 3 measured compactions · 25% of the size before remains")
+    await expect(saved).to_contain_text(
+        "by 3 measured compactions · 25% of the size before remains"
+    )
 
 
 async def test_bars_have_the_edges_of_the_servers_buckets(
