@@ -101,13 +101,20 @@ class History:
         return self._by_id.get(message_id)
 
     def append(self, message: Message) -> Message:
-        """Add a message, and return it with its id. Raises ConfigError for an id used twice."""
+        """Add a message, and return it with its id. Raises ConfigError for an id used twice.
+
+        A compaction's marker among them, as in a conversation that was stored with it, archives
+        what came before it but for system messages (001).
+        """
         if not message.id:
             message = replace(message, id=self._new_id("cg-m"))
         elif message.id in self._by_id:
             raise ConfigError(f"the history has a message with the id {message.id!r} already")
         self._remember(message)
         self._entries.append(message)
+        if message.compaction is not None:
+            self._active = [each for each in self._active if each.role == "system"]
+            self._fresh_from = len(self._active)
         self._active.append(message)
         if message.usage is not None:
             self.tokens = self.tokens.add(message.usage)

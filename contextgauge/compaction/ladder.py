@@ -148,6 +148,7 @@ def prepare(
         keep_tokens=keep_tokens,
         counter=counter,
         keep_ids=keep_ids,
+        keep_first=profile.keep_first,
     )
     leaving = [*selection.leaving, *([selection.previous] if selection.previous else ())]
     replaced = tokens_of(leaving, counter)

@@ -157,6 +157,7 @@ def fixed_tokens(
         keep_tokens=keep,
         counter=counter,
         keep_ids=call.keep_ids,
+        keep_first=profile.keep_first,
     )
     tail = fitting(selection.tail, keep, profile, counter)
     kept = sum(map(counter.message, (*selection.head, *tail)))

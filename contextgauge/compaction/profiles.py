@@ -53,7 +53,7 @@ class Profile:
     enabled: bool = True
 
     windows: Mapping[str, int] = field(default_factory=dict)
-    """Windows by a model's name, before the caller's own look-up."""
+    """Windows by a model's whole name, before the caller's own look-up."""
     unknown_window_tokens: int | None = 128_000
     """The window of a model that nothing is known of; None: no compaction. A session that is
     compacted too early costs tokens, one that overflows ends."""
@@ -76,6 +76,8 @@ class Profile:
 
     keep_last: int = 10
     """Latest messages that stay as they are (002)."""
+    keep_first: bool = False
+    """Whether the first message stays whatever its role: 002 takes it for the system prompt."""
     keep_share: float | None = 0.5
     """At most this share of `compact_to` for the latest messages, so fewer than `keep_last` where
     they are large; the last one, with the calls that it answers, always stays. None: no bound."""
@@ -192,6 +194,7 @@ SEED_002: Final = Profile(
     warn_at=None,
     compact_at=0.8,
     compact_to=0.8,
+    keep_first=True,
     keep_share=None,
     minimum_messages=1,
     minimum_tokens=0,

@@ -72,14 +72,16 @@ def select(
     keep_tokens: int | None,
     counter: Counter,
     keep_ids: frozenset[str] = frozenset(),
+    keep_first: bool = False,
 ) -> Division:
     """Divide the active messages: the last `keep_last` stay, within `keep_tokens`.
 
-    The last message stays whatever its size, unless `keep_last` is 0.
+    The last message stays whatever its size, unless `keep_last` is 0. With `keep_first` the first
+    one does too, unless it is a compaction's.
     """
     cut = whole_cut(messages, tail_start(messages, keep_last, keep_tokens, counter))
     previous_at = _marker(messages, cut)
-    stays = _stays(messages, cut, keep_ids)
+    stays = _stays(messages, cut, keep_ids, keep_first=keep_first)
     head = [each for index, each in enumerate(messages[:cut]) if index in stays]
     leaving = [
         each
@@ -113,15 +115,22 @@ def _marker(messages: Sequence[Message], cut: int) -> int | None:
     return None
 
 
-def _stays(messages: Sequence[Message], cut: int, keep_ids: frozenset[str]) -> set[int]:
+def _stays(
+    messages: Sequence[Message], cut: int, keep_ids: frozenset[str], *, keep_first: bool
+) -> set[int]:
     """Return positions before the cut that stay: system, kept ones, and what belongs to them."""
     stays = {
         index
         for index, message in enumerate(messages[:cut])
         if message.role == "system" or (message.id and message.id in keep_ids)
     }
-    if not keep_ids:
-        return stays
+    if keep_first and cut and messages[0].compaction is None:
+        stays.add(0)
+    return _with_calls(messages, cut, stays) if keep_ids or keep_first else stays
+
+
+def _with_calls(messages: Sequence[Message], cut: int, stays: set[int]) -> set[int]:
+    """Return positions with those of their messages' calls and results."""
     by_call: dict[str, list[int]] = {}
     for index, message in enumerate(messages[:cut]):
         for block in message.blocks:
