@@ -37,7 +37,7 @@ class History:
         self._everything: list[Message] = []
         self._by_id: dict[str, Message] = {}
         self._active: list[Message] = []
-        self._fresh_from = self._saved_since_report = 0
+        self._fresh_from = self._edited_until = self._saved_since_report = 0
         self._next_number = self._turns = self._rounds = 0
         self.trigger = TriggerState()
         self.tokens = CumulativeTokens()
@@ -75,6 +75,11 @@ class History:
     def fresh_from(self) -> int:
         """Position in `active` from which on reported sizes are of the conversation as it is."""
         return self._fresh_from
+
+    @property
+    def edited_until(self) -> int:
+        """Position in `active` of the first message after the last edit."""
+        return self._edited_until
 
     @property
     def saved_since_report(self) -> int:
@@ -182,10 +187,11 @@ class History:
         replacement = tuple(self._with_new_id(each) for each in edit.replacement)
         self._entries.append(replace(edit, replacement=replacement))
         self._active = [*replacement, *self._active[edit.covers :]]
+        self._edited_until = len(self._active)
         if edit.receipt.number is None:
             # Every message is still there, so what was reported holds but for what was saved.
-            steps = edit.receipt.steps
-            self._saved_since_report += sum(each.tokens_before - each.tokens_after for each in steps)
+            for step in edit.receipt.steps:
+                self._saved_since_report += step.tokens_before - step.tokens_after
         else:
             self._fresh_from, self._saved_since_report = len(self._active), 0
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from contextgauge.compaction.counting import Counter, Size, size_of
 from contextgauge.compaction.history import History
@@ -11,6 +11,10 @@ from contextgauge.compaction.profiles import Profile, Window, share_of
 from contextgauge.compaction.selection import select
 from contextgauge.compaction.tool_results import fitting
 from contextgauge.compaction.trigger import TriggerLimits, limits_of
+
+LARGEST_ERROR: Final = 4
+"""How often an estimate may be in a reported size: in some scripts a character is a token. What is
+more is something else, such as tools that the caller does not name."""
 
 LEAST_SUMMARY_TOKENS: Final = 256
 """Room without which a summary makes no sense: part of what always stays."""
@@ -81,13 +85,15 @@ class CountOnce:
 class Measurement:
     """The size of the next request against its limits.
 
-    `size` is what is compared with the thresholds; `messages_tokens` is the estimate of the active
+    `size` is what is compared with the thresholds, `before` what a receipt shows: an estimate where
+    nothing was reported; `messages_tokens` is the estimate of the active
     messages, `other_tokens` of the rest. `budget_tokens` is what a compaction may leave of the
     messages, in the estimate's own tokens.
     """
 
     limits: TriggerLimits
     size: Size
+    before: Size
     messages_tokens: int
     other_tokens: int
     budget_tokens: int
@@ -111,8 +117,9 @@ def measure(
     estimated = estimate.messages + other
     budget = max(limits.compact_to_tokens - other, (limits.compact_at_tokens - other) // 2, 0)
     if size.basis == "reported" and size.tokens > estimated:
-        budget = budget * estimated // size.tokens
-    return Measurement(limits, size, estimate.messages, other, budget)
+        budget = max(budget // LARGEST_ERROR, budget * estimated // size.tokens)
+    before = size if size.tokens else estimate
+    return Measurement(limits, size, before, estimate.messages, other, budget)
 
 
 def _size(
@@ -162,3 +169,34 @@ def fixed_tokens(
     tail = fitting(selection.tail, keep, profile, counter)
     kept = sum(map(counter.message, (*selection.head, *tail)))
     return measured.other_tokens + kept + LEAST_SUMMARY_TOKENS
+
+
+class Frame(NamedTuple):
+    """What one decision is about: a conversation, the next call, and the figures for it."""
+
+    history: History
+    call: ModelCall
+    profile: Profile
+    window: Window
+    counter: Counter
+
+    def measure(self) -> Measurement:
+        """Measure the request that the active messages would make."""
+        return measure(self.history, self.call, self.profile, self.window, self.counter)
+
+    def fixed_tokens(self, measured: Measurement) -> int:
+        """Return the least that a compaction could leave."""
+        return fixed_tokens(self.history.active, self.call, self.profile, self.counter, measured)
+
+    def effect_tokens(self, measured: Measurement) -> int | None:
+        """Return the size from which the first answer since the last compaction was made.
+
+        Where the API does not report it, it is an estimate of what the compaction left.
+        """
+        active, first = self.history.active, self.history.edited_until
+        for message in active[first:]:
+            if message.role == "assistant":
+                if message.usage is not None:
+                    return message.usage.context
+                return measured.other_tokens + sum(map(self.counter.message, active[:first]))
+        return None

@@ -285,3 +285,12 @@ def _matches(override: Override, project: str | None, agent: str | None, model: 
 
 def _precision(override: Override) -> int:
     return sum(each is not None for each in (override.project, override.agent, override.model))
+
+
+def check_overrides(profile: Profile, overrides: Sequence[Override]) -> None:
+    """Check what each override makes of the profile, and any two of them. Raises ConfigError."""
+    everywhere = [each._replace(project=None, agent=None, model=None) for each in overrides]
+    for first in everywhere:
+        resolve(profile, [first])
+        for second in everywhere:
+            resolve(profile, [first, second])

@@ -273,11 +273,11 @@ def _even_limit(lengths: Sequence[int], room: int) -> int:
 def middle_cut(text: str, limit: int) -> str:
     """Return a text of at most `limit` characters: beginning and end, and how much was cut.
 
-    Where the limit leaves no room for more, it is the notice alone.
+    Short texts stay, and a hundred characters of a longer one, however low the limit is.
     """
-    if len(text) <= limit:
+    if len(text) <= max(limit, MINIMUM_CHARACTERS):
         return text
-    room = max(0, limit - len(_cut_note(len(text))))
+    room = max(MINIMUM_CHARACTERS // 2, limit - len(_cut_note(len(text))))
     head = room * 2 // 3
     tail = room - head
     return text[:head] + _cut_note(len(text) - room) + (text[-tail:] if tail else "")
@@ -333,9 +333,7 @@ def fitting(
     others = [size for size, each in zip(sizes, fitted, strict=True) if each.role != "system"]
     limit = _even_limit(others, max(0, room_tokens - system))
     large = [
-        index
-        for index, size in enumerate(sizes)
-        if size > limit and fitted[index].role != "system"
+        index for index, size in enumerate(sizes) if size > limit and fitted[index].role != "system"
     ]
     for index in large:
         fitted[index] = shorten_message(fitted[index], limit, counter)

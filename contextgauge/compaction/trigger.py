@@ -11,8 +11,8 @@
     at the window ................................ Due in spite of an unknown effect or a pause,
                                                    where the conversation grew since the last try
 
-A compaction helped if the request of the next answer was below compact_at. After `MAX_UNHELPFUL` that did not,
-nothing is tried until the user says something: there is no loop of compactions.
+A compaction helped if the request of the next answer was below compact_at. After `MAX_UNHELPFUL`
+that did not, nothing is tried until the user's next turn: there is no loop of compactions.
 """
 
 from dataclasses import dataclass, replace

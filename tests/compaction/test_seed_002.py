@@ -97,7 +97,7 @@ async def test_without_a_system_message_the_first_one_stays(count: int) -> None:
 
 
 async def test_an_empty_conversation_is_returned_as_it_is() -> None:
-    assert await step([]) == Prepared([], Idle("below_threshold"))
+    assert await step([]) == Prepared((), Idle("below_threshold"))
 
 
 async def test_of_50_messages_12_are_left_with_the_summary_second() -> None:

@@ -138,7 +138,7 @@ async def test_a_fork_has_the_counts_of_what_it_holds() -> None:
     fork = history.fork()
     fork.append(said("assistant", "ok", usage=ApiUsage(60_000, 5)))
     assert (history.tokens.total, fork.tokens.total) == (50_000, 110_005)
-    assert history.fork("m3").tokens.total == 0
+    assert history.fork("cg-m3").tokens.total == 0
 
 
 async def test_counts_of_the_session_outlive_a_compaction() -> None:
