@@ -32,7 +32,7 @@ from contextgauge.compaction.ladder import (
 )
 from contextgauge.compaction.measuring import (
     CountOnce,
-    Frame,
+    CallFrame,
     Measurement,
     ModelCall,
     window_of_call,
@@ -168,7 +168,7 @@ class Compactor:
             return Prepared(tuple(history.active), Idle("disabled"))
         if window is None:
             return Prepared(tuple(history.active), Idle("unknown_window"))
-        frame = Frame(history, call, profile, window, CountOnce(self._counter))
+        frame = CallFrame(history, call, profile, window, CountOnce(self._counter))
         self._clear(frame)
         measured = frame.measure()
         situation = self._situation(frame, measured)
@@ -210,7 +210,7 @@ class Compactor:
         """
         profile = self._resolved(call)
         window = window_of_call(profile, call, self._window_of) or _UNKNOWN
-        frame = Frame(history, call, profile, window, CountOnce(self._counter))
+        frame = CallFrame(history, call, profile, window, CountOnce(self._counter))
         return await self._plan(frame, _Task(frame.measure(), trigger, instructions))
 
     def apply(self, history: History, plan: Plan) -> None:
@@ -228,7 +228,7 @@ class Compactor:
             model=call.model,
         )
 
-    def _situation(self, frame: Frame, measured: Measurement) -> Situation:
+    def _situation(self, frame: CallFrame, measured: Measurement) -> Situation:
         history = frame.history
         reached = measured.size.tokens >= measured.limits.compact_at_tokens
         return Situation(
@@ -241,7 +241,7 @@ class Compactor:
             now_ms=self._now_ms(),
         )
 
-    def _clear(self, frame: Frame) -> None:
+    def _clear(self, frame: CallFrame) -> None:
         """Clear old tool results once the request has `clear_at_tokens`, as a plan of its own."""
         if frame.profile.clear_at_tokens is None:
             return
@@ -256,7 +256,7 @@ class Compactor:
             frame.history.apply(plan_of(active, at.messages, receipt))
             self._hooks.emit(CompactionDone(receipt))
 
-    async def _automatic(self, frame: Frame, measured: Measurement, due: Due) -> Prepared:
+    async def _automatic(self, frame: CallFrame, measured: Measurement, due: Due) -> Prepared:
         history = frame.history
         starting = CompactionStarting(measured.size.tokens, frame.window, due.overflow)
         try:
@@ -272,7 +272,7 @@ class Compactor:
         return Prepared(tuple(history.active), due, plan.receipt)
 
     async def _plan(
-        self, frame: Frame, task: _Task, starting: CompactionStarting | None = None
+        self, frame: CallFrame, task: _Task, starting: CompactionStarting | None = None
     ) -> Plan | None:
         history, profile, began_ms = frame.history, frame.profile, self._now_ms()
         active, number = tuple(history.active), history.rounds + 1
@@ -323,7 +323,9 @@ class Compactor:
         if self._hooks.confirm is not None and not await self._hooks.confirm(starting):
             raise NoSummaryError(["declined"])
 
-    def _finished(self, active: Sequence[Message], frame: Frame, task: _Task, done: _Done) -> Plan:
+    def _finished(
+        self, active: Sequence[Message], frame: CallFrame, task: _Task, done: _Done
+    ) -> Plan:
         at, work, written, profile = done.climb, done.work, done.written, frame.profile
         leaving = work.selection.leaving
         count = len(frame.history.everything) if profile.count_all_archived else len(leaving)

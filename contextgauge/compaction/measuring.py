@@ -171,7 +171,7 @@ def fixed_tokens(
     return measured.other_tokens + kept + LEAST_SUMMARY_TOKENS
 
 
-class Frame(NamedTuple):
+class CallFrame(NamedTuple):
     """What one decision is about: a conversation, the next call, and the figures for it."""
 
     history: History
