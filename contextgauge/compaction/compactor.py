@@ -31,8 +31,8 @@ from contextgauge.compaction.ladder import (
     shorten_only,
 )
 from contextgauge.compaction.measuring import (
-    CountOnce,
     CallFrame,
+    CountOnce,
     Measurement,
     ModelCall,
     window_of_call,
