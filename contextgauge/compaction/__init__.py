@@ -25,7 +25,7 @@ from contextgauge.compaction.formats import (
 )
 from contextgauge.compaction.history import History
 from contextgauge.compaction.measuring import ModelCall
-from contextgauge.compaction.messages import Message
+from contextgauge.compaction.messages import ApiUsage, Message
 from contextgauge.compaction.plan import Plan, PlanRejectedError
 from contextgauge.compaction.ports import (
     Summariser,
@@ -42,6 +42,7 @@ from contextgauge.compaction.writing import NoSummaryError
 
 __all__ = [
     "ESTIMATE",
+    "ApiUsage",
     "CompactionDone",
     "CompactionNotDone",
     "CompactionStarting",

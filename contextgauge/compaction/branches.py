@@ -50,7 +50,7 @@ def is_boundary(line: Line) -> bool:
 
 
 def _chain(lines: Sequence[Line], by_uuid: Mapping[str, Line]) -> tuple[set[str], bool]:
-    """Return the ids from the last message back, and whether they reach the conversation's start."""
+    """Return the ids from the last message back, and whether they reach its start."""
     line = next((each for each in reversed(lines) if each.get("type") in ("user", "assistant")), {})
     chain: set[str] = set()
     while isinstance(uuid := line.get("uuid"), str) and uuid not in chain and "parentUuid" in line:

@@ -21,19 +21,34 @@ from contextgauge.compaction.events import (
 )
 from contextgauge.compaction.extractive import ExtractiveSummariser
 from contextgauge.compaction.history import History
-from contextgauge.compaction.ladder import Climb, Summarising, clear_only, climb, finish, prepare
+from contextgauge.compaction.ladder import (
+    Climb,
+    Summarising,
+    clear_only,
+    climb,
+    finish,
+    prepare,
+    shorten_only,
+)
 from contextgauge.compaction.measuring import (
+    CallFrame,
     CountOnce,
     Measurement,
     ModelCall,
-    fixed_tokens,
-    measure,
     window_of_call,
 )
 from contextgauge.compaction.messages import ContextCompaction, Message, open_calls
 from contextgauge.compaction.plan import Plan, plan_of
 from contextgauge.compaction.ports import Summariser, SummaryAnswer
-from contextgauge.compaction.profiles import Override, Profile, Window, profile_named, resolve
+from contextgauge.compaction.profiles import (
+    Override,
+    Profile,
+    Window,
+    check_overrides,
+    profile_named,
+    resolve,
+    share_of,
+)
 from contextgauge.compaction.receipts import LadderStep, Receipt, StepName, Trigger
 from contextgauge.compaction.trigger import (
     Decision,
@@ -66,28 +81,9 @@ _UNKNOWN: Final = Window(128_000, "assumed")
 class Prepared:
     """What to send next, why the engine did what it did, and the receipt where it compacted."""
 
-    messages: Sequence[Message]
+    messages: tuple[Message, ...]
     decision: Decision
     receipt: Receipt | None = None
-
-
-class _Frame(NamedTuple):
-    """What one decision is about: a conversation, the next call, and the figures for it."""
-
-    history: History
-    call: ModelCall
-    profile: Profile
-    window: Window
-    counter: Counter
-
-    def measure(self) -> Measurement:
-        history = self.history
-        return measure(
-            history.active, history.fresh_from, self.call, self.profile, self.window, self.counter
-        )
-
-    def fixed_tokens(self, measured: Measurement) -> int:
-        return fixed_tokens(self.history.active, self.call, self.profile, self.counter, measured)
 
 
 class _Task(NamedTuple):
@@ -98,12 +94,21 @@ class _Task(NamedTuple):
     instructions: str | None = None
 
 
+class _Restored(NamedTuple):
+    """Texts that follow the summary, their tokens, and how many there was no room for."""
+
+    texts: tuple[str, ...]
+    tokens: int
+    omitted: int
+
+
 class _Done(NamedTuple):
     """What a compaction worked out: rungs, division and text, and when it began."""
 
     climb: Climb
     work: Summarising
     written: Written
+    restored: _Restored
     began_ms: int
 
 
@@ -123,7 +128,8 @@ class Compactor:
     `profile` is a name or a `Profile`; `overrides` change its figures by project, agent and
     model. `summariser` writes summaries: without one they are extracted without a model.
     `window_of` looks a model's window up, by default in the bundled
-    catalog. `now_ms` gives the time in milliseconds since 1970.
+    catalog. `deadline_s` bounds the work of a summariser, in
+    seconds; `now_ms` gives the time in milliseconds since 1970.
     """
 
     def __init__(
@@ -134,18 +140,19 @@ class Compactor:
         summariser: Summariser | None = None,
         counter: Counter | None = None,
         window_of: Callable[[str], int | None] | None = None,
+        deadline_s: float = 300.0,
         hooks: Hooks = _NO_HOOKS,
         now_ms: Callable[[], int] = _now_ms,
     ) -> None:
         self._profile = profile_named(profile) if isinstance(profile, str) else profile
         self._overrides = tuple(overrides)
-        for each in self._overrides:
-            resolve(self._profile, [each._replace(project=None, agent=None, model=None)])
+        check_overrides(self._profile, self._overrides)
         self._summariser: Summariser = summariser or ExtractiveSummariser()
         default = Seed002Counter() if self._profile.name == "seed-002" else ESTIMATE
         self._counter = counter or default
         self._window_of = window_of or bundled().window
         self._hooks = hooks
+        self._deadline_s = deadline_s
         self._now_ms = now_ms
 
     async def before_call(self, history: History, call: ModelCall = _NO_CALL) -> Prepared:
@@ -158,10 +165,10 @@ class Compactor:
         profile = self._resolved(call)
         window = window_of_call(profile, call, self._window_of)
         if not profile.enabled:
-            return Prepared(history.active, Idle("disabled"))
+            return Prepared(tuple(history.active), Idle("disabled"))
         if window is None:
-            return Prepared(history.active, Idle("unknown_window"))
-        frame = _Frame(history, call, profile, window, CountOnce(self._counter))
+            return Prepared(tuple(history.active), Idle("unknown_window"))
+        frame = CallFrame(history, call, profile, window, CountOnce(self._counter))
         self._clear(frame)
         measured = frame.measure()
         situation = self._situation(frame, measured)
@@ -173,7 +180,7 @@ class Compactor:
             self._hooks.emit(ThresholdUnreachable(situation.fixed_tokens, threshold))
         elif isinstance(decision, Due):
             return await self._automatic(frame, measured, decision)
-        return Prepared(history.active, decision)
+        return Prepared(tuple(history.active), decision)
 
     async def compact(
         self, history: History, call: ModelCall = _NO_CALL, *, instructions: str | None = None
@@ -203,7 +210,7 @@ class Compactor:
         """
         profile = self._resolved(call)
         window = window_of_call(profile, call, self._window_of) or _UNKNOWN
-        frame = _Frame(history, call, profile, window, CountOnce(self._counter))
+        frame = CallFrame(history, call, profile, window, CountOnce(self._counter))
         return await self._plan(frame, _Task(frame.measure(), trigger, instructions))
 
     def apply(self, history: History, plan: Plan) -> None:
@@ -221,21 +228,20 @@ class Compactor:
             model=call.model,
         )
 
-    def _situation(self, frame: _Frame, measured: Measurement) -> Situation:
+    def _situation(self, frame: CallFrame, measured: Measurement) -> Situation:
         history = frame.history
         reached = measured.size.tokens >= measured.limits.compact_at_tokens
-        fresh = history.active[history.fresh_from :]
         return Situation(
             size_tokens=measured.size.tokens,
             fixed_tokens=frame.fixed_tokens(measured) if reached else 0,
             messages=len(history.everything),
             turns=history.turns,
-            answers=sum(each.role == "assistant" for each in fresh),
+            effect_tokens=frame.effect_tokens(measured),
             open_calls=bool(reached and open_calls(history.active)),
             now_ms=self._now_ms(),
         )
 
-    def _clear(self, frame: _Frame) -> None:
+    def _clear(self, frame: CallFrame) -> None:
         """Clear old tool results once the request has `clear_at_tokens`, as a plan of its own."""
         if frame.profile.clear_at_tokens is None:
             return
@@ -243,14 +249,14 @@ class Compactor:
         excess = measured.size.tokens - frame.profile.clear_at_tokens
         if excess < 0:
             return
-        active = frame.history.active
-        at = clear_only(active, frame.profile, frame.counter, max(1, excess))
-        if at.steps:
+        active, least = frame.history.active, frame.profile.clear_at_least_tokens
+        at = clear_only(active, frame.profile, frame.counter, max(least, excess))
+        if at.steps and measured.messages_tokens - at.tokens >= least:
             receipt = self._receipt(_Task(measured, "auto"), at.steps, at.tokens, self._now_ms())
             frame.history.apply(plan_of(active, at.messages, receipt))
             self._hooks.emit(CompactionDone(receipt))
 
-    async def _automatic(self, frame: _Frame, measured: Measurement, due: Due) -> Prepared:
+    async def _automatic(self, frame: CallFrame, measured: Measurement, due: Due) -> Prepared:
         history = frame.history
         starting = CompactionStarting(measured.size.tokens, frame.window, due.overflow)
         try:
@@ -259,33 +265,36 @@ class Compactor:
             retry_ms = None if error.retry_after_s is None else int(error.retry_after_s * 1_000)
             history.trigger = failed(history.trigger, self._now_ms(), retry_ms)
             self._hooks.emit(CompactionNotDone(str(error), history.trigger.retry_at_ms))
-            return Prepared(history.active, due)
+            return Prepared(tuple(history.active), due)
         if plan is None:
-            return Prepared(history.active, Idle("nothing_to_compact"))
+            return Prepared(tuple(history.active), Idle("nothing_to_compact"))
         self.apply(history, plan)
-        return Prepared(history.active, due, plan.receipt)
+        return Prepared(tuple(history.active), due, plan.receipt)
 
     async def _plan(
-        self, frame: _Frame, task: _Task, starting: CompactionStarting | None = None
+        self, frame: CallFrame, task: _Task, starting: CompactionStarting | None = None
     ) -> Plan | None:
         history, profile, began_ms = frame.history, frame.profile, self._now_ms()
         active, number = tuple(history.active), history.rounds + 1
-        if open_calls(active):
-            return None
         budget = task.measured.budget_tokens
+        overflow = starting is not None and starting.overflow
         at = climb(active, profile, frame.counter, budget)
         enough = starting is not None and at.steps and at.tokens <= budget
-        work = None
+        work, restored = None, _Restored((), 0, 0)
         if "summarise" in profile.rungs and not enough:
+            restored = self._restored(profile, frame.counter, budget)
             work = prepare(
                 at,
                 profile,
                 frame.counter,
-                budget_tokens=budget,
+                budget_tokens=budget - restored.tokens,
                 number=number,
                 keep_ids=frame.call.keep_ids,
                 original=history.original,
+                must=overflow,
             )
+        if work is None and starting is not None:
+            at = shorten_only(at, profile, frame.counter, budget)
         if work is None and not at.steps:
             return None
         if starting is not None:
@@ -294,17 +303,29 @@ class Compactor:
             receipt = self._receipt(task, at.steps, at.tokens, began_ms)
             return plan_of(active, at.messages, receipt)
         request = summary_request(work, frame.call.request(active), profile, task.instructions)
-        writer = Writer(self._summariser, frame.counter, self._hooks)
-        overflow = starting is not None and starting.overflow
+        writer = Writer(self._summariser, frame.counter, self._hooks, self._deadline_s)
         written = await writer.write(request, work, profile, floor=overflow)
-        return self._finished(active, frame, task, _Done(at, work, written, began_ms))
+        return self._finished(active, frame, task, _Done(at, work, written, restored, began_ms))
+
+    def _restored(self, profile: Profile, counter: Counter, budget_tokens: int) -> _Restored:
+        """Return the texts of the restore hook that there is room for, the first ones first."""
+        texts = self._hooks.restore() if self._hooks.restore is not None else ()
+        room, tokens = share_of(budget_tokens, profile.restore_share), 0
+        for index, text in enumerate(texts):
+            more = counter.text(text)
+            if tokens + more > room:
+                return _Restored(tuple(texts[:index]), tokens, len(texts) - index)
+            tokens += more
+        return _Restored(tuple(texts), tokens, 0)
 
     async def _confirmed(self, starting: CompactionStarting) -> None:
         self._hooks.emit(starting)
         if self._hooks.confirm is not None and not await self._hooks.confirm(starting):
             raise NoSummaryError(["declined"])
 
-    def _finished(self, active: Sequence[Message], frame: _Frame, task: _Task, done: _Done) -> Plan:
+    def _finished(
+        self, active: Sequence[Message], frame: CallFrame, task: _Task, done: _Done
+    ) -> Plan:
         at, work, written, profile = done.climb, done.work, done.written, frame.profile
         leaving = work.selection.leaving
         count = len(frame.history.everything) if profile.count_all_archived else len(leaving)
@@ -313,12 +334,11 @@ class Compactor:
             timestamp_ms=self._now_ms(),
             summary=written.text,
             messages_archived=count,
-            context_size_before=task.measured.size.tokens,
+            context_size_before=task.measured.before.tokens,
             prose=written.prose,
-            carried=work.carried,
+            carried=written.carried,
         )
-        restored = self._hooks.restore() if self._hooks.restore is not None else ()
-        replacement = finish(work, marker, profile, restored)
+        replacement = finish(work, marker, profile, done.restored.texts)
         archived = tuple(each.id for each in leaving)
         tokens = sum(map(frame.counter.message, replacement))
         name: StepName = "floor" if written.answer is None else "summarise"
@@ -336,8 +356,10 @@ class Compactor:
             summary_output_tokens=answer.output_tokens,
             failures=(*written.failures, *answer.failures),
             redacted_secrets=answer.redacted_secrets,
-            pins=len(work.carried.pins),
-            files=len(work.carried.files),
+            pins=len(written.carried.pins),
+            files=len(written.carried.files),
+            restored=len(done.restored.texts),
+            restore_omitted=done.restored.omitted,
         )
         return plan_of(active, replacement, receipt)
 
@@ -348,9 +370,9 @@ class Compactor:
         saved = measured.messages_tokens - tokens
         return Receipt(
             trigger=task.trigger,
-            tokens_before=measured.size.tokens,
-            tokens_after=max(tokens + measured.other_tokens, measured.size.tokens - saved),
-            basis=measured.size.basis,
+            tokens_before=measured.before.tokens,
+            tokens_after=max(tokens + measured.other_tokens, measured.before.tokens - saved),
+            basis=measured.before.basis,
             window=measured.limits.window,
             target_tokens=measured.limits.compact_to_tokens,
             steps=steps,

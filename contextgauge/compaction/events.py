@@ -65,8 +65,9 @@ class Hooks:
     `on_event` is called with each event, in the agent's loop. `confirm` is asked before an
     automatic compaction: False leaves the conversation as it is until a pause is over. `review` is
     shown a summary before it is used and returns it, changed or not, or None to refuse it (001).
-    `restore` gives texts that follow the summary, such as `restore.restore_texts` makes. What a
-    hook raises reaches the caller.
+    `restore` gives texts that follow the summary, such as `restore_texts` makes, the most important
+    first; what the profile's `restore_share` has no room for is left out. What a hook raises
+    reaches the caller.
     """
 
     on_event: Callable[[EngineEvent], None] | None = None

@@ -37,7 +37,7 @@ class History:
         self._everything: list[Message] = []
         self._by_id: dict[str, Message] = {}
         self._active: list[Message] = []
-        self._fresh_from = 0
+        self._fresh_from = self._edited_until = self._saved_since_report = 0
         self._next_number = self._turns = self._rounds = 0
         self.trigger = TriggerState()
         self.tokens = CumulativeTokens()
@@ -77,6 +77,16 @@ class History:
         return self._fresh_from
 
     @property
+    def edited_until(self) -> int:
+        """Position in `active` of the first message after the last edit."""
+        return self._edited_until
+
+    @property
+    def saved_since_report(self) -> int:
+        """Estimated tokens by which edits made the conversation smaller since the last report."""
+        return self._saved_since_report
+
+    @property
     def rounds(self) -> int:
         """Number of summaries so far."""
         return self._rounds
@@ -96,16 +106,24 @@ class History:
         return self._by_id.get(message_id)
 
     def append(self, message: Message) -> Message:
-        """Add a message, and return it with its id. Raises ConfigError for an id used twice."""
+        """Add a message, and return it with its id. Raises ConfigError for an id used twice.
+
+        A compaction's marker among them, as in a conversation that was stored with it, archives
+        what came before it but for system messages (001).
+        """
         if not message.id:
-            message = replace(message, id=self._new_id("m"))
+            message = replace(message, id=self._new_id("cg-m"))
         elif message.id in self._by_id:
             raise ConfigError(f"the history has a message with the id {message.id!r} already")
         self._remember(message)
         self._entries.append(message)
+        if message.compaction is not None:
+            self._active = [each for each in self._active if each.role == "system"]
+            self._fresh_from = len(self._active)
         self._active.append(message)
         if message.usage is not None:
             self.tokens = self.tokens.add(message.usage)
+            self._saved_since_report = 0
         return message
 
     def extend(self, messages: Iterable[Message]) -> None:
@@ -169,12 +187,18 @@ class History:
         replacement = tuple(self._with_new_id(each) for each in edit.replacement)
         self._entries.append(replace(edit, replacement=replacement))
         self._active = [*replacement, *self._active[edit.covers :]]
-        self._fresh_from = len(self._active)
+        self._edited_until = len(self._active)
+        if edit.receipt.number is None:
+            # Every message is still there, so what was reported holds but for what was saved.
+            for step in edit.receipt.steps:
+                self._saved_since_report += step.tokens_before - step.tokens_after
+        else:
+            self._fresh_from, self._saved_since_report = len(self._active), 0
 
     def _with_new_id(self, message: Message) -> Message:
         """Return a message of a replacement; a compaction's own becomes part of everything."""
         if not message.id:
-            message = replace(message, id=self._new_id("c"))
+            message = replace(message, id=self._new_id("cg-c"))
         if message.id not in self._by_id:
             self._remember(message)
         return message
@@ -186,9 +210,9 @@ class History:
         if message.compaction is not None:
             self._rounds = max(self._rounds, message.compaction.number)
 
-    def _new_id(self, letter: str) -> str:
+    def _new_id(self, prefix: str) -> str:
         while True:
             self._next_number += 1
-            each = f"{letter}{self._next_number}"
+            each = f"{prefix}{self._next_number}"
             if each not in self._by_id:
                 return each

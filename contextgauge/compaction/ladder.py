@@ -27,9 +27,8 @@ from contextgauge.compaction.tool_results import (
     Edited,
     clear_results,
     deduplicate,
+    fitting,
     shorten_arguments,
-    shorten_message,
-    tail_limit,
 )
 
 REASONS: dict[RungName, str] = {
@@ -96,7 +95,8 @@ def _deduplicate(
 def _shorten(
     messages: Sequence[Message], profile: Profile, _counter: Counter, _excess: int
 ) -> Edited:
-    return shorten_arguments(messages, profile, len(messages) - profile.keep_last)
+    old = range(max(0, len(messages) - profile.keep_last))
+    return shorten_arguments(messages, profile, old)
 
 
 _EDITS: dict[RungName, Callable[[Sequence[Message], Profile, Counter, int], Edited]] = {
@@ -133,11 +133,13 @@ def prepare(
     number: int,
     keep_ids: frozenset[str] = frozenset(),
     original: Callable[[str], Message | None] = lambda _id: None,
+    must: bool = False,
 ) -> Summarising | None:
     """Divide the messages; None where too few would leave, or too little.
 
-    `original` gives a message before it was cleared or shortened: what code carries is taken from
-    there.
+    Too little is less than what code carries would take of it again, unless it `must` be: then
+    the least important is left out. `original` gives a message before it was cleared or
+    shortened: what code carries is taken from there.
     """
     keep_tokens = (
         None if profile.keep_share is None else share_of(budget_tokens, profile.keep_share)
@@ -148,17 +150,22 @@ def prepare(
         keep_tokens=keep_tokens,
         counter=counter,
         keep_ids=keep_ids,
+        keep_first=profile.keep_first,
     )
     leaving = [*selection.leaving, *([selection.previous] if selection.previous else ())]
     replaced = tokens_of(leaving, counter)
     few = len(selection.leaving) < max(1, profile.minimum_messages)
     if few or replaced < profile.minimum_tokens:
         return None
-    tail, steps = _fitting_tail(selection.tail, keep_tokens, counter)
+    tail, steps = shorten_large(selection.tail, keep_tokens, profile, counter)
     marker = selection.previous.compaction if selection.previous else None
     carried = marker.carried if marker else Carried()
     if profile.carry:
         carried = carry(carried, [original(each.id) or each for each in selection.leaving])
+    needed = _needed(carried, number, counter)
+    most = max(MINIMUM_ROOM_TOKENS, replaced * 3 // 4)
+    if needed > most and not must:
+        return None
     room = budget_tokens - tokens_of(selection.head, counter) - tokens_of(tail, counter)
     return Summarising(
         selection,
@@ -168,7 +175,8 @@ def prepare(
         (marker.prose or marker.summary) if marker else None,
         number,
         replaced,
-        _room(room, replaced, carried, number, counter),
+        # What code carries comes before the budget: a goal is only a wish.
+        min(max(MINIMUM_ROOM_TOKENS, room, needed), most),
         steps,
     )
 
@@ -177,53 +185,48 @@ MINIMUM_ROOM_TOKENS = 200
 """A summary's room where the rest leaves none: headings and the most important pins."""
 
 
-def _room(
-    room_tokens: int, replaced_tokens: int, carried: Carried, number: int, counter: Counter
-) -> int:
-    """Return the room of the text: what code carries comes before the budget, but saves a quarter.
-
-    Without it a small window would cost constraints to reach a goal that is only a wish.
-    """
+def _needed(carried: Carried, number: int, counter: Counter) -> int:
+    """Return the room that all of what code carries needs."""
     text = compose("", carried, number=number, budget_tokens=None, counter=counter)
     # Each line may be rounded up on its own.
     needed = counter.text(text) + text.count("\n") + 1
     # The task gets its share of what the title leaves.
-    needed = max(needed, counter.text(title(number)) + 1 + TASK_SHARE * counter.text(carried.task))
-    most = max(MINIMUM_ROOM_TOKENS, replaced_tokens * 3 // 4)
-    return min(max(MINIMUM_ROOM_TOKENS, room_tokens, needed), most)
+    return max(needed, counter.text(title(number)) + 1 + TASK_SHARE * counter.text(carried.task))
 
 
-def _fitting_tail(
-    tail: tuple[Message, ...], keep_tokens: int | None, counter: Counter
+def shorten_large(
+    messages: tuple[Message, ...],
+    room_tokens: int | None,
+    profile: Profile,
+    counter: Counter,
 ) -> tuple[tuple[Message, ...], tuple[LadderStep, ...]]:
-    """Shorten the messages of the tail that are too large alone."""
-    if keep_tokens is None:
-        return tail, ()
-    sizes = [counter.message(each) for each in tail]
-    if sum(sizes) <= keep_tokens:
-        return tail, ()
-    limit = tail_limit(sizes, keep_tokens)
-    shorter = tuple(shorten_message(each, limit, counter) for each in tail)
-    changed = tuple(
-        before.id for before, after in zip(tail, shorter, strict=True) if before != after
-    )
+    """Shorten messages that are too large alone, until all fit; None is no bound."""
+    shorter = tuple(fitting(messages, room_tokens, profile, counter))
+    pairs = zip(messages, shorter, strict=True)
+    changed = tuple(before.id for before, after in pairs if before != after)
     if not changed:
-        return tail, ()
-    step = LadderStep(
-        "shorten-message",
-        sum(sizes),
-        tokens_of(shorter, counter),
-        changed,
-        "latest messages that are too large alone",
-    )
-    return shorter, (step,)
+        return messages, ()
+    before, after = tokens_of(messages, counter), tokens_of(shorter, counter)
+    reason = "latest messages that are too large alone"
+    return shorter, (LadderStep("shorten-message", before, after, changed, reason),)
 
 
-def document(work: Summarising, prose: str, profile: Profile, counter: Counter) -> str:
+def shorten_only(at: Climb, profile: Profile, counter: Counter, budget_tokens: int) -> Climb:
+    """Shorten what is too large alone where no message can leave: the last rung without a summary.
+
+    Profiles that keep their latest messages whatever their size have none.
+    """
+    if profile.keep_share is None or at.tokens <= budget_tokens:
+        return at
+    messages, steps = shorten_large(at.messages, budget_tokens, profile, counter)
+    return Climb(messages, tokens_of(messages, counter), (*at.steps, *steps))
+
+
+def document(work: Summarising, prose: str, profile: Profile, counter: Counter) -> str | None:
     """Return the whole text of the compaction's message around a summariser's prose.
 
-    What code carries is audited after all shortening: where something is missing, the floor is
-    taken instead.
+    What code carries is audited after all shortening: None where the prose left something out that
+    there is room for, so that the floor is taken instead.
     """
     if not profile.carry:
         return prose
@@ -234,7 +237,10 @@ def document(work: Summarising, prose: str, profile: Profile, counter: Counter) 
         budget_tokens=work.room_tokens,
         counter=counter,
     )
-    return text if not audit(text, work.carried) else floor_document(work, counter)
+    missing = audit(text, work.carried)
+    if missing and len(audit(floor_document(work, counter), work.carried)) < len(missing):
+        return None
+    return text
 
 
 def floor_document(work: Summarising, counter: Counter) -> str:

@@ -1,15 +1,20 @@
 """How large the next request is, and what of it a compaction could change. Pure."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from contextgauge.compaction.counting import Counter, Size, size_of
+from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Message, ModelRequest
 from contextgauge.compaction.profiles import Profile, Window, share_of
 from contextgauge.compaction.selection import select
-from contextgauge.compaction.tool_results import shorten_message, tail_limit
+from contextgauge.compaction.tool_results import fitting
 from contextgauge.compaction.trigger import TriggerLimits, limits_of
+
+LARGEST_ERROR: Final = 4
+"""How often an estimate may be in a reported size: in some scripts a character is a token. What is
+more is something else, such as tools that the caller does not name."""
 
 LEAST_SUMMARY_TOKENS: Final = 256
 """Room without which a summary makes no sense: part of what always stays."""
@@ -80,45 +85,45 @@ class CountOnce:
 class Measurement:
     """The size of the next request against its limits.
 
-    `size` is what is compared with the thresholds; `messages_tokens` is the estimate of the active
+    `size` is what is compared with the thresholds, `before` what a receipt shows: an estimate where
+    nothing was reported; `messages_tokens` is the estimate of the active
     messages, `other_tokens` of the rest. `budget_tokens` is what a compaction may leave of the
     messages, in the estimate's own tokens.
     """
 
     limits: TriggerLimits
     size: Size
+    before: Size
     messages_tokens: int
     other_tokens: int
     budget_tokens: int
 
 
 def measure(
-    active: Sequence[Message],
-    fresh_from: int,
-    call: ModelCall,
-    profile: Profile,
-    window: Window,
-    counter: Counter,
+    history: History, call: ModelCall, profile: Profile, window: Window, counter: Counter
 ) -> Measurement:
     """Measure the request that the active messages would make.
 
-    Where an API reported more than the estimate says, the budget shrinks by the same factor.
+    Where an API reported more than the estimate says, the budget shrinks by the same factor. Where
+    the rest of the request leaves less than the goal, half of what there is up to the threshold is
+    the messages' own.
     """
+    active = history.active
     limits = limits_of(profile, window, call.reserved_output_tokens)
     request = call.request(active)
     estimate = size_of(request, counter, reported=False)
-    size = _size(active, fresh_from, request, profile, counter, estimate)
+    size = _size(history, request, profile, counter, estimate)
     other = estimate.system + estimate.tools if profile.sizing == "request" else 0
     estimated = estimate.messages + other
-    room = max(0, limits.compact_to_tokens)
+    budget = max(limits.compact_to_tokens - other, (limits.compact_at_tokens - other) // 2, 0)
     if size.basis == "reported" and size.tokens > estimated:
-        room = room * estimated // size.tokens
-    return Measurement(limits, size, estimate.messages, other, max(0, room - other))
+        budget = max(budget // LARGEST_ERROR, budget * estimated // size.tokens)
+    before = size if size.tokens else estimate
+    return Measurement(limits, size, before, estimate.messages, other, budget)
 
 
 def _size(
-    active: Sequence[Message],
-    fresh_from: int,
+    history: History,
     request: ModelRequest,
     profile: Profile,
     counter: Counter,
@@ -127,8 +132,16 @@ def _size(
     if profile.sizing == "messages":
         return Size(estimate.messages, 0, 0, estimate.messages, 0, "estimated")
     if profile.sizing == "request":
-        return size_of(request, counter, fresh_from=fresh_from)
-    for message in reversed(active[fresh_from:]):
+        size = size_of(request, counter, fresh_from=history.fresh_from)
+        if size.basis == "estimated" or not history.saved_since_report:
+            return size
+        saved = history.saved_since_report
+        return replace(
+            size,
+            tokens=max(estimate.tokens, size.tokens - saved),
+            messages=max(estimate.messages, size.messages - saved),
+        )
+    for message in reversed(history.active[history.fresh_from :]):
         if message.usage is not None:
             context = message.usage.context
             return Size(context, 0, 0, context, 0, "reported")
@@ -151,10 +164,39 @@ def fixed_tokens(
         keep_tokens=keep,
         counter=counter,
         keep_ids=call.keep_ids,
+        keep_first=profile.keep_first,
     )
-    tail = list(selection.tail)
-    if keep is not None:
-        limit = tail_limit([counter.message(each) for each in tail], keep)
-        tail = [shorten_message(each, limit, counter) for each in tail]
+    tail = fitting(selection.tail, keep, profile, counter)
     kept = sum(map(counter.message, (*selection.head, *tail)))
     return measured.other_tokens + kept + LEAST_SUMMARY_TOKENS
+
+
+class CallFrame(NamedTuple):
+    """What one decision is about: a conversation, the next call, and the figures for it."""
+
+    history: History
+    call: ModelCall
+    profile: Profile
+    window: Window
+    counter: Counter
+
+    def measure(self) -> Measurement:
+        """Measure the request that the active messages would make."""
+        return measure(self.history, self.call, self.profile, self.window, self.counter)
+
+    def fixed_tokens(self, measured: Measurement) -> int:
+        """Return the least that a compaction could leave."""
+        return fixed_tokens(self.history.active, self.call, self.profile, self.counter, measured)
+
+    def effect_tokens(self, measured: Measurement) -> int | None:
+        """Return the size from which the first answer since the last compaction was made.
+
+        Where the API does not report it, it is an estimate of what the compaction left.
+        """
+        active, first = self.history.active, self.history.edited_until
+        for message in active[first:]:
+            if message.role == "assistant":
+                if message.usage is not None:
+                    return message.usage.context
+                return measured.other_tokens + sum(map(self.counter.message, active[:first]))
+        return None

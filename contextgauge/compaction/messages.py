@@ -203,9 +203,14 @@ class Message:
 
 
 def open_calls(messages: Iterable[Message]) -> set[str]:
-    """Return the ids of calls that have no result yet."""
+    """Return the ids of calls whose result is still to come.
+
+    A call that was interrupted has none to come: the user's next turn follows it.
+    """
     pending: set[str] = set()
     for message in messages:
+        if message.is_user_turn and not message.results:
+            pending.clear()
         for block in message.blocks:
             if isinstance(block, ToolCall):
                 pending.add(block.id)

@@ -53,7 +53,7 @@ class Profile:
     enabled: bool = True
 
     windows: Mapping[str, int] = field(default_factory=dict)
-    """Windows by the beginning of a model's name, before the caller's own look-up."""
+    """Windows by a model's whole name, before the caller's own look-up."""
     unknown_window_tokens: int | None = 128_000
     """The window of a model that nothing is known of; None: no compaction. A session that is
     compacted too early costs tokens, one that overflows ends."""
@@ -76,6 +76,8 @@ class Profile:
 
     keep_last: int = 10
     """Latest messages that stay as they are (002)."""
+    keep_first: bool = False
+    """Whether the first message stays whatever its role: 002 takes it for the system prompt."""
     keep_share: float | None = 0.5
     """At most this share of `compact_to` for the latest messages, so fewer than `keep_last` where
     they are large; the last one, with the calls that it answers, always stays. None: no bound."""
@@ -87,10 +89,14 @@ class Profile:
     rungs: tuple[RungName, ...] = RUNGS
     clear_at_tokens: int | None = None
     """Old tool results are cleared from this size of the request on; None: with a compaction."""
+    clear_at_least_tokens: int = 5_000
+    """Less is not cleared on its own: each time costs the provider's cache of what follows."""
     clear_keep: int = 3
     """Latest tool uses whose results are never cleared (Anthropic's default, 004)."""
     exclude_tools: tuple[str, ...] = ("memory",)
     """Tools whose uses are never cleared (004)."""
+    restore_share: float = 0.25
+    """At most this share of what a compaction may leave is for texts of a `restore` hook."""
     argument_characters: int = 1_000
     """Longer texts in the arguments of old calls are shortened."""
 
@@ -188,6 +194,7 @@ SEED_002: Final = Profile(
     warn_at=None,
     compact_at=0.8,
     compact_to=0.8,
+    keep_first=True,
     keep_share=None,
     minimum_messages=1,
     minimum_tokens=0,
@@ -278,3 +285,12 @@ def _matches(override: Override, project: str | None, agent: str | None, model: 
 
 def _precision(override: Override) -> int:
     return sum(each is not None for each in (override.project, override.agent, override.model))
+
+
+def check_overrides(profile: Profile, overrides: Sequence[Override]) -> None:
+    """Check what each override makes of the profile, and any two of them. Raises ConfigError."""
+    everywhere = [each._replace(project=None, agent=None, model=None) for each in overrides]
+    for first in everywhere:
+        resolve(profile, [first])
+        for second in everywhere:
+            resolve(profile, [first, second])

@@ -32,6 +32,7 @@ class Receipt:
     that figure comes from; `tokens_after` is that size less the estimate of what was saved, until
     the next answer reports one.
     `number` counts the conversation's summaries, None where no message was archived.
+    `restored` texts follow the summary, `restore_omitted` had no room.
     `summariser` wrote the summary (`floor`: deterministic), `failures` are those that did not.
     """
 
@@ -51,6 +52,8 @@ class Receipt:
     summary_output_tokens: int | None = None
     pins: int = 0
     files: int = 0
+    restored: int = 0
+    restore_omitted: int = 0
     redacted_secrets: int = 0
     failures: tuple[str, ...] = ()
     duration_ms: int | None = None

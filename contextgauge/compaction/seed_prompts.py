@@ -82,6 +82,8 @@ Create a summary with these EXACT sections:
 
 _TARGET_TOKENS: Final = 800
 
+_NO_TASK: Final = "Unknown task"
+
 _NO_PREVIOUS: Final = "None - this is the first compaction round."
 
 CONTENT_UNITS: Final = 2_000
@@ -95,7 +97,7 @@ def user_prompt(request: SummaryRequest, formatted: Sequence[str], previous: str
     """Return 002's prompt. The caller's own instructions are one more constraint."""
     text = _USER.format(
         previous=_NO_PREVIOUS if previous is None else previous,
-        task=request.task,
+        task=request.task or _NO_TASK,
         messages="\n\n---\n\n".join(formatted),
         number=request.number,
         target=request.target_tokens or _TARGET_TOKENS,

@@ -2,8 +2,8 @@
 
 The active conversation is cut once. What comes before the cut leaves, but for system messages, a
 provider's own compactions, messages that the caller keeps, and what belongs to them; what comes
-after it stays. A cut inside
-a turn is allowed, a cut between a call and its result is not: the cut moves back to the call.
+after it stays. A cut inside a turn is allowed, a cut between a call and its result is not: the cut
+moves back to the call.
 """
 
 from collections.abc import Sequence
@@ -54,6 +54,8 @@ def whole_cut(messages: Sequence[Message], cut: int) -> int:
     for index, message in enumerate(messages):
         if belongs[index]:
             needed[index] = index - 1
+        if message.is_user_turn and not message.results:
+            answered.update(opened)  # interrupted: no result is to come
         for block in message.blocks:
             if (given := opened_by(block)) is not None:
                 opened[given] = index
@@ -79,14 +81,16 @@ def select(
     keep_tokens: int | None,
     counter: Counter,
     keep_ids: frozenset[str] = frozenset(),
+    keep_first: bool = False,
 ) -> Division:
     """Divide the active messages: the last `keep_last` stay, within `keep_tokens`.
 
-    The last message stays whatever its size, unless `keep_last` is 0.
+    The last message stays whatever its size, unless `keep_last` is 0. With `keep_first` the first
+    one does too, unless it is a compaction's.
     """
     cut = whole_cut(messages, tail_start(messages, keep_last, keep_tokens, counter))
     previous_at = _marker(messages, cut)
-    stays = _stays(messages, cut, keep_ids)
+    stays = _stays(messages, cut, keep_ids, keep_first=keep_first)
     head = [each for index, each in enumerate(messages[:cut]) if index in stays]
     leaving = [
         each
@@ -120,7 +124,9 @@ def _marker(messages: Sequence[Message], cut: int) -> int | None:
     return None
 
 
-def _stays(messages: Sequence[Message], cut: int, keep_ids: frozenset[str]) -> set[int]:
+def _stays(
+    messages: Sequence[Message], cut: int, keep_ids: frozenset[str], *, keep_first: bool
+) -> set[int]:
     """Return positions before the cut that stay, and what belongs to them.
 
     They are system messages, a provider's own compactions, and what the caller keeps.
@@ -131,6 +137,8 @@ def _stays(messages: Sequence[Message], cut: int, keep_ids: frozenset[str]) -> s
         for index, each in enumerate(messages[:cut])
         if (each.id and each.id in keep_ids) or is_server_compaction(each)
     ]
+    if keep_first and cut and messages[0].compaction is None:
+        pending.append(0)
     if not pending:
         return stays
     sharing: dict[str | int, list[int]] = {}

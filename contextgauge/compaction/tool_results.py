@@ -5,12 +5,12 @@ names the message, whose original the history keeps.
 
 Results are cleared by value, lowest first: old ones before new ones, large ones before small ones,
 what later messages never mention before what they use (seed 004's quality scores), until the
-target is reached. The last `clear_keep` uses, excluded tools and calls without a result are left
-alone (`clear_tool_uses_20250919`).
+target is reached. The last `clear_keep` uses, excluded tools, calls without a result and results
+that the model has not read yet are left alone (`clear_tool_uses_20250919`).
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -84,10 +84,13 @@ def clear_results(
 ) -> Edited:
     """Clear old results, the least valuable first, until `excess_tokens` are saved."""
     uses = tool_uses(messages)
+    unread = _unread_from(messages)
     candidates = [
         use
         for use in uses[: max(0, len(uses) - profile.clear_keep)]
-        if use.characters >= MINIMUM_CHARACTERS and use.call.name not in profile.exclude_tools
+        if use.message < unread
+        and use.characters >= MINIMUM_CHARACTERS
+        and use.call.name not in profile.exclude_tools
     ]
     values = _values(candidates, messages)
     notices: dict[tuple[int, int], str] = {}
@@ -99,6 +102,14 @@ def clear_results(
         notices[use.message, use.block] = notice
         saved += use.characters // 4 - counter.text(notice)
     return _replace_results(messages, notices)
+
+
+def _unread_from(messages: Sequence[Message]) -> int:
+    """Return where the messages begin that the model has not answered yet."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role == "assistant":
+            return index + 1
+    return 0
 
 
 def _values(candidates: Sequence[ToolUse], messages: Sequence[Message]) -> list[float]:
@@ -166,8 +177,10 @@ def _replace_results(messages: Sequence[Message], notices: Mapping[tuple[int, in
     return Edited(edited, tuple(edited[index].id for index in sorted(changed)))
 
 
-def shorten_arguments(messages: Sequence[Message], profile: Profile, before: int) -> Edited:
-    """Shorten long texts in the arguments of calls before position `before`.
+def shorten_arguments(
+    messages: Sequence[Message], profile: Profile, positions: Collection[int]
+) -> Edited:
+    """Shorten long texts in the arguments of answered calls at these positions.
 
     The arguments stay valid JSON with the same keys: only texts above `argument_characters` are
     cut. Arguments that are no JSON object are cut as a whole and wrapped in one.
@@ -180,7 +193,8 @@ def shorten_arguments(messages: Sequence[Message], profile: Profile, before: int
         for block in message.blocks
         if isinstance(block, ToolResult)
     }
-    for index, message in enumerate(messages[:before]):
+    for index in positions:
+        message = messages[index]
         blocks = tuple(
             _shorter_call(block, profile)
             if isinstance(block, ToolCall)
@@ -259,11 +273,11 @@ def _even_limit(lengths: Sequence[int], room: int) -> int:
 def middle_cut(text: str, limit: int) -> str:
     """Return a text of at most `limit` characters: beginning and end, and how much was cut.
 
-    Where the limit leaves no room for more, it is the notice alone.
+    Short texts stay, and a hundred characters of a longer one, however low the limit is.
     """
-    if len(text) <= limit:
+    if len(text) <= max(limit, MINIMUM_CHARACTERS):
         return text
-    room = max(0, limit - len(_cut_note(len(text))))
+    room = max(MINIMUM_CHARACTERS // 2, limit - len(_cut_note(len(text))))
     head = room * 2 // 3
     tail = room - head
     return text[:head] + _cut_note(len(text) - room) + (text[-tail:] if tail else "")
@@ -301,6 +315,29 @@ def _with_texts(message: Message, change: Callable[[str], str]) -> Message:
     return replace(message, blocks=blocks)
 
 
-def tail_limit(sizes: Sequence[int], room: int) -> int:
-    """Return the size to which the largest messages are shortened so that all fit."""
-    return _even_limit(sizes, room)
+def fitting(
+    messages: Sequence[Message], room_tokens: int | None, profile: Profile, counter: Counter
+) -> list[Message]:
+    """Shorten the largest of some messages until all fit, or nothing is left to shorten.
+
+    System messages stay. The arguments of answered calls are the last that is touched. None is no
+    bound.
+    """
+    fitted = list(messages)
+    if room_tokens is None:
+        return fitted
+    sizes = [counter.message(each) for each in fitted]
+    if sum(sizes) <= room_tokens:
+        return fitted
+    system = sum(size for size, each in zip(sizes, fitted, strict=True) if each.role == "system")
+    others = [size for size, each in zip(sizes, fitted, strict=True) if each.role != "system"]
+    limit = _even_limit(others, max(0, room_tokens - system))
+    large = [
+        index for index, size in enumerate(sizes) if size > limit and fitted[index].role != "system"
+    ]
+    for index in large:
+        fitted[index] = shorten_message(fitted[index], limit, counter)
+    if sum(map(counter.message, fitted)) > room_tokens:
+        still = [index for index in large if counter.message(fitted[index]) > limit]
+        fitted = shorten_arguments(fitted, profile, still).messages
+    return fitted

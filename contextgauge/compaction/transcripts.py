@@ -50,9 +50,7 @@ def read_conversation(value: bytes) -> ReadConversation:
     messages = _usage_once(read_messages(lines.items, name))
     if lines.summary is not None:
         messages = _marked(messages, lines.summary, lines.summary_item)
-    return ReadConversation(
-        ModelRequest(messages, model=lines.model), name, lambda items: items
-    )
+    return ReadConversation(ModelRequest(messages, model=lines.model), name, lambda items: items)
 
 
 def _document(value: bytes) -> Json:
@@ -192,9 +190,7 @@ def _usage_once(messages: Sequence[Message]) -> list[Message]:
     return once[::-1]
 
 
-def _marked(
-    messages: Sequence[Message], summary: ContextCompaction, item: Json
-) -> list[Message]:
+def _marked(messages: Sequence[Message], summary: ContextCompaction, item: Json) -> list[Message]:
     """Return the messages with the marker in the one that a runtime's own compaction left."""
     return [
         replace(each, blocks=(summary,))

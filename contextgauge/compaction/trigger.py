@@ -11,8 +11,8 @@
     at the window ................................ Due in spite of an unknown effect or a pause,
                                                    where the conversation grew since the last try
 
-A compaction helped if the next real size is below compact_at. After `MAX_UNHELPFUL` that did not,
-nothing is tried until the user says something: there is no loop of compactions.
+A compaction helped if the request of the next answer was below compact_at. After `MAX_UNHELPFUL`
+that did not, nothing is tried until the user's next turn: there is no loop of compactions.
 """
 
 from dataclasses import dataclass, replace
@@ -79,14 +79,15 @@ class Situation:
 
     `size_tokens` is the size of the next request, `fixed_tokens` the least that it could be:
     system, tools, reserve and what always stays. `messages` counts all messages so far, `turns`
-    those of the user, `answers` the model's since the last compaction.
+    those of the user. `effect_tokens` is the size that the first answer since the last compaction
+    was made from, None where there was no answer yet.
     """
 
     size_tokens: int
     fixed_tokens: int
     messages: int
     turns: int
-    answers: int
+    effect_tokens: int | None
     open_calls: bool
     now_ms: int
 
@@ -138,8 +139,8 @@ def decide(
     state = _judge(state, limits, at)
     if at.size_tokens < limits.compact_at_tokens:
         state = replace(state, unreachable_reported=False)
-        warned = limits.warn_at_tokens is None or at.size_tokens < limits.warn_at_tokens
-        if warned or state.warned:
+        is_low = limits.warn_at_tokens is None or at.size_tokens < limits.warn_at_tokens
+        if is_low or state.warned:
             return state, Idle("below_threshold")
         return replace(state, warned=True), Warn()
     if at.open_calls:
@@ -166,12 +167,12 @@ def _waiting(state: TriggerState, at: Situation) -> IdleReason | None:
 
 
 def _judge(state: TriggerState, limits: TriggerLimits, at: Situation) -> TriggerState:
-    """Judge the last compaction by the first size that an answer confirmed; end a stop."""
+    """Judge the last compaction by the request of the first answer since; end a stop."""
     if state.stopped_at_turns is not None and at.turns > state.stopped_at_turns:
         state = replace(state, stopped_at_turns=None, unhelpful=0)
-    if not state.awaiting_effect or not at.answers:
+    if not state.awaiting_effect or at.effect_tokens is None:
         return state
-    if at.size_tokens < limits.compact_at_tokens:
+    if at.effect_tokens < limits.compact_at_tokens:
         return replace(state, awaiting_effect=False, unhelpful=0)
     unhelpful = state.unhelpful + 1
     return replace(

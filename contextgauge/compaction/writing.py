@@ -1,12 +1,13 @@
 """Having a summary written: one call of the summariser, checked, or the deterministic floor."""
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.events import Hooks
 from contextgauge.compaction.ladder import Summarising, document, floor_document
-from contextgauge.compaction.messages import ModelRequest
+from contextgauge.compaction.messages import Carried, ModelRequest
 from contextgauge.compaction.ports import (
     Summariser,
     SummaryAnswer,
@@ -27,10 +28,14 @@ class NoSummaryError(ContextgaugeError):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A summary: the whole text, the summariser's part of it, who wrote it and what that cost."""
+    """A summary: the whole text, the summariser's part of it, what code carries on with it.
+
+    `summariser` wrote it, for what `answer` says; both are the floor's where others failed.
+    """
 
     text: str
     prose: str
+    carried: Carried
     summariser: str
     answer: SummaryAnswer | None
     failures: tuple[str, ...] = ()
@@ -55,12 +60,18 @@ def summary_request(
 
 
 class Writer:
-    """Has summaries written, and reviewed where a hook for that is set."""
+    """Has summaries written, and reviewed where a hook for that is set.
 
-    def __init__(self, summariser: Summariser, counter: Counter, hooks: Hooks) -> None:
+    `deadline_s` bounds the summariser's whole work, in seconds.
+    """
+
+    def __init__(
+        self, summariser: Summariser, counter: Counter, hooks: Hooks, deadline_s: float
+    ) -> None:
         self._summariser = summariser
         self._counter = counter
         self._review = hooks.review
+        self._deadline_s = deadline_s
 
     async def write(
         self, request: SummaryRequest, work: Summarising, profile: Profile, *, floor: bool
@@ -71,21 +82,60 @@ class Writer:
         Raises NoSummaryError.
         """
         try:
-            answer = await self._summariser.summarise(request)
-            text = document(work, answer.text.strip(), profile, self._counter)
-            self._check_size(text, work)
-            text = await self._reviewed(text)
+            answer = await self._answer(request)
+            prose = answer.text.strip()
+            text = self._document(prose, work, profile)
+            written = Written(text, prose, work.carried, self._summariser.name, answer)
         except SummaryError as error:
             if not (floor and profile.floor):
                 raise NoSummaryError([str(error)], error.retry_after_s) from error
-            return Written(floor_document(work, self._counter), "", "floor", None, (str(error),))
-        return Written(text, answer.text.strip(), self._summariser.name, answer)
+            text = floor_document(work, self._counter)
+            written = Written(text, "", work.carried, "floor", None, (str(error),))
+        return await self._reviewed(written, work)
 
-    async def _reviewed(self, text: str) -> str:
-        reviewed = text if self._review is None else await self._review(text)
-        if reviewed is None:
-            raise SummaryError("the summary was refused in its review")
-        return reviewed
+    def _document(self, prose: str, work: Summarising, profile: Profile) -> str:
+        """Return the text around the prose. Raises SummaryError where it cannot be used."""
+        text = document(work, prose, profile, self._counter)
+        if text is None:
+            raise SummaryError("the summary left no room for what must stay")
+        self._check_size(text, work)
+        return text
+
+    async def _answer(self, request: SummaryRequest) -> SummaryAnswer:
+        """Return the summariser's answer. Raises SummaryError, whatever it raises itself."""
+        try:
+            async with asyncio.timeout(self._deadline_s) as deadline:
+                answer = await self._summariser.summarise(request)
+        except SummaryError:
+            raise
+        except Exception as error:
+            if isinstance(error, TimeoutError) and deadline.expired():
+                raise SummaryError(f"no summary within {self._deadline_s:.0f} s") from error
+            name = self._summariser.name
+            raise SummaryError(f"the summariser {name} raised {type(error).__name__}") from error
+        if not answer.text.strip():
+            raise SummaryError("the summary is empty")
+        return answer
+
+    async def _reviewed(self, written: Written, work: Summarising) -> Written:
+        """Return what the review made of a summary. Raises NoSummaryError where it is refused.
+
+        What a reviewer took out does not come back: pins that are gone are carried no further, and
+        the next summary begins with the reviewed text.
+        """
+        if self._review is None:
+            return written
+        text = await self._review(written.text)
+        if text is None or not text.strip():
+            raise NoSummaryError(["the summary was refused in its review"])
+        if text == written.text:
+            return written
+        try:
+            self._check_size(text, work)
+        except SummaryError as error:
+            raise NoSummaryError([f"after its review {error}"]) from error
+        pins = tuple(each for each in work.carried.pins if each.text in text)
+        return replace(written, text=text, prose=text, carried=replace(work.carried, pins=pins))
 
     def _check_size(self, text: str, work: Summarising) -> None:
         tokens = self._counter.text(text)

@@ -351,7 +351,7 @@ def test_a_wrong_override_is_an_error_at_once() -> None:
 
 async def test_results_are_cleared_at_a_size_of_their_own() -> None:
     log = Log()
-    profile = replace(DEFAULT, clear_at_tokens=3_000)
+    profile = replace(DEFAULT, clear_at_tokens=3_000, clear_at_least_tokens=500)
     compactor = Compactor(profile=profile, hooks=log.hooks())
     history = History(session(8, characters=2_000))
     prepared = await compactor.before_call(history, CALL)

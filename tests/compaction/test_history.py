@@ -21,7 +21,7 @@ async def compacted(messages: list[Message]) -> History:
 
 def test_messages_get_ids_and_keep_their_own() -> None:
     history = History([said("user", "a"), said("user", "b", id="m3"), said("user", "c")])
-    assert [each.id for each in history.active] == ["m1", "m3", "m2"]
+    assert [each.id for each in history.active] == ["cg-m1", "m3", "cg-m2"]
     with pytest.raises(ConfigError, match="'m3' already"):
         history.append(said("user", "d", id="m3"))
 
@@ -73,8 +73,8 @@ async def test_a_fork_goes_its_own_way_and_inherits_the_counts() -> None:
 
 async def test_a_fork_before_a_compaction_sees_what_was_there_then() -> None:
     history = await compacted(session(6))
-    fork = history.fork("m5")
-    assert [each.id for each in fork.active] == ["m1", "m2", "m3", "m4", "m5"]
+    fork = history.fork("cg-m5")
+    assert [each.id for each in fork.active] == [f"cg-m{number}" for number in range(1, 6)]
     assert fork.rounds == 0
     with pytest.raises(ConfigError, match="'m99'"):
         history.fork("m99")

@@ -14,6 +14,7 @@ from contextgauge.compaction.messages import (
     Thinking,
     ToolCall,
     ToolResult,
+    open_calls,
 )
 from contextgauge.compaction.selection import select, whole_cut
 from contextgauge.records import Json
@@ -63,8 +64,14 @@ def test_reasoning_that_came_alone_stays_with_what_it_led_to() -> None:
 
 
 def test_an_open_call_never_leaves() -> None:
-    messages = [said("user", "go"), call("a"), said("user", "wait"), said("assistant", "yes")]
-    assert whole_cut(messages, 3) == 1
+    messages = [said("user", "go"), call("a"), call("b"), result("b"), said("assistant", "yes")]
+    assert whole_cut(messages, 4) == 1
+
+
+def test_an_interrupted_call_holds_nothing_back() -> None:
+    messages = [said("user", "go"), call("a"), said("user", "stop"), said("assistant", "yes")]
+    assert whole_cut(messages, 3) == 3
+    assert open_calls(messages) == set()
 
 
 def test_an_id_that_is_used_twice_counts_where_it_was_used_last() -> None:
@@ -143,7 +150,9 @@ def programmatic(number: int) -> list[Json]:
 
 
 def test_the_result_of_a_providers_tool_stays_with_its_use() -> None:
-    messages = read_messages([each for turn in range(5) for each in programmatic(turn)], "anthropic")
+    messages = read_messages(
+        [each for turn in range(5) for each in programmatic(turn)], "anthropic"
+    )
     assert {whole_cut(messages, cut) % 4 for cut in range(len(messages))} == {0, 1}
 
 

@@ -14,7 +14,6 @@ from tests.compaction.scripted_server import Reply, ScriptedServer, scripted_ser
 from tests.compaction.summary_kit import GOOD, HandClock, request_of
 from tests.compaction.wire_replies import APIS, KEY, MODEL, Api, Said
 
-
 CASES = [
     pytest.param(api, stream, id=f"{name}-{'stream' if stream else 'whole'}")
     for name, api in APIS.items()

@@ -68,7 +68,7 @@ def test_a_result_that_stands_again_later_becomes_a_reference() -> None:
 def test_long_texts_in_old_arguments_are_cut_and_stay_json() -> None:
     arguments = json.dumps({"path": "a.py", "file_text": "x" * 5_000, "deep": ["y" * 2_000, 1]})
     messages = [call("a", "write", arguments), result("a"), call("b", "write", arguments)]
-    edited = shorten_arguments([*messages, result("b")], DEFAULT, before=2)
+    edited = shorten_arguments([*messages, result("b")], DEFAULT, range(2))
     value = json.loads(edited.messages[0].calls[0].arguments)
     assert value["path"] == "a.py"
     assert value["file_text"] == "x" * 200 + "\n[4,800 characters cut to save context]"
@@ -77,12 +77,12 @@ def test_long_texts_in_old_arguments_are_cut_and_stay_json() -> None:
 
 
 def test_arguments_that_are_no_object_are_wrapped_in_one() -> None:
-    edited = shorten_arguments([call("a", "run", "z" * 5_000), result("a")], DEFAULT, before=2)
+    edited = shorten_arguments([call("a", "run", "z" * 5_000), result("a")], DEFAULT, range(2))
     assert list(json.loads(edited.messages[0].calls[0].arguments)) == ["shortened"]
 
 
 def test_arguments_of_an_open_call_are_left_alone() -> None:
-    assert shorten_arguments([call("a", "run", "z" * 5_000)], DEFAULT, before=1).changed == ()
+    assert shorten_arguments([call("a", "run", "z" * 5_000)], DEFAULT, range(1)).changed == ()
 
 
 def test_a_message_that_is_too_large_alone_is_cut_in_its_middle() -> None:
@@ -119,7 +119,7 @@ def test_rungs_separate_no_call_from_its_result_and_do_nothing_twice(
     rungs: tuple[Callable[[list[Message]], Edited], ...] = (
         lambda each: deduplicate(each, profile),
         lambda each: clear_results(each, profile, ESTIMATE, 10**9),
-        lambda each: shorten_arguments(each, profile, len(each)),
+        lambda each: shorten_arguments(each, profile, range(len(each))),
     )
     for rung in rungs:
         once = rung(messages)

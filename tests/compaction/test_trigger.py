@@ -27,11 +27,11 @@ CALM = Situation(
     fixed_tokens=1_000,
     messages=10,
     turns=1,
-    answers=5,
+    effect_tokens=10_000,
     open_calls=False,
     now_ms=1_000,
 )
-FULL = replace(CALM, size_tokens=90_000)
+FULL = replace(CALM, size_tokens=90_000, effect_tokens=90_000)
 
 
 def test_the_second_seeds_threshold_is_its_worked_example() -> None:
@@ -91,7 +91,7 @@ def test_an_unreachable_threshold_is_reported_once() -> None:
 
 def test_a_compactions_effect_is_awaited_before_the_next() -> None:
     state = compacted(decide(TriggerState(), LIMITS, FULL)[0])
-    assert decide(state, LIMITS, replace(FULL, answers=0))[1] == Idle("awaiting_effect")
+    assert decide(state, LIMITS, replace(FULL, effect_tokens=None))[1] == Idle("awaiting_effect")
 
 
 def test_after_two_that_did_not_help_nothing_is_done_until_the_users_next_turn() -> None:
@@ -146,7 +146,12 @@ def test_compactions_without_effect_are_bounded_by_the_users_turns(
         turns += is_turn
         unhelped = 0 if is_turn or size < LIMITS.compact_at_tokens else unhelped
         at = replace(
-            CALM, size_tokens=size, messages=number, turns=turns, open_calls=is_open, answers=1
+            CALM,
+            size_tokens=size,
+            messages=number,
+            turns=turns,
+            open_calls=is_open,
+            effect_tokens=size,
         )
         state, decision = decide(state, LIMITS, at)
         if isinstance(decision, Due):

@@ -38,6 +38,7 @@ def row(prefix: object, context: object = 1_000, **more: object) -> dict[str, ob
         ("anthropic/claude-3.7-sonnet", 200_000),
         ("claude-opus-4-1-20250805", 200_000),
         ("claude-opus-4@20250514", 200_000),
+        ("claude-opus-4-5", 200_000),
         ("claude-opus-4-6", 200_000),
         ("claude-sonnet-4-5-20250929", 200_000),
         ("claude-haiku-4-5", 200_000),

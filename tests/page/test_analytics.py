@@ -82,6 +82,26 @@ async def test_averages_and_percentiles_are_one_figure_each(
     await expect(card).to_contain_text("average 151K · median 167K · p95 171K")
 
 
+async def test_messages_between_compactions_and_saved_tokens_are_shown(
+    page: Page, page_url: str, filled: Api
+) -> None:
+    total = filled.stats["total"]
+    total.update(
+        messages=40 * _succeeded(total),
+        measured=3,
+        measured_before_tokens=400_000,
+        saved_tokens=300_000,
+    )
+    await page.goto(f"{page_url}#/analytics")
+    tiles = page.locator(".tiles > div")
+    await expect(tiles.filter(has_text="Messages between compactions")).to_contain_text("40")
+    saved = tiles.filter(has_text="Tokens saved")
+    await expect(saved.locator(".tile-figure")).to_have_text("300K")
+    await expect(saved).to_contain_text(
+        "by 3 measured compactions · 25% of the size before remains"
+    )
+
+
 async def test_bars_have_the_edges_of_the_servers_buckets(
     page: Page, page_url: str, filled: Api
 ) -> None:
