@@ -1,8 +1,8 @@
 """The history of a conversation: all of its messages, and those that the model sees.
 
-An append-only log of messages and edits. An edit replaces the beginning of the active
-conversation; the messages that it replaces are archived, never deleted. A history can be stored,
-loaded, forked at any message, and always gives the same active conversation again.
+An append-only log of messages and edits. An edit replaces a part of the active conversation; the
+messages that it replaces are archived, never deleted. A history can be stored, loaded, forked at
+any message, and always gives the same active conversation again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,11 +19,38 @@ from contextgauge.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The first `covers` active messages became `replacement`."""
+    """The `covers` active messages from position `start` on became `replacement`.
+
+    A history's log has no more in it than what changed.
+    """
 
     covers: int
     replacement: tuple[Message, ...]
     receipt: Receipt
+    start: int = 0
+
+    def on(self, active: Sequence[Message]) -> list[Message]:
+        """Return the active conversation after the edit."""
+        return [
+            *active[: self.start],
+            *self.replacement,
+            *active[self.start + self.covers :],
+        ]
+
+    def without_same(self, active: Sequence[Message]) -> "Edit":
+        """Return the edit without messages at its beginning and end that stay as they are."""
+        covered = active[self.start : self.start + self.covers]
+        most = min(len(covered), len(self.replacement))
+        pairs = zip(covered, self.replacement, strict=False)
+        first = next((at for at, (old, new) in enumerate(pairs) if old is not new), most)
+        pairs = zip(reversed(covered[first:]), reversed(self.replacement[first:]), strict=False)
+        last = next((at for at, (old, new) in enumerate(pairs) if old is not new), most - first)
+        return Edit(
+            len(covered) - first - last,
+            self.replacement[first : len(self.replacement) - last],
+            self.receipt,
+            self.start + first,
+        )
 
 
 Entry: TypeAlias = Message | Edit
@@ -179,14 +206,15 @@ class History:
             self.append(entry)
 
     def _edit(self, edit: Edit) -> None:
-        if edit.covers > len(self._active):
+        if edit.start + edit.covers > len(self._active):
             raise ConfigError(
-                f"an edit covers {edit.covers} messages of {len(self._active)}: "
+                f"an edit covers {edit.start + edit.covers} messages of {len(self._active)}: "
                 "the stored history is damaged"
             )
         replacement = tuple(self._with_new_id(each) for each in edit.replacement)
-        self._entries.append(replace(edit, replacement=replacement))
-        self._active = [*replacement, *self._active[edit.covers :]]
+        edit = replace(edit, replacement=replacement).without_same(self._active)
+        self._entries.append(edit)
+        self._active = edit.on(self._active)
         self._edited_until = len(self._active)
         if edit.receipt.number is None:
             # Every message is still there, so what was reported holds but for what was saved.

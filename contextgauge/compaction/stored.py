@@ -1,42 +1,20 @@
 """A history as JSON, and back: exactly, with ids, sources, edits and the trigger's state.
 
-A message that its source says completely is stored as that source; any other block by block.
+An edit is stored as what it changed, and refers to what it did not.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, replace
-from typing import Final, TypeVar, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from contextgauge.compaction.counting import CumulativeTokens
-from contextgauge.compaction.formats import marker, read_messages
-from contextgauge.compaction.formats.fields import (
-    Fields,
-    a_count,
-    a_text,
-    an_array,
-    an_object,
-    optional_text,
-    wrong,
-)
+from contextgauge.compaction.formats.fields import Fields, a_count, an_array, an_object, wrong
 from contextgauge.compaction.history import Edit, Entry, History
-from contextgauge.compaction.messages import (
-    ApiUsage,
-    Block,
-    ContextCompaction,
-    FormatName,
-    Image,
-    JsonSource,
-    Message,
-    Opaque,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from contextgauge.compaction.messages import Message
 from contextgauge.compaction.receipts import Receipt
+from contextgauge.compaction.stored_messages import read_message, write_message
 from contextgauge.compaction.trigger import TriggerState
 from contextgauge.errors import ConfigError, VersionError
 from contextgauge.json_codec import dumps, loads
@@ -48,15 +26,12 @@ _RECEIPT: Final = TypeAdapter(Receipt)
 _TRIGGER: Final = TypeAdapter(TriggerState)
 _T = TypeVar("_T")
 
-_FORMATS: Final[tuple[FormatName, ...]] = get_args(FormatName)
-_ROLES: Final[tuple[Role, ...]] = get_args(Role)
-
 
 def store_history(history: History) -> bytes:
     """Return a history as JSON, in UTF-8."""
     document = {
         "version": VERSION,
-        "entries": [_write_entry(each, history) for each in history.entries],
+        "entries": _write_entries(history),
         "trigger": asdict(history.trigger),
         "tokens": history.tokens.to_json(),
     }
@@ -80,156 +55,80 @@ def load_history(value: bytes | str) -> History:
     return history
 
 
-def _write_entry(entry: Entry, history: History) -> Json:
-    if isinstance(entry, Message):
-        return {"message": _write_message(entry)}
-    replacement: list[Json] = [
-        {"same": each.id}
-        if history.original(each.id) == each and each.compaction is None
-        # The marker's own message is remembered by the edit that brought it.
-        else _write_message(each)
-        for each in entry.replacement
-    ]
-    return {
-        "covers": entry.covers,
-        "replacement": replacement,
-        "receipt": loads(dumps(asdict(entry.receipt))),
-    }
+def _write_entries(history: History) -> list[Json]:
+    written: list[Json] = []
+    active: list[Message] = []
+    known: dict[str, Message] = {}
+    for entry in history.entries:
+        if isinstance(entry, Message):
+            written.append({"message": write_message(entry)})
+            active.append(entry)
+            known[entry.id] = entry
+            continue
+        end = entry.start + entry.covers
+        written.append(
+            {
+                "start": entry.start,
+                "covers": entry.covers,
+                "replacement": _write_replacement(entry, active[entry.start : end], known),
+                "receipt": loads(dumps(asdict(entry.receipt))),
+            }
+        )
+        active[entry.start : end] = entry.replacement
+        for each in entry.replacement:
+            known.setdefault(each.id, each)
+    return written
+
+
+def _write_replacement(
+    edit: Edit, covered: Sequence[Message], known: Mapping[str, Message]
+) -> list[Json]:
+    """Write messages that stay by the id of the first in a row, changed ones by what changed."""
+    places = {each.id: index for index, each in enumerate(covered)}
+    written: list[Json] = []
+    row: Fields = {}
+    following = -1
+    for message in edit.replacement:
+        place = places.get(message.id)
+        before = None if place is None else covered[place]
+        if place is not None and message is before:
+            if place == following:
+                row["count"] = int(str(row.get("count", 1))) + 1
+            else:
+                row = {"same": message.id}
+                written.append(row)
+            following = place + 1
+            continue
+        following = -1
+        stored = before is None and known.get(message.id) is message
+        written.append({"same": message.id} if stored else write_message(message, before))
+    return written
 
 
 def _read_entry(fields: Fields, path: str, history: History) -> Entry:
     if "message" in fields:
-        return _read_message(fields["message"], f"{path}.message")
-    replacement = []
+        return read_message(fields["message"], f"{path}.message", {})
+    start = a_count(fields, "start", path) if "start" in fields else 0
+    covers = a_count(fields, "covers", path)
+    covered = history.active[start : start + covers]
+    before = {each.id: each for each in covered}
+    places = {each.id: index for index, each in enumerate(covered)}
+    replacement: list[Message] = []
     for index, value in enumerate(an_array(fields.get("replacement"), f"{path}.replacement")):
         where = f"{path}.replacement[{index}]"
-        same = an_object(value, where).get("same")
+        row = an_object(value, where)
+        same = row.get("same")
         if same is None:
-            replacement.append(_read_message(value, where))
+            replacement.append(read_message(value, where, before))
+        elif isinstance(same, str) and (place := places.get(same)) is not None:
+            count = a_count(row, "count", where) if "count" in row else 1
+            replacement += covered[place : place + count]
         elif isinstance(same, str) and (original := history.original(same)) is not None:
             replacement.append(original)
         else:
             raise wrong(f"{where}.same", "the id of an earlier message", same)
     receipt = _read_by(_RECEIPT, fields.get("receipt"), f"{path}.receipt")
-    return Edit(a_count(fields, "covers", path), tuple(replacement), receipt)
-
-
-def _write_message(message: Message) -> Json:
-    written: Fields = {"id": message.id}
-    if (source := message.source) is not None:
-        written["format"], written["value"] = source
-        if _read_source(source, message.id) == message:
-            return written
-    written |= {"role": message.role, "blocks": [_write_block(each) for each in message.blocks]}
-    if message.usage is not None:
-        written["usage"] = {"context": message.usage.context, "output": message.usage.output}
-    return written
-
-
-def _read_source(source: JsonSource, message_id: str) -> Message | None:
-    try:
-        (message,) = read_messages([source.value], source.format)
-    except (ConfigError, ValueError):
-        return None
-    return replace(message, id=message_id, source=source)
-
-
-def _read_message(value: Json, path: str) -> Message:
-    fields = an_object(value, path)
-    message_id = a_text(fields, "id", path)
-    source = _read_stored_source(fields, path)
-    if "blocks" not in fields:
-        message = None if source is None else _read_source(source, message_id)
-        if message is None:
-            raise wrong(path, "a message of its format", value)
-        return message
-    role = next((each for each in _ROLES if each == fields.get("role")), None)
-    if role is None:
-        raise wrong(f"{path}.role", f"one of {', '.join(_ROLES)}", fields.get("role"))
-    blocks = tuple(
-        _read_block(an_object(each, f"{path}.blocks[{index}]"), f"{path}.blocks[{index}]")
-        for index, each in enumerate(an_array(fields["blocks"], f"{path}.blocks"))
-    )
-    usage = None
-    if fields.get("usage") is not None:
-        counts = an_object(fields["usage"], f"{path}.usage")
-        usage = ApiUsage(a_count(counts, "context", path), a_count(counts, "output", path))
-    return Message(role, blocks, message_id, usage, source)
-
-
-def _read_stored_source(fields: Fields, path: str) -> JsonSource | None:
-    if "format" not in fields:
-        return None
-    for name in _FORMATS:
-        if fields["format"] == name:
-            return JsonSource(name, fields.get("value"))
-    raise wrong(f"{path}.format", f"one of {', '.join(_FORMATS)}", fields["format"])
-
-
-def _write_block(block: Block) -> Json:
-    if isinstance(block, ContextCompaction):
-        return {"kind": "compaction", **marker.write(block)}
-    written: Fields = {"kind": _KINDS[type(block)]}
-    if isinstance(block, ToolResult):
-        written |= {"call_id": block.call_id, "name": block.name, "is_error": block.is_error}
-        written["content"] = [_write_block(each) for each in block.content]
-    elif isinstance(block, Opaque):
-        written |= {"opaque": block.kind, "characters": block.characters}
-    else:
-        names = (name for name in type(block).__slots__ if name != "source")
-        written |= {name: getattr(block, name) for name in names}
-    if block.source is not None:
-        written["format"], written["value"] = block.source
-    return written
-
-
-_KINDS: Final[Mapping[type, str]] = {
-    Text: "text",
-    Image: "image",
-    Thinking: "thinking",
-    Opaque: "opaque",
-    ToolCall: "call",
-    ToolResult: "result",
-}
-
-
-def _read_block(fields: Fields, path: str) -> Block:
-    source = _read_stored_source(fields, path)
-    match fields.get("kind"):
-        case "compaction":
-            return marker.read(fields, path)
-        case "text":
-            return Text(a_text(fields, "text", path), source)
-        case "thinking":
-            return Thinking(
-                a_text(fields, "text", path), a_count(fields, "characters", path), source
-            )
-        case "image":
-            media_type = optional_text(fields, "media_type", path)
-            return Image(a_count(fields, "tokens", path), media_type, source)
-        case "opaque":
-            kind = a_text(fields, "opaque", path)
-            return Opaque(kind, a_count(fields, "characters", path), source)
-        case "call":
-            call_id, name = a_text(fields, "id", path), a_text(fields, "name", path)
-            return ToolCall(call_id, name, a_text(fields, "arguments", path), source)
-        case "result":
-            return _read_result(fields, path, source)
-        case other:
-            raise wrong(f"{path}.kind", f"one of {', '.join(_KINDS.values())}, compaction", other)
-
-
-def _read_result(fields: Fields, path: str, source: JsonSource | None) -> ToolResult:
-    content = []
-    for index, value in enumerate(an_array(fields.get("content"), f"{path}.content")):
-        where = f"{path}.content[{index}]"
-        each = _read_block(an_object(value, where), where)
-        if not isinstance(each, Text | Image | Opaque):
-            raise wrong(f"{where}.kind", "text, image or opaque", fields.get("kind"))
-        content.append(each)
-    name = optional_text(fields, "name", path)
-    is_error = fields.get("is_error") is True
-    return ToolResult(a_text(fields, "call_id", path), tuple(content), name, is_error, source)
+    return Edit(covers, tuple(replacement), receipt, start)
 
 
 def _read_by(adapter: TypeAdapter[_T], value: Json, path: str) -> _T:

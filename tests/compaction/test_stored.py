@@ -2,15 +2,19 @@
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
 from contextgauge.compaction.compactor import Compactor
-from contextgauge.compaction.formats import read_messages
-from contextgauge.compaction.history import History
+from contextgauge.compaction.formats import read_answer, read_messages
+from contextgauge.compaction.history import Edit, History
 from contextgauge.compaction.measuring import ModelCall
+from contextgauge.compaction.messages import Text, ToolResult
+from contextgauge.compaction.plan import plan_of
 from contextgauge.compaction.stored import load_history, store_history
 from contextgauge.errors import ConfigError, VersionError
+from contextgauge.records import Json
 from tests.compaction.conversations import said, session
 from tests.compaction.random_conversations import random_conversation
 
@@ -96,3 +100,86 @@ def test_a_history_of_a_later_build_is_refused() -> None:
         load_history('{"version": 2}')
     with pytest.raises(ConfigError, match="no JSON"):
         load_history("{")
+
+
+def sources(history: History) -> list[object]:
+    return [
+        (
+            each.source,
+            [
+                (
+                    getattr(block, "source", None),
+                    [part.source for part in block.content]
+                    if isinstance(block, ToolResult)
+                    else (),
+                )
+                for block in each.blocks
+            ],
+        )
+        for each in history.active
+    ]
+
+
+def tool_turn(number: int) -> list[Json]:
+    called = {"type": "tool_use", "id": f"t{number}", "name": "read", "input": {"p": "a" * 500}}
+    text = {"type": "text", "text": f"{number} " * 900, "cache_control": {"type": "ephemeral"}}
+    done = {"type": "tool_result", "tool_use_id": f"t{number}", "content": [text]}
+    return [
+        {"role": "assistant", "content": [{"type": "text", "text": "I read."}, called]},
+        {"role": "user", "content": [done, {"type": "text", "text": "Go on."}]},
+    ]
+
+
+async def cleared(turns: int) -> History:
+    """A history whose oldest result is cleared with each turn."""
+    receipt = await Compactor().compact(History(session(40)), ModelCall(window_tokens=4_000))
+    assert receipt is not None
+    receipt = replace(receipt, number=None, steps=())
+    history = History(read_messages([{"role": "user", "content": "go"}], "anthropic"))
+    for number in range(turns):
+        history.extend(read_messages(tool_turn(number), "anthropic"))
+        active = list(history.active)
+        old = active[2 * number + 2]
+        notice = replace(old.results[0], content=(Text("Cleared."),))
+        active[2 * number + 2] = replace(old, blocks=(notice, *old.blocks[1:]))
+        history.apply(plan_of(history.active, active, receipt))
+    return history
+
+
+async def test_an_edit_is_stored_as_what_it_changed() -> None:
+    small, large = await cleared(40), await cleared(80)
+    assert len(store_history(large)) < 2.1 * len(store_history(small))
+    plain = len(store_history(History(large.everything)))
+    assert len(store_history(large)) < 1.6 * plain
+    assert {len(each.replacement) for each in large.entries if isinstance(each, Edit)} == {1}
+
+
+async def test_blocks_that_were_changed_twice_keep_what_they_were_read_from() -> None:
+    history = await cleared(12)
+    for budget in (5_000, 3_000):
+        await Compactor().compact(history, ModelCall(window_tokens=budget))
+    again = load_history(store_history(history))
+    same(history, again)
+    assert sources(again) == sources(history)
+    assert store_history(again) == store_history(history)
+
+
+def test_what_an_answer_reported_is_stored_with_its_source() -> None:
+    answer = {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "x" * 1_000}],
+        "usage": {"input_tokens": 5, "output_tokens": 2},
+    }
+    history = History(read_answer(answer, "anthropic"))
+    stored = store_history(history)
+    assert len(stored) < 1_500
+    same(history, load_history(stored))
+
+
+def test_items_of_the_responses_api_are_stored_once() -> None:
+    items: list[Json] = [
+        {"type": "message", "role": "assistant", "content": "x" * 1_000},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+    ]
+    stored = store_history(History(read_messages(items, "openai-responses")))
+    assert len(stored) < 1_700
