@@ -9,10 +9,12 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from contextgauge.compaction.formats.fields import json_text
 from contextgauge.compaction.messages import (
     Block,
     ContextCompaction,
     Image,
+    JsonSource,
     Message,
     Opaque,
     Text,
@@ -76,11 +78,16 @@ def _parts(block: Block) -> tuple[str, ...]:
     if isinstance(block, ToolResult):
         return "result", block.call_id, str(block.is_error), str(len(block.content))
     if isinstance(block, Thinking):
-        return "thinking", block.text, str(block.characters)
+        return "thinking", block.text, str(block.characters), _source(block.source)
     if isinstance(block, Image):
-        return "image", str(block.tokens), block.media_type or ""
+        return "image", str(block.tokens), block.media_type or "", _source(block.source)
     if isinstance(block, Opaque):
-        return "opaque", block.kind, str(block.characters)
+        return "opaque", block.kind, str(block.characters), _source(block.source)
     if isinstance(block, ContextCompaction):
         return "compaction", str(block.number), block.summary
     raise AssertionError(block)
+
+
+def _source(source: JsonSource | None) -> str:
+    """Return what a provider gave of a block that the engine does not read in full."""
+    return "" if source is None else json_text(source.value)

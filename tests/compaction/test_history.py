@@ -1,12 +1,23 @@
 """The log of a conversation, and what the model sees of it."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.history import History
 from contextgauge.compaction.measuring import ModelCall
-from contextgauge.compaction.messages import ApiUsage, Message
+from contextgauge.compaction.messages import (
+    ApiUsage,
+    Block,
+    Image,
+    JsonSource,
+    Message,
+    Opaque,
+    Thinking,
+)
+from contextgauge.compaction.plan import digest
 from contextgauge.errors import ConfigError
 from tests.compaction.conversations import conversations, said, session
 
@@ -95,3 +106,22 @@ async def test_replaying_the_log_gives_the_same_active_conversation(
     assert list(again.everything) == list(history.everything)
     seen = {each.id for each in [*history.archived, *history.active]}
     assert {each.id for each in history.everything if not each.compaction} <= seen
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        lambda source: Opaque("compaction", 9, source),
+        lambda source: Image(9, "image/png", source),
+        lambda source: Thinking("", 9, source),
+    ],
+)
+def test_the_digest_tells_items_apart_that_only_a_provider_reads(
+    block: Callable[[JsonSource], Block],
+) -> None:
+    first, second = (
+        Message("assistant", (block(JsonSource("anthropic", {"data": value})),), "m")
+        for value in ("AAAA", "BBBB")
+    )
+    assert digest([first]) == digest([first])
+    assert digest([first]) != digest([second])
