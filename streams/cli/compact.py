@@ -1,6 +1,7 @@
 """`contextgauge compact FILE`: compacts the conversation of a file, and prints what that did."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -80,12 +81,21 @@ SummariserName = Annotated[
         "--summariser",
         metavar="NAME",
         help="extractive needs no model; or PROVIDER:MODEL, with a provider of anthropic, openai, "
-        "openai-responses, gemini, compatible. The key is read from the SDK's own variable.",
+        "openai-responses, gemini, compatible.",
     ),
 ]
 Url = Annotated[
     str | None,
     typer.Option("--url", metavar="URL", help="Address of the server of --summariser."),
+]
+KeyVariable = Annotated[
+    str | None,
+    typer.Option(
+        "--key-variable",
+        metavar="NAME",
+        help="The environment variable with the key of --summariser. By default, that of the "
+        "provider's SDK; to a --url, no key is sent by default.",
+    ),
 ]
 ReceiptAsJson = Annotated[bool, typer.Option("--json", help="Print the receipt as JSON.")]
 
@@ -101,6 +111,7 @@ def compact(  # noqa: PLR0913 -- each is an option
     instructions: Instructions = None,
     summariser: SummariserName = _EXTRACTIVE,
     url: Url = None,
+    key_variable: KeyVariable = None,
     as_json: ReceiptAsJson = False,
 ) -> None:
     """Compact the conversation of a file: write it, and print the receipt.
@@ -113,7 +124,7 @@ def compact(  # noqa: PLR0913 -- each is an option
     history = History(read.request.messages)
     compactor = Compactor(
         profile=_profile(profile, keep),
-        summariser=_summariser(summariser, url),
+        summariser=_summariser(summariser, url, key_variable),
     )
     call = ModelCall(
         system=read.request.system,
@@ -145,12 +156,16 @@ def _profile(name: str, keep: int | None) -> Profile:
     return profile if keep is None else replace(profile, keep_last=keep)
 
 
-def _summariser(name: str, url: str | None) -> Summariser | None:
+def _summariser(name: str, url: str | None, key_variable: str | None) -> Summariser | None:
     if name == _EXTRACTIVE:
-        if url is not None:
-            raise ConfigError("--url is the address of a model: name it with --summariser")
+        for option, value in (("--url", url), ("--key-variable", key_variable)):
+            if value is not None:
+                raise ConfigError(f"{option} is for a model: name it with --summariser")
         return None
-    return summariser_named(name, base_url=url)
+    key = None
+    if key_variable is not None and not (key := os.environ.get(key_variable)):
+        raise ConfigError(f"--key-variable: the environment has no {key_variable}, or it is empty")
+    return summariser_named(name, api_key=key, base_url=url)
 
 
 def _target(file: str, output: str | None, *, force: bool) -> Path | None:

@@ -76,6 +76,11 @@ def test_a_short_conversation_has_nothing_to_compact(folder: Path) -> None:
         (("talk.json", "--profile", "seed-9"), "unknown profile 'seed-9'"),
         (("talk.json", "--summariser", "gpt"), "PROVIDER:MODEL"),
         (("talk.json", "--url", "http://x"), "name it with --summariser"),
+        (("talk.json", "--key-variable", "KEY"), "name it with --summariser"),
+        (
+            ("talk.json", "--summariser", "openai:m", "--key-variable", "NO_SUCH_KEY"),
+            "the environment has no NO_SUCH_KEY",
+        ),
         (("talk.json", "-o", "no/such/folder.json"), "cannot be written"),
     ],
 )

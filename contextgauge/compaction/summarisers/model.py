@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Final, Literal, Protocol, TypeAlias
 
 from contextgauge.compaction.prompts import Prompt
 from contextgauge.errors import ConfigError
@@ -12,6 +12,9 @@ from contextgauge.records import Json
 
 Stop: TypeAlias = Literal["end", "length", "refusal", "cut"]
 """Why the answer ends: complete, at its limit, refused, or with its connection."""
+
+_NO_KEY: Final = "none"
+"""Without one the SDKs would send the environment's key to any server."""
 
 Fields: TypeAlias = dict[str, Json]
 
@@ -50,9 +53,10 @@ class Model(Protocol):
 class SdkModel:
     """What the models of all SDKs share: their options.
 
-    Without `api_key`, the SDK takes its environment variable. With `stream` the answer comes in
-    pieces, which some gateways need to keep a connection open. `extra` are further fields of each
-    request.
+    Without `api_key`, the SDK takes its environment variable; a server at a `base_url` is sent the
+    word `none` instead, as the variable's key is meant for the provider. With `stream` the answer
+    comes in pieces, which some gateways need to keep a connection open. `extra` are further fields
+    of each request.
 
     `conversation` are the fields of the conversation's own requests, but for model, messages and
     limits: system prompt and tools as they were sent, `cache_control`, `thinking`, `tool_choice`.
@@ -78,7 +82,8 @@ class SdkModel:
         Raises ConfigError where it is not installed.
         """
         _load(self.package, self.provider)
-        self._model, self._api_key, self._base_url = model, api_key, base_url
+        self._model, self._base_url = model, base_url
+        self._api_key = api_key or (_NO_KEY if base_url else None)
         self._stream, self._extra, self._conversation = stream, extra or {}, conversation or {}
 
     @property

@@ -21,7 +21,7 @@ def summariser_named(
     """Return the summariser of `PROVIDER:MODEL`. Raises ConfigError.
 
     `compatible` is any server with OpenAI's Chat Completions API at `base_url`. Without `api_key`
-    the provider's SDK takes its own environment variable; `compatible` sends none.
+    the provider's SDK takes its own environment variable, but sends its key to no `base_url`.
     """
     provider, _, model = name.partition(":")
     if provider not in PROVIDERS or not model:

@@ -28,9 +28,6 @@ _STOPS: Final[Mapping[str | None, Stop]] = {
     "content_filter": "refusal",
 }
 
-_NO_KEY: Final = "none"
-"""For a server without keys: else the SDK would send it the one that is meant for OpenAI."""
-
 
 class _OpenAIModel(SdkModel):
     """What both APIs share."""
@@ -41,7 +38,7 @@ class _OpenAIModel(SdkModel):
         from openai import AsyncOpenAI  # noqa: PLC0415 -- an extra
 
         return AsyncOpenAI(
-            api_key=self._api_key or (_NO_KEY if self._base_url else None),
+            api_key=self._api_key,
             base_url=self._base_url,
             max_retries=0,
             timeout=None,
@@ -49,10 +46,7 @@ class _OpenAIModel(SdkModel):
 
 
 class ChatModel(_OpenAIModel):
-    """A model behind the Chat Completions API: OpenAI's, or of any compatible server.
-
-    With a `base_url` and no `api_key`, the word `none` is sent for one.
-    """
+    """A model behind the Chat Completions API: OpenAI's, or of any compatible server."""
 
     @property
     def name(self) -> str:
