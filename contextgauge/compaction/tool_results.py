@@ -183,7 +183,8 @@ def shorten_arguments(
     """Shorten long texts in the arguments of answered calls at these positions.
 
     The arguments stay valid JSON with the same keys: only texts above `argument_characters` are
-    cut. Arguments that are no JSON object are cut as a whole and wrapped in one.
+    cut. The free text of a custom tool's call is cut as text; other arguments that are no JSON
+    object are cut as a whole and wrapped in one.
     """
     edited = list(messages)
     changed: list[str] = []
@@ -213,6 +214,8 @@ def _shorter_call(call: ToolCall, profile: Profile) -> ToolCall:
     limit = profile.argument_characters
     if len(call.arguments) <= limit:
         return call
+    if _takes_text(call):
+        return replace(call, arguments=cut(call.arguments, limit))
     whole: Json = {"shortened": cut(call.arguments, limit)}
     try:
         value: Json = loads(call.arguments)
@@ -222,6 +225,12 @@ def _shorter_call(call: ToolCall, profile: Profile) -> ToolCall:
     if not isinstance(value, dict):
         shorter = whole
     return replace(call, arguments=dumps(shorter).decode()) if shorter != value else call
+
+
+def _takes_text(call: ToolCall) -> bool:
+    """Whether the tool is one of OpenAI's custom tools, which take any text."""
+    value = None if call.source is None else call.source.value
+    return isinstance(value, dict) and value.get("type") in ("custom_tool_call", "custom")
 
 
 def _map_texts(value: Json, change: Callable[[str], str]) -> Json:

@@ -3,10 +3,12 @@
 import json
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.messages import Message, Text, ToolCall, ToolResult
+from contextgauge.compaction.formats import read_messages, write_messages
+from contextgauge.compaction.messages import FormatName, Message, Text, ToolCall, ToolResult
 from contextgauge.compaction.profiles import DEFAULT, Profile
 from contextgauge.compaction.tool_results import (
     Edited,
@@ -16,6 +18,7 @@ from contextgauge.compaction.tool_results import (
     shorten_arguments,
     shorten_message,
 )
+from contextgauge.records import Json
 from tests.compaction.conversations import call, conversations, orphans, result, said
 
 LONG = "some line of a file\n" * 200
@@ -126,3 +129,46 @@ def test_rungs_separate_no_call_from_its_result_and_do_nothing_twice(
         assert orphans(once.messages) == orphans(messages)
         assert sum(map(ESTIMATE.message, once.messages)) <= sum(map(ESTIMATE.message, messages))
         assert rung(once.messages).changed == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "items"),
+    [
+        (
+            "openai-responses",
+            [
+                {
+                    "type": "custom_tool_call",
+                    "call_id": "a",
+                    "name": "apply_patch",
+                    "input": "*** Begin Patch\n" + "+line\n" * 900,
+                }
+            ],
+        ),
+        (
+            "openai-chat",
+            [
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [
+                        {
+                            "id": "a",
+                            "type": "custom",
+                            "custom": {
+                                "name": "apply_patch",
+                                "input": "*** Begin Patch\n" + "+line\n" * 900,
+                            },
+                        }
+                    ],
+                }
+            ],
+        ),
+    ],
+)
+def test_the_free_text_of_a_custom_tool_stays_text(name: FormatName, items: list[Json]) -> None:
+    edited = shorten_arguments([*read_messages(items, name), result("a")], DEFAULT, range(1))
+    shortened = edited.messages[0].calls[0].arguments
+    assert shortened.startswith("*** Begin Patch\n+line")
+    assert len(shortened) < 1_000
+    assert json.dumps(shortened) in json.dumps(write_messages(edited.messages[:1], name))
