@@ -28,6 +28,7 @@ from contextgauge.compaction.messages import (
     ToolResult,
     open_calls,
 )
+from contextgauge.compaction.redaction import Redaction
 from contextgauge.compaction.stored import load_history, store_history
 
 FORMATS: list[FormatName] = ["anthropic", "openai-chat", "openai-responses", "gemini", "plain"]
@@ -461,3 +462,28 @@ def test_items_of_a_search_of_tools_come_back_and_open_no_call() -> None:
     messages = read_messages(items, "openai-responses")
     assert open_calls(messages) == set()
     assert write_messages(messages, "openai-responses") == items
+
+
+def test_what_a_model_sees_of_an_ai_sdk_result_is_cleared_and_redacted_with_it() -> None:
+    image = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
+    part = {
+        "type": "tool-result",
+        "toolCallId": "c",
+        "toolName": "read",
+        "result": {"rows": "password: hunter22x"},
+        "experimental_content": [{"type": "text", "text": "password: hunter22x"}, image],
+    }
+    items: Any = [{"role": "tool", "content": [part]}]
+    (message,) = read_messages(items, "plain")
+    assert write_messages([message], "plain") == items
+    assert message.results[0].text == "password: hunter22x"
+    redacted = write_messages([Redaction().message(message)], "plain")
+    assert "hunter22x" not in json.dumps(redacted)
+    assert image in redacted[0]["content"][0]["experimental_content"]  # type: ignore[index,call-overload]
+    cleared = replace(message.results[0], content=(Text("Cleared."),))
+    (written,) = write_messages([replace(message, blocks=(cleared,))], "plain")
+    assert written["content"][0] == {  # type: ignore[index,call-overload]
+        **part,
+        "result": "Cleared.",
+        "experimental_content": [{"type": "text", "text": "Cleared."}],
+    }

@@ -61,6 +61,8 @@ _IMAGES: Final = frozenset({"image", "file"})
 _OUTPUT_IMAGES: Final = frozenset({"media", "image-data", "image-url", "file-data", "file-url"})
 """Kinds of images in a later `output`."""
 
+_SHOWN: Final = "experimental_content"
+
 
 def read_messages(items: Sequence[Json], _after: Sequence[Message] = ()) -> list[Message]:
     """Read messages. Raises ConfigError with the path of what is wrong."""
@@ -127,7 +129,10 @@ def _read_result(fields: Fields, path: str) -> ToolResult:
     name = fields.get("toolName")
     is_error = fields.get("isError") is True
     content: tuple[Content, ...]
-    if "result" in fields or "output" not in fields:
+    if isinstance(fields.get(_SHOWN), list):  # what a model sees instead of `result`
+        shown = read_content(fields[_SHOWN], f"{path}.{_SHOWN}", _read_output_part)
+        content = result_content(shown)
+    elif "result" in fields or "output" not in fields:
         content = _read_value(fields.get("result"))
     else:
         content, failed = _read_output(fields["output"], f"{path}.output")
@@ -164,7 +169,7 @@ def _read_output_part(value: Json, path: str) -> Block:
     kind = a_text(fields, "type", path)
     if kind == "text":
         return Text(a_text(fields, "text", path), JsonSource(FORMAT, fields))
-    if kind in _OUTPUT_IMAGES:
+    if kind in _OUTPUT_IMAGES or kind in _IMAGES:
         return read_image(fields, JsonSource(FORMAT, fields))
     return opaque(kind, fields, FORMAT)
 
@@ -306,6 +311,9 @@ def _result_fields(result: ToolResult, fields: Fields) -> Fields:
             "value": text,
         }
     else:
+        if isinstance(fields.get(_SHOWN), list):
+            content = anthropic.write_content(result.content, write_part, FORMAT, in_array=True)
+            written[_SHOWN] = content
         written["result"] = text
         if result.is_error or "isError" in fields:
             written["isError"] = result.is_error
