@@ -42,13 +42,23 @@ _KEY: Final = re.compile(
 )
 
 _HEADER: Final = re.compile(
-    r"(?i)(\b(?:bearer|basic)\s{1,3})(?=[A-Za-z._~+/-]{0,40}[0-9=])[A-Za-z0-9._~+/-]{12,}={0,2}"
+    r"(?i)(\b(?:bearer|basic)\s{1,3})"
+    r"(?:(?=[A-Za-z._~+/-]{0,40}[0-9=])[A-Za-z0-9._~+/-]{12,}={0,2}|[A-Za-z]{24,})"
 )
-"""A digit or padding is needed: `basic` is a common word too."""
+"""A digit or padding is needed, or more letters than words have: `basic` is a common word too."""
+
+_AUTHORIZATION: Final = re.compile(
+    r"(?i)(\bauthorization[\"'\\]{0,3}\s{0,3}[:=]\s{0,3}[\"'\\]{0,3}"
+    r"(?:basic|bearer|token|key|api-?key|jwt|oauth|negotiate)\s{1,3})"
+    r"(?!https?:)[A-Za-z0-9._~+/=:-]{8,}"
+)
+"""After the name of a header and its scheme, letters alone are a secret too."""
 
 _IN_URL: Final = re.compile(
-    r"(?i)(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@\"'\\]{0,100}:)[^\s@/\"'\\]{1,200}(?=@)"
+    r"(?i)(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@\"'\\]{0,100}:)"
+    r"[^\s@/\"'\\]{1,200}(?:@[^\s@/?#,;&\"'\\]{1,100}){0,3}(?=@)"
 )
+"""Up to the last `@` before the path: a password may have one."""
 
 _PARAMETER: Final = re.compile(
     r"(?i)([?&](?:[a-z_-]{0,20}(?:token|api_?key|secret|password|signature)|key|sig)=)"
@@ -58,13 +68,20 @@ _PARAMETER: Final = re.compile(
 _PLACE: Final = r"[\"'\\]{0,3}\s{0,3}(?::=|=>|=|:)\s{0,3}"
 
 _PASSWORD: Final = re.compile(
-    rf"(?i)((?:passw(?:or)?d|passphrase|pwd)(?:{_PLACE}|(?<=--password)\s))"
+    rf"(?i)((?:passw(?:or)?d|passphrase|pwd|(?-i:[A-Z]_PASS|\bPASS(?==)))(?:{_PLACE}|(?<=--password)\s))"
     r"(?:([\"'\\]{1,3})(?!\[redacted)[^\"'\\\n]{4,200}(?=\\?[\"'])"  # in quotes, anything
     r"|[^\s\"'\\,;&(){}\[\]<>$]{4,200}(?![\w(.\[]))"  # no call, no variable
 )
 
+_OPTION: Final = re.compile(
+    r"(\b(?:mysql|mysqldump|mysqladmin|mysqlimport|mariadb|mariadb-dump)\b[^\n|;&]{0,200}?\s-p[\"']?"
+    r"|\bsshpass\s{1,3}-p\s{0,3}[\"']?)"
+    r"[^\s\"'\\$\[]{3,200}"
+)
+"""Written at the option, without a name."""
+
 _TOKEN: Final = re.compile(
-    r"(?i)((?:secret|token|credential|(?:api|access|private|account|secret)[_-]?key)"
+    r"(?i)((?:secret|token|credential|[a-z]_pass|(?:api|access|private|account|secret)[_-]?key)"
     rf"(?:{_PLACE}|(?<=--token)\s|(?<=--api-key)\s))([\"'\\]{{0,3}})"
     r"(?=[^\s\"'\\]{0,100}[0-9])(?=[^\s\"'\\]{0,100}[A-Za-z])"
     r"[^\s\"'\\,;&(){}\[\]<>$]{8,300}(?![\w(.\[])"
@@ -76,7 +93,9 @@ _PATTERNS: Final = (
     (_KEY, "key"),
     (_IN_URL, "password"),
     (_PARAMETER, "token"),
+    (_AUTHORIZATION, "token"),
     (_HEADER, "token"),
+    (_OPTION, "password"),
     (_PASSWORD, "password"),
     (_TOKEN, "token"),
 )

@@ -29,6 +29,16 @@ SECRETS = {
     "private key": ("before {} after", f"{BEGIN}\nMIIE{LETTERS}\n{END}"),
     "private key in JSON": ('{{"key": "{}"}}', f"{BEGIN}\\nMIIE{LETTERS}\\n{END}"),
     "url": ("postgres://app:{}@db:5432/x", "hunter2!"),
+    "bearer of letters": ("Authorization: Bearer {}", "abcdefghijklmnop"),
+    "bearer alone": ("bearer {}", "abcdefghijklmnop" * 2),
+    "token header": ("curl -H 'Authorization: Token {}'", "0123456789abcdef0123"),
+    "header in JSON": ('{{"authorization": "token {}"}}', "abcdefghijkl"),
+    "variable": ("export DB_PASS={}", "hunter"),
+    "variable alone": ("PASS={} ./run", "hunter"),
+    "variable in small letters": ("db_pass: {}", "hunter22x"),
+    "option of mysql": ("mysql -h db -u root -p{} app", "hunter"),
+    "option in quotes": ("mysqldump -p'{}' app", "hunter"),
+    "option of sshpass": ("sshpass -p {} ssh a@b", "hunter"),
     "parameter": ("GET /x?page=2&access_token={}&y=1", LETTERS),
     "password": ("password: {}", "correct-horse"),
     "quoted password": ("DB_PASSWORD = '{}'", "a b & c (d)"),
@@ -63,11 +73,19 @@ def test_secret_is_taken_out_and_its_place_stays(place: str, secret: str) -> Non
         "the commit 0123456789abcdef0123456789abcdef01234567",
         "task-list sk-short risk-assessment-of-the-whole-project",
         "tokens: 123 (45 %)",
+        "mysql -u root -p app --port=3306",
+        "PASS: tests/test_a.py and first_pass = True",
+        "authorization: see the chapter on Authorization: none",
+        "https://a:8080/x?to=b@c and mkdir -parents",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     redaction = Redaction()
     assert (redaction.text(text), redaction.count) == (text, 0)
+
+
+def test_a_password_in_a_url_may_have_an_at_sign() -> None:
+    assert Redaction().text("postgres://u:pa@ss@h/db") == "postgres://u:[redacted password]@h/db"
 
 
 def test_secret_that_recurs_counts_once() -> None:
@@ -117,7 +135,22 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["a", "a-", "password=", 'token="', "://", "bearer ", "eyJaaaaaaaaa.", BEGIN, "?token=", "sk-"],
+    [
+        "a",
+        "a-",
+        "password=",
+        'token="',
+        "://",
+        "bearer ",
+        "eyJaaaaaaaaa.",
+        BEGIN,
+        "?token=",
+        "sk-",
+        "mysql ",
+        "authorization: token ",
+        "a://b:c@",
+        "A_PASS=",
+    ],
 )
 def test_time_is_linear(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
