@@ -1,8 +1,8 @@
 """Which lines of a transcript of Claude Code a user rewound: they are no part of its conversation.
 
 Each line names the one before it, its `parentUuid`; a compaction's boundary names it in
-`logicalParentUuid`. From the last message on they make a chain. Beside it stand results of
-parallel calls, which belong to the conversation, and turns that a user took back.
+`logicalParentUuid`. From the last message back they make a chain. Off it stand results of parallel
+calls, which belong to the conversation, and turns that a user took back.
 """
 
 from collections.abc import Mapping, Sequence

@@ -91,3 +91,18 @@ def test_wrong_arguments_are_errors_that_say_what_to_do(
     assert result.exit_code != 0
     assert message in str(result.exception)
     assert [each.name for each in folder.iterdir()] == ["talk.json"]
+
+
+def test_the_window_is_that_of_the_model_which_a_transcript_names(folder: Path) -> None:
+    lines = [
+        {
+            "type": role,
+            "sessionId": "s",
+            "message": {"role": role, "model": "claude-opus-4-5", "content": f"{n} " * 500},
+        }
+        for n in range(20)
+        for role in ("user", "assistant")
+    ]
+    (folder / "talk.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    result = run("talk.jsonl", "--json", "-o", "out.json")
+    assert json.loads(result.stdout)["window"][0] == 200_000

@@ -1,5 +1,7 @@
 """What stays and what leaves."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,23 +123,23 @@ def test_no_division_separates_a_call_from_its_result(
         assert list(division.tail)[-keep_last:] == messages[-keep_last:]
 
 
-def programmatic(number: int) -> list[Json]:
+def programmatic(number: int) -> list[Any]:
     """A turn in which a program of the provider's tool calls a tool of the client."""
     caller = {"type": "code_execution_20250825", "tool_id": f"s{number}"}
-    code: Json = {
+    code: Any = {
         "type": "server_tool_use",
         "id": f"s{number}",
         "name": "code_execution",
         "input": {},
     }
-    called: Json = {
+    called: Any = {
         "type": "tool_use",
         "id": f"t{number}",
         "name": "db",
         "input": {},
         "caller": caller,
     }
-    done: Json = {"type": "code_execution_tool_result", "tool_use_id": f"s{number}", "content": {}}
+    done: Any = {"type": "code_execution_tool_result", "tool_use_id": f"s{number}", "content": {}}
     return [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": [code, called]},
@@ -157,9 +159,9 @@ def test_the_result_of_a_providers_tool_stays_with_its_use() -> None:
 
 
 def test_a_paused_answer_stays_with_what_it_goes_on_with() -> None:
-    use = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
-    found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
-    items: list[Json] = [
+    use: Any = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    found: Any = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+    items: list[Any] = [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": [use]},
         {"role": "assistant", "content": [found]},
@@ -170,7 +172,7 @@ def test_a_paused_answer_stays_with_what_it_goes_on_with() -> None:
 
 
 def test_an_approval_stays_with_its_request() -> None:
-    items: list[Json] = [
+    items: list[Any] = [
         {"role": "user", "content": "go"},
         {"type": "mcp_approval_request", "id": "r", "name": "f", "arguments": "{}"},
         {"type": "mcp_approval_response", "approval_request_id": "r", "approve": True},
@@ -213,9 +215,9 @@ def test_a_providers_own_compaction_stays_as_it_is(name: FormatName, item: Json)
 
 
 def test_what_a_providers_compaction_came_with_stays_too() -> None:
-    compaction = {"type": "compaction", "content": "So far."}
-    used = {"type": "tool_use", "id": "t", "name": "read", "input": {}}
-    items: list[Json] = [
+    compaction: Any = {"type": "compaction", "content": "So far."}
+    used: Any = {"type": "tool_use", "id": "t", "name": "read", "input": {}}
+    items: list[Any] = [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": [compaction, used]},
         {

@@ -3,6 +3,7 @@
 import json
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,6 @@ from contextgauge.compaction.messages import Text, ToolResult
 from contextgauge.compaction.plan import plan_of
 from contextgauge.compaction.stored import load_history, store_history
 from contextgauge.errors import ConfigError, VersionError
-from contextgauge.records import Json
 from tests.compaction.conversations import said, session
 from tests.compaction.random_conversations import random_conversation
 
@@ -120,10 +120,15 @@ def sources(history: History) -> list[object]:
     ]
 
 
-def tool_turn(number: int) -> list[Json]:
-    called = {"type": "tool_use", "id": f"t{number}", "name": "read", "input": {"p": "a" * 500}}
-    text = {"type": "text", "text": f"{number} " * 900, "cache_control": {"type": "ephemeral"}}
-    done = {"type": "tool_result", "tool_use_id": f"t{number}", "content": [text]}
+def tool_turn(number: int) -> list[Any]:
+    called: Any = {
+        "type": "tool_use",
+        "id": f"t{number}",
+        "name": "read",
+        "input": {"p": "a" * 500},
+    }
+    text: Any = {"type": "text", "text": f"{number} " * 900, "cache_control": {"type": "ephemeral"}}
+    done: Any = {"type": "tool_result", "tool_use_id": f"t{number}", "content": [text]}
     return [
         {"role": "assistant", "content": [{"type": "text", "text": "I read."}, called]},
         {"role": "user", "content": [done, {"type": "text", "text": "Go on."}]},
@@ -177,7 +182,7 @@ def test_what_an_answer_reported_is_stored_with_its_source() -> None:
 
 
 def test_items_of_the_responses_api_are_stored_once() -> None:
-    items: list[Json] = [
+    items: list[Any] = [
         {"type": "message", "role": "assistant", "content": "x" * 1_000},
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
     ]
