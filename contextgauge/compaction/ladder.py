@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from contextgauge.compaction.audit import audit
 from contextgauge.compaction.counting import Counter
-from contextgauge.compaction.document import TASK_SHARE, compose, title
+from contextgauge.compaction.document import TASK_SHARE, compose, required, title
 from contextgauge.compaction.extractive import floor
 from contextgauge.compaction.messages import (
     Carried,
@@ -182,9 +182,10 @@ def _room(
 ) -> int:
     """Return the room of the text: what code carries comes before the budget, but saves a quarter.
 
-    Without it a small window would cost constraints to reach a goal that is only a wish.
+    Without it a small window would cost constraints to reach a goal that is only a wish. The
+    user's plain statements have what is left.
     """
-    text = compose("", carried, number=number, budget_tokens=None, counter=counter)
+    text = compose("", required(carried), number=number, budget_tokens=None, counter=counter)
     # Each line may be rounded up on its own.
     needed = counter.text(text) + text.count("\n") + 1
     # The task gets its share of what the title leaves.

@@ -107,6 +107,10 @@ class FileUse:
     changed: bool = False
 
 
+PinKind: TypeAlias = Literal["constraint", "request", "preference", "fact", "goal", "statement"]
+"""As what a passage is carried; `statement` is what else the user wrote."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pin:
     """A passage of a user's turn that is carried verbatim from one compaction to the next.
@@ -115,7 +119,7 @@ class Pin:
     turn that it was taken from.
     """
 
-    kind: Literal["constraint", "request", "preference", "fact", "goal"]
+    kind: PinKind
     text: str
     key: str
     message_id: str

@@ -80,9 +80,16 @@ def statements(text: str) -> Iterator[Statement]:
                 continue
             else:
                 label, body = words, body[match.end() :]
-        for sentence in _SENTENCE_END.split(body):
-            if sentence := sentence.strip():
-                yield Statement(_cut(sentence), label, number)
+        for sentence in _sentences(body):
+            yield Statement(sentence, label, number)
+            if label != heading and kind_of_label(label) in _OF_ONE_SENTENCE:
+                label = ""
+
+
+def _sentences(line: str) -> Iterator[str]:
+    for sentence in _SENTENCE_END.split(line):
+        if sentence := sentence.strip():
+            yield _cut(sentence)
 
 
 def own_lines(text: str) -> Iterator[str]:
@@ -141,6 +148,9 @@ _LABELS: Final = {
     "fact": "fact facts note notes info context fyi reminder remember correction update background",
     "request": "request requests question questions ask",
 }
+
+_OF_ONE_SENTENCE: Final = {"goal", "request"}
+"""Kinds whose label says nothing of what follows its sentence on the line."""
 
 _KIND_OF_WORD: Final = {word: kind for kind, words in _LABELS.items() for word in words.split()}
 

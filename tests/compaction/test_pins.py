@@ -11,7 +11,8 @@ from contextgauge.compaction.messages import (
     Text,
     ToolResult,
 )
-from contextgauge.compaction.pins import BOUNDS, TASK_CHARACTERS, TURN_BOUND, carry
+from contextgauge.compaction.holding import BOUNDS
+from contextgauge.compaction.pins import TASK_CHARACTERS, TURN_BOUND, carry
 from tests.compaction.conversations import said
 
 
