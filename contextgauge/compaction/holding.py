@@ -164,6 +164,13 @@ class Pins:
 
     def _replace_values(self, pin: Pin, about: _About, given: Sequence[Facet]) -> None:
         gone: set[int] = set()
+        update = is_update(pin.text)
+
+        def same(aspect: str, newer: frozenset[str], older: frozenset[str]) -> bool:
+            """Return whether both mean one thing; of plain amounts more is needed than likeness."""
+            alike = update or not aspect.startswith("amount of")
+            return same_scope(newer, older) if alike else newer == older
+
         only = self._only_scopes({aspect for aspect, scope in about if not scope}, pin)
         for place in sorted(self._with_values):
             entry = self._entries[place]
@@ -176,7 +183,7 @@ class Pins:
                 index
                 for index, (aspect, scope) in enumerate(entry.about)
                 if aspect in only
-                or any(aspect == name and same_scope(newer, scope) for name, newer in about)
+                or any(aspect == name and same(aspect, newer, scope) for name, newer in about)
             ]
             if not replaced:
                 continue
@@ -187,7 +194,7 @@ class Pins:
                 gone.add(entry.head)
 
     def _only_scopes(self, aspects: set[str], pin: Pin) -> set[str]:
-        """Return aspects of which a statement without a scope can mean only the one that there is."""
+        """Return aspects of which a statement without a scope can mean only one that there is."""
         if not aspects:
             return aspects
         scopes: dict[str, set[frozenset[str]]] = {}

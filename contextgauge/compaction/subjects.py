@@ -8,11 +8,11 @@ a second one is one more.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from contextgauge.compaction.aspects import ALIASES, ASPECTS, QUALIFIERS, STOP, words_of
+from contextgauge.compaction.aspects import ALIASES, AMOUNT, ASPECTS, QUALIFIERS, STOP, words_of
 from contextgauge.compaction.values import VALUES, normalised
 
 
@@ -103,10 +103,29 @@ def facets(text: str) -> list[Facet]:
         spans.append((start, end))
         name = _limit_name(text, value) if aspect.name == "limit" else aspect.name
         result.append(Facet(name, frozenset(), value, start, end))
+    if not result and (amount := _amount(text)):
+        result.append(amount)
     if not result:
         return result
-    words = _scope_words(text, [(each.start, each.end) for each in result])
+    spans = [(each.start, each.end) for each in result]
+    words = _scope_words(_clause(text, result), spans)
     return [each._replace(scope=_scope(words, each.aspect)) for each in result]
+
+
+_GIVES: Final = re.compile(r"(?i)(?:\b(?:is|are|be|to|at|for)(?: now)?|[:=]) ?$")
+_SETS: Final = re.compile(r"(?i)\W*(?:please )?(?:make|set|let|put)\b")
+
+
+def _amount(text: str) -> Facet | None:
+    """Return the number with a unit that a statement gives to something, whatever it is."""
+    for match in VALUES["count"].finditer(text):
+        start, end = match.span()
+        gives = _GIVES.search(text[max(0, start - 16) : start]) or _SETS.match(text)
+        if gives and not _PROHIBITION.search(text, 0, start):
+            value = normalised(match[0])
+            unit = _limit_name(text, value).removeprefix("limit of ")
+            return Facet(f"amount of {unit}", frozenset(), value, start, end)
+    return None
 
 
 _PROHIBITION: Final = re.compile(
@@ -165,6 +184,14 @@ def _value(
     return None
 
 
+def _clause(text: str, given: Sequence[Facet]) -> str:
+    """Return the part of a text that says what a plain amount belongs to: up to the next comma."""
+    if not given[0].aspect.startswith("amount of"):
+        return text
+    end = given[0].end
+    return text[:end] + text[end:].partition(",")[0]
+
+
 def _scope_words(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
     spans = list(spans)
     return [
@@ -174,7 +201,7 @@ def _scope_words(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
     ]
 
 
-_BY_NAME: Final = {each.name: each for each in ASPECTS}
+_BY_NAME: Final = {each.name: each for each in (*ASPECTS, AMOUNT)}
 
 
 def _scope(words: Iterable[str], aspect: str) -> frozenset[str]:
