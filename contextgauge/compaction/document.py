@@ -15,6 +15,9 @@ from contextgauge.compaction.messages import Carried, FileUse, Pin, PinKind
 KINDS: Final[tuple[PinKind, ...]] = ("constraint", "preference", "goal", "fact", "request")
 """Kinds that belong in the text. Plain statements are in it as far as there is room."""
 
+_ORDER: Final[tuple[PinKind, ...]] = (*KINDS[:-1], "statement", "request")
+"""In the text the latest requests are last: those before them have become statements."""
+
 _HEADINGS: Final[dict[PinKind, str]] = {
     "constraint": "## Constraints",
     "preference": "## Preferences",
@@ -65,16 +68,14 @@ def compose(
         task = _task(carried.task, room, _short_of(carried.pins, room))
     pins = _pins(carried.pins, room)
     files = _files(carried.files, room)
-    statements = _statements(carried.pins, task, prose, room)
+    pins["statement"] = _statements(carried.pins, task, prose, room)
     summary = _summary(prose, room)
     parts = [title(number)]
     if task:
         parts += [TASK_HEADING, task]
-    for kind in KINDS:
-        if pins[kind]:
-            parts += [heading_of(kind), *pins[kind]]
-    if statements:
-        parts += [heading_of("statement"), *statements]
+    for kind in _ORDER:
+        if lines := pins[kind]:
+            parts += [heading_of(kind), *lines]
     if files:
         parts += [FILES_HEADING, *files]
     if summary:
