@@ -8,8 +8,8 @@ any more: a long conversation costs the same for each turn.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from contextgauge.compaction.messages import Pin, PinKind
 from contextgauge.compaction.subjects import Facet, facets, is_addition, is_update, same_scope
@@ -37,8 +37,7 @@ ELIDED: Final = "[replaced later]"
 _About = tuple[tuple[str, frozenset[str]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """A pin with its text for comparison and what it is about, as its key says.
 
     `head` is the place of the first pin of its line, its own where it is that one.
@@ -65,19 +64,20 @@ class Pins:
         self._next = 0
         self._head = (0, "")
         for pin in pins:
-            self._append(pin)
+            self._append(pin, plain(pin.text), _about(pin.key))
 
     def add(self, pin: Pin, given: Sequence[Facet]) -> None:
         """Add a pin; what it replaces goes, or loses the value that is not current any more."""
         text, about = plain(pin.text), _about(pin.key)
+        key = pin.key.removeprefix("+")
         if (place := self._texts.get(text)) is not None:
             self._remove(place)
-        if not about and (place := self._keys.get(pin.key.removeprefix("+"))) is not None:
+        if not about and (place := self._keys.get(key)) is not None:
             self._remove(place)
-        names = {aspect for aspect, _ in about}
-        if any(self._aspects[name] for name in names) and not is_addition(pin.text):
+        current = any(self._aspects[name] for name, _ in about)
+        if current and not is_addition(pin.text):
             self._replace_values(pin, about, given)
-        self._append(pin)
+        self._append(pin, text, about)
 
     def all(self) -> tuple[Pin, ...]:
         """Return the pins within all bounds."""
@@ -98,22 +98,21 @@ class Pins:
             first = 0 if kind in ROLLING else bound // 2
             for place in sorted(places)[first : first + excess]:
                 del places[place]
-                pin = self._entries[place].pin
-                self._entries[place] = replace(
-                    self._entries[place], pin=replace(pin, kind="statement")
-                )
+                pin, *rest = self._entries[place]
+                pin = Pin("statement", pin.text, pin.key, pin.message_id)
+                self._entries[place] = _Entry(pin, *rest)
                 self._count_statement(place, pin)
         if self._characters > STATEMENT_CHARACTERS + _SLACK_CHARACTERS:
             self._cut_statements()
 
-    def _append(self, pin: Pin) -> None:
+    def _append(self, pin: Pin, text: str, about: _About) -> None:
         place = self._next
         self._next += 1
         head, message_id = self._head
         if not (pin.key.startswith("+") and pin.message_id == message_id):
             head = place
             self._head = (place, pin.message_id)
-        self._put(place, _Entry(pin, plain(pin.text), _about(pin.key), head))
+        self._put(place, _Entry(pin, text, about, head))
 
     def _put(self, place: int, entry: _Entry) -> None:
         self._entries[place] = entry

@@ -152,6 +152,9 @@ class ContextCompaction:
     carried: Carried = Carried()
 
 
+_SAID = (Text, Image)
+"""Blocks of what a person says; a tuple, for it is asked of every message."""
+
 Block: TypeAlias = Text | Image | Thinking | Opaque | ToolCall | ToolResult | ContextCompaction
 
 
@@ -197,7 +200,7 @@ class Message:
         return (
             self.role == "user"
             and self.compaction is None
-            and any(isinstance(each, Text | Image) for each in self.blocks)
+            and any(isinstance(each, _SAID) for each in self.blocks)
         )
 
     @property

@@ -43,8 +43,9 @@ def carry(carried: Carried, messages: Sequence[Message]) -> Carried:
         if text not in read:
             read[text] = pins_of(text, message.id)
         for pin, given in read[text]:
-            same = pin.message_id == message.id
-            pins.add(pin if same else replace(pin, message_id=message.id), given)
+            if pin.message_id != message.id:
+                pin = replace(pin, message_id=message.id)  # noqa: PLW2901 -- of a repeated text
+            pins.add(pin, given)
         pins.bound()
     return Carried(task, pins.all(), ledger(carried.files, messages))
 

@@ -65,13 +65,13 @@ def statements(text: str) -> Iterator[Statement]:
             continue
         bullet = _BULLET.match(line)
         body = line[bullet.end() if bullet else 0 :].strip().strip("*_").strip()
-        if line.lstrip().startswith("#") and bullet:
+        if bullet and line.lstrip().startswith("#"):
             words = body.rstrip(":").lower()
             heading = section = words if kind_of_label(words) else ""
             if section:
                 continue
         label = heading if bullet else ""
-        if match := _LABEL.match(body):
+        if ":" in body and (match := _LABEL.match(body)):
             words = match[1].lower()
             if kind_of_label(words) is None:
                 heading = ""
@@ -97,7 +97,7 @@ def own_lines(text: str) -> Iterator[str]:
     if len(text) > MAX_TURN_CHARACTERS:
         half = MAX_TURN_CHARACTERS // 2
         text = f"{text[:half]}\n\n{text[-half:]}"
-    closed = {name.lower() for name in _CLOSE_TAG.findall(text)}
+    closed = {name.lower() for name in _CLOSE_TAG.findall(text)} if "</" in text else set()
     end: str | None = None
     for line in text.splitlines():
         if end is not None:
@@ -120,11 +120,11 @@ def _own_part(line: str) -> str:
 
 def _data_end(line: str, closed: set[str]) -> str | None:
     """Return what ends the data that begins with a line, None where none begins."""
-    if match := _FENCE.match(line):
+    if ("`" in line or "~" in line) and (match := _FENCE.match(line)):
         return match[1]
-    if (match := _OPEN_TAG.match(line)) and match[1].lower() in closed:
+    if closed and (match := _OPEN_TAG.match(line)) and match[1].lower() in closed:
         return f"</{match[1].lower()}>"
-    return _BLANK if _OUTPUT_HEADING.match(line) else None
+    return _BLANK if ":" in line and _OUTPUT_HEADING.match(line) else None
 
 
 def _ends(line: str, end: str) -> bool:

@@ -92,8 +92,10 @@ def facets(text: str) -> list[Facet]:
     possible = 0
     for word in _WORD.findall(text):
         possible |= _possible(word.lower())
-    for index, aspect in enumerate(ASPECTS):
-        if not possible >> index & 1 or not aspect.terms.search(text):
+    while possible:
+        aspect = ASPECTS[(possible & -possible).bit_length() - 1]
+        possible &= possible - 1
+        if not aspect.terms.search(text):
             continue
         if (match := _value(text, aspect.values, spans)) is None:
             continue
