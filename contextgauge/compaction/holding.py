@@ -29,8 +29,12 @@ ROLLING: Final[frozenset[PinKind]] = frozenset({"goal", "request"})
 STATEMENT_CHARACTERS: Final = 24_000
 """Of statements of no kind: some 6 000 tokens, what a user writes by hand in a long session."""
 
+_SLACK: Final = 32
 _SLACK_CHARACTERS: Final = 8_000
-"""Statements are cut to their bound once they are this much above it, and at the end."""
+"""Rolling pins and statements are cut to their bounds once they are so far above, and at the end.
+
+The result is the same as after each turn.
+"""
 
 ELIDED: Final = "[replaced later]"
 
@@ -81,6 +85,8 @@ class Pins:
 
     def all(self) -> tuple[Pin, ...]:
         """Return the pins within all bounds."""
+        for kind in ROLLING:
+            self._bound(kind, BOUNDS[kind])
         if self._characters > STATEMENT_CHARACTERS:
             self._cut_statements()
         return tuple(self._entries[place].pin for place in sorted(self._entries))
@@ -91,19 +97,21 @@ class Pins:
         Of rolling kinds these are the oldest; of others the older half is never pushed out.
         """
         for kind, bound in BOUNDS.items():
-            places = self._kinds[kind]
-            excess = len(places) - bound
-            if excess <= 0:
-                continue
-            first = 0 if kind in ROLLING else bound // 2
-            for place in sorted(places)[first : first + excess]:
-                del places[place]
-                pin, *rest = self._entries[place]
-                pin = Pin("statement", pin.text, pin.key, pin.message_id)
-                self._entries[place] = _Entry(pin, *rest)
-                self._count_statement(place, pin)
+            if len(self._kinds[kind]) > bound + (_SLACK if kind in ROLLING else 0):
+                self._bound(kind, bound)
         if self._characters > STATEMENT_CHARACTERS + _SLACK_CHARACTERS:
             self._cut_statements()
+
+    def _bound(self, kind: PinKind, bound: int) -> None:
+        places = self._kinds[kind]
+        excess = max(0, len(places) - bound)
+        first = 0 if kind in ROLLING else bound // 2
+        for place in sorted(places)[first : first + excess]:
+            del places[place]
+            pin, *rest = self._entries[place]
+            pin = Pin("statement", pin.text, pin.key, pin.message_id)
+            self._entries[place] = _Entry(pin, *rest)
+            self._count_statement(place, pin)
 
     def _append(self, pin: Pin, text: str, about: _About) -> None:
         place = self._next

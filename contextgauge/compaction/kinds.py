@@ -1,6 +1,7 @@
 """Which statements are pinned, and as what: by labels, modal verbs and values."""
 
 import re
+from functools import lru_cache
 from typing import Final, cast
 
 from contextgauge.compaction.aspects import words_of
@@ -103,11 +104,11 @@ _CUES: Final[dict[str, frozenset[str]]] = {
 """Words without one of which a pattern cannot match: most statements have none."""
 
 _PATTERNS: Final = {
-    "constraint": _CONSTRAINT,
-    "preference": _PREFERENCE,
-    "goal": _GOAL,
-    "hedge": _HEDGE,
-    "remember": _REMEMBER,
+    "constraint": (1, _CONSTRAINT),
+    "preference": (2, _PREFERENCE),
+    "goal": (4, _GOAL),
+    "hedge": (8, _HEDGE),
+    "remember": (16, _REMEMBER),
 }
 _WORD: Final = re.compile(r"[a-z][a-z'-]*")
 _MARK: Final = re.compile(r"[0-9@/]")
@@ -118,10 +119,11 @@ def kind_of(statement: Statement) -> tuple[PinKind, list[Facet]]:
     text = statement.text
     if text.endswith("?"):
         return "request", []
-    says = _Says(text.lower().replace("\u2019", "'"))
+    lower = text.lower()
+    says = _Says(lower.replace("\u2019", "'") if "\u2019" in lower else lower)
     labelled = kind_of_label(statement.label) if statement.label else None
     hedged = labelled is None and says.any("hedge")
-    given = [] if hedged else facets(text)
+    given = [] if hedged else facets(text, says.words)
     if labelled and labelled != "fact":
         forbids = labelled in {"goal", "request"} and says.any("constraint")
         return "constraint" if forbids else cast("PinKind", labelled), given
@@ -137,10 +139,20 @@ class _Says:
 
     def __init__(self, lower: str) -> None:
         self.lower = lower
-        self._words = frozenset(_WORD.findall(lower))
+        self.words = _WORD.findall(lower)
+        self._cues = 0
+        for word in self.words:
+            self._cues |= _cues(word)
 
     def any(self, name: str) -> bool:
-        return not self._words.isdisjoint(_CUES[name]) and bool(_PATTERNS[name].search(self.lower))
+        bit, pattern = _PATTERNS[name]
+        return bool(self._cues & bit) and pattern.search(self.lower) is not None
+
+
+@lru_cache(maxsize=8_192)
+def _cues(word: str) -> int:
+    """Return a bit for each pattern that a word may belong to."""
+    return sum(bit for name, (bit, _) in _PATTERNS.items() if word in _CUES[name])
 
 
 def _by_words(says: _Says, given: list[Facet], *, fact: bool) -> PinKind:

@@ -58,19 +58,19 @@ def is_update(text: str) -> bool:
 
 
 _PHRASES: Final = {
-    "name": words_of("code refer we"),
-    "on-call": words_of("on support"),
+    "name": words_of("code refer call"),
+    "on-call": words_of("call duty"),
     "approval": words_of("sign signs signed"),
-    "assignee": words_of("in"),
+    "assignee": words_of("charge"),
     "branch": words_of("check checked"),
     "commit": words_of("based"),
     "next step": words_of("next"),
     "example language": words_of("answer reply respond write"),
     "code": words_of("safe"),
-    "limit": words_of("at no up time timed times"),
-    "units": words_of("us"),
+    "limit": words_of("most least than up time timed times"),
+    "units": words_of("customary"),
 }
-"""First words of the terms that are phrases."""
+"""A word of each of the terms that are phrases, the rarer one."""
 
 
 @lru_cache(maxsize=8_192)
@@ -85,13 +85,16 @@ def _possible(word: str) -> int:
     return bits
 
 
-def facets(text: str) -> list[Facet]:
-    """Return what a statement gives a value to, in order of the table of aspects."""
+def facets(text: str, words: Iterable[str] | None = None) -> list[Facet]:
+    """Return what a statement gives a value to, in order of the table of aspects.
+
+    `words` are those of the text in lower case, where they are known already.
+    """
     result: list[Facet] = []
     spans: list[tuple[int, int]] = []
     possible = 0
-    for word in _WORD.findall(text):
-        possible |= _possible(word.lower())
+    for word in _WORD.findall(text.lower()) if words is None else words:
+        possible |= _possible(word)
     while possible:
         aspect = ASPECTS[(possible & -possible).bit_length() - 1]
         possible &= possible - 1
@@ -105,13 +108,14 @@ def facets(text: str) -> list[Facet]:
         spans.append((start, end))
         name = _limit_name(text, value) if aspect.name == "limit" else aspect.name
         result.append(Facet(name, frozenset(), value, start, end))
-    if not result and (amount := _amount(text)):
-        result.append(amount)
     if not result:
-        return result
+        amount = _amount(text)
+        if amount is None:
+            return result
+        result.append(amount)
     spans = [(each.start, each.end) for each in result]
-    words = _scope_words(_clause(text, result), spans)
-    return [each._replace(scope=_scope(words, each.aspect)) for each in result]
+    around = _scope_words(_clause(text, result), spans)
+    return [each._replace(scope=_scope(around, each.aspect)) for each in result]
 
 
 _GIVES: Final = re.compile(r"(?i)(?:\b(?:is|are|be|to|at|for)(?: now)?|[:=]) ?$")
