@@ -108,9 +108,9 @@ class Pins:
         first = 0 if kind in ROLLING else bound // 2
         for place in sorted(places)[first : first + excess]:
             del places[place]
-            pin, *rest = self._entries[place]
-            pin = Pin("statement", pin.text, pin.key, pin.message_id)
-            self._entries[place] = _Entry(pin, *rest)
+            entry = self._entries[place]
+            pin = Pin("statement", entry.pin.text, entry.pin.key, entry.pin.message_id)
+            self._entries[place] = entry._replace(pin=pin)
             self._count_statement(place, pin)
 
     def _append(self, pin: Pin, text: str, about: _About) -> None:

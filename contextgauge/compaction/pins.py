@@ -23,6 +23,9 @@ from contextgauge.compaction.subjects import Facet
 TURN_BOUND: Final = 24
 """Pins of one kind from one turn: a quarter of what constraints may have."""
 
+TURN_CHARACTERS: Final = 6_000
+"""Of plain statements from one turn: a quarter of what they may have. Pasted prose is longer."""
+
 TASK_CHARACTERS: Final = 8_000
 """A longer first turn is cut in the middle: it contains pasted material."""
 
@@ -63,6 +66,7 @@ def pins_of(text: str, message_id: str) -> list[tuple[Pin, list[Facet]]]:
     """Return the pins of one turn with what each gives a value to, in order."""
     result: list[tuple[Pin, list[Facet]]] = []
     counts: dict[str, int] = {}
+    characters = 0
     paragraph, head = -1, ""
     for each in statements(text):
         if each.paragraph != paragraph:
@@ -72,7 +76,11 @@ def pins_of(text: str, message_id: str) -> list[tuple[Pin, list[Facet]]]:
             continue
         counts[kind] = counts.get(kind, 0) + 1
         if counts[kind] > TURN_BOUND:
-            continue
+            kind = "statement"
+        if kind == "statement":
+            characters += len(each.text)
+            if characters > TURN_CHARACTERS:
+                continue
         if head:
             given = [
                 facet._replace(scope=frozenset({head})) if facet.aspect == "next step" else facet

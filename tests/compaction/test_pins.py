@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextgauge.compaction.holding import BOUNDS, STATEMENT_CHARACTERS
 from contextgauge.compaction.messages import (
     Carried,
     ContextCompaction,
@@ -11,8 +12,7 @@ from contextgauge.compaction.messages import (
     Text,
     ToolResult,
 )
-from contextgauge.compaction.holding import BOUNDS, STATEMENT_CHARACTERS
-from contextgauge.compaction.pins import TASK_CHARACTERS, TURN_BOUND, carry
+from contextgauge.compaction.pins import TASK_CHARACTERS, TURN_BOUND, TURN_CHARACTERS, carry
 from tests.compaction.conversations import said
 
 
@@ -180,6 +180,11 @@ def test_all_that_a_user_writes_is_carried_through_many_requests(plain: str) -> 
     assert plain in pinned("Hello there.", plain, *requests)
 
 
+def test_a_turn_with_many_rules_is_carried_whole() -> None:
+    rules = [f"Never touch module {index} of billing." for index in range(40)]
+    assert pinned("Hello there.", "\n".join(rules)) == rules
+
+
 def test_requests_that_roll_out_become_statements() -> None:
     requests = [f"Please look at src/a_{index}.py." for index in range(50)]
     messages = [said("user", each, id=each) for each in requests]
@@ -225,7 +230,9 @@ def test_a_flood_cannot_push_constraints_out() -> None:
     constraints = [each for each in carried.pins if each.kind == "constraint"]
     assert len(constraints) == BOUNDS["constraint"]
     assert sum(map(len, texts)) < STATEMENT_CHARACTERS + 120 * len(constraints)
-    assert sum(each.message_id == "one" for each in carried.pins) <= 2 * TURN_BOUND
+    of_one = [each for each in carried.pins if each.message_id == "one"]
+    assert sum(each.kind == "constraint" for each in of_one) <= TURN_BOUND
+    assert sum(len(each.text) for each in of_one) <= TURN_CHARACTERS + 600
 
 
 def test_repetition_adds_nothing() -> None:
