@@ -29,6 +29,9 @@ TURN_CHARACTERS: Final = 6_000
 TASK_CHARACTERS: Final = 8_000
 """A longer first turn is cut in the middle: it contains pasted material."""
 
+_READ: Final = 256
+"""Turns whose pins are known while reading: a repeated one, such as a pasted text, is read once."""
+
 _POINT_CHARACTERS: Final = 16
 """A shorter statement of no kind, without a digit, says nothing: an acknowledgement."""
 
@@ -44,6 +47,8 @@ def carry(carried: Carried, messages: Sequence[Message]) -> Carried:
         text = message.text
         task = task or _bounded_task(text)
         if text not in read:
+            if len(read) == _READ:
+                read.clear()
             read[text] = pins_of(text, message.id)
         for pin, given in read[text]:
             if pin.message_id != message.id:

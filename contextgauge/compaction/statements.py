@@ -58,6 +58,9 @@ class Statement(NamedTuple):
 
 def statements(text: str) -> Iterator[Statement]:
     """Return the passages of a turn that are the user's own words, in order."""
+    if len(text) <= MAX_TURN_CHARACTERS and _ONE_PLAIN_LINE.fullmatch(text):
+        yield from (Statement(each, "", 0) for each in _sentences(text))
+        return
     heading = section = ""
     for number, line in enumerate(own_lines(text)):
         if not line.strip():
@@ -86,8 +89,17 @@ def statements(text: str) -> Iterator[Statement]:
                 label = ""
 
 
+_ONE_PLAIN_LINE: Final = re.compile(
+    r"[A-Za-z][^\x00-\x1f\x85\u2028\u2029`<\"\u201c:*_]*[^\x00-\x1f\x85\u2028\u2029`<\"\u201c:*_]"
+)
+"""A turn without lines, labels, quotes or code: as most are in a long conversation."""
+
+_MAY_END: Final = re.compile(r"[.!?;][ \t]| (?:and|but) ")
+"""Without this a line is one sentence: cheaper than the pattern of all ends."""
+
+
 def _sentences(line: str) -> Iterator[str]:
-    for sentence in _SENTENCE_END.split(line):
+    for sentence in _SENTENCE_END.split(line) if _MAY_END.search(line) else (line,):
         if sentence := sentence.strip():
             yield _cut(sentence)
 
