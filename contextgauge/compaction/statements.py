@@ -59,8 +59,11 @@ class Statement(NamedTuple):
 def statements(text: str) -> Iterator[Statement]:
     """Return the passages of a turn that are the user's own words, in order."""
     if len(text) <= MAX_TURN_CHARACTERS and _ONE_PLAIN_LINE.fullmatch(text):
-        yield from (Statement(each, "", 0) for each in _sentences(text))
-        return
+        return (Statement(each, "", 0) for each in _sentences(text))
+    return _of_lines(text)
+
+
+def _of_lines(text: str) -> Iterator[Statement]:
     heading = section = ""
     for number, line in enumerate(own_lines(text)):
         if not line.strip():
