@@ -41,7 +41,7 @@ ELIDED: Final = "[replaced later]"
 _About = tuple[tuple[str, frozenset[str]], ...]
 
 
-class _Entry(NamedTuple):
+class _HeldPin(NamedTuple):
     """A pin with its text for comparison and what it is about, as its key says.
 
     `head` is the place of the first pin of its line, its own where it is that one.
@@ -57,7 +57,7 @@ class Pins:
     """Pins in the order of the conversation."""
 
     def __init__(self, pins: Iterable[Pin]) -> None:
-        self._entries: dict[int, _Entry] = {}
+        self._entries: dict[int, _HeldPin] = {}
         self._texts: dict[str, int] = {}
         self._keys: dict[str, int] = {}
         self._with_values: dict[int, None] = {}
@@ -120,9 +120,9 @@ class Pins:
         if not (pin.key.startswith("+") and pin.message_id == message_id):
             head = place
             self._head = (place, pin.message_id)
-        self._put(place, _Entry(pin, text, about, head))
+        self._put(place, _HeldPin(pin, text, about, head))
 
-    def _put(self, place: int, entry: _Entry) -> None:
+    def _put(self, place: int, entry: _HeldPin) -> None:
         self._entries[place] = entry
         self._texts[entry.text] = place
         self._keys[entry.pin.key.removeprefix("+")] = place
@@ -216,7 +216,7 @@ class Pins:
         }
 
 
-def _depends(entry: _Entry) -> bool:
+def _depends(entry: _HeldPin) -> bool:
     """Return whether a statement means nothing without the one before it: a next step of it."""
     return entry.pin.key.startswith("+") and any(aspect == "next step" for aspect, _ in entry.about)
 
@@ -225,7 +225,7 @@ _MORE: Final = re.compile(r"(?i)\b(?:with|and|but) (?:no|never|without)\b")
 """What a statement forbids on top of the value that it gives: this outlives the value."""
 
 
-def _without(entry: _Entry, replaced: Sequence[int], given: Sequence[Facet]) -> _Entry | None:
+def _without(entry: _HeldPin, replaced: Sequence[int], given: Sequence[Facet]) -> _HeldPin | None:
     """Return a pin without values that were replaced, None where nothing of it is left."""
     names = {entry.about[index][0] for index in replaced}
     says_more = len(replaced) < len(entry.about) or _MORE.search(entry.pin.text)
@@ -242,7 +242,7 @@ def _without(entry: _Entry, replaced: Sequence[int], given: Sequence[Facet]) -> 
     key = "; ".join(f"{aspect}:{' '.join(sorted(scope))}" for aspect, scope in about)
     key = key or f"text:{masked(text, entry.pin.kind)}"
     pin = replace(entry.pin, text=text, key=plus + key)
-    return _Entry(pin, plain(text), _about(pin.key), entry.head)
+    return _HeldPin(pin, plain(text), _about(pin.key), entry.head)
 
 
 def _about(key: str) -> _About:
