@@ -33,7 +33,8 @@ _SLACK: Final = 32
 _SLACK_CHARACTERS: Final = 8_000
 """Rolling pins and statements are cut to their bounds once they are so far above, and at the end.
 
-The result is the same as after each turn.
+Cheaper than after each turn. Which statements of the middle go may depend on where a long
+conversation was compacted.
 """
 
 ELIDED: Final = "[replaced later]"

@@ -5,7 +5,7 @@ or an old summary says never becomes a pin. A newer statement replaces an older 
 a value to the same thing (`subjects`); otherwise both stay.
 
 All of the user's own words are carried: what is of no kind, or too much of its kind, is a plain
-statement. Each kind is bounded, and so is what one turn may add. But of goals and requests the
+statement. Each kind is bounded, and so is what one turn may add. Except of goals and requests, the
 older half is never pushed out by later ones, so a flood cannot displace what was laid down before.
 """
 
@@ -29,7 +29,7 @@ TURN_CHARACTERS: Final = 6_000
 TASK_CHARACTERS: Final = 8_000
 """A longer first turn is cut in the middle: it contains pasted material."""
 
-_READ: Final = 256
+_REMEMBERED_TURNS: Final = 256
 """Turns whose pins are known while reading: a repeated one, such as a pasted text, is read once."""
 
 _POINT_CHARACTERS: Final = 16
@@ -47,7 +47,7 @@ def carry(carried: Carried, messages: Sequence[Message]) -> Carried:
         text = message.text
         task = task or _bounded_task(text)
         if text not in read:
-            if len(read) == _READ:
+            if len(read) == _REMEMBERED_TURNS:
                 read.clear()
             read[text] = pins_of(text, message.id)
         for pin, given in read[text]:
