@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from contextgauge.compaction.audit import audit
 from contextgauge.compaction.counting import Counter
-from contextgauge.compaction.document import TASK_SHARE, compose, title
+from contextgauge.compaction.document import TASK_SHARE, compose, required, title
 from contextgauge.compaction.extractive import floor
 from contextgauge.compaction.messages import (
     Carried,
@@ -186,8 +186,8 @@ MINIMUM_ROOM_TOKENS = 200
 
 
 def _needed(carried: Carried, number: int, counter: Counter) -> int:
-    """Return the room that all of what code carries needs."""
-    text = compose("", carried, number=number, budget_tokens=None, counter=counter)
+    """Return the room that what code carries needs; the user's plain statements have the rest."""
+    text = compose("", required(carried), number=number, budget_tokens=None, counter=counter)
     # Each line may be rounded up on its own.
     needed = counter.text(text) + text.count("\n") + 1
     # The task gets its share of what the title leaves.

@@ -53,6 +53,7 @@ def summary_request(
         number=work.number,
         prompt=profile.prompt,
         instructions=instructions,
+        carried=profile.carry,
         max_tokens=profile.summary_tokens,
         target_tokens=profile.target_tokens,
         temperature=profile.temperature,
