@@ -49,7 +49,7 @@ def task_lines(task: str) -> list[str]:
 
 def title(number: int) -> str:
     """Return the first line."""
-    return f"[Compaction {number}. The user's words; later ones win.]"
+    return f"[Compaction {number}. The user's words win over it, later ones over earlier.]"
 
 
 def compose(

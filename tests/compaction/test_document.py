@@ -39,7 +39,7 @@ CARRIED = Carried(
 def test_the_whole_text() -> None:
     text = compose("Half is done.", CARRIED, number=2, budget_tokens=None, counter=ESTIMATE)
     assert text.splitlines() == [
-        "[Compaction 2. The user's words; later ones win.]",
+        "[Compaction 2. The user's words win over it, later ones over earlier.]",
         "## Summary",
         "Half is done.",
         "## Task",
