@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from contextgauge.compaction.audit import audit
-from contextgauge.compaction.counting import Counter
+from contextgauge.compaction.counting import ROLE_TOKENS, Counter
 from contextgauge.compaction.document import TASK_SHARE, compose, required, title
 from contextgauge.compaction.extractive import floor
 from contextgauge.compaction.messages import (
@@ -110,7 +110,8 @@ _EDITS: dict[RungName, Callable[[Sequence[Message], Profile, Counter, int], Edit
 class Summarising:
     """What the summary is about: the division, what code carries, and the room for its text.
 
-    `replaced_tokens` is the size of what the text takes the place of; `task` the first request.
+    `replaced_tokens` is the size of what the text takes the place of, `overhead_tokens` of what
+    else its message has; `task` is the first request.
     """
 
     selection: Division
@@ -120,6 +121,7 @@ class Summarising:
     previous: str | None
     number: int
     replaced_tokens: int
+    overhead_tokens: int
     room_tokens: int
     steps: tuple[LadderStep, ...]
 
@@ -175,6 +177,7 @@ def prepare(
         (marker.prose or marker.summary) if marker else None,
         number,
         replaced,
+        ROLE_TOKENS + counter.text(profile.continuation or ""),
         # What code carries comes before the budget: a goal is only a wish.
         min(max(MINIMUM_ROOM_TOKENS, room, needed), most),
         steps,
