@@ -1,8 +1,9 @@
 """The text of a compaction: the summary, then what code carries, under headings.
 
-The user's own words come last, so that they stand over what a summary makes of them. Where the room is short the summary goes first, down to half of what it shares with the user's plain
-statements, then these, then pins from the least important kind on, the newest staying longest, then
-the ledger.
+The user's own words come last, so that they stand over what a summary makes of them. Where the
+room is short the summary goes first, down to half of what it shares with the user's plain
+statements, then these, then pins from the least important kind on, the newest staying longest,
+then the ledger.
 """
 
 from collections.abc import Iterable, Sequence
