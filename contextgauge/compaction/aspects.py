@@ -178,6 +178,9 @@ ASPECTS: Final = (
     ),
 )
 
+AMOUNT: Final = _aspect("amount", "", "count", "out after length size number count")
+"""A number with a unit that a statement gives to something of which no other aspect speaks."""
+
 STOP: Final = words_of(
     "a an and any all also am are as at be been being but by can could did do does doing done each "
     "either ever every for from had has have having he her here him his how i if in into is it its "

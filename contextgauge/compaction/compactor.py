@@ -234,7 +234,8 @@ class Compactor:
         return Situation(
             size_tokens=measured.size.tokens,
             fixed_tokens=frame.fixed_tokens(measured) if reached else 0,
-            messages=len(history.everything),
+            # Without the compactions' own, which are no growth.
+            messages=len(history.everything) - history.rounds,
             turns=history.turns,
             effect_tokens=frame.effect_tokens(measured),
             open_calls=bool(reached and open_calls(history.active)),

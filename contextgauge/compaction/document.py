@@ -1,24 +1,31 @@
-"""The text of a compaction: what code carries, under headings, then the summary.
+"""The text of a compaction: the summary, then what code carries, under headings.
 
-Where the room is short the summary goes first, then pins from the least important kind on, the
-newest staying longest, then the ledger.
+The user's own words come last, so that they stand over what a summary makes of them. Where the
+room is short the summary goes first, down to half of what it shares with the user's plain
+statements, then these, then pins from the least important kind on, the newest staying longest,
+then the ledger.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from contextgauge.compaction.counting import Counter
-from contextgauge.compaction.messages import Carried, FileUse, Pin
-from contextgauge.compaction.pins import Kind
+from contextgauge.compaction.messages import Carried, FileUse, Pin, PinKind
 
-KINDS: Final[tuple[Kind, ...]] = ("constraint", "preference", "goal", "fact", "request")
+KINDS: Final[tuple[PinKind, ...]] = ("constraint", "preference", "goal", "fact", "request")
+"""Kinds that belong in the text. Plain statements are in it as far as there is room."""
 
-_HEADINGS: Final[dict[Kind, str]] = {
+_ORDER: Final[tuple[PinKind, ...]] = (*KINDS[:-1], "statement", "request")
+"""In the text the latest requests are last: those before them have become statements."""
+
+_HEADINGS: Final[dict[PinKind, str]] = {
     "constraint": "## Constraints",
     "preference": "## Preferences",
     "goal": "## Goals",
     "fact": "## Facts",
     "request": "## Requests",
+    "statement": "## What else the user wrote",
 }
 TASK_HEADING: Final = "## Task"
 FILES_HEADING: Final = "## Files"
@@ -31,7 +38,7 @@ _SHORT_TASK_SHARE: Final = 16
 """Where there is not even room for the pins: about a line."""
 
 
-def heading_of(kind: Kind) -> str:
+def heading_of(kind: PinKind) -> str:
     """Return the heading under which pins of a kind stand."""
     return _HEADINGS[kind]
 
@@ -43,7 +50,7 @@ def task_lines(task: str) -> list[str]:
 
 def title(number: int) -> str:
     """Return the first line."""
-    return f"[Compaction {number}. The user's words; later ones win.]"
+    return f"[Compaction {number}. The user's words win over it, later ones over earlier.]"
 
 
 def compose(
@@ -62,23 +69,30 @@ def compose(
         task = _task(carried.task, room, _short_of(carried.pins, room))
     pins = _pins(carried.pins, room)
     files = _files(carried.files, room)
+    pins["statement"] = _statements(carried.pins, task, prose, room)
     summary = _summary(prose, room)
     parts = [title(number)]
-    if task:
-        parts += [TASK_HEADING, task]
-    for kind in KINDS:
-        if pins[kind]:
-            parts += [heading_of(kind), *pins[kind]]
-    if files:
-        parts += [FILES_HEADING, *files]
     if summary:
         parts += [SUMMARY_HEADING, summary]
+    if task:
+        parts += [TASK_HEADING, task]
+    for kind in _ORDER:
+        if lines := pins[kind]:
+            parts += [heading_of(kind), *lines]
+    if files:
+        parts += [FILES_HEADING, *files]
     return _fitting(parts, budget_tokens, counter)
 
 
+def required(carried: Carried) -> Carried:
+    """Return what belongs in the text: all but plain statements."""
+    pins = tuple(each for each in carried.pins if each.kind != "statement")
+    return replace(carried, pins=pins)
+
+
 def _fits_whole(carried: Carried, number: int, budget_tokens: int, counter: Counter) -> bool:
-    """Return whether all that is carried fits, each line rounded up on its own."""
-    text = compose("", carried, number=number, budget_tokens=None, counter=counter)
+    """Return whether all that belongs in the text fits, each line rounded up on its own."""
+    text = compose("", required(carried), number=number, budget_tokens=None, counter=counter)
     return sum(counter.text(f"{line}\n") for line in text.splitlines()) <= budget_tokens
 
 
@@ -104,7 +118,7 @@ def _short_of(pins: Sequence[Pin], room: _Room) -> bool:
     """Return whether there is less room than the pins and a quarter for the task need."""
     if room.tokens is None:
         return False
-    needed = sum(room.counter.text(f"- {each.text}\n") for each in pins)
+    needed = sum(room.counter.text(f"- {each.text}\n") for each in pins if each.kind != "statement")
     return needed > room.tokens - room.tokens // TASK_SHARE
 
 
@@ -120,18 +134,41 @@ def _task(task: str, room: _Room, short: bool) -> str:  # noqa: FBT001 -- of a p
     return shorter if shorter and room.take(TASK_HEADING, shorter) else ""
 
 
-def _pins(pins: Sequence[Pin], room: _Room) -> dict[Kind, list[str]]:
+def _pins(pins: Sequence[Pin], room: _Room) -> dict[PinKind, list[str]]:
     """Return the lines that there is room for: kinds in their order, the newest first."""
-    taken: dict[Kind, list[str]] = {}
+    taken: dict[PinKind, list[str]] = {}
     incidental = {f"- {each.text}" for each in pins if _is_incidental(each)}
     for kind in KINDS:
         lines = _lines(each for each in pins if each.kind == kind)
-        heading, places = [heading_of(kind)], set()
-        for index in sorted(range(len(lines)), key=lambda at: (lines[at] in incidental, -at)):
-            if room.take(*heading, lines[index]):
-                places.add(index)
-                heading = []
-        taken[kind] = [line for index, line in enumerate(lines) if index in places]
+        order = sorted(range(len(lines)), key=lambda at: (lines[at] in incidental, -at))
+        taken[kind] = _taken(lines, order, heading_of(kind), room)
+    return taken
+
+
+def _taken(lines: Sequence[str], order: Iterable[int], heading: str, room: _Room) -> list[str]:
+    """Return the lines that there is room for, tried in an order, with their heading's room."""
+    places: set[int] = set()
+    for index in order:
+        if room.take(*([] if places else [heading]), lines[index]):
+            places.add(index)
+    return [line for index, line in enumerate(lines) if index in places]
+
+
+def _statements(pins: Sequence[Pin], task: str, prose: str, room: _Room) -> list[str]:
+    """Return plain statements, the newest first; a summary keeps half of the room if it needs it.
+
+    What the task says already is left out.
+    """
+    lines = _lines(each for each in pins if each.kind == "statement" and each.text not in task)
+    if not lines:
+        return []
+    kept = 0
+    if prose and room.tokens is not None:
+        kept = min(room.counter.text(f"{SUMMARY_HEADING}\n{prose}\n"), room.tokens // 2)
+        room.tokens -= kept
+    taken = _taken(lines, reversed(range(len(lines))), heading_of("statement"), room)
+    if room.tokens is not None:
+        room.tokens += kept
     return taken
 
 

@@ -1,8 +1,8 @@
 """Summaries without a model: sentences of the conversation itself, newest first.
 
-The same extract is the offline summariser's answer and the prose of the deterministic floor. What
-users laid down stands under its own heading as pins; the extract leaves such statements out, so
-that a value that was replaced does not come back through it.
+The same extract is the offline summariser's answer and the prose of the deterministic floor. Code
+carries what the user wrote, so the extract leaves that out, and what an assistant repeats of it: a
+value that was replaced does not come back through it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,13 +47,13 @@ def floor(
     return compose(prose, carried, number=number, budget_tokens=budget_tokens, counter=counter)
 
 
-def extract(messages: Sequence[Message], limit_characters: int) -> str:
+def extract(messages: Sequence[Message], limit_characters: int, *, with_user: bool = False) -> str:
     """Return lines from messages, oldest first; the newest are preferred within the limit."""
     lines: list[str] = []
     left = limit_characters
     seen: set[str] = set()
     for message in reversed(messages):
-        line = _line(message)
+        line = _line(message, with_user=with_user)
         if not line or line in seen:
             continue
         if len(line) + 1 > left:
@@ -64,14 +64,14 @@ def extract(messages: Sequence[Message], limit_characters: int) -> str:
     return "\n".join(reversed(lines))
 
 
-def _line(message: Message) -> str:
+def _line(message: Message, *, with_user: bool) -> str:
     if message.role == "system" or message.compaction is not None:
         return ""
     if message.is_user_turn:
-        point = next(_points(message.text, pinned=False), "")
+        point = next(_points(message.text, all_kinds=True), "") if with_user else ""
         return f"- User: {point}" if point else ""
     if message.role == "assistant":
-        point = next(_points(message.text, pinned=False), "")
+        point = next(_points(message.text, all_kinds=with_user), "")
         return f"- Assistant: {point}" if point else ""
     errors = [each for each in message.results if each.is_error]
     if errors:
@@ -80,11 +80,11 @@ def _line(message: Message) -> str:
     return ""
 
 
-def _points(text: str, *, pinned: bool) -> Iterator[str]:
-    """Return statements that are no pins."""
+def _points(text: str, *, all_kinds: bool) -> Iterator[str]:
+    """Return statements that lay nothing down, or all."""
     for each in islice(statements(text[:_READ_CHARACTERS]), _READ_STATEMENTS):
         if len(each.text) >= _POINT_CHARACTERS and (
-            pinned or kind_of(each)[0] in {None, "request"}
+            all_kinds or kind_of(each)[0] in {"statement", "request"}
         ):
             yield _short(each)
 
@@ -106,7 +106,7 @@ class ExtractiveSummariser:
         """Return an extract of the messages, after what is left of the former one."""
         tokens = request.target_tokens or request.max_tokens
         limit = tokens * CHARACTERS_PER_TOKEN
-        new = extract(request.messages, limit)
+        new = extract(request.messages, limit, with_user=not request.carried)
         left = limit - len(new) - 1
         former = (request.previous or "").strip()
         if former and left > 0:

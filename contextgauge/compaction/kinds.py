@@ -1,13 +1,13 @@
 """Which statements are pinned, and as what: by labels, modal verbs and values."""
 
 import re
-from typing import Final, Literal, TypeAlias, cast
+from functools import lru_cache
+from typing import Final, cast
 
 from contextgauge.compaction.aspects import words_of
+from contextgauge.compaction.messages import PinKind
 from contextgauge.compaction.statements import Statement, kind_of_label
 from contextgauge.compaction.subjects import Facet, facets
-
-Kind: TypeAlias = Literal["constraint", "request", "preference", "fact", "goal"]
 
 _CONSTRAINT: Final = re.compile(
     r"\b(?:never|must(?:n't)?|shall|do not|don't|cannot|can't|may not|shouldn't|should not|"
@@ -62,7 +62,7 @@ _STATES: Final = re.compile(
     r"hosted|points?|listens?)\b|^[\w '-]{1,60}:"
 )
 
-_KIND_OF_ASPECT: Final[dict[str, Kind]] = {
+_KIND_OF_ASPECT: Final[dict[str, PinKind]] = {
     "spending": "constraint",
     "timezone": "constraint",
     "approval": "constraint",
@@ -104,31 +104,33 @@ _CUES: Final[dict[str, frozenset[str]]] = {
 """Words without one of which a pattern cannot match: most statements have none."""
 
 _PATTERNS: Final = {
-    "constraint": _CONSTRAINT,
-    "preference": _PREFERENCE,
-    "goal": _GOAL,
-    "hedge": _HEDGE,
-    "remember": _REMEMBER,
+    "constraint": (1, _CONSTRAINT),
+    "preference": (2, _PREFERENCE),
+    "goal": (4, _GOAL),
+    "hedge": (8, _HEDGE),
+    "remember": (16, _REMEMBER),
 }
 _WORD: Final = re.compile(r"[a-z][a-z'-]*")
 _MARK: Final = re.compile(r"[0-9@/]")
 
 
-def kind_of(statement: Statement) -> tuple[Kind | None, list[Facet]]:
-    """Return as what a statement is pinned, None where it is not, and what it gives a value to."""
+def kind_of(statement: Statement) -> tuple[PinKind, list[Facet]]:
+    """Return as what a statement is carried, and what it gives a value to."""
     text = statement.text
     if text.endswith("?"):
         return "request", []
-    says = _Says(text.lower().replace("\u2019", "'"))
+    lower = text.lower()
+    says = _Says(lower.replace("\u2019", "'") if "\u2019" in lower else lower)
     labelled = kind_of_label(statement.label) if statement.label else None
     hedged = labelled is None and says.any("hedge")
-    given = [] if hedged else facets(text)
+    given = [] if hedged else facets(text, says.words)
     if labelled and labelled != "fact":
-        return cast("Kind", labelled), given
+        forbids = labelled in {"goal", "request"} and says.any("constraint")
+        return "constraint" if forbids else cast("PinKind", labelled), given
     kind = _by_words(says, given, fact=labelled is not None)
-    if kind is None and not hedged and _MARK.search(text):
+    if kind == "statement" and not hedged and _MARK.search(text):
         stated = _IDENTIFIER.search(text) and _STATES.search(says.lower)
-        return ("fact" if stated else None), given
+        return ("fact" if stated else kind), given
     return kind, given
 
 
@@ -137,13 +139,23 @@ class _Says:
 
     def __init__(self, lower: str) -> None:
         self.lower = lower
-        self._words = frozenset(_WORD.findall(lower))
+        self.words = _WORD.findall(lower)
+        self._cues = 0
+        for word in self.words:
+            self._cues |= _cues(word)
 
     def any(self, name: str) -> bool:
-        return not self._words.isdisjoint(_CUES[name]) and bool(_PATTERNS[name].search(self.lower))
+        bit, pattern = _PATTERNS[name]
+        return bool(self._cues & bit) and pattern.search(self.lower) is not None
 
 
-def _by_words(says: _Says, given: list[Facet], *, fact: bool) -> Kind | None:
+@lru_cache(maxsize=8_192)
+def _cues(word: str) -> int:
+    """Return a bit for each pattern that a word may belong to."""
+    return sum(bit for name, (bit, _) in _PATTERNS.items() if word in _CUES[name])
+
+
+def _by_words(says: _Says, given: list[Facet], *, fact: bool) -> PinKind:
     """Return the kind by a statement's words; `fact`: it is labelled as one."""
     if says.any("constraint"):
         return "constraint"
@@ -153,6 +165,6 @@ def _by_words(says: _Says, given: list[Facet], *, fact: bool) -> Kind | None:
         return "preference"
     if not fact and says.any("goal"):
         return "goal"
-    if not fact and _REQUEST.match(says.lower):
+    if not fact and not given and _REQUEST.match(says.lower):
         return "request"
-    return "fact" if fact or given or says.any("remember") else None
+    return "fact" if fact or given or says.any("remember") else "statement"

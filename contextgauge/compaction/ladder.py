@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from contextgauge.compaction.audit import audit
-from contextgauge.compaction.counting import Counter
-from contextgauge.compaction.document import TASK_SHARE, compose, title
+from contextgauge.compaction.counting import ROLE_TOKENS, Counter
+from contextgauge.compaction.document import TASK_SHARE, compose, required, title
 from contextgauge.compaction.extractive import floor
 from contextgauge.compaction.messages import (
     Carried,
@@ -110,7 +110,8 @@ _EDITS: dict[RungName, Callable[[Sequence[Message], Profile, Counter, int], Edit
 class Summarising:
     """What the summary is about: the division, what code carries, and the room for its text.
 
-    `replaced_tokens` is the size of what the text takes the place of; `task` the first request.
+    `replaced_tokens` is the size of what the text takes the place of, `overhead_tokens` of what
+    else its message has; `task` is the first request.
     """
 
     selection: Division
@@ -120,6 +121,7 @@ class Summarising:
     previous: str | None
     number: int
     replaced_tokens: int
+    overhead_tokens: int
     room_tokens: int
     steps: tuple[LadderStep, ...]
 
@@ -175,6 +177,7 @@ def prepare(
         (marker.prose or marker.summary) if marker else None,
         number,
         replaced,
+        ROLE_TOKENS + counter.text(profile.continuation or ""),
         # What code carries comes before the budget: a goal is only a wish.
         min(max(MINIMUM_ROOM_TOKENS, room, needed), most),
         steps,
@@ -186,8 +189,8 @@ MINIMUM_ROOM_TOKENS = 200
 
 
 def _needed(carried: Carried, number: int, counter: Counter) -> int:
-    """Return the room that all of what code carries needs."""
-    text = compose("", carried, number=number, budget_tokens=None, counter=counter)
+    """Return the room that what code carries needs; the user's plain statements have the rest."""
+    text = compose("", required(carried), number=number, budget_tokens=None, counter=counter)
     # Each line may be rounded up on its own.
     needed = counter.text(text) + text.count("\n") + 1
     # The task gets its share of what the title leaves.

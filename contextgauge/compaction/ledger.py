@@ -8,6 +8,7 @@ whose meaning is unambiguous.
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from contextgauge.compaction.messages import FileUse, Message, ToolCall
@@ -90,13 +91,13 @@ def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
         return
     command = arguments.get("command")
     changes = (
-        bool(_CHANGES.search(_spaced(call.name)))
+        _is_named(_CHANGES, call.name)
         or (isinstance(command, str) and command in _CHANGING_COMMANDS)
         or not _CONTENT_KEYS.isdisjoint(arguments)
     )
     if isinstance(command, str) and command in {"view", "read"}:
         changes = False
-    if changes or not _DIRECTORY_TOOLS.search(_spaced(call.name)):
+    if changes or not _is_named(_DIRECTORY_TOOLS, call.name):
         for path in _named(arguments):
             yield path, changes
     for key in ("input", "patch", "patch_text", "diff"):
@@ -107,19 +108,25 @@ def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
         yield from _commanded(arguments.get(key))
 
 
-def _spaced(name: str) -> str:
-    """Return a tool's name with its words apart: `readFile` as `read File`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name[:200])
+@lru_cache(maxsize=1_024)
+def _is_named(pattern: re.Pattern[str], name: str) -> bool:
+    """Return whether a tool's name matches, its words apart: `readFile` as `read File`."""
+    return pattern.search(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name[:200])) is not None
 
 
 def _named(arguments: dict[str, Json]) -> Iterator[str]:
     for key in _PATH_KEYS:
-        value = arguments.get(key)
+        if key not in arguments:
+            continue
+        value = arguments[key]
         values = value if isinstance(value, list) else [value]
         for each in values:
             path = (each.get("path") or each.get("file_path")) if isinstance(each, dict) else each
             if isinstance(path, str) and _is_path(path):
                 yield path.strip()
+
+
+_WILD: Final = frozenset("*?<>|")
 
 
 def _is_path(text: str) -> bool:
@@ -130,7 +137,7 @@ def _is_path(text: str) -> bool:
         and "://" not in stripped
         and not stripped.endswith(("/", "\\"))
         and stripped not in {".", ".."}
-        and not any(letter in stripped for letter in "*?<>|")
+        and _WILD.isdisjoint(stripped)
     )
 
 

@@ -105,8 +105,8 @@ def measure(
     """Measure the request that the active messages would make.
 
     Where an API reported more than the estimate says, the budget shrinks by the same factor. Where
-    the rest of the request leaves less than the goal, half of what there is up to the threshold is
-    the messages' own.
+    the rest of the request leaves the messages next to nothing of the goal, they get a quarter of
+    it, or half of what there is up to the threshold.
     """
     active = history.active
     limits = limits_of(profile, window, call.reserved_output_tokens)
@@ -115,7 +115,8 @@ def measure(
     size = _size(history, request, profile, counter, estimate)
     other = estimate.system + estimate.tools if profile.sizing == "request" else 0
     estimated = estimate.messages + other
-    budget = max(limits.compact_to_tokens - other, (limits.compact_at_tokens - other) // 2, 0)
+    least = min((limits.compact_at_tokens - other) // 2, limits.compact_to_tokens // 4)
+    budget = max(limits.compact_to_tokens - other, least, 0)
     if size.basis == "reported" and size.tokens > estimated:
         budget = max(budget // LARGEST_ERROR, budget * estimated // size.tokens)
     before = size if size.tokens else estimate

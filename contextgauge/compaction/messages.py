@@ -107,6 +107,10 @@ class FileUse:
     changed: bool = False
 
 
+PinKind: TypeAlias = Literal["constraint", "request", "preference", "fact", "goal", "statement"]
+"""As what a passage is carried; `statement` is what else the user wrote."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pin:
     """A passage of a user's turn that is carried verbatim from one compaction to the next.
@@ -115,7 +119,7 @@ class Pin:
     turn that it was taken from.
     """
 
-    kind: Literal["constraint", "request", "preference", "fact", "goal"]
+    kind: PinKind
     text: str
     key: str
     message_id: str
@@ -147,6 +151,9 @@ class ContextCompaction:
     prose: str = ""
     carried: Carried = Carried()
 
+
+_SAID = (Text, Image)
+"""Blocks of what a person says; a tuple, for it is asked of every message."""
 
 Block: TypeAlias = Text | Image | Thinking | Opaque | ToolCall | ToolResult | ContextCompaction
 
@@ -193,7 +200,7 @@ class Message:
         return (
             self.role == "user"
             and self.compaction is None
-            and any(isinstance(each, Text | Image) for each in self.blocks)
+            and any(isinstance(each, _SAID) for each in self.blocks)
         )
 
     @property

@@ -17,8 +17,9 @@ class SummaryRequest:
     `messages` are those that leave the context; `previous` is the prose of the last compaction, to
     be merged and not repeated. `task` is the user's first request. `number` counts from 1.
     `context` is all that the conversation's next call would send: a cache-aligned prompt repeats it
-    exactly and appends its instruction, so the provider's cache is read. `max_tokens` bounds the
-    answer, `target_tokens` is asked for in the prompt. `temperature` is left out where it is None.
+    exactly and appends its instruction, so the provider's cache is read. `carried`: code carries
+    what the user wrote, so the summary need not repeat it. `max_tokens` bounds the answer,
+    `target_tokens` is asked for in the prompt. `temperature` is left out where it is None.
     `input_limit_tokens` is the most that the summariser may be sent: more is sent in parts.
     """
 
@@ -29,6 +30,7 @@ class SummaryRequest:
     number: int
     prompt: PromptName = "structured"
     instructions: str | None = None
+    carried: bool = True
     max_tokens: int = 4_096
     target_tokens: int | None = None
     temperature: float | None = None

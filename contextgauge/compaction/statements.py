@@ -58,6 +58,12 @@ class Statement(NamedTuple):
 
 def statements(text: str) -> Iterator[Statement]:
     """Return the passages of a turn that are the user's own words, in order."""
+    if len(text) <= MAX_TURN_CHARACTERS and _ONE_PLAIN_LINE.fullmatch(text):
+        return (Statement(each, "", 0) for each in _sentences(text))
+    return _of_lines(text)
+
+
+def _of_lines(text: str) -> Iterator[Statement]:
     heading = section = ""
     for number, line in enumerate(own_lines(text)):
         if not line.strip():
@@ -65,13 +71,13 @@ def statements(text: str) -> Iterator[Statement]:
             continue
         bullet = _BULLET.match(line)
         body = line[bullet.end() if bullet else 0 :].strip().strip("*_").strip()
-        if line.lstrip().startswith("#") and bullet:
+        if bullet and line.lstrip().startswith("#"):
             words = body.rstrip(":").lower()
             heading = section = words if kind_of_label(words) else ""
             if section:
                 continue
         label = heading if bullet else ""
-        if match := _LABEL.match(body):
+        if ":" in body and (match := _LABEL.match(body)):
             words = match[1].lower()
             if kind_of_label(words) is None:
                 heading = ""
@@ -80,9 +86,25 @@ def statements(text: str) -> Iterator[Statement]:
                 continue
             else:
                 label, body = words, body[match.end() :]
-        for sentence in _SENTENCE_END.split(body):
-            if sentence := sentence.strip():
-                yield Statement(_cut(sentence), label, number)
+        for sentence in _sentences(body):
+            yield Statement(sentence, label, number)
+            if label != heading and kind_of_label(label) in _OF_ONE_SENTENCE:
+                label = ""
+
+
+_ONE_PLAIN_LINE: Final = re.compile(
+    r"[A-Za-z][^\x00-\x1f\x85\u2028\u2029`<\"\u201c:*_]*[^\x00-\x1f\x85\u2028\u2029`<\"\u201c:*_]"
+)
+"""A turn without lines, labels, quotes or code: as most are in a long conversation."""
+
+_MAY_END: Final = re.compile(r"[.!?;][ \t]| (?:and|but) ")
+"""Without this a line is one sentence: cheaper than the pattern of all ends."""
+
+
+def _sentences(line: str) -> Iterator[str]:
+    for sentence in _SENTENCE_END.split(line) if _MAY_END.search(line) else (line,):
+        if sentence := sentence.strip():
+            yield _cut(sentence)
 
 
 def own_lines(text: str) -> Iterator[str]:
@@ -90,7 +112,7 @@ def own_lines(text: str) -> Iterator[str]:
     if len(text) > MAX_TURN_CHARACTERS:
         half = MAX_TURN_CHARACTERS // 2
         text = f"{text[:half]}\n\n{text[-half:]}"
-    closed = {name.lower() for name in _CLOSE_TAG.findall(text)}
+    closed = {name.lower() for name in _CLOSE_TAG.findall(text)} if "</" in text else set()
     end: str | None = None
     for line in text.splitlines():
         if end is not None:
@@ -113,11 +135,11 @@ def _own_part(line: str) -> str:
 
 def _data_end(line: str, closed: set[str]) -> str | None:
     """Return what ends the data that begins with a line, None where none begins."""
-    if match := _FENCE.match(line):
+    if ("`" in line or "~" in line) and (match := _FENCE.match(line)):
         return match[1]
-    if (match := _OPEN_TAG.match(line)) and match[1].lower() in closed:
+    if closed and (match := _OPEN_TAG.match(line)) and match[1].lower() in closed:
         return f"</{match[1].lower()}>"
-    return _BLANK if _OUTPUT_HEADING.match(line) else None
+    return _BLANK if ":" in line and _OUTPUT_HEADING.match(line) else None
 
 
 def _ends(line: str, end: str) -> bool:
@@ -141,6 +163,9 @@ _LABELS: Final = {
     "fact": "fact facts note notes info context fyi reminder remember correction update background",
     "request": "request requests question questions ask",
 }
+
+_OF_ONE_SENTENCE: Final = {"goal", "request"}
+"""Kinds whose label says nothing of what follows its sentence on the line."""
 
 _KIND_OF_WORD: Final = {word: kind for kind, words in _LABELS.items() for word in words.split()}
 

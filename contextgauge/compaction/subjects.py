@@ -8,11 +8,11 @@ a second one is one more.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from contextgauge.compaction.aspects import ALIASES, ASPECTS, QUALIFIERS, STOP, words_of
+from contextgauge.compaction.aspects import ALIASES, AMOUNT, ASPECTS, QUALIFIERS, STOP, words_of
 from contextgauge.compaction.values import VALUES, normalised
 
 
@@ -58,19 +58,19 @@ def is_update(text: str) -> bool:
 
 
 _PHRASES: Final = {
-    "name": words_of("code refer we"),
-    "on-call": words_of("on support"),
+    "name": words_of("code refer call"),
+    "on-call": words_of("call duty"),
     "approval": words_of("sign signs signed"),
-    "assignee": words_of("in"),
+    "assignee": words_of("charge"),
     "branch": words_of("check checked"),
     "commit": words_of("based"),
     "next step": words_of("next"),
     "example language": words_of("answer reply respond write"),
     "code": words_of("safe"),
-    "limit": words_of("at no up time timed times"),
-    "units": words_of("us"),
+    "limit": words_of("most least than up time timed times"),
+    "units": words_of("customary"),
 }
-"""First words of the terms that are phrases."""
+"""A word of each of the terms that are phrases, the rarer one."""
 
 
 @lru_cache(maxsize=8_192)
@@ -85,15 +85,20 @@ def _possible(word: str) -> int:
     return bits
 
 
-def facets(text: str) -> list[Facet]:
-    """Return what a statement gives a value to, in order of the table of aspects."""
+def facets(text: str, words: Iterable[str] | None = None) -> list[Facet]:
+    """Return what a statement gives a value to, in order of the table of aspects.
+
+    `words` are those of the text in lower case, where they are known already.
+    """
     result: list[Facet] = []
     spans: list[tuple[int, int]] = []
     possible = 0
-    for word in _WORD.findall(text):
-        possible |= _possible(word.lower())
-    for index, aspect in enumerate(ASPECTS):
-        if not possible >> index & 1 or not aspect.terms.search(text):
+    for word in _WORD.findall(text.lower()) if words is None else words:
+        possible |= _possible(word)
+    while possible:
+        aspect = ASPECTS[(possible & -possible).bit_length() - 1]
+        possible &= possible - 1
+        if not aspect.terms.search(text):
             continue
         if (match := _value(text, aspect.values, spans)) is None:
             continue
@@ -104,9 +109,29 @@ def facets(text: str) -> list[Facet]:
         name = _limit_name(text, value) if aspect.name == "limit" else aspect.name
         result.append(Facet(name, frozenset(), value, start, end))
     if not result:
-        return result
-    words = _scope_words(text, [(each.start, each.end) for each in result])
-    return [each._replace(scope=_scope(words, each.aspect)) for each in result]
+        amount = _amount(text)
+        if amount is None:
+            return result
+        result.append(amount)
+    spans = [(each.start, each.end) for each in result]
+    around = _scope_words(_clause(text, result), spans)
+    return [each._replace(scope=_scope(around, each.aspect)) for each in result]
+
+
+_GIVES: Final = re.compile(r"(?i)(?:\b(?:is|are|be|to|at|for)(?: now)?|[:=]) ?$")
+_SETS: Final = re.compile(r"(?i)\W*(?:please )?(?:make|set|let|put)\b")
+
+
+def _amount(text: str) -> Facet | None:
+    """Return the number with a unit that a statement gives to something, whatever it is."""
+    for match in VALUES["count"].finditer(text):
+        start, end = match.span()
+        gives = _GIVES.search(text[max(0, start - 16) : start]) or _SETS.match(text)
+        if gives and not _PROHIBITION.search(text, 0, start):
+            value = normalised(match[0])
+            unit = _limit_name(text, value).removeprefix("limit of ")
+            return Facet(f"amount of {unit}", frozenset(), value, start, end)
+    return None
 
 
 _PROHIBITION: Final = re.compile(
@@ -165,6 +190,14 @@ def _value(
     return None
 
 
+def _clause(text: str, given: Sequence[Facet]) -> str:
+    """Return the part of a text that says what a plain amount belongs to: up to the next comma."""
+    if not given[0].aspect.startswith("amount of"):
+        return text
+    end = given[0].end
+    return text[:end] + text[end:].partition(",")[0]
+
+
 def _scope_words(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
     spans = list(spans)
     return [
@@ -174,7 +207,7 @@ def _scope_words(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
     ]
 
 
-_BY_NAME: Final = {each.name: each for each in ASPECTS}
+_BY_NAME: Final = {each.name: each for each in (*ASPECTS, AMOUNT)}
 
 
 def _scope(words: Iterable[str], aspect: str) -> frozenset[str]:

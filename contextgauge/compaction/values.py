@@ -41,7 +41,7 @@ VALUES: Final[dict[str, re.Pattern[str]]] = {
         "branch": r"\b[A-Za-z][\w.-]{0,60}(?:/[\w.-]{1,80}){1,4}|(?<=branch )[`'\"]?"
         r"[\w.-]{1,80}[\d_-][\w.-]{0,80}|\b(?:main|master|develop|trunk)\b",
         "hash": r"\b(?=[0-9a-f]{0,39}\d)[0-9a-f]{7,40}\b|(?<=commit )`?[0-9a-f]{7,40}\b",
-        "code": r"\b(?=[\w-]{0,40}\d)(?=\w{0,40}[A-Za-z_-])[A-Za-z0-9]{1,24}"
+        "code": r"(?<![\w.][./:])\b(?=[\w-]{0,40}\d)(?=\w{0,40}[A-Za-z_-])[A-Za-z0-9]{1,24}"
         r"(?:[-_][A-Za-z0-9]{1,24}){0,4}\b",
         "capitals": r"\b[A-Z][A-Z0-9]{2,}(?:[-_][A-Z0-9]{1,20}){0,3}\b",
         "person": r"\b(?!The |This |That |Our |My |Use |Ask |Only |Please |Never )"
@@ -51,7 +51,7 @@ VALUES: Final[dict[str, re.Pattern[str]]] = {
         "version": r"(?i)\b(?:python|node(?:\.js)?|java|ruby|go|golang|rust|php|postgres(?:ql)?"
         r"|mysql|mariadb|sqlite|redis|kafka|mongo(?:db)?|django|react|vue|angular|ubuntu|debian|swift"
         r"|kotlin|terraform|kubernetes|version|release) (v?\d{1,4}(?:\.\d{1,5}){0,3})\b"
-        r"|\bv\d{1,4}(?:\.\d{1,5}){0,3}\b|\b\d{1,4}\.\d{1,5}(?:\.\d{1,5})?\b",
+        r"|(?<![\w./:-])v\d{1,4}(?:\.\d{1,5}){0,3}\b|\b\d{1,4}\.\d{1,5}(?:\.\d{1,5})?\b",
         "units": r"(?i)\b(?:metric|imperial|SI|US customary|miles|kilomet(?:er|re)s|feet|celsius"
         r"|fahrenheit|kelvin|kilograms|pounds)\b",
         "indentation": r"(?i)\b(?:tabs?|(?:\w{1,5}[ -])?spaces?)\b",
@@ -73,6 +73,7 @@ VALUES: Final[dict[str, re.Pattern[str]]] = {
         r"seconds?\b| ?m?s\b| minutes?\b| hours?\b| days?\b| weeks?\b| characters?\b| columns?\b"
         r"| lines?\b| words?\b| tokens?\b| requests?\b| retries\b| attempts?\b| workers?\b"
         r"| items?\b| files?\b| bytes?\b)|(?<=port )\d{2,5}\b",
+        "count": rf"\b{_DIGITS} ?[A-Za-z]{{1,16}}\b",
         "rest": r"(?is)(?:step|up)s?(?: is| are|:) .{1,200}",
     }.items()
 }

@@ -53,6 +53,7 @@ def summary_request(
         number=work.number,
         prompt=profile.prompt,
         instructions=instructions,
+        carried=profile.carry,
         max_tokens=profile.summary_tokens,
         target_tokens=profile.target_tokens,
         temperature=profile.temperature,
@@ -138,7 +139,7 @@ class Writer:
         return replace(written, text=text, prose=text, carried=replace(work.carried, pins=pins))
 
     def _check_size(self, text: str, work: Summarising) -> None:
-        tokens = self._counter.text(text)
+        tokens = self._counter.text(text) + work.overhead_tokens
         if tokens >= work.replaced_tokens:
             raise SummaryError(
                 f"the summary has {tokens:,} tokens, what it replaces {work.replaced_tokens:,}"

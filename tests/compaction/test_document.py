@@ -39,7 +39,9 @@ CARRIED = Carried(
 def test_the_whole_text() -> None:
     text = compose("Half is done.", CARRIED, number=2, budget_tokens=None, counter=ESTIMATE)
     assert text.splitlines() == [
-        "[Compaction 2. The user's words; later ones win.]",
+        "[Compaction 2. The user's words win over it, later ones over earlier.]",
+        "## Summary",
+        "Half is done.",
         "## Task",
         "Build the importer.",
         "## Constraints",
@@ -49,8 +51,6 @@ def test_the_whole_text() -> None:
         "## Files",
         "- changed src/a.py",
         "- read src/b c.py",
-        "## Summary",
-        "Half is done.",
     ]
     assert audit(text, CARRIED) == []
 
@@ -180,13 +180,62 @@ def test_the_offline_summariser_merges_the_former_summary() -> None:
     assert answer.text == "- The lexer is done.\n- Assistant: The parser is finished now."
 
 
-def test_an_extract_leaves_out_what_is_pinned() -> None:
+def test_an_extract_leaves_out_what_code_carries() -> None:
     messages = [
         said("user", "The budget is $500. The weather was nice in the park."),
         said("assistant", "Noted: the budget is $500."),
         Message("tool", (ToolResult("c", (Text("No such file: a.py"),), "read", is_error=True),)),
     ]
-    assert extract(messages, 1_000).splitlines() == [
-        "- User: The weather was nice in the park.",
+    assert extract(messages, 1_000) == "- Error of read: No such file: a.py"
+    assert extract(messages, 1_000, with_user=True).splitlines() == [
+        "- User: The budget is $500.",
+        "- Assistant: Noted: the budget is $500.",
         "- Error of read: No such file: a.py",
     ]
+
+
+SAID = Carried(
+    "Build the importer. It was slow last week.",
+    (
+        Pin("statement", "It was slow last week.", "text:a", "u1"),
+        Pin("statement", "Commit messages begin with AB-1.", "text:b", "u1"),
+        Pin("statement", "The hook checks that.", "+text:c", "u1"),
+        Pin("constraint", "Never push to main.", "text:d", "u2"),
+        Pin("statement", "A colleague gave up on it in spring.", "text:e", "u3"),
+    ),
+)
+
+
+def test_plain_statements_stand_after_the_summary_without_what_the_task_says() -> None:
+    text = compose("Half is done.", SAID, number=1, budget_tokens=None, counter=ESTIMATE)
+    assert text.splitlines()[1:] == [
+        "## Summary",
+        "Half is done.",
+        "## Task",
+        "Build the importer. It was slow last week.",
+        "## Constraints",
+        "- Never push to main.",
+        "## What else the user wrote",
+        "- Commit messages begin with AB-1. The hook checks that.",
+        "- A colleague gave up on it in spring.",
+    ]
+
+
+def test_plain_statements_have_the_room_that_is_left_the_newest_first() -> None:
+    text = compose("", SAID, number=1, budget_tokens=66, counter=ESTIMATE)
+    assert "gave up" in text
+    assert "AB-1" not in text
+    assert audit(text, SAID) == []
+
+
+def test_a_summary_shares_the_room_with_plain_statements() -> None:
+    lines = [
+        Pin("statement", f"Line {index} of the talk.", f"text:{index}", f"u{index}")
+        for index in range(500)
+    ]
+    carried = Carried("", tuple(lines))
+    text = compose("word " * 9_000, carried, number=1, budget_tokens=2_000, counter=ESTIMATE)
+    prose, _, statements = text.partition("## What else the user wrote")
+    assert 800 < ESTIMATE.text(statements) < 1_200
+    assert 800 < ESTIMATE.text(prose) < 1_200
+    assert "Line 499 of the talk." in statements

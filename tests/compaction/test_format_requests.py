@@ -69,7 +69,7 @@ from tests.compaction.test_formats import ANTHROPIC, GEMINI, RESPONSES, SEED_001
             ],
             (
                 "messages[0].content[0].carried.pins[0].kind: expected one of constraint, request, "
-                "preference, fact, goal, not the text 'x'"
+                "preference, fact, goal, statement, not the text 'x'"
             ),
         ),
         (

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextgauge.compaction.holding import BOUNDS, STATEMENT_CHARACTERS
 from contextgauge.compaction.messages import (
     Carried,
     ContextCompaction,
@@ -11,7 +12,7 @@ from contextgauge.compaction.messages import (
     Text,
     ToolResult,
 )
-from contextgauge.compaction.pins import BOUNDS, TASK_CHARACTERS, TURN_BOUND, carry
+from contextgauge.compaction.pins import TASK_CHARACTERS, TURN_BOUND, TURN_CHARACTERS, carry
 from tests.compaction.conversations import said
 
 
@@ -45,6 +46,9 @@ REPLACING = [
     ("Timeout for uploads is 30 seconds.", "Uploads should time out after 2 minutes."),
     ("Coverage must be at least 80%.", "Raise the coverage minimum to 90%."),
     ("Use tabs for indentation.", "Use four spaces for indentation."),
+    ("The page size is 238 rows.", "Make the page size 854 rows, the customer asked for it."),
+    ("Make the page size 649 rows.", "Page size: 279 rows from here on."),
+    ("The request timeout must be 90 ms.", "Let's go to a request timeout of 126 ms instead."),
 ]
 
 STAYING = [
@@ -70,6 +74,8 @@ STAYING = [
     ("Nobody may push to main.", "Nobody may edit the schema."),
     ("No new dependencies.", "No schema changes."),
     ("No peanuts in the kitchen.", "No shellfish in the kitchen."),
+    ("Backups are kept for 30 days.", "Nightly backups are kept for 7 days."),
+    ("Audit lines go to the topic audit.a.v502.", "Errors go to the topic errors.a.v502."),
 ]
 
 
@@ -156,6 +162,63 @@ def test_only_turns_of_the_user_are_read() -> None:
     assert [each.text for each in carry(Carried(), messages).pins] == ["The budget is $500."]
 
 
+PLAIN = [
+    "Commit messages begin with REGI-483, the hook checks that.",
+    "Backups are kept for 692 days, whatever the table says.",
+    "What you write to disk belongs below var/bucket/623.",
+    "Everything new stays behind the flag enable_ledger_490 until I say otherwise.",
+    "Requests to the outside go through shard-809.stage.internal, there is no other way out.",
+    "Let's go to a request timeout of 126 ms instead.",
+    "Next: rewrite the index in src/a.py.",
+    "We saw this twice last week.",
+]
+
+
+@pytest.mark.parametrize("plain", PLAIN)
+def test_all_that_a_user_writes_is_carried_through_many_requests(plain: str) -> None:
+    requests = [f"Please look at src/a_{index}.py." for index in range(50)]
+    assert plain in pinned("Hello there.", plain, *requests)
+
+
+def test_a_turn_with_many_rules_is_carried_whole() -> None:
+    rules = [f"Never touch module {index} of billing." for index in range(40)]
+    assert pinned("Hello there.", "\n".join(rules)) == rules
+
+
+def test_requests_that_roll_out_become_statements() -> None:
+    requests = [f"Please look at src/a_{index}.py." for index in range(50)]
+    messages = [said("user", each, id=each) for each in requests]
+    pins = carry(Carried(), messages).pins
+    assert [each.text for each in pins] == requests
+    assert [each.kind for each in pins] == ["statement"] * 38 + ["request"] * 12
+
+
+def test_statements_are_bounded_from_their_middle() -> None:
+    turns = [f"This was turn number {index} of a long talk." for index in range(2_000)]
+    texts = pinned(*turns)
+    assert sum(map(len, texts)) <= STATEMENT_CHARACTERS
+    assert {*turns[:250], *turns[-250:]} <= set(texts)
+    assert texts == [each for each in turns if each in set(texts)]
+
+
+def test_what_follows_a_label_is_read_by_its_own_words() -> None:
+    text = "Task: rewrite the index in src/a.py. Never edit src/b.py, it is generated."
+    carried = carry(Carried(), [said("user", text, id="u")])
+    assert [(each.kind, each.text) for each in carried.pins] == [
+        ("goal", "rewrite the index in src/a.py."),
+        ("constraint", "Never edit src/b.py, it is generated."),
+    ]
+
+
+def test_a_label_does_not_hide_a_prohibition() -> None:
+    carried = carry(Carried(), [said("user", "Task: never edit src/b.py.", id="u")])
+    assert [each.kind for each in carried.pins] == ["constraint"]
+
+
+def test_an_acknowledgement_is_not_carried() -> None:
+    assert pinned("Okay.", "Thanks!", "Go on.", "Port 80 now.") == ["Port 80 now."]
+
+
 def test_a_flood_cannot_push_constraints_out() -> None:
     rules = [f"Never touch module {index} of billing." for index in range(40)]
     messages = [said("user", rule, id=f"r{index}") for index, rule in enumerate(rules)]
@@ -164,8 +227,12 @@ def test_a_flood_cannot_push_constraints_out() -> None:
     carried = carry(Carried(), [*messages, said("user", one, id="one"), *many])
     texts = [each.text for each in carried.pins]
     assert set(rules) <= set(texts)
-    assert len(texts) == BOUNDS["constraint"]
-    assert sum(each.message_id == "one" for each in carried.pins) <= TURN_BOUND
+    constraints = [each for each in carried.pins if each.kind == "constraint"]
+    assert len(constraints) == BOUNDS["constraint"]
+    assert sum(map(len, texts)) < STATEMENT_CHARACTERS + 120 * len(constraints)
+    of_one = [each for each in carried.pins if each.message_id == "one"]
+    assert sum(each.kind == "constraint" for each in of_one) <= TURN_BOUND
+    assert sum(len(each.text) for each in of_one) <= TURN_CHARACTERS + 600
 
 
 def test_repetition_adds_nothing() -> None:

@@ -129,7 +129,7 @@ async def test_the_first_message_after_a_compaction_is_its_own() -> None:
 
 
 async def test_results_of_archived_tools_are_shown_and_not_sent_again() -> None:
-    history = History([said("user", "go"), call("a"), result("a", "the secret of the file")])
+    history = History([said("user", "go"), call("a"), result("a", "the secret of the file " * 9)])
     history.append(said("assistant", "full", usage=ApiUsage(180_000, 1)))
     await prepared(history)
     sent = json.dumps(write_messages(history.active, "anthropic"))

@@ -5,7 +5,7 @@ are our own additions, written where there is something in them.
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, get_args
 
 from contextgauge.compaction.formats.fields import (
     Fields,
@@ -16,15 +16,14 @@ from contextgauge.compaction.formats.fields import (
     optional_text,
     wrong,
 )
-from contextgauge.compaction.messages import Carried, ContextCompaction, FileUse, Pin
+from contextgauge.compaction.messages import Carried, ContextCompaction, FileUse, Pin, PinKind
 from contextgauge.records import Json
 
 KIND: Final = "context_compaction"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
-_PinKind: TypeAlias = Literal["constraint", "request", "preference", "fact", "goal"]
-_PIN_KINDS: Final[tuple[_PinKind, ...]] = get_args(_PinKind)
+_PIN_KINDS: Final[tuple[PinKind, ...]] = get_args(PinKind)
 
 
 def read(fields: Fields, path: str) -> ContextCompaction:
