@@ -6,6 +6,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,11 +14,13 @@ from contextgauge.containers import Line
 from contextgauge.errors import StopError
 from schemas.messages import DeadLetter
 from schemas.records import Record
-from schemas.views import SessionView
+from schemas.views import MODEL_FIELD, Aggregates, SessionView
 from streams import codec, wiring
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import count, exact, first_of
+from streams.core.projection import statistics
 from streams.core.projection.project import project
+from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files import reading as files
 from streams.edge.files.watch import SUBAGENTS, SUFFIX
 from streams.flow.derive.deriver import Deriver
@@ -50,6 +53,7 @@ class Replay:
         self._is_any_right = False
         self._fallback, self._on_dead = fallback, on_dead
         self._lines = self._position = 0
+        self._models: dict[str, Aggregates] = {}
 
     def records(self) -> Iterator[Sequence[Record]]:
         """Yield the records in input order, those of a block of lines at a time.
@@ -88,6 +92,15 @@ class Replay:
             self._fold(views, records)
         return self._checked(views)
 
+    def points(self) -> CompactionPoints:
+        """Return where compactions are expected: by the settings, and by these sessions' own."""
+        learned = {
+            field.removeprefix(MODEL_FIELD): usual_point([asdict(aggregates)])
+            for field, aggregates in sorted(self._models.items())
+        }
+        known = tuple((model, point) for model, point in learned.items() if point is not None)
+        return wiring.compaction_points(wiring.settings())._replace(learned=known)
+
     def one(self) -> "ReplayedSession":
         """Return the only session. Raises StopError where there is none, or there are several."""
         self._refuse_several(len({source.session for source in self.sources}))
@@ -102,7 +115,7 @@ class Replay:
             session_id = str(self.sources[0].session)
         else:
             self._refuse_several(len(views))
-        return ReplayedSession(views[session_id], records[session_id])
+        return ReplayedSession(views[session_id], records[session_id], self.points())
 
     def _blocks(self) -> Iterator[files.Block]:
         for block in files.read(self.sources, self._fallback):
@@ -112,7 +125,12 @@ class Replay:
     def _fold(self, views: dict[str, SessionView], records: Iterable[Record]) -> None:
         for record in records:
             session_id = record.data.session_id
-            views[session_id] = project(views.get(session_id), record, self._position)
+            before = views.get(session_id)
+            for field in statistics.fields(record, before, None):
+                if field.startswith(MODEL_FIELD):
+                    known = self._models.get(field, Aggregates())
+                    self._models[field] = statistics.counted(known, record, before)
+            views[session_id] = project(before, record, self._position)
             self._position += 1
 
     def _checked(self, views: dict[str, SessionView]) -> dict[str, SessionView]:
@@ -145,10 +163,11 @@ def session_folder(path: str) -> str | None:
 
 
 class ReplayedSession(NamedTuple):
-    """A session of a transcript: its view and all its records."""
+    """A session of a transcript: its view, all its records, and where it is compacted."""
 
     view: SessionView
     records: list[Record]
+    points: CompactionPoints
 
 
 def _expanded(path: str) -> str:

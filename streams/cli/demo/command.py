@@ -143,9 +143,10 @@ async def _run(pipeline: Pipeline, blocks: _Blocks) -> None:
     seconds = time.monotonic() - begin_s
     dead = await demo_pipeline.dead_letters(pipeline)
     reader = await active_sessions(pipeline.store, SystemClock())
-    views = await reader.ranked("recent", _SHOWN_SESSIONS)
+    views = await reader.with_arrivals(await reader.ranked("recent", _SHOWN_SESSIONS))
+    points = await reader.points(views, wiring.compaction_points(pipeline.settings))
     print_totals(published, progressed.records, refused, dead, seconds)
-    print_sessions(views, len(published.sessions))
+    print_sessions(views, len(published.sessions), points)
     if (example := most_known(views)) is not None:
         view, compaction = example
         print_timeline(view, compaction, await reader.records(view.session_id))

@@ -70,7 +70,8 @@ class TranscriptTail(NamedTuple):
 def read_tail(file_name: str, tail_bytes: int) -> TranscriptTail:
     """Return the relevant lines in the last bytes of a file, and compactions before them.
 
-    Of a rollout, also the models before them. Raises OSError. Lines that are not JSON objects are skipped, such as one that is being written.
+    Of a rollout, also the models before them. Lines that are not JSON objects are skipped, such as
+    one that is being written. Raises OSError.
     """
     with open(file_name, "rb") as file:
         session = _rollout_session(file.readline(_MIB))
@@ -117,7 +118,7 @@ def _is_relevant(line: bytes) -> bool:
 
 
 def _lines_with(text: bytes, parts: tuple[bytes, ...]) -> list[bytes]:
-    """Return the lines with one of these parts; one that is cut off is not JSON and skipped later."""
+    """Return lines with one of these parts; one that is cut off is not JSON and skipped later."""
     lines = {}
     for part in parts:
         at = text.find(part)
