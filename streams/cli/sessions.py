@@ -64,8 +64,8 @@ def sessions(
 ) -> None:
     """List sessions: context usage, window, compactions.
 
-    `~` marks a window that is assumed because none was reported, percentages of it, and tokens
-    until compaction that are estimated from earlier compactions.
+    `~` marks the default window, which is assumed for an unknown model, percentages of it, and
+    tokens until compaction that are estimated from earlier compactions.
 
     Until: tokens left until automatic compaction, or how many are over where it is due. Messages:
     since the last compaction or reset, and in all (3/135).
@@ -106,8 +106,8 @@ def status(
 ) -> None:
     """Show one session: usage, breakdown, messages, compactions.
 
-    `--line` prints `Context: 45% (58K/128K tokens)`, with `~` before figures that rest on an
-    assumed window.
+    `--line` prints `Context: 45% (58K/128K tokens)`, with `~` before figures that rest on the
+    default window, which is assumed for an unknown model.
     """
 
     def show(view: SessionView, timed: SessionView, points: CompactionPoints) -> None:
