@@ -52,8 +52,8 @@ Session = Annotated[
     typer.Option(
         "--session",
         metavar="ID",
-        help="Session of lines for which neither the line nor its file names one. With --topic: "
-        "only this session, by its ID or a unique prefix of it.",
+        help="Session of lines for which neither the line nor its file names one; to print one "
+        "session, name its file. With --topic: only this session, by its ID or a unique prefix.",
     ),
 ]
 OfTopic = Annotated[

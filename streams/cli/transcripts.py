@@ -4,6 +4,7 @@
 """
 
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -12,12 +13,13 @@ from typing import NamedTuple
 
 from contextgauge.containers import Line
 from contextgauge.errors import StopError
+from contextgauge.normalise import session_of as session_named_by
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.views import MODEL_FIELD, Aggregates, SessionView
 from streams import codec, wiring
 from streams.cli.publish.rejected import RejectedLines
-from streams.cli.screen.figures import count, exact, first_of
+from streams.cli.screen.figures import count, exact, first_of, safe
 from streams.core.projection import statistics
 from streams.core.projection.project import project
 from streams.core.until_compaction import CompactionPoints, usual_point
@@ -52,6 +54,7 @@ class Replay:
         self.rejected = RejectedLines("derived", is_any_right=lambda: self._is_any_right)
         self._is_any_right = False
         self._fallback, self._on_dead = fallback, on_dead
+        self._is_fallback_used = fallback is None
         self._lines = self._position = 0
         self._models: dict[str, Aggregates] = {}
 
@@ -74,6 +77,12 @@ class Replay:
         self.rejected.report_all()
         if self._lines and self.rejected.total == self._lines:
             raise self.rejected.none_right(self.name)
+        if not self._is_fallback_used:
+            sys.stderr.write(
+                f"--session {safe(str(self._fallback))} is not used: it is for lines without a "
+                "session, and each of these has one. To print one session, name its file: "
+                "`contextgauge replay FILE`\n"
+            )
 
     def lines(self) -> Generator[Sequence[bytes], None, None]:
         """Yield the records as structured CloudEvents; see `records`."""
@@ -120,7 +129,17 @@ class Replay:
     def _blocks(self) -> Iterator[files.Block]:
         for block in files.read(self.sources, self._fallback):
             self._lines += sum(not line.value.isspace() and bool(line.value) for line in block)
+            if not self._is_fallback_used:
+                self._is_fallback_used = any(map(self._needs_fallback, block))
             yield block
+
+    def _needs_fallback(self, line: Line) -> bool:
+        """Return whether neither the line nor its file names a session."""
+        # A file's own session may be equal, but is not this object.
+        if line.session_hint is not self._fallback:
+            return False
+        body = codec.decode(line.value)
+        return not isinstance(body, DeadLetter) and session_named_by(body, None) is None
 
     def _fold(self, views: dict[str, SessionView], records: Iterable[Record]) -> None:
         for record in records:
@@ -135,10 +154,7 @@ class Replay:
 
     def _checked(self, views: dict[str, SessionView]) -> dict[str, SessionView]:
         if not views:
-            raise StopError(
-                f"{self.name} has no session: none of its {count(self._lines, 'line')} has a "
-                "size, a compaction or a session's properties"
-            )
+            raise no_session(self.name, self._lines)
         return views
 
     def _refuse_several(self, sessions: int) -> None:
@@ -148,6 +164,16 @@ class Replay:
                 "`contextgauge sessions PATH` lists them, `contextgauge replay --view PATH` shows "
                 "each"
             )
+
+
+def no_session(name: str, lines: int) -> StopError:
+    """Return the error of an input that gives no session."""
+    if not lines:
+        return StopError(f"{name} has no session: it is empty")
+    return StopError(
+        f"{name} has no session: none of its {count(lines, 'line')} has a size, a compaction or a "
+        "session's properties"
+    )
 
 
 def session_of(path: str) -> "ReplayedSession":

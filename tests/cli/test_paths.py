@@ -266,6 +266,27 @@ def test_no_line_wraps_on_a_terminal(projects: Path, columns: int) -> None:
         terminal.close()
 
 
+def test_a_session_that_no_line_needs_is_reported(command: Command, two_sessions: Path) -> None:
+    done = command("replay", "--session", "two", str(two_sessions))
+    assert done.returncode == 0
+    records = [json.loads(line)["data"] for line in done.stdout.splitlines()]
+    assert {each["session_id"] for each in records} == {"one", "two"}
+    assert "--session two is not used: it is for lines without a session" in done.stderr
+    assert "`contextgauge replay FILE`" in done.stderr
+    answer = {"type": "assistant", "message": {"id": "m", "usage": {"prompt_tokens": 900}}}
+    needed = command("replay", "--session", "two", "-", stdin=json.dumps(answer))
+    assert json.loads(needed.stdout.splitlines()[0])["data"]["session_id"] == "two"
+    assert needed.stderr == ""
+
+
+def test_an_empty_file_is_named_as_such(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.touch()
+    done = command("status", str(path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"contextgauge: {path} has no session: it is empty\n"
+
+
 def test_a_file_that_is_no_transcript_is_refused(command: Command) -> None:
     readme = Path(__file__).parents[2] / "README.md"
     lines = sum(bool(line.strip()) for line in readme.read_text().splitlines())

@@ -119,6 +119,16 @@ def test_the_demo_runs_on_given_transcripts(command: Command, tmp_path: Path) ->
     _shown(done.stdout, "messages of 3 sessions became", STOPPED)
 
 
+def test_a_file_without_a_session_is_an_error(command: Command, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("# Notes\n\nNone of these lines is a message.\n")
+    command.environment |= {"PATH": _path_without(tmp_path / "bin", "java")}
+    done = command("demo", str(notes))
+    assert done.returncode == 1
+    assert f"{notes} has no session: none of its 2 lines" in done.stderr
+    assert "Sessions" not in done.stdout
+
+
 def test_a_missing_path_starts_no_service(command: Command, tmp_path: Path) -> None:
     done = command("demo", str(tmp_path / "none"))
     assert done.returncode == 2
