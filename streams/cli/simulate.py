@@ -38,6 +38,24 @@ _BLOCK_MESSAGES = 500
 Provider = StrEnum("Provider", {name: name for name in PROVIDERS})  # type: ignore[misc]
 
 
+Sessions = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Sessions running at the same time.",
+        show_default=str(_DEFAULTS.sessions),
+    ),
+]
+Turns = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Median length of a session, in turns.",
+        show_default=str(_DEFAULTS.turns),
+    ),
+]
 Messages = Annotated[
     int | None,
     typer.Option(
@@ -85,29 +103,13 @@ Duration = Annotated[
 
 def simulate(  # noqa: PLR0913 -- each is an option
     *,
-    sessions: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Sessions running at the same time.",
-            show_default=str(_DEFAULTS.sessions),
-        ),
-    ] = None,
+    sessions: Sessions = None,
     messages: Messages = None,
     duration: Duration = None,
     rate: Annotated[
         float, typer.Option(metavar="N", min=0, help="Messages per second; 0: as fast as possible.")
     ] = 0,
-    turns: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Median length of a session, in turns.",
-            show_default=str(_DEFAULTS.turns),
-        ),
-    ] = None,
+    turns: Turns = None,
     provider: Annotated[
         list[Provider] | None, typer.Option(help="Only this provider; can be repeated.")
     ] = None,
