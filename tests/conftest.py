@@ -120,7 +120,7 @@ def command_environment(settings: Mapping[str, str]) -> dict[str, str]:
     return kept | plain | {f"CONTEXTGAUGE_{name}": value for name, value in given.items()}
 
 
-def _listen_to_interrupts() -> None:
+def listen_to_interrupts() -> None:
     """Undo what a shell does to jobs in the background: there SIGINT is ignored, and inherited."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -173,7 +173,7 @@ class Command:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            preexec_fn=_listen_to_interrupts,  # noqa: PLW1509 -- sets one signal, no more
+            preexec_fn=listen_to_interrupts,  # noqa: PLW1509 -- sets one signal, no more
         )
         self._started.append(process)
         return process

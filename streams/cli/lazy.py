@@ -53,6 +53,14 @@ class LazyGroup(TyperGroup):
             for name, (module, summary) in commands.items():
                 self.add_command(LazyCommand(name, module, summary))
 
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 -- as they come
+        """Run the command; a wrong value is reported without pydantic's words before it."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
     def format_commands(self, ctx: object, formatter: Any) -> None:  # noqa: ANN401 -- Typer's own
         """Write the sections for the group's help."""
         del ctx

@@ -2,7 +2,7 @@
 
 import base64
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +15,6 @@ from contextgauge.containers import Line
 from contextgauge.errors import ConfigError
 from schemas.messages import DeadLetter
 from schemas.records import Json
-from schemas.views import SessionView
 from streams import codec, wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.figures import safe
@@ -53,8 +52,8 @@ Session = Annotated[
     typer.Option(
         "--session",
         metavar="ID",
-        help="Session of lines for which neither the line nor its file names one. With --topic: "
-        "only this session, by its ID or a unique prefix of it.",
+        help="Session of lines for which neither the line nor its file names one; to print one "
+        "session, name its file. With --topic: only this session, by its ID or a unique prefix.",
     ),
 ]
 OfTopic = Annotated[
@@ -115,7 +114,7 @@ def replay(
                 for lines in parts:
                     write_lines(lines)
         elif is_terminal():
-            _show(replayed.views().values())
+            _show(replayed)
         else:
             write_lines([view_codec.encode(each) for each in replayed.views().values()])
     if strict and replayed.rejected.total:
@@ -129,11 +128,15 @@ def _note_subagents(paths: Sequence[str]) -> None:
         sys.stderr.write(f"{safe(text)}\n")
 
 
-def _show(views: Iterable[SessionView]) -> None:
+def _show(replayed: "Replay | ReplayedTopic") -> None:
     from streams.cli.screen.output import out  # noqa: PLC0415 -- imports rich
     from streams.cli.screen.render import status_box  # noqa: PLC0415 -- as above
 
-    points = wiring.compaction_points(wiring.settings())
+    views = replayed.views().values()
+    if isinstance(replayed, Replay):
+        points = replayed.points()
+    else:
+        points = wiring.compaction_points(wiring.settings())
     for view in views:
         out.print(status_box(view, SystemClock().now_ms(), points))
 

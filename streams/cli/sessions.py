@@ -11,7 +11,7 @@ import typer
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
-from schemas.records import Record
+from schemas.records import Json, Record
 from schemas.views import SessionView
 from streams import codec, wiring
 from streams.cli.screen.figures import exact, safe
@@ -21,7 +21,8 @@ from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import live_first, sessions_table
 from streams.cli.screen.timeline import timeline
 from streams.cli.transcripts import Replay, is_path, session_of
-from streams.core.session_status import THRESHOLDS, leading_chain
+from streams.codec import views as view_codec
+from streams.core.session_status import THRESHOLDS, leading_chain, status_of
 from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.session_files import SessionFiles, transcript_folders
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
@@ -63,30 +64,34 @@ def sessions(
 ) -> None:
     """List sessions: context usage, window, compactions.
 
-    `~` marks a window that is assumed because none was reported, percentages of it, and tokens
-    until compaction that are estimated from earlier compactions.
+    `~` marks the default window, which is assumed for an unknown model, percentages of it, and
+    tokens until compaction that are estimated from earlier compactions.
 
     Until: tokens left until automatic compaction, or how many are over where it is due. Messages:
     since the last compaction or reset, and in all (3/135).
     """
     if titles and as_json:
         raise ConfigError("--titles and --json exclude each other: titles are for the screen only")
-    configured = wiring.compaction_points(wiring.settings())
     if paths:
         replayed = Replay(paths)
         with reading():
-            views = _ordered(list(replayed.views().values()), order)
+            views, points = _ordered(list(replayed.views().values()), order), replayed.points()
         files = [source.path for source in replayed.sources if source.path is not None]
         shown = views[:limit]
-        _show_sessions(shown, len(views), configured, titles=titles, as_json=as_json, files=files)
+        if as_json:
+            _write_sessions(shown, shown, points)
+        else:
+            _show_sessions(shown, len(views), points, titles=titles, files=files)
         return
 
     async def show(reader: Sessions) -> None:
         views = await ranked(reader, order, limit)
-        if not as_json:
-            views = await reader.with_arrivals(views)
-        points = await reader.points(views, configured)
-        _show_sessions(views, await reader.count(), points, titles=titles, as_json=as_json)
+        points = await reader.points(views, wiring.compaction_points(wiring.settings()))
+        total = await reader.count()
+        if as_json:
+            _write_sessions(views, await reader.with_arrivals(views), points)
+        else:
+            _show_sessions(await reader.with_arrivals(views), total, points, titles=titles)
 
     _read_views(show)
 
@@ -101,28 +106,28 @@ def status(
 ) -> None:
     """Show one session: usage, breakdown, messages, compactions.
 
-    `--line` prints `Context: 45% (58K/128K tokens)`, with `~` before figures that rest on an
-    assumed window.
+    `--line` prints `Context: 45% (58K/128K tokens)`, with `~` before figures that rest on the
+    default window, which is assumed for an unknown model.
     """
-    configured = wiring.compaction_points(wiring.settings())
 
-    def show(view: SessionView, points: CompactionPoints) -> None:
+    def show(view: SessionView, timed: SessionView, points: CompactionPoints) -> None:
+        now_ms = SystemClock().now_ms()
         if as_json:
-            write_json(view)
+            write_json(_judged(view, timed, points, now_ms))
         elif line:
-            say(status_line(view, SystemClock().now_ms()), to=out)
+            say(status_line(timed, now_ms), to=out)
         else:
-            out.print(status_box(view, SystemClock().now_ms(), points))
+            out.print(status_box(timed, now_ms, points))
 
     async def read(reader: Sessions) -> None:
         view = await reader.find(session)
-        points = await reader.points([view], configured)
-        show(view if as_json else (await reader.with_arrivals([view]))[0], points)
+        points = await reader.points([view], wiring.compaction_points(wiring.settings()))
+        show(view, (await reader.with_arrivals([view]))[0], points)
 
     if is_path(session):
         with reading():
             replayed = session_of(session)
-        show(replayed.view, configured)
+        show(replayed.view, replayed.view, replayed.points)
     else:
         _read_views(read)
 
@@ -197,18 +202,30 @@ def _free(view: SessionView) -> float:
     return float("inf") if used is None else -used
 
 
+def _write_sessions(
+    views: Sequence[SessionView], timed: Sequence[SessionView], points: CompactionPoints
+) -> None:
+    now_ms = SystemClock().now_ms()
+    pairs = zip(views, timed, strict=True)
+    write_json([_judged(*pair, points, now_ms) for pair in pairs])
+
+
+def _judged(
+    view: SessionView, timed: SessionView, points: CompactionPoints, now_ms: int
+) -> dict[str, Json]:
+    """Return a view with its status, as the API has it; `timed` is the view with its arrival."""
+    document: dict[str, Json] = codec.loads(view_codec.encode(view))
+    return document | {"status": status_of(timed, points).document(now_ms)}
+
+
 def _show_sessions(
     views: list[SessionView],
     total: int,
     points: CompactionPoints,
     *,
     titles: bool,
-    as_json: bool,
     files: Sequence[Path] = (),
 ) -> None:
-    if as_json:
-        write_json(views)
-        return
     if not views:
         say(
             "No sessions yet: publish some (`contextgauge publish PATH`) while a derive and a "

@@ -27,6 +27,8 @@ from streams.ports import Clock
 
 _FILE_SUFFIX = ".jsonl"
 
+_DEFAULTS = SimulationOptions()
+
 _HISTORY_MS = 3_600_000
 """Age of the first sessions of `--live --recent --duration`: their windows are partly full."""
 
@@ -36,6 +38,24 @@ _BLOCK_MESSAGES = 500
 Provider = StrEnum("Provider", {name: name for name in PROVIDERS})  # type: ignore[misc]
 
 
+Sessions = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Sessions running at the same time.",
+        show_default=str(_DEFAULTS.sessions),
+    ),
+]
+Turns = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Median length of a session, in turns.",
+        show_default=str(_DEFAULTS.turns),
+    ),
+]
 Messages = Annotated[
     int | None,
     typer.Option(
@@ -83,17 +103,13 @@ Duration = Annotated[
 
 def simulate(  # noqa: PLR0913 -- each is an option
     *,
-    sessions: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Sessions running at the same time.")
-    ] = 10,
+    sessions: Sessions = None,
     messages: Messages = None,
     duration: Duration = None,
     rate: Annotated[
         float, typer.Option(metavar="N", min=0, help="Messages per second; 0: as fast as possible.")
     ] = 0,
-    turns: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Median length of a session, in turns.")
-    ] = 40,
+    turns: Turns = None,
     provider: Annotated[
         list[Provider] | None, typer.Option(help="Only this provider; can be repeated.")
     ] = None,
@@ -121,11 +137,15 @@ def simulate(  # noqa: PLR0913 -- each is an option
         raise ConfigError("--publish and --out exclude each other")
     if live and not (publish or recent):
         raise ConfigError("--live requires --publish or --recent")
+    if sample and (sessions, messages, turns) != (None, None, None):
+        raise ConfigError(
+            "--sample has sessions of its own: leave out --sessions, --messages and --turns"
+        )
     options = SimulationOptions(
         seed=seed,
-        sessions=sessions,
+        sessions=sessions or _DEFAULTS.sessions,
         providers=tuple(provider or PROVIDERS),
-        turns=turns,
+        turns=turns or _DEFAULTS.turns,
         start_ms=_time_ms(start),
     )
     endless = duration is not None and messages is None and not sample

@@ -4,20 +4,25 @@
 """
 
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
 from contextgauge.containers import Line
 from contextgauge.errors import StopError
+from contextgauge.normalise import session_of as session_named_by
 from schemas.messages import DeadLetter
 from schemas.records import Record
-from schemas.views import SessionView
+from schemas.views import MODEL_FIELD, Aggregates, SessionView
 from streams import codec, wiring
 from streams.cli.publish.rejected import RejectedLines
-from streams.cli.screen.figures import count, exact, first_of
+from streams.cli.screen.figures import count, exact, first_of, safe
+from streams.core.projection import statistics
 from streams.core.projection.project import project
+from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files import reading as files
 from streams.edge.files.watch import SUBAGENTS, SUFFIX
 from streams.flow.derive.deriver import Deriver
@@ -49,7 +54,9 @@ class Replay:
         self.rejected = RejectedLines("derived", is_any_right=lambda: self._is_any_right)
         self._is_any_right = False
         self._fallback, self._on_dead = fallback, on_dead
+        self._is_fallback_used = fallback is None
         self._lines = self._position = 0
+        self._models: dict[str, Aggregates] = {}
 
     def records(self) -> Iterator[Sequence[Record]]:
         """Yield the records in input order, those of a block of lines at a time.
@@ -70,6 +77,12 @@ class Replay:
         self.rejected.report_all()
         if self._lines and self.rejected.total == self._lines:
             raise self.rejected.none_right(self.name)
+        if not self._is_fallback_used:
+            sys.stderr.write(
+                f"--session {safe(str(self._fallback))} is not used: it is for lines without a "
+                "session, and each of these has one. To print one session, name its file: "
+                "`contextgauge replay FILE`\n"
+            )
 
     def lines(self) -> Generator[Sequence[bytes], None, None]:
         """Yield the records as structured CloudEvents; see `records`."""
@@ -88,6 +101,15 @@ class Replay:
             self._fold(views, records)
         return self._checked(views)
 
+    def points(self) -> CompactionPoints:
+        """Return where compactions are expected: by the settings, and by these sessions' own."""
+        learned = {
+            field.removeprefix(MODEL_FIELD): usual_point([asdict(aggregates)])
+            for field, aggregates in sorted(self._models.items())
+        }
+        known = tuple((model, point) for model, point in learned.items() if point is not None)
+        return wiring.compaction_points(wiring.settings())._replace(learned=known)
+
     def one(self) -> "ReplayedSession":
         """Return the only session. Raises StopError where there is none, or there are several."""
         self._refuse_several(len({source.session for source in self.sources}))
@@ -102,25 +124,37 @@ class Replay:
             session_id = str(self.sources[0].session)
         else:
             self._refuse_several(len(views))
-        return ReplayedSession(views[session_id], records[session_id])
+        return ReplayedSession(views[session_id], records[session_id], self.points())
 
     def _blocks(self) -> Iterator[files.Block]:
         for block in files.read(self.sources, self._fallback):
             self._lines += sum(not line.value.isspace() and bool(line.value) for line in block)
+            if not self._is_fallback_used:
+                self._is_fallback_used = any(map(self._needs_fallback, block))
             yield block
+
+    def _needs_fallback(self, line: Line) -> bool:
+        """Return whether neither the line nor its file names a session."""
+        # A file's own session may be equal, but is not this object.
+        if line.session_hint is not self._fallback:
+            return False
+        body = codec.decode(line.value)
+        return not isinstance(body, DeadLetter) and session_named_by(body, None) is None
 
     def _fold(self, views: dict[str, SessionView], records: Iterable[Record]) -> None:
         for record in records:
             session_id = record.data.session_id
-            views[session_id] = project(views.get(session_id), record, self._position)
+            before = views.get(session_id)
+            for field in statistics.fields(record, before, None):
+                if field.startswith(MODEL_FIELD):
+                    known = self._models.get(field, Aggregates())
+                    self._models[field] = statistics.counted(known, record, before)
+            views[session_id] = project(before, record, self._position)
             self._position += 1
 
     def _checked(self, views: dict[str, SessionView]) -> dict[str, SessionView]:
         if not views:
-            raise StopError(
-                f"{self.name} has no session: none of its {count(self._lines, 'line')} has a "
-                "size, a compaction or a session's properties"
-            )
+            raise no_session(self.name, self._lines)
         return views
 
     def _refuse_several(self, sessions: int) -> None:
@@ -130,6 +164,16 @@ class Replay:
                 "`contextgauge sessions PATH` lists them, `contextgauge replay --view PATH` shows "
                 "each"
             )
+
+
+def no_session(name: str, lines: int) -> StopError:
+    """Return the error of an input that gives no session."""
+    if not lines:
+        return StopError(f"{name} has no session: it is empty")
+    return StopError(
+        f"{name} has no session: none of its {count(lines, 'line')} has a size, a compaction or a "
+        "session's properties"
+    )
 
 
 def session_of(path: str) -> "ReplayedSession":
@@ -145,10 +189,11 @@ def session_folder(path: str) -> str | None:
 
 
 class ReplayedSession(NamedTuple):
-    """A session of a transcript: its view and all its records."""
+    """A session of a transcript: its view, all its records, and where it is compacted."""
 
     view: SessionView
     records: list[Record]
+    points: CompactionPoints
 
 
 def _expanded(path: str) -> str:

@@ -5,6 +5,7 @@ import errno
 import signal
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Annotated
 
@@ -39,7 +40,13 @@ _SHOW_S = 0.1
 """How often the bar is drawn."""
 
 _REPORTED = 3
-"""Files with lines that cannot be read that are named."""
+"""Files with lines that cannot be read that are named at a time."""
+
+_LOOK_S = 1.0
+"""How often such lines are looked for while files are followed."""
+
+_PAUSE_S = 60.0
+"""After such lines were reported while following, others wait for so long."""
 
 _STOP_S = 10.0
 """The reading stops after the lines in hand, some milliseconds."""
@@ -224,7 +231,7 @@ def _stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
 
 
 async def _show(local: LocalView) -> None:
-    """Show on the terminal how much has been read, until that is all."""
+    """Show on the terminal how much has been read, and then lines that cannot be read."""
     with Progress(
         BarColumn(bar_width=32),
         TextColumn("{task.description}"),
@@ -239,16 +246,28 @@ async def _show(local: LocalView) -> None:
                 bar.update(task, completed=done.read_bytes, total=done.bytes)
                 bar.update(task, description=_words(done), refresh=True)
             await asyncio.sleep(_SHOW_S)
-    if not done.files:
+    if done.files:
+        sessions = await local.views.session_count(1, 0)
+        say(f"{count(done.files, 'transcript')}, {count(sessions, 'session')}: following them")
+    else:
         say("No transcripts yet: sessions appear when a runtime writes them")
-        return
-    sessions = await local.views.session_count(1, 0)
-    say(f"{count(done.files, 'transcript')}, {count(sessions, 'session')}: following them")
-    rejected = list(local.reading.rejected.items())
-    for path, lines in rejected[:_REPORTED]:
+    reported = Counter(local.reading.rejected)
+    _report_rejected(reported)
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        rejected = Counter(local.reading.rejected)
+        _report_rejected(rejected - reported)
+        await asyncio.sleep(_PAUSE_S if rejected - reported else 0)
+        reported = rejected
+
+
+def _report_rejected(rejected: Counter[str]) -> None:
+    """Report lines that cannot be read, by file."""
+    files = list(rejected.items())
+    for path, lines in files[:_REPORTED]:
         problem = f"{count(lines, 'line')} could not be read"
         say(f"{path}: {problem}; `contextgauge replay PATH` shows why", "yellow")
-    if more := rejected[_REPORTED:]:
+    if more := files[_REPORTED:]:
         say(f"{count(len(more), 'other file')} with such lines", "yellow")
 
 

@@ -22,6 +22,7 @@ from streams.core.until_compaction import (
 )
 
 if TYPE_CHECKING:
+    from schemas.records import Json
     from schemas.views import ChainView, CompactionBrief, SessionView
 
 State: TypeAlias = Literal["measured", "estimated", "unknown", "compacting", "stalled", "stale"]
@@ -129,6 +130,18 @@ class Status(NamedTuple):
         """Return the next instant at which a verdict changes; None: it stays as it is."""
         instants = (self.stalled_from_ms, self.stale_from_ms, self.thrashing_until_ms)
         return min((at for at in instants if at is not None and at > now_ms), default=None)
+
+    def document(self, now_ms: int) -> "dict[str, Json]":
+        """Return the status at this time as an object, as the API and `--json` have it."""
+        members = self._asdict()
+        del members["settled"]
+        members["state"] = self.state(now_ms)
+        members["thrashing"] = self.is_thrashing(now_ms)
+        members["thrash"] = self.thrash and self.thrash._asdict()
+        members["until_compaction"] = {
+            name: until._asdict() for name, until in self.until_compaction.items()
+        }
+        return members
 
 
 def status_of(

@@ -15,12 +15,18 @@ from pathlib import Path
 
 import pyte
 
-from tests.conftest import command_environment
+from tests.conftest import command_environment, listen_to_interrupts
 
 PATIENCE_S = 30.0
 """Until a screen shows what is waited for; a busy machine takes some seconds to start a command."""
 
 ROOT = Path(__file__).parents[2]
+
+
+def _take_terminal() -> None:
+    """Make the new process the one that its terminal's Ctrl-C is for."""
+    listen_to_interrupts()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class Terminal:
@@ -52,7 +58,7 @@ class Terminal:
             stdout=inside,
             stderr=inside,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 -- one call
+            preexec_fn=_take_terminal,  # noqa: PLW1509 -- two calls
         )
         os.close(inside)
         self._reading = threading.Thread(target=self._read, daemon=True)

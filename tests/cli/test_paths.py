@@ -70,6 +70,51 @@ def test_status_shows_the_session_of_a_path(command: Command, transcript: Path) 
     assert view["session_id"] == transcript.stem
 
 
+def _response(session_id: str, number: int, tokens: int) -> dict[str, object]:
+    usage = {"input_tokens": 10, "cache_read_input_tokens": tokens - 10}
+    message = {"id": f"m{number}", "model": "claude-sonnet-4-5", "usage": usage}
+    line = {"type": "assistant", "sessionId": session_id, "isSidechain": False}
+    return {**line, "uuid": f"{session_id}{number}", "message": message}
+
+
+@pytest.fixture
+def two_sessions(tmp_path: Path) -> Path:
+    """Two sessions of a model; where one was compacted, the other is expected to be."""
+    boundary = {"type": "system", "subtype": "compact_boundary", "sessionId": "one", "uuid": "b"}
+    metadata = {"compactMetadata": {"trigger": "auto", "preTokens": 160_000}}
+    one = [_response("one", 1, 160_000), boundary | metadata, _response("one", 2, 30_000)]
+    two = [_response("two", number, 30_000 + 10_000 * number) for number in range(1, 4)]
+    for name, lines in (("one", one), ("two", two)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(x)}\n" for x in lines))
+    return tmp_path
+
+
+def test_sessions_of_paths_learn_from_each_other(command: Command, two_sessions: Path) -> None:
+    sessions = json.loads(command("sessions", "--json", str(two_sessions)).stdout)
+    until = {each["session_id"]: each["status"]["until_compaction"]["main"] for each in sessions}
+    assert (until["one"]["tokens"], until["one"]["source"]) == (130_000, "learned_session")
+    assert (until["two"]["tokens"], until["two"]["source"]) == (100_000, "learned_model")
+    table = command("sessions", str(two_sessions)).stdout
+    assert "~100K" in next(line for line in table.splitlines() if line.startswith("two"))
+    alone = json.loads(command("status", "--json", str(two_sessions / "two.jsonl")).stdout)
+    assert alone["status"]["until_compaction"] == {}
+
+
+def test_json_has_the_status_that_the_text_shows(command: Command, two_sessions: Path) -> None:
+    path = str(two_sessions / "one.jsonl")
+    status = json.loads(command("status", "--json", path).stdout)["status"]
+    assert status["leading_chain"] == "main"
+    assert (status["state"], status["severity"]) == ("measured", "normal")
+    assert status["until_compaction"]["main"] == {
+        "tokens": 130_000,
+        "responses": None,
+        "threshold_tokens": 160_000,
+        "source": "learned_session",
+        "estimated": True,
+    }
+    assert "Compacts in  ~130,000 tokens" in command("status", path).stdout
+
+
 def test_events_shows_the_timeline_of_a_path(command: Command, transcript: Path) -> None:
     folded = command("events", str(transcript)).stdout
     assert re.search(r"\d steps +10% to \d0%", folded)
@@ -219,6 +264,27 @@ def test_no_line_wraps_on_a_terminal(projects: Path, columns: int) -> None:
         assert "Folder" in lines[0] or columns == 80
     finally:
         terminal.close()
+
+
+def test_a_session_that_no_line_needs_is_reported(command: Command, two_sessions: Path) -> None:
+    done = command("replay", "--session", "two", str(two_sessions))
+    assert done.returncode == 0
+    records = [json.loads(line)["data"] for line in done.stdout.splitlines()]
+    assert {each["session_id"] for each in records} == {"one", "two"}
+    assert "--session two is not used: it is for lines without a session" in done.stderr
+    assert "`contextgauge replay FILE`" in done.stderr
+    answer = {"type": "assistant", "message": {"id": "m", "usage": {"prompt_tokens": 900}}}
+    needed = command("replay", "--session", "two", "-", stdin=json.dumps(answer))
+    assert json.loads(needed.stdout.splitlines()[0])["data"]["session_id"] == "two"
+    assert needed.stderr == ""
+
+
+def test_an_empty_file_is_named_as_such(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.touch()
+    done = command("status", str(path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"contextgauge: {path} has no session: it is empty\n"
 
 
 def test_a_file_that_is_no_transcript_is_refused(command: Command) -> None:

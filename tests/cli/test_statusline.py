@@ -100,6 +100,51 @@ def test_a_real_transcript_gives_the_line_of_its_view(shared: Path) -> None:
         assert (line, complaints) == (expected(view_of(path, session_id)), []), path
 
 
+@pytest.mark.parametrize("tail_bytes", [700, 2_000, 2**16])
+def test_a_rollout_alone_gives_the_line_of_its_view(
+    tail_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcript_tail, "TAIL_BYTES", (tail_bytes, 4 * tail_bytes, 2**23))
+    recording = captures.Recording("codex", model="gpt-5.2-codex", window=258_400).begin()
+    recording.prompt().respond(9_100).compact().prompt("x" * 5_000).respond(41_000)
+    path = tmp_path / "rollout.jsonl"
+    path.write_bytes(b"\n".join(recording.take()))
+    session_id = json.loads(path.read_bytes().split(b"\n")[0])["payload"]["id"]
+    line, reasons, complaints = told({"transcript_path": str(path)})
+    assert line == expected(view_of(path, session_id))
+    assert line.startswith("gpt-5.2-codex █░░░░░░░░░ 15% 41K/258K · 1 compaction, last ")
+    assert (reasons[-1], complaints) == ("from the transcript", [])
+
+
+@pytest.mark.shared
+def test_a_real_rollout_gives_the_line_of_its_view(shared: Path) -> None:
+    line, _, _ = told({"transcript_path": str(shared / "fixtures" / "codex" / "crud.jsonl")})
+    assert line == "gpt-5.2-codex ░░░░░░░░░░ 3% 9.7K/258K"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty or not a transcript: no line is a JSON object"),
+        ("# Title\n", "is empty or not a transcript: no line is a JSON object"),
+        ('{"type": "summary"}\n', "no size, compaction or model in the transcript yet"),
+    ],
+)
+def test_a_person_learns_why_a_file_gives_no_figures(
+    text: str, problem: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "README.md"
+    path.write_text(text)
+    given = json.dumps({"transcript_path": str(path)}).encode()
+    complaints: list[str] = []
+    bare.statusline(given, {}, lambda _: None, complaints.append, is_patient=True)
+    assert len(complaints) == 1
+    assert complaints[0].startswith(str(path))
+    assert problem in complaints[0]
+    _, reasons, complaints = told(given)
+    assert (problem in reasons[-1], complaints) == (True, [])
+
+
 @pytest.mark.parametrize("name", ["auto_compaction", "several_lines"])
 def test_a_transcript_cut_anywhere_gives_the_line_of_its_view(name: str, tmp_path: Path) -> None:
     path = tmp_path / "part.jsonl"

@@ -132,6 +132,7 @@ def test_steps_below_70_percent_are_folded_and_later_crossings_are_not(
     assert what[6] == FOLDED.format(records[0].data.session_id)
     named = _shown(timeline(steps, 120, name="my file.jsonl"))
     assert "`contextgauge events --all 'my file.jsonl'` shows" in named
+    assert "contextgauge events" not in _shown(timeline(steps, 120, name=None))
     whole = _shown(timeline(steps, 120, show_all=True))
     assert whole.count("context remaining") == 6
     assert "is folded" not in whole

@@ -15,7 +15,7 @@ WORDS = "words-of-a-message"
 
 def _figures(view: dict[str, Any]) -> dict[str, Any]:
     """Return a view without what depends on where its records lie."""
-    return {name: part for name, part in view.items() if name != "position"}
+    return {name: part for name, part in view.items() if name not in {"position", "status"}}
 
 
 def _texts(lines: str) -> set[str]:

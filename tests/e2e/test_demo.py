@@ -77,6 +77,11 @@ def test_without_a_part_the_demo_runs_embedded(
     assert missing in told
     assert "apt-get install" in told
     _shown(done.stdout, "running embedded", "messages of 12 sessions became", STOPPED)
+    # Everything is stopped, so no command can read a session; each one's arrival is known.
+    assert "contextgauge events" not in done.stdout
+    rows = re.findall(r"^[0-9a-f]{8}-.*", done.stdout, re.MULTILINE)
+    assert len(rows) == 12
+    assert all(re.search(r" (now|\d+ \w+ ago) *$", row) for row in rows)
     assert COMPACTION.search(done.stdout)
     assert not done.stderr
     assert not LOG_LINE.search(done.stdout)
@@ -112,6 +117,16 @@ def test_the_demo_runs_on_given_transcripts(command: Command, tmp_path: Path) ->
     done = command("demo", str(own))
     assert done.returncode == 0, done.stderr
     _shown(done.stdout, "messages of 3 sessions became", STOPPED)
+
+
+def test_a_file_without_a_session_is_an_error(command: Command, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("# Notes\n\nNone of these lines is a message.\n")
+    command.environment |= {"PATH": _path_without(tmp_path / "bin", "java")}
+    done = command("demo", str(notes))
+    assert done.returncode == 1
+    assert f"{notes} has no session: none of its 2 lines" in done.stderr
+    assert "Sessions" not in done.stdout
 
 
 def test_a_missing_path_starts_no_service(command: Command, tmp_path: Path) -> None:

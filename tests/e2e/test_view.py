@@ -198,6 +198,21 @@ def test_a_file_that_is_no_transcript_is_reported(command: Command, tmp_path: Pa
     assert f"{path}: 3 lines could not be read" in errors
 
 
+def test_a_wrong_line_that_comes_while_following_is_reported(
+    command: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "projects" / "s.jsonl"
+    _transcript(path, "s", "first")
+    view = View(command, tmp_path / "state", str(path.parent))
+    view.wait_until_read()
+    assert view.process.stderr is not None
+    assert "1 transcript, 1 session" in view.process.stderr.readline()
+    with path.open("a") as file:
+        file.write("no JSON\n" * 2)
+    assert f"{path}: 2 lines could not be read" in view.process.stderr.readline()
+    assert view.stop(signal.SIGINT) == 0
+
+
 def _transcript(path: Path, session_id: str, prompt: str, **more: object) -> None:
     """Append a prompt and its answer to a transcript, as Claude Code writes them."""
     usage = {"input_tokens": 40_000, "output_tokens": 1}

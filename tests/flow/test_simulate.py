@@ -268,3 +268,17 @@ def test_start_and_recent_set_the_simulated_time(command: Command) -> None:
 def test_rate_and_duration_limit_the_messages(command: Command) -> None:
     result = command("simulate", "--rate", "40", "--duration", "0.5", "--sessions", "2")
     assert 10 <= len(result.stdout.splitlines()) <= 30
+
+
+@pytest.mark.parametrize("option", ["--sessions", "--messages", "--turns"])
+def test_the_sample_takes_no_option_that_it_would_ignore(command: Command, option: str) -> None:
+    done = command("simulate", "--sample", option, "3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--sample has sessions of its own: leave out --sessions" in done.stderr
+
+
+def test_a_wrong_choice_is_named_in_plain_words(command: Command) -> None:
+    for arguments in (("simulate", "--provider", "foo"), ("dead", "list", "--reason", "foo")):
+        done = command(*arguments)
+        assert done.returncode == 2
+        assert f"Invalid value for '{arguments[-2]}': 'foo' is not one of" in done.stderr

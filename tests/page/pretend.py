@@ -22,7 +22,7 @@ from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import PartitionDump
-from streams.serve.api.answers import served, status_of_document
+from streams.serve.api.answers import status_of_document
 from streams.serve.api.routes import live_since
 from streams.serve.views.session_index import ListOrder, Rank, Sort, summary
 from streams.serve.views.sessions import SessionKey
@@ -270,7 +270,7 @@ def judged(
 ) -> dict[str, Any]:
     """Return a view with its status, as of long ago: the page must come to now by itself."""
     status = status_of_document(codec.dumps(view), NO_POINTS, arrived_ms)
-    return {**view, "title": title, "status": served(status, 0)}
+    return {**view, "title": title, "status": status.document(0)}
 
 
 def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]:

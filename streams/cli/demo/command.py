@@ -35,6 +35,7 @@ from streams.cli.publish.connection import publish_config
 from streams.cli.screen.figures import exact
 from streams.cli.screen.output import out, rule
 from streams.cli.simulate import as_lines, ending_now
+from streams.cli.transcripts import no_session
 from streams.edge.files import reading as files
 from streams.edge.local_stack.stack import MissingPartError
 from streams.flow.publish.follow import in_thread
@@ -80,13 +81,13 @@ def demo(
                     step(f"{name.capitalize()} is ready at {service.address}", done=True)
                 real = settings.at(services["kafka"].address, services["redis"].address)
                 page = partial(serve_page, folder) if serve else None
-                asyncio.run(_show(demo_pipeline.real_pipeline(folder, real), blocks, page))
+                asyncio.run(_show(demo_pipeline.real_pipeline(folder, real), blocks, path, page))
                 step("stopping Kafka and Redis …")
         except MissingPartError as error:
             out.print(Text(f"! {error}", style="yellow"), soft_wrap=True)
             step("running embedded: the same flows in one process, in memory", done=True)
             own_page = serve_embedded if serve else None
-            asyncio.run(_show(demo_pipeline.embedded_pipeline(settings), blocks, own_page))
+            asyncio.run(_show(demo_pipeline.embedded_pipeline(settings), blocks, path, own_page))
     step("everything is stopped", done=True)
     print_next(path, served=serve)
 
@@ -121,13 +122,16 @@ def _interruptible() -> Iterator[None]:
 
 
 async def _show(
-    opening: AbstractAsyncContextManager[Pipeline], blocks: _Blocks, page: _Page | None = None
+    opening: AbstractAsyncContextManager[Pipeline],
+    blocks: _Blocks,
+    path: str | None,
+    page: _Page | None = None,
 ) -> None:
     async with opening as pipeline:
         step(f"topics created, {pipeline.settings.partitions} partitions each", done=True)
         step("two derive workers and a project worker are running", done=True)
         try:
-            await _run(pipeline, blocks)
+            await _run(pipeline, blocks, path)
             if page is not None:
                 await page(pipeline)
         except asyncio.CancelledError:
@@ -136,16 +140,20 @@ async def _show(
             raise
 
 
-async def _run(pipeline: Pipeline, blocks: _Blocks) -> None:
+async def _run(pipeline: Pipeline, blocks: _Blocks, path: str | None) -> None:
+    """Publish, wait and print. Raises StopError where a path has no session."""
     begin_s = time.monotonic()
     refused: Counter[str] = Counter()
     published, progressed = await _publish_and_watch(pipeline, blocks, refused)
     seconds = time.monotonic() - begin_s
     dead = await demo_pipeline.dead_letters(pipeline)
     reader = await active_sessions(pipeline.store, SystemClock())
-    views = await reader.ranked("recent", _SHOWN_SESSIONS)
+    views = await reader.with_arrivals(await reader.ranked("recent", _SHOWN_SESSIONS))
+    if not views:
+        raise no_session(str(path), published.messages + published.ignored + published.refused)
+    points = await reader.points(views, wiring.compaction_points(pipeline.settings))
     print_totals(published, progressed.records, refused, dead, seconds)
-    print_sessions(views, len(published.sessions))
+    print_sessions(views, len(published.sessions), points)
     if (example := most_known(views)) is not None:
         view, compaction = example
         print_timeline(view, compaction, await reader.records(view.session_id))

@@ -19,6 +19,7 @@ from streams.cli.screen.output import out, rule
 from streams.cli.screen.render import short_ids
 from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline
+from streams.core.until_compaction import CompactionPoints
 from streams.flow.publish.publish import PublishCounts
 
 _BEFORE, _AFTER = 8, 4
@@ -59,10 +60,10 @@ def print_totals(
         step(f"{count(refused.total(), 'line')} could not be sent: {by_reason(refused)}")
 
 
-def print_sessions(views: Sequence[SessionView], total: int) -> None:
-    """Print the table of sessions."""
+def print_sessions(views: Sequence[SessionView], total: int, points: CompactionPoints) -> None:
+    """Print the table of sessions; `points` are where compactions are expected."""
     title("Sessions")
-    out.print(sessions_table(views, SystemClock().now_ms(), out.width))
+    out.print(sessions_table(views, SystemClock().now_ms(), out.width, points=points))
     if total > len(views):
         out.print(f"and {exact(total - len(views))} more, active earlier", style="dim")
 
@@ -96,7 +97,7 @@ def print_timeline(
     shown, earlier, later = _around(records, brief)
     if earlier:
         out.print(f"{count(earlier, 'record')} before these", style="dim")
-    out.print(timeline(shown, out.width))
+    out.print(timeline(shown, out.width, name=None))
     if later:
         out.print(f"{count(later, 'record')} after these", style="dim")
     if brief is None:

@@ -80,14 +80,14 @@ def timeline(
     chains: Collection[str] = (),
     *,
     show_all: bool = False,
-    name: str = "",
+    name: str | None = "",
 ) -> RenderableType:
     """Return a session's timeline for a screen of this width: a line an entry, two on narrow ones.
 
     Compactions, resets, crossings from 70% on and readings are entries; successive other records
     are one folded entry, unless `show_all`. Each day (UTC) starts with a row of its own. `chains`
     are all of the session's chains, so that they get the same labels as elsewhere. `name` is what
-    names the session for a command: by default, its ID.
+    names the session for a command: by default, its ID; None where no command can read it.
     """
     labels = chain_labels({*chains, *(record.subject for record in records)})
     guessed: dict[str, bool] = {}
@@ -117,7 +117,7 @@ def timeline(
         notes.append(LOG_ORDER)
     if was_guessed:
         notes.append(GUESS_EXPLAINED)
-    if is_folded:
+    if is_folded and name is not None:
         notes.append(FOLDED.format(shlex.quote(safe(name or records[0].data.session_id))))
     widest_chain = max([len("Chain"), *[line.chain.cell_len for line in lines]])
     widest_kind = max([len("What"), *[line.kind.cell_len for line in lines]])

@@ -131,7 +131,7 @@ def _figures(
     stored = _from_redis(claude, settings, explain, is_patient=is_patient)
     if stored is not None and not _may_be_behind(stored, claude.transcript_path):
         return stored
-    read = _from_transcript(claude, settings, explain, warn)
+    read = _from_transcript(claude, settings, explain, warn, is_patient=is_patient)
     if read is None or (stored is not None and (read.last_ms or 0) <= (stored.last_ms or 0)):
         return stored
     if stored is not None:
@@ -188,9 +188,17 @@ def _may_be_behind(stored: Figures, transcript: str | None) -> bool:
 
 
 def _from_transcript(
-    claude: ClaudeInput, settings: StatusLineSettings, explain: Report, warn: Report
+    claude: ClaudeInput,
+    settings: StatusLineSettings,
+    explain: Report,
+    warn: Report,
+    *,
+    is_patient: bool,
 ) -> Figures | None:
-    """Return the figures of the view that the transcript's tail gives."""
+    """Return the figures of the view that the transcript's tail gives.
+
+    That a new session has none yet is no news to a prompt; a person learns why there is none.
+    """
     if claude.transcript_path is None:
         explain("not from a transcript: the input has no transcript_path")
         return None
@@ -199,7 +207,7 @@ def _from_transcript(
 
     from contextgauge.window_catalog import bundled
     from streams.core.derivation.rules_config import Rules
-    from streams.edge.files.transcript_tail import TAIL_BYTES, read_tail
+    from streams.edge.files.transcript_tail import TAIL_BYTES, holds_messages, read_tail
     from streams.flow.replay.transcript_view import view_of_lines
 
     rules = Rules(
@@ -210,14 +218,23 @@ def _from_transcript(
     try:
         for tail_bytes in TAIL_BYTES:
             tail = read_tail(claude.transcript_path, tail_bytes)
-            result = view_of_lines(rules, claude.session_id, tail.older, tail.lines)
+            session_id = tail.session or claude.session_id
+            result = view_of_lines(rules, session_id, tail.older, tail.lines)
             if tail.is_whole or (result is not None and result.is_settled):
                 break
+        if result is None:
+            is_readable = holds_messages(claude.transcript_path)
     except (OSError, ValueError) as error:
         warn(f"the transcript cannot be read ({error})")
         return None
     if result is None:
-        explain("no size in the transcript yet")
+        path = safe(claude.transcript_path)
+        report = warn if is_patient else explain
+        report(
+            f"{path}: no size, compaction or model in the transcript yet"
+            if is_readable
+            else f"{path} is empty or not a transcript: no line is a JSON object"
+        )
         return None
     explain("from the transcript")
     points = points_of(settings.compaction_thresholds, {})

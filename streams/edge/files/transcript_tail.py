@@ -1,4 +1,4 @@
-"""Reads the tail of a transcript: the lines that affect the size, and older compactions.
+"""Reads the tail of a transcript or rollout: lines that affect the size, and older compactions.
 
 Transcripts grow to hundreds of megabytes, and a status line is drawn many times a minute: reads are
 bounded, and only lines that can affect the size are parsed.
@@ -7,6 +7,7 @@ bounded, and only lines that can affect the size are parsed.
 from os import SEEK_END, SEEK_SET
 from typing import Any, BinaryIO, NamedTuple
 
+from contextgauge.containers import Scout
 from streams.edge.files.objects import object_of
 
 _MIB = 1_048_576
@@ -20,6 +21,12 @@ OLDER_BYTES = 16 * _MIB
 
 _RELEVANT = (
     b'"assistant"',
+    b'_tokens"',
+    b"okenUsage",
+    b"okenCount",
+    b"ontext_window",
+    b"ontextWindow",
+    b'"turn_context"',
     b"ompact",
     b"<command-name>",
     b"conversation_reset",
@@ -27,10 +34,17 @@ _RELEVANT = (
     b"ontextUsage",
     b"_fallback",
 )
-"""Texts in lines that report a size or a limit, or after which the size is unknown."""
+"""Texts in lines that report a size, a limit or a turn's model, or after which the size is
+unknown."""
 
 _COMPACTION = b'"compact'
 """The text in a compaction's line: its type or its metadata. In a message it is escaped."""
+
+_ROLLOUT_PARTS = (_COMPACTION, b'"ContextCompaction"', b'"turn_context"')
+"""Texts in a Codex rollout's lines of compactions, of their durations, and of a turn's model."""
+
+_HEAD = b'"session_meta"'
+"""The text in a rollout's first line, the only one that names the session."""
 
 
 class BodyLine(NamedTuple):
@@ -41,20 +55,26 @@ class BodyLine(NamedTuple):
 
 
 class TranscriptTail(NamedTuple):
-    """Lines in order. `is_whole`: `lines` are the whole file's; else `older` may be incomplete."""
+    """Lines in order. `is_whole`: `lines` are the whole file's; else `older` may be incomplete.
+
+    `session` is that of a Codex rollout, whose lines name none; None of any other file.
+    """
 
     older: list[BodyLine]
     lines: list[BodyLine]
     is_whole: bool
     has_all_older: bool
+    session: str | None
 
 
 def read_tail(file_name: str, tail_bytes: int) -> TranscriptTail:
     """Return the relevant lines in the last bytes of a file, and compactions before them.
 
-    Raises OSError. Lines that are not JSON objects are skipped, such as one that is being written.
+    Of a rollout, also the models before them. Lines that are not JSON objects are skipped, such as
+    one that is being written. Raises OSError.
     """
     with open(file_name, "rb") as file:
+        session = _rollout_session(file.readline(_MIB))
         end = file.seek(0, SEEK_END)
         begin = max(0, end - tail_bytes)
         tail = _read(file, begin, end)
@@ -64,12 +84,28 @@ def read_tail(file_name: str, tail_bytes: int) -> TranscriptTail:
             begin, tail = begin + cut, tail[cut:]
         older_begin = max(0, begin - OLDER_BYTES)
         older = _read(file, older_begin, begin)
+    parts = (_COMPACTION,) if session is None else _ROLLOUT_PARTS
     return TranscriptTail(
-        older=_parsed(_lines_with(older, _COMPACTION)),
+        older=_parsed(_lines_with(older, parts)),
         lines=_parsed([line for line in tail.split(b"\n") if _is_relevant(line)]),
         is_whole=begin == 0,
         has_all_older=older_begin == 0,
+        session=session,
     )
+
+
+def holds_messages(file_name: str) -> bool:
+    """Return whether one of a file's first lines is a JSON object. Raises OSError."""
+    with open(file_name, "rb") as file:
+        return bool(_parsed(file.read(_MIB).split(b"\n")))
+
+
+def _rollout_session(first_line: bytes) -> str | None:
+    """Return the session that a rollout's first line names (R1)."""
+    scout = Scout()
+    for body, _ in _parsed([first_line.rstrip(b"\n")] if _HEAD in first_line else []):
+        scout.look(body)
+    return scout.container(None, None).hint
 
 
 def _read(file: BinaryIO, begin: int, end: int) -> bytes:
@@ -81,16 +117,17 @@ def _is_relevant(line: bytes) -> bool:
     return any(part in line for part in _RELEVANT)
 
 
-def _lines_with(text: bytes, part: bytes) -> list[bytes]:
-    """Return the lines with this part; one that is cut off is not JSON and skipped later."""
-    lines = []
-    at = text.find(part)
-    while at >= 0:
-        begin, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
-        end = len(text) if end < 0 else end
-        lines.append(text[begin:end])
-        at = text.find(part, end)
-    return lines
+def _lines_with(text: bytes, parts: tuple[bytes, ...]) -> list[bytes]:
+    """Return lines with one of these parts; one that is cut off is not JSON and skipped later."""
+    lines = {}
+    for part in parts:
+        at = text.find(part)
+        while at >= 0:
+            begin, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
+            end = len(text) if end < 0 else end
+            lines[begin] = text[begin:end]
+            at = text.find(part, end)
+    return [lines[begin] for begin in sorted(lines)]
 
 
 def _parsed(lines: list[bytes]) -> list[BodyLine]:

@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from contextgauge.errors import VersionError
-from schemas.records import Json
 from schemas.views import VIEW_VERSION, SessionView
 from streams import codec
 from streams.codec import Encoded
@@ -179,25 +178,12 @@ def judged(
         session_id = decoded(document).session_id
         arrived_ms = context.arrivals.get(session_id)
         status = status_of_document(document, context.points, arrived_ms)
-        members = {"title": context.titles.get(session_id), "status": served(status, now_ms)}
+        members = {"title": context.titles.get(session_id), "status": status.document(now_ms)}
         views.append(document[:-1] + b"," + codec.dumps(members)[1:])
         change_ms = status.next_change_ms(now_ms)
         if change_ms is not None:
             changes.append(change_ms)
     return as_stored(views), min(changes, default=None)
-
-
-def served(status: Status, now_ms: int) -> dict[str, Json]:
-    """Return a status as a document."""
-    members = status._asdict()
-    del members["settled"]
-    members["state"] = status.state(now_ms)
-    members["thrashing"] = status.is_thrashing(now_ms)
-    members["thrash"] = status.thrash and status.thrash._asdict()
-    members["until_compaction"] = {
-        name: until._asdict() for name, until in status.until_compaction.items()
-    }
-    return members
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -116,7 +116,7 @@ const SOURCES = {
   runtime: "reported by the runtime",
   catalog: "by the model's name, in the table that comes with contextgauge",
   default: "assumed, as it is unknown",
-  exceeded: "unknown: the assumed one was exceeded",
+  exceeded: "unknown: a larger size disproved the one by name or default",
 };
 
 /** The source of a window, in the word of every screen and record. */

@@ -33,7 +33,7 @@ const IF_SENT = "if sent";
 const FIGURES = [
   ["Size", "reported", "reported", "reported", "reported", "reported", "reported"],
   ["Cache written", "reported", "reported", "unknown", "unknown", "unknown", IF_SENT],
-  ["Window", "reported after a turn, until then assumed", "assumed", "reported", "assumed", "assumed", "assumed"],
+  ["Window", "reported after a turn, until then by name", "by name", "reported", "by name", "by name", "by name"],
   ["Compaction threshold", "reported by newer versions", "unknown", "unknown", "unknown", "unknown", IF_SENT],
   ["Model", "reported", "reported", "reported", "reported", "reported", IF_SENT],
   ["Folder, version", "reported", "reported", "reported", "unknown", "unknown", IF_SENT],
@@ -53,7 +53,7 @@ const FIGURES = [
 const WORDS = [
   ["reported", "the runtime's own figure. A size is the sum of the parts that a response reports: input, cache written and cache read"],
   ["derived", "computed by contextgauge: the size before a compaction from the last response, the size after it from the next one, a duration from start to end"],
-  ["assumed", "a window by the model's name from the bundled table, or the default"],
+  ["by name", "the window of the model's name in the bundled table; of a name that is not there, the default is assumed, marked ~"],
   ["arrival", "the time of publishing, if the message was published live; otherwise unknown"],
   ["unknown", "this runtime never reports it, so the page says unknown"],
   [IF_SENT, "an agent of another make gets what it sends in one of these formats"],
