@@ -62,6 +62,27 @@ async def test_figures_match_the_aggregates(page: Page, page_url: str, filled: A
     assert sum(int(count) for count in counts) == total["pre_tokens"]["count"]
 
 
+@pytest.mark.parametrize("reading", [None, {"files": 0, "read_files": 0, "bytes": 0, "read_bytes": 0}])
+async def test_without_sessions_there_are_no_compactions_yet(
+    page: Page, page_url: str, api: Api, reading: dict[str, int] | None
+) -> None:
+    api.reading = reading
+    api.stats = added_up([], "hour")
+    await page.goto(f"{page_url}#/analytics?range=7d")
+    await expect(page.get_by_role("heading", name="No compactions yet")).to_be_visible()
+    await expect(page.locator(".note")).to_contain_text("No session so far")
+
+
+async def test_an_error_of_the_page_itself_is_named_as_such(
+    page: Page, page_url: str, api: Api
+) -> None:
+    api.stats = {}  # figures of another shape
+    await page.goto(f"{page_url}#/analytics")
+    await expect(page.get_by_role("heading", name="This page failed")).to_be_visible()
+    await expect(page.locator(".note")).to_contain_text("an error in contextgauge itself")
+    await expect(page.locator(".note")).not_to_contain_text("doctor")
+
+
 async def test_averages_and_percentiles_are_one_figure_each(
     page: Page, page_url: str, filled: Api
 ) -> None:

@@ -4,7 +4,7 @@ import { get, now, query } from "./api.js";
 import { axis, Chart, colour, dataTable, timeTicks } from "./chart.js";
 import { h, Keyed, segments, setText, shown, text, texts } from "./dom.js";
 import { count, duration, exact, percent, folderOf, shortIds, thrashWords, tokens, UNKNOWN } from "./format.js";
-import { emptyNote, note, skeleton, showError } from "./notes.js";
+import { note, skeleton, showError } from "./notes.js";
 import { sessionLink } from "./row.js";
 import * as stats from "./stats.js";
 import { ModelTable, TriggerTable } from "./stats_tables.js";
@@ -113,8 +113,9 @@ export class Analytics {
       for (const chart of this.charts) chart.stop();
       this.charts = [];
       this.grid = undefined;
-      this.host.replaceChildren(h("h1", {}, "Analytics"), views.length === 0 ? emptyNote(false)
-        : note("info", "No compactions yet", h("p", {}, `${count(views.length, "session")} so far, and none has been compacted. The first one that is appears here.`)));
+      this.host.replaceChildren(h("h1", {}, "Analytics"), note("info", "No compactions yet", views.length === 0
+        ? h("p", {}, "No session so far. The ", h("a", { href: "#/" }, "overview"), " shows where sessions come from.")
+        : h("p", {}, `${count(views.length, "session")} so far, and none has been compacted. The first one that is appears here.`)));
       return;
     }
     this.byHour = byHour.by;

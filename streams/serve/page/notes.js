@@ -49,13 +49,15 @@ const ADVICE = {
   429: ["Too many requests", "The server limits the rate of requests. The page continues in a moment."],
   503: ["The figures cannot be read now", "Of contextgauge serve: is Redis running? contextgauge doctor finds the cause and the remedy. Of contextgauge view: its terminal shows why."],
 };
-const ELSE = ["The request failed", "contextgauge doctor finds the cause and the remedy."];
+const ELSE = ["The request failed", "Of contextgauge serve: contextgauge doctor finds the cause and the remedy. Of contextgauge view: its terminal shows why."];
+/** An error without a status is none of the server's. */
+const OF_PAGE = ["This page failed", "This is an error in contextgauge itself: please report it with the line above. Reloading the page may help."];
 
 /** Show in `place`, below what leads there, why figures cannot be read. The same error stays as it is. */
 export function showError(place, error, again, ...leading) {
   const key = `${error.status} ${error.message}`;
   if (place.querySelector(":scope > .note")?.dataset.error === key) return;
-  const [title, advice] = ADVICE[error.status] ?? ELSE;
+  const [title, advice] = error.status === undefined ? OF_PAGE : ADVICE[error.status] ?? ELSE;
   const why = error.detail || error.message;
   const made = note(
     "warning", title,
