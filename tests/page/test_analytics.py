@@ -62,7 +62,9 @@ async def test_figures_match_the_aggregates(page: Page, page_url: str, filled: A
     assert sum(int(count) for count in counts) == total["pre_tokens"]["count"]
 
 
-@pytest.mark.parametrize("reading", [None, {"files": 0, "read_files": 0, "bytes": 0, "read_bytes": 0}])
+@pytest.mark.parametrize(
+    "reading", [None, {"files": 0, "read_files": 0, "bytes": 0, "read_bytes": 0}]
+)
 async def test_without_sessions_there_are_no_compactions_yet(
     page: Page, page_url: str, api: Api, reading: dict[str, int] | None
 ) -> None:
