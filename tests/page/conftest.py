@@ -86,9 +86,13 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
 
 DRAWN = """
 (() => {
-  // What charts draw: words with where they stand, and bars from where to where.
-  window.drawn = { words: [], bars: [] };
-  const { fillText } = CanvasRenderingContext2D.prototype;
+  // What charts draw: words with where they stand, and bars and bands from where to where.
+  window.drawn = { words: [], bars: [], bands: [] };
+  const { fillText, fillRect } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillRect = function (x, y, width, height) {
+    drawn.bands.push([x, x + width]);
+    return fillRect.call(this, x, y, width, height);
+  };
   CanvasRenderingContext2D.prototype.fillText = function (words, x, ...more) {
     drawn.words.push([words, x]);
     return fillText.call(this, words, x, ...more);

@@ -222,6 +222,22 @@ async def test_no_two_ticks_of_a_short_session_have_the_same_label(
     assert page_url in page.url
 
 
+async def test_a_compaction_after_the_last_reading_stands_at_its_own_time(
+    page: Page, told: Told
+) -> None:
+    # Readings from 500 to 220 s before the compaction's end, which begins a minute before it.
+    told.agent.compacting(NOW_MS - 60_000)
+    told.agent.compacted(NOW_MS, 154_000, 60_000, "Short.")
+    told.fill()
+    await page.add_init_script(DRAWN)
+    await page.reload()
+    await expect(page.locator(".chart-place canvas")).to_be_visible()
+    width = await page.locator(".chart-place canvas").evaluate("(e) => e.width")
+    start, end = await page.evaluate("drawn.bands.at(-1)")
+    assert 0.08 * width < end - start < 0.14 * width
+    assert end < 0.97 * width  # the size after it is unknown, which is a gap
+
+
 async def test_the_legend_names_only_what_is_drawn(page: Page, told: Told, api: Api) -> None:
     legend = page.locator(".legend .key:visible")
     words = ["size", "compaction threshold", "warning"]
@@ -233,6 +249,19 @@ async def test_the_legend_names_only_what_is_drawn(page: Page, told: Told, api: 
     api.sessions[SESSION]["chains"]["main"]["auto_compact_threshold"] = None
     await page.reload()
     await expect(legend).to_have_text(["size", "failed", "warning"])
+
+
+async def test_the_legend_shows_warnings_of_both_colours(page: Page, told: Told) -> None:
+    told.agent.respond(NOW_MS, 165_000)
+    await told.tell()
+    legend = page.locator(".legend .key:visible")
+    await expect(legend).to_have_text(
+        ["size", "compaction threshold", "warning", "warning at 80% used or more"]
+    )
+    colours = await legend.evaluate_all(
+        "(keys) => keys.map((key) => getComputedStyle(key, '::before').backgroundColor)"
+    )
+    assert colours[2] != colours[3]
 
 
 async def test_without_times_sizes_are_shown_record_by_record(

@@ -6,7 +6,7 @@ import { axis, Chart, colour, colours, dataTable, timeTicks } from "./chart.js";
 import { attr, css, h, Keyed, setText, shown, svg, text, texts } from "./dom.js";
 import { count, exact, moment, percent, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip } from "./gauge.js";
-import { chainName, chainWords, isHigh, leadingChain, severityOf } from "./status.js";
+import { chainName, chainWords, currentThresholds, isHigh, leadingChain, severityOf } from "./status.js";
 import { momentOf } from "./timeline.js";
 import { tipped } from "./tip.js";
 
@@ -23,13 +23,16 @@ const AXIS_W = 54;
 /** Room of a tick's words on the time axis, with decimals of a second. */
 const TICK_W = 80;
 
+/** Where no reading follows a compaction, its gap is so much of the axis. */
+const GAP = 0.04;
+
 /** The horizontal axis where the records have no times. */
 const RECORDS = { label: "records of the session, in the order of the log", labelSize: 20, labelFont: "11px system-ui, sans-serif" };
 
 /** What the legend names, each only where it is drawn. */
 const KEYS = [
   ["size", "size"], ["threshold", "compaction threshold"], ["compacting", "compacting"],
-  ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["warned", "warning"],
+  ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["warned", "warning"], ["warned-high", (edge) => `warning at ${percent(edge)} used or more`],
 ];
 
 /** How a compaction of a status is drawn, and what the legend calls it. */
@@ -63,7 +66,7 @@ export class SizeChart {
     this.lanesTitle = h("h3", { hidden: true }, "Subagents ", h("span", { class: "faint small" }, this.scale));
     this.keyed = new Keyed(this.lanes, (lane) => lane.chain.chain, lane);
     this.none = h("p", { class: "faint", hidden: true }, "No response has reported a size yet.");
-    this.keys = Object.fromEntries(KEYS.map(([name, words]) => [name, h("span", { class: `key ${name}` }, words)]));
+    this.keys = Object.fromEntries(KEYS.map(([name, words]) => [name, h("span", { class: `key ${name}` }, typeof words === "string" ? words : words(currentThresholds().high_percent))]));
     this.legend = h("p", { class: "legend faint small" }, ...Object.values(this.keys));
     this.el = h("div", {}, this.none, this.chart.el, h("p", { class: "readout small faint", "aria-hidden": "true" }, this.readout), this.legend, this.table.el, this.lanesTitle, this.lanes);
   }
@@ -84,12 +87,9 @@ export class SizeChart {
     const isEmpty = this.chain.length === 0;
     shown(this.none, isEmpty);
     for (const el of [this.chart.el, this.legend, this.table.el]) shown(el, !isEmpty);
-    const xs = placed.map((point) => this.#x(point));
-    this.range = xs.length ? [Math.min(...xs), Math.max(...xs)] : [0, 1];
-    if (this.byTime && view.attempt !== null) this.range[1] = Math.max(this.range[1], now() / 1000);
-    if (this.range[0] === this.range[1]) this.range = [this.range[0] - 1, this.range[1] + 1];
-    attr(this.chart.el, "aria-label", `Size of ${chainWords(view, this.leading)} ${this.byTime ? "over time" : "by record"}; the table below has the figures`);
     this.#setMarks();
+    this.range = this.#reach(placed.map((point) => this.#x(point)));
+    attr(this.chart.el, "aria-label", `Size of ${chainWords(view, this.leading)} ${this.byTime ? "over time" : "by record"}; the table below has the figures`);
     if (this.byTime !== wasByTime) this.chart.redraw(); // another axis
     if (!isEmpty) this.chart.set(this.#data());
     this.table.write();
@@ -109,11 +109,23 @@ export class SizeChart {
       .map((item) => ({ data: item.data, at: this.#place(item.time_ms, item.place) })).filter((warning) => warning.at !== null);
   }
 
+  /** The horizontal axis, from the first to the last thing that is drawn; behind a last compaction with room for the gap. */
+  #reach(xs) {
+    if (xs.length === 0) return [0, 1];
+    const marks = [...this.bands.flatMap(({ start, end }) => [start ?? end, end]), ...this.warnings.map(({ at }) => at)];
+    const read = Math.max(...xs);
+    const first = Math.min(...xs, ...marks);
+    let last = Math.max(read, ...marks);
+    if (last > read && this.view.attempt === null) last += (last - first) * GAP;
+    if (this.byTime && this.view.attempt !== null) last = Math.max(last, now() / 1000);
+    return first === last ? [first - 1, last + 1] : [first, last];
+  }
+
   #setKeys() {
     const there = new Set(["size", ...this.bands.map((band) => band.key)]);
     const threshold = this.#threshold();
     if (threshold !== null && threshold <= this.#top()) there.add("threshold");
-    if (this.warnings.length) there.add("warned");
+    for (const { data } of this.warnings) there.add(isHigh(data) ? "warned-high" : "warned");
     for (const [name, key] of Object.entries(this.keys)) shown(key, there.has(name));
   }
 
