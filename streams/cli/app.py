@@ -30,7 +30,10 @@ class Commands(LazyGroup):
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",
             ),
-            "compact": ("compact", "Compact the conversation of a file, and show what that did."),
+            "compact": (
+                "compact",
+                "Compact the conversation of a file: write it, and print the receipt.",
+            ),
             "demo": ("demo.command", "Run sessions through a whole pipeline and show the result."),
         },
         "Collect": {

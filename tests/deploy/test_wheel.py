@@ -280,6 +280,8 @@ def without_services(here: Installation) -> None:
     transcript = next(
         path for path in (here.folder / "projects").rglob("*.jsonl") if "agent-" not in path.name
     )
+    here.run("compact", str(transcript), "--keep", "1", "--output", "compacted.json")
+    assert json.loads((here.folder / "compacted.json").read_bytes())
     given = {"session_id": transcript.stem, "transcript_path": str(transcript)}
     assert "contextgauge:" not in here.run("statusline", stdin=json.dumps(given))
     assert ":" in here.run("token", "reader")
