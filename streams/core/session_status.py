@@ -57,7 +57,7 @@ class Thresholds(NamedTuple):
 
     thrash_compactions: int = 3
     thrash_within_ms: int = 15 * 60_000
-    """So many compactions of a chain within so little time free less than the work takes."""
+    """So many compactions of a chain within so little time: the window fills again at once."""
 
 
 THRESHOLDS: Final = Thresholds()

@@ -319,7 +319,7 @@ async def test_thrash_and_stalled_compactions_are_named(
         "href", f"#/session/{thrashing['session_id']}"
     )
     await expect(thrash).to_contain_text("3 compactions within 5 min")
-    await expect(thrash).to_contain_text("each freed almost no space.")
+    await expect(thrash).to_contain_text("the window fills again at once.")
     quiet = page.locator(".card", has=page.get_by_role("heading", name="Stalled"))
     await expect(quiet).to_contain_text("silent for 1 h")
     await expect(quiet).to_contain_text("Open compactions with no heartbeat for 2 min or more.")

@@ -250,7 +250,7 @@ export class Analytics {
   #trouble(views) {
     const nowMs = now();
     const { thrash_compactions: compactions, thrash_within_ms: withinMs, stalled_after_ms: stalledMs } = currentThresholds();
-    setText(this.thrashWhat, `Sessions with ${compactions} compactions within less than ${duration(withinMs)}: each freed almost no space.`);
+    setText(this.thrashWhat, `Sessions with ${compactions} compactions within less than ${duration(withinMs)}: the window fills again at once.`);
     setText(this.stalledWhat, `Open compactions with no heartbeat for ${duration(stalledMs)} or more.`);
     list(this.thrashHost, stats.thrashed(views).map((view) => [view, thrashWords(view.status.thrash, nowMs)]), "None among the sessions active last.");
     list(this.stalledHost, stats.stalled(views, nowMs).map((view) => [view, `silent for ${duration(silence(view, nowMs))}`]), "None.");
