@@ -22,6 +22,7 @@ from contextgauge.compaction.events import (
 from contextgauge.compaction.extractive import ExtractiveSummariser
 from contextgauge.compaction.history import History
 from contextgauge.compaction.ladder import (
+    REASONS,
     Climb,
     Summarising,
     clear_only,
@@ -343,7 +344,7 @@ class Compactor:
         archived = tuple(each.id for each in leaving)
         tokens = sum(map(frame.counter.message, replacement))
         name: StepName = "floor" if written.answer is None else "summarise"
-        reason = written.failures[0] if written.failures else "older messages, archived"
+        reason = written.failures[0] if written.failures else REASONS["summarise"]
         steps = (*at.steps, *work.steps, LadderStep(name, at.tokens, tokens, archived, reason))
         answer = written.answer or SummaryAnswer("")
         receipt = replace(

@@ -7,6 +7,7 @@ whole request leaves them. The summary itself is written outside: `prepare` says
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from contextgauge.compaction.audit import audit
 from contextgauge.compaction.counting import ROLE_TOKENS, Counter
@@ -31,7 +32,7 @@ from contextgauge.compaction.tool_results import (
     shorten_arguments,
 )
 
-REASONS: dict[RungName, str] = {
+REASONS: Final[dict[RungName, str]] = {
     "deduplicate": "the same result stands again later",
     "clear-results": "old results, recallable by message",
     "shorten-arguments": "long texts in the arguments of old calls",
@@ -184,7 +185,7 @@ def prepare(
     )
 
 
-MINIMUM_ROOM_TOKENS = 200
+MINIMUM_ROOM_TOKENS: Final = 200
 """A summary's room where the rest leaves none: headings and the most important pins."""
 
 

@@ -7,7 +7,7 @@ from contextgauge.compaction.profiles import RungName, Window
 
 Trigger: TypeAlias = Literal["auto", "manual"]
 
-StepName: TypeAlias = RungName | Literal["pin", "shorten-message", "floor"]
+StepName: TypeAlias = RungName | Literal["shorten-message", "floor"]
 
 
 @dataclass(frozen=True, slots=True)

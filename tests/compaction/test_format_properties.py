@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -17,6 +17,8 @@ from contextgauge.errors import ConfigError
 from tests.compaction.format_values import ANY_JSON, FORMATS
 
 each_format = pytest.mark.parametrize("name", FORMATS)
+
+AnyBlock = TypeVar("AnyBlock", Text, ToolCall, ToolResult)
 
 QUICK = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -61,22 +63,27 @@ def with_block(message: Message, index: int, block: Any) -> Message:
     return replace(message, blocks=blocks)
 
 
+def drawn_block(
+    data: st.DataObject, messages: list[Message], kind: type[AnyBlock]
+) -> tuple[int, int, AnyBlock]:
+    """Draw a block of a kind: the positions of its message and of itself, and the block."""
+    places = [
+        (at, index, block)
+        for at, message in enumerate(messages)
+        for index, block in enumerate(message.blocks)
+        if isinstance(block, kind)
+    ]
+    assume(places)
+    return data.draw(st.sampled_from(places))
+
+
 @each_format
 @QUICK
 @given(data=st.data())
 def test_a_changed_text_changes_nothing_else(name: FormatName, data: st.DataObject) -> None:
     value = data.draw(FORMATS[name])
     messages = read_messages(value, name)
-    places = [
-        (at, index)
-        for at, message in enumerate(messages)
-        for index, block in enumerate(message.blocks)
-        if isinstance(block, Text)
-    ]
-    assume(places)
-    at, index = data.draw(st.sampled_from(places))
-    block = messages[at].blocks[index]
-    assert isinstance(block, Text)
+    at, index, block = drawn_block(data, messages, Text)
     messages[at] = with_block(messages[at], index, replace(block, text=CHANGED))
     written = write_messages(copy.deepcopy(messages), name)
     changes = list(differences(value, written))
@@ -90,16 +97,7 @@ def test_a_changed_text_changes_nothing_else(name: FormatName, data: st.DataObje
 def test_changed_arguments_change_nothing_else(name: FormatName, data: st.DataObject) -> None:
     value = data.draw(FORMATS[name])
     messages = read_messages(value, name)
-    places = [
-        (at, index)
-        for at, message in enumerate(messages)
-        for index, block in enumerate(message.blocks)
-        if isinstance(block, ToolCall)
-    ]
-    assume(places)
-    at, index = data.draw(st.sampled_from(places))
-    block = messages[at].blocks[index]
-    assert isinstance(block, ToolCall)
+    at, index, block = drawn_block(data, messages, ToolCall)
     arguments = json.dumps({"shortened": CHANGED}, separators=(",", ":"))
     messages[at] = with_block(messages[at], index, replace(block, arguments=arguments))
     written = write_messages(messages, name)
@@ -117,16 +115,7 @@ def test_changed_arguments_change_nothing_else(name: FormatName, data: st.DataOb
 def test_a_cleared_result_leaves_the_other_fields(name: FormatName, data: st.DataObject) -> None:
     value = data.draw(FORMATS[name])
     messages = read_messages(value, name)
-    places = [
-        (at, index)
-        for at, message in enumerate(messages)
-        for index, block in enumerate(message.blocks)
-        if isinstance(block, ToolResult)
-    ]
-    assume(places)
-    at, index = data.draw(st.sampled_from(places))
-    block = messages[at].blocks[index]
-    assert isinstance(block, ToolResult)
+    at, index, block = drawn_block(data, messages, ToolResult)
     messages[at] = with_block(messages[at], index, replace(block, content=(Text(CHANGED),)))
     written = write_messages(messages, name)
     again = read_messages(written, name)[at].blocks[index]
