@@ -14,6 +14,14 @@ from streams.ports.alerts import RecordHandler as RecordHandler
 from streams.ports.alerts import RecordStream as RecordStream
 from streams.ports.alerts import Webhook as Webhook
 from streams.ports.alerts import WebhookResult as WebhookResult
+from streams.ports.control import CommandSink as CommandSink
+from streams.ports.control import ControlReader as ControlReader
+from streams.ports.control import ControlStore as ControlStore
+from streams.ports.control import Driver as Driver
+from streams.ports.control import DriverResult as DriverResult
+from streams.ports.conversations import ConversationReader as ConversationReader
+from streams.ports.conversations import ConversationState as ConversationState
+from streams.ports.conversations import SessionConversation as SessionConversation
 from streams.ports.health import Health as Health
 from streams.ports.health import PartitionPhase as PartitionPhase
 from streams.ports.health import Service as Service
