@@ -1,0 +1,264 @@
+"""One partition of the compaction service: its log, and the commands that are carried out.
+
+    own the log ─▶ follow it ─▶ act on what has changed: finish, accept, carry out ─▶ store views
+
+A command is carried out by a job of its own; a partition that is lost ends all of them, and its
+next owner goes on from the log.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final
+
+import structlog
+
+from contextgauge.errors import ConfigError, RetryError
+from schemas.commands import CommandAccepted, CommandEntry, CommandFinished, ControlView
+from streams.core.control.log import SERVICE, Begin, Finish, OpenCommand, Run, actions
+from streams.core.control.messages import step_id
+from streams.core.control.plan import SessionFacts, SessionPlan
+from streams.flow.common.retry import RetryLoop
+from streams.flow.control.command_job import CommandJob, OutcomeError
+from streams.flow.control.command_log import CommandLog
+from streams.flow.control.command_ports import CommandPorts
+from streams.flow.control.conversations import conversation_at
+from streams.flow.control.driver_job import DriverJob
+from streams.flow.control.planning import Planner
+from streams.flow.control.restating import restate
+from streams.flow.control.service_job import ServiceJob
+from streams.ports import started
+
+_TICK_S: Final = 1.0
+"""How often sessions with open commands are looked at even where nothing has changed."""
+_STORED_AT_ONCE: Final = 200
+_REPORT_S: Final = 5.0
+"""How often the owner reports to the store, changed or not."""
+
+logger = structlog.get_logger()
+
+
+class CommandPartition:
+    """The partition, from its takeover until it is lost or released."""
+
+    def __init__(self, ports: CommandPorts, number: int, planner: Planner) -> None:
+        self._ports, self.number, self._planner = ports, number, planner
+        self.log = CommandLog(ports, number)
+        self.is_running = False
+        """Whether it has been taken over."""
+        self._jobs: dict[str, CommandJob | None] = {}
+        """By session: what is carried out; None while the command is examined."""
+        self._busy: dict[str, str] = {}
+        """By session: the id of that command."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failure: asyncio.Future[None] | None = None
+
+    async def run(self) -> None:
+        """Own the partition until cancelled. Raises FencedError, RetryError or StopError."""
+        ports = self._ports
+        failure = self._failure = asyncio.get_running_loop().create_future()
+        began_s = ports.clock.monotonic_s()
+        async with self.log.owned():
+            logger.info(
+                "partition is owned",
+                partition=self.number,
+                sessions=len(self.log.sessions),
+                open=sum(len(state.open) for state in self.log.sessions.values()),
+                seconds=round(ports.clock.monotonic_s() - began_s, 3),
+            )
+            self.is_running = True
+            self.log.unstored.update(self.log.sessions)
+            works = (self.log.follow(), self._act(), self._store(), restate(ports, self.log))
+            for work in works:
+                self._spawn(work)
+            try:
+                await failure
+            finally:
+                for task in self._tasks:
+                    task.cancel()
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and self._failure is not None and not self._failure.done():
+            self._failure.set_exception(error)
+
+    async def _act(self) -> None:
+        """Do what the log demands, whenever it has changed."""
+        log, clock = self.log, self._ports.clock
+        log.changed.update(log.sessions)
+        while True:
+            changed = set(log.changed)
+            log.changed.clear()
+            log.news.clear()
+            finished: list[CommandEntry] = []
+            for session_id in changed:
+                finished += self._act_on(session_id)
+            if finished:
+                await log.append(finished)
+                continue
+            await _either(log.news.wait(), clock.sleep(_TICK_S))
+            log.changed.update(
+                session_id for session_id, state in log.sessions.items() if state.open
+            )
+
+    def _act_on(self, session_id: str) -> list[CommandEntry]:
+        """Begin what is to be begun; return the entries of what is finished at once."""
+        state, now_ms = self.log.state(session_id), self._ports.clock.now_ms()
+        busy = self._busy.get(session_id)
+        job = self._jobs.get(session_id)
+        if busy is not None and job is not None:
+            command = state.of(busy)
+            if command is not None and command.cancelled is not None:
+                job.cancel()
+        finished = []
+        for action in actions(state, now_ms, busy=busy):
+            if isinstance(action, Finish):
+                finished.append(self._finished(action))
+            else:
+                self._busy[session_id] = action.command.id
+                self._jobs[session_id] = None
+                self._spawn(self._serve(action))
+        return finished
+
+    def _finished(self, action: Finish) -> CommandEntry:
+        command = action.command
+        data = CommandFinished(
+            session_id=command.request.session_id,
+            command_id=command.id,
+            outcome=action.outcome,
+            attempt=0,
+            reason=action.reason,
+        )
+        return self._entry(command.id, data)
+
+    def _entry(self, command_id: str, data: CommandAccepted | CommandFinished) -> CommandEntry:
+        return CommandEntry(step_id(command_id, 0, data.kind), self._ports.clock.now_ms(), data)
+
+    async def _serve(self, action: Begin | Run) -> None:
+        """Carry a command out; whatever becomes of it, another one may be begun afterwards."""
+        session_id = action.command.request.session_id
+        try:
+            try:
+                session = await self._examined(action.command)
+                command = await self._accepted(action.command, session)
+                job = self._jobs[session_id] = self._job(command, session)
+                self.log.changed.add(session_id)  # it may have been cancelled meanwhile
+                self.log.news.set()
+            except OutcomeError as end:
+                finish = Finish(action.command, end.outcome, end.reason)
+                await self.log.append([self._finished(finish)])
+            else:
+                await job.run()
+        finally:
+            self._busy.pop(session_id, None)
+            self._jobs.pop(session_id, None)
+            self.log.changed.add(session_id)
+            self.log.news.set()
+
+    async def _examined(self, command: OpenCommand) -> SessionPlan:
+        """Return how the session is compacted. Raises OutcomeError where it is not to be."""
+        ports, request = self._ports, command.request
+        session = ports.plan.session(self._facts(request.session_id))
+        if not session.opted_in or session.driver == SERVICE:
+            # Whose session it is may be known from its conversation only.
+            conversation = await conversation_at(
+                ports, request.session_id, self.number, request.upto_offset or 0
+            )
+            if conversation is not None:
+                facts = self._facts(
+                    request.session_id,
+                    conversation.agent_id,
+                    conversation.project,
+                    conversation.model,
+                )
+                session = ports.plan.session(facts)
+        if command.accepted is not None:
+            session = session._replace(driver=command.accepted.driver)
+        elif not session.opted_in:
+            raise OutcomeError(
+                "refused",
+                "the session has not opted in: name it, its agent or its project in the file of "
+                "CONTEXTGAUGE_COMPACTION_FILE",
+            )
+        if session.driver != SERVICE and session.driver not in ports.drivers:
+            known = ", ".join(sorted((SERVICE, *ports.drivers)))
+            raise OutcomeError(
+                "refused", f"no driver {session.driver!r} is configured; there are: {known}"
+            )
+        return session
+
+    def _facts(
+        self,
+        session_id: str,
+        agent_id: str | None = None,
+        project: str | None = None,
+        model: str | None = None,
+    ) -> SessionFacts:
+        entries = [
+            self.log.thresholds.get(("project", project or "")),
+            self.log.thresholds.get(("agent", agent_id or "")),
+        ]
+        thresholds = [entry.data for entry in entries if entry is not None]
+        thresholds.append(self.log.state(session_id).view.thresholds)
+        return SessionFacts(
+            session_id, agent_id, project, model, [each for each in thresholds if each is not None]
+        )
+
+    async def _accepted(self, command: OpenCommand, session: SessionPlan) -> OpenCommand:
+        """Have the command accepted, if it is not yet; return it as the log has it."""
+        ports, request = self._ports, command.request
+        if command.accepted is None:
+            upto = request.upto_offset
+            if upto is None:
+                topic = ports.messages_topic
+                async with started(ports.log.reader(topic, [self.number])) as reader:
+                    _, upto = await reader.bounds(self.number)
+            data = CommandAccepted(
+                session_id=request.session_id,
+                command_id=command.id,
+                driver=session.driver,
+                upto_offset=upto,
+            )
+            await self.log.append([self._entry(command.id, data)])
+        return self.log.state(request.session_id).of(command.id) or command
+
+    def _job(self, command: OpenCommand, session: SessionPlan) -> CommandJob:
+        if session.driver == SERVICE:
+            return ServiceJob(self._ports, self.log, command, session, self._planner)
+        return DriverJob(self._ports, self.log, command, self._ports.drivers[session.driver])
+
+    async def _store(self) -> None:
+        """Store the views of what has changed, and report each few seconds."""
+        log, ports = self.log, self._ports
+        retry = RetryLoop(ports, "redis")
+        stored = asyncio.Event()
+        while True:
+            names = list(log.unstored)[:_STORED_AT_ONCE]
+            log.unstored.difference_update(names)
+            views: dict[str, ControlView] = {name: log.state(name).view for name in names}
+            position = max(log.position, log.written)
+            try:
+                await retry.run(
+                    ports.store.put, self.number, views, position, ports.clock.now_ms()
+                )
+            except RetryError:
+                return  # the worker stops
+            if not log.unstored:
+                stored.clear()
+                await _either(log.unstored_news(), ports.clock.sleep(_REPORT_S))
+
+
+async def _either(*waits: Coroutine[Any, Any, Any]) -> None:
+    tasks = [asyncio.create_task(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
