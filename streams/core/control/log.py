@@ -281,17 +281,17 @@ class Run:
 Action: TypeAlias = Finish | Begin | Run
 
 
-def actions(state: SessionControl, now_ms: int, *, is_busy: bool) -> Sequence[Action]:
-    """Return what the owner has to do; `is_busy`: it carries a command of the session out.
+def actions(state: SessionControl, now_ms: int, *, busy: str | None) -> Sequence[Action]:
+    """Return what the owner has to do; `busy` is the command that it begins or carries out.
 
     At most one of them takes long: one command of a session is begun or carried out at a time.
     """
     todo: list[Action] = []
     current = next((each for each in state.open if each.accepted is not None), None)
-    if current is not None and not is_busy:
+    if current is not None and busy is None:
         todo.append(Run(current))
     for command in state.open:
-        if command.accepted is not None:
+        if command.accepted is not None or command.id == busy:
             continue
         age_ms = now_ms - command.requested_ms
         if command.cancelled is not None:
@@ -303,7 +303,7 @@ def actions(state: SessionControl, now_ms: int, *, is_busy: bool) -> Sequence[Ac
         elif current is not None:
             reason = f"the session's command {current.id} is not finished: wait, or cancel it"
             todo.append(Finish(command, "refused", reason))
-        elif not is_busy:
+        elif busy is None:
             todo.append(Begin(command))
             break
     return todo

@@ -53,6 +53,8 @@ class CommandLog:
         """Of agents and projects, by scope and name."""
         self.position = 0
         """The next offset to be read."""
+        self.read_s = ports.clock.monotonic_s()
+        """When it was read last, or began to be, whether anything came or not."""
         self.written = 0
         """The end after the owner's last transaction."""
         self.changed: set[str] = set()
@@ -60,7 +62,9 @@ class CommandLog:
         self.unstored: set[str] = set()
         """Sessions whose views have changed since they were stored."""
         self.news = asyncio.Event()
-        """Set where something was folded."""
+        """Set where something was folded, for who acts on it."""
+        self.to_store = asyncio.Event()
+        """Set where something was folded, for who stores it."""
         self._advanced = asyncio.Condition()
         self._turn = asyncio.Lock()
         self._producer: TransactionalProducer | None = None
@@ -160,10 +164,7 @@ class CommandLog:
 
     def _is_over(self, data: CommandData) -> bool:
         """Return whether an entry is a step of a command that has its outcome already."""
-        return (
-            isinstance(data, _STEPS)
-            and self.state(data.session_id).of(data.command_id) is None
-        )
+        return isinstance(data, _STEPS) and self.state(data.session_id).of(data.command_id) is None
 
     def raise_loss(self) -> None:
         """Raise what made the log unusable, if anything did."""
@@ -203,6 +204,7 @@ class CommandLog:
                 continue
             self._fold(entry, record.timestamp_ms)
         self.position = max(self.position, position)
+        self.read_s = self._ports.clock.monotonic_s()
 
     def _fold(self, entry: CommandEntry, logged_ms: int) -> None:
         data = entry.data
@@ -221,6 +223,7 @@ class CommandLog:
             self.changed.add(session_id)
             self.unstored.add(session_id)
             self.news.set()
+            self.to_store.set()
 
 
 def session_of(data: CommandData) -> str | None:

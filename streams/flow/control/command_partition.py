@@ -12,10 +12,12 @@ from typing import Any, Final
 
 import structlog
 
-from contextgauge.errors import ConfigError, RetryError
+from contextgauge.backoff import first_of
+from contextgauge.errors import RetryError
 from schemas.commands import CommandAccepted, CommandEntry, CommandFinished, ControlView
+from streams.codec.cloudevents import rfc3339
 from streams.core.control.log import SERVICE, Begin, Finish, OpenCommand, Run, actions
-from streams.core.control.messages import step_id
+from streams.core.control.messages import AttemptMessages, step_id
 from streams.core.control.plan import SessionFacts, SessionPlan
 from streams.flow.common.retry import RetryLoop
 from streams.flow.control.command_job import CommandJob, OutcomeError
@@ -45,6 +47,7 @@ class CommandPartition:
         self.log = CommandLog(ports, number)
         self.is_running = False
         """Whether it has been taken over."""
+        self._acted_s = ports.clock.monotonic_s()
         self._jobs: dict[str, CommandJob | None] = {}
         """By session: what is carried out; None while the command is examined."""
         self._busy: dict[str, str] = {}
@@ -77,6 +80,11 @@ class CommandPartition:
                     task.cancel()
                 await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def silent_s(self) -> float:
+        """Return for how long it has made no progress, seconds."""
+        last_s = min(self._acted_s, self.log.read_s) if self.is_running else self.log.read_s
+        return self._ports.clock.monotonic_s() - last_s
+
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -94,6 +102,7 @@ class CommandPartition:
         log, clock = self.log, self._ports.clock
         log.changed.update(log.sessions)
         while True:
+            self._acted_s = clock.monotonic_s()
             changed = set(log.changed)
             log.changed.clear()
             log.news.clear()
@@ -103,7 +112,7 @@ class CommandPartition:
             if finished:
                 await log.append(finished)
                 continue
-            await _either(log.news.wait(), clock.sleep(_TICK_S))
+            await first_of(log.news.wait(), clock.sleep(_TICK_S))
             log.changed.update(
                 session_id for session_id, state in log.sessions.items() if state.open
             )
@@ -152,8 +161,7 @@ class CommandPartition:
                 self.log.changed.add(session_id)  # it may have been cancelled meanwhile
                 self.log.news.set()
             except OutcomeError as end:
-                finish = Finish(action.command, end.outcome, end.reason)
-                await self.log.append([self._finished(finish)])
+                await self._give_up(action.command, end)
             else:
                 await job.run()
         finally:
@@ -161,6 +169,16 @@ class CommandPartition:
             self._jobs.pop(session_id, None)
             self.log.changed.add(session_id)
             self.log.news.set()
+
+    async def _give_up(self, command: OpenCommand, end: OutcomeError) -> None:
+        """Finish a command without an attempt; one of a former owner ends in the log, too."""
+        request, lines = command.request, []
+        if command.is_called and command.accepted and command.accepted.driver == SERVICE:
+            messages = AttemptMessages(
+                request.session_id, command.id, command.attempt + 1, request.trigger
+            )
+            lines.append(messages.failed(end.reason, rfc3339(self._ports.clock.now_ms())))
+        await self.log.append([self._finished(Finish(command, end.outcome, end.reason))], lines)
 
     async def _examined(self, command: OpenCommand) -> SessionPlan:
         """Return how the session is compacted. Raises OutcomeError where it is not to be."""
@@ -238,27 +256,15 @@ class CommandPartition:
         """Store the views of what has changed, and report each few seconds."""
         log, ports = self.log, self._ports
         retry = RetryLoop(ports, "redis")
-        stored = asyncio.Event()
         while True:
+            log.to_store.clear()
             names = list(log.unstored)[:_STORED_AT_ONCE]
             log.unstored.difference_update(names)
             views: dict[str, ControlView] = {name: log.state(name).view for name in names}
             position = max(log.position, log.written)
             try:
-                await retry.run(
-                    ports.store.put, self.number, views, position, ports.clock.now_ms()
-                )
+                await retry.run(ports.store.put, self.number, views, position, ports.clock.now_ms())
             except RetryError:
                 return  # the worker stops
             if not log.unstored:
-                stored.clear()
-                await _either(log.unstored_news(), ports.clock.sleep(_REPORT_S))
-
-
-async def _either(*waits: Coroutine[Any, Any, Any]) -> None:
-    tasks = [asyncio.create_task(wait) for wait in waits]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
+                await first_of(log.to_store.wait(), ports.clock.sleep(_REPORT_S))

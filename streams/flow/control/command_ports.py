@@ -1,11 +1,10 @@
 """What the compaction service needs of the outside world."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
-from contextgauge.compaction.history import Edit, History
-from schemas.records import Json
+from contextgauge.messages import MESSAGE_LIMIT_BYTES
 from streams.core.control.plan import ControlPlan
 from streams.flow.common.ports import WorkerPorts
 from streams.ports import (
@@ -14,22 +13,10 @@ from streams.ports import (
     Driver,
     Log,
     RecordStream,
-    SessionConversation,
 )
 
 GROUP: Final = "contextgauge-compaction"
 """The consumer group's name, behind the settings' prefix."""
-
-
-class Fold(Protocol):
-    """Folds a session's messages into its conversation, of which it makes a copy."""
-
-    def add(self, line: Mapping[str, Json], offset: int, *, strict: bool = False) -> None:
-        """Add a message. `strict`: raises PlanRejectedError for a boundary that does not fit."""
-
-    @property
-    def result(self) -> SessionConversation:
-        """The conversation by all that was added."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +33,6 @@ class CommandPorts(WorkerPorts):
     conversations: ConversationReader
     drivers: Mapping[str, Driver]
     plan: ControlPlan
-    fold: Callable[[SessionConversation], Fold]
-    store_edit: Callable[[Edit, History], Json]
     commands_topic: str
     messages_topic: str
     partitions: int
@@ -56,4 +41,8 @@ class CommandPorts(WorkerPorts):
     fenced_pause_s: float = 15.0
     """Before a partition is taken over again that another worker took, and that is still assigned:
     longer than a group takes to notice which of the two is the owner."""
-    message_limit_bytes: int = 8 * 2**20
+    look_s: float = 5.0
+    """How often a partition's progress is checked."""
+    stalled_s: float = 60.0
+    """Its log is polled, and looked at, about each second; a commit takes 20 s at the most."""
+    message_limit_bytes: int = MESSAGE_LIMIT_BYTES

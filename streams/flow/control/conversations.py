@@ -33,7 +33,11 @@ async def conversation_at(
         try:
             position = await ports.conversations.position(partition)
             if position is not None and position >= upto:
-                return await ports.conversations.conversation(session_id)
+                conversation = await ports.conversations.conversation(session_id)
+                if conversation is None:
+                    return None
+                # It was read after the position, so it has everything before that.
+                return conversation._replace(position=max(conversation.position, position))
             why = (
                 "no conversations are kept: is `contextgauge conversations` running?"
                 if position is None
@@ -58,6 +62,11 @@ async def whole_conversation(
             "no conversation of the session is kept: it was published before `contextgauge "
             "conversations` ran, or is not among the sessions whose text is kept",
         )
+    check_whole(conversation)
+    return conversation
+
+
+def check_whole(conversation: SessionConversation) -> None:
+    """Raise OutcomeError where a conversation cannot be compacted."""
     if conversation.state != "whole":
         raise OutcomeError("refused", _REASONS[conversation.state])
-    return conversation

@@ -23,6 +23,7 @@ from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.plan import Plan, PlanRejectedError, digest
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.receipts import Trigger
+from contextgauge.compaction.stored import store_edit
 from contextgauge.compaction.writing import NoSummaryError
 from contextgauge.errors import PositionError, RetryError
 from contextgauge.json_codec import dumps
@@ -31,10 +32,11 @@ from schemas.commands import CommandOutcome, CommandPlanned
 from streams.core.control.log import OpenCommand
 from streams.core.control.messages import Compacted, Line
 from streams.core.control.plan import SessionPlan
+from streams.core.conversation.fold import ConversationFold
 from streams.flow.control.command_job import CommandJob, OutcomeError, receipt_json
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
-from streams.flow.control.conversations import whole_conversation
+from streams.flow.control.conversations import check_whole, whole_conversation
 from streams.flow.control.planning import AnnouncedSummariser, Planner
 from streams.flow.control.tails import MessageTail
 from streams.ports import SessionConversation, started
@@ -94,6 +96,7 @@ class ServiceJob(CommandJob):
                         raise OutcomeError(
                             "failed", f"the conversation changed under each of {rejected} plans"
                         )
+                    check_whole(changed)
                     conversation = changed
                 self._attempt += 1
                 self._beats = 0
@@ -166,7 +169,7 @@ class ServiceJob(CommandJob):
         if plan is None:
             return None
         edit = Edit(plan.covers, plan.replacement, plan.receipt)
-        stored = await asyncio.to_thread(self._ports.store_edit, edit, history)
+        stored = await asyncio.to_thread(store_edit, edit, history)
         return _Ready(plan, stored)
 
     def _window(self) -> int | None:
@@ -245,7 +248,7 @@ class ServiceJob(CommandJob):
         reader = ports.log.reader(ports.messages_topic, [self._log.partition])
         try:
             async with started(reader):
-                fold = ports.fold(conversation)
+                fold = ConversationFold(conversation)
                 tail = MessageTail(reader, self._log.partition, self.session_id, fold)
                 _, end = await reader.bounds(self._log.partition)
                 await tail.read(end)
@@ -261,6 +264,9 @@ class ServiceJob(CommandJob):
                     if state is None or state.cancelled is not None:
                         return False
                     seen = fold.result
+                    if seen.state != "whole":
+                        rejected.append(seen)
+                        return False
                     try:
                         fold.add(boundary, first[messages] + 1, strict=True)
                     except PlanRejectedError:

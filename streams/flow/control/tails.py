@@ -7,7 +7,7 @@ from contextgauge import json_codec
 from contextgauge.normalise import session_of
 from contextgauge.partitioner import key_bytes
 from contextgauge.records import Json
-from streams.flow.control.command_ports import Fold
+from streams.core.conversation.fold import ConversationFold
 from streams.flow.derive.deriver import text_of
 from streams.ports import LogRecord, PartitionReader
 
@@ -38,7 +38,7 @@ class MessageTail:
     """Reads one session's messages of a partition, from a position on, into its conversation."""
 
     def __init__(
-        self, reader: PartitionReader, partition: int, session_id: str, fold: Fold
+        self, reader: PartitionReader, partition: int, session_id: str, fold: ConversationFold
     ) -> None:
         self._reader, self._partition, self._session_id = reader, partition, session_id
         self.fold = fold
