@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from contextgauge.compaction.conversation import Conversation
+from contextgauge.compaction.conversation import ConversationReading
 from contextgauge.compaction.history import History
 
 ConversationState: TypeAlias = Literal["whole", "incomplete", "too_large", "without_text"]
@@ -25,4 +25,4 @@ class SessionConversation(NamedTuple):
     project: str | None
     first_offset: int
     position: int
-    reading: Conversation | None = None
+    reading: ConversationReading | None = None

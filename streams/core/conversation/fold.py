@@ -6,7 +6,7 @@ fold adds what concerns the log: offsets, and whether the conversation is all th
 
 from collections.abc import Mapping
 
-from contextgauge.compaction.conversation import Conversation
+from contextgauge.compaction.conversation import ConversationReading
 from contextgauge.compaction.lines import begins_anew, reduced
 from contextgauge.compaction.session import ConversationState, SessionConversation
 from contextgauge.errors import ConfigError
@@ -22,7 +22,7 @@ class ConversationFold:
         self._first_offset: int | None = None
         self._position = 0
         self._is_too_large = False
-        self._reading = Conversation()
+        self._reading = ConversationReading()
         if conversation is not None:
             self._agent_id, self._project = conversation.agent_id, conversation.project
             self._first_offset = conversation.first_offset
@@ -31,7 +31,7 @@ class ConversationFold:
             self._reading = _reading_of(conversation)
 
     def add(self, line: Mapping[str, Json], offset: int, *, strict: bool = False) -> bool:
-        """Add a message of the session, and return whether it said anything new.
+        """Add a message of the session, and return whether it contained anything new.
 
         With `strict`, raises PlanRejectedError for a compaction of the service that does not fit,
         and nothing is changed; else such a one is ignored.
@@ -57,7 +57,7 @@ class ConversationFold:
 
     def outgrow(self) -> None:
         """Give up all that is known: it is more than is kept of a session."""
-        self._reading, self._is_too_large = Conversation(), True
+        self._reading, self._is_too_large = ConversationReading(), True
 
     @property
     def state(self) -> ConversationState:
@@ -83,11 +83,11 @@ class ConversationFold:
         )
 
 
-def _reading_of(conversation: SessionConversation) -> Conversation:
+def _reading_of(conversation: SessionConversation) -> ConversationReading:
     """Return what can be added to, apart from what was given."""
     if conversation.reading is not None and conversation.reading.history is conversation.history:
         return conversation.reading.copy()
-    reading = Conversation.of_history(conversation.history.fork(), conversation.model)
+    reading = ConversationReading.of_history(conversation.history.fork(), conversation.model)
     if conversation.state == "incomplete":
         reading.miss()
     if conversation.state == "without_text":
