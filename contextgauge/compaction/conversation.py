@@ -237,6 +237,7 @@ class ConversationReading(ReadingState):
         self._do(uuid, ActiveCleared())
 
     def _do(self, uuid: str | None, step: Step) -> None:
+        self.begun += 1
         self._items.clear()
         self._steps.append((uuid, step))
         active = step.on(self.history.active, self.history.original)
@@ -295,6 +296,7 @@ class ConversationReading(ReadingState):
         end = edit.start + edit.covers
         covered = tuple(each.id for each in self.history.active[edit.start : end])
         self._items.clear()
+        self.begun += 1
         self.history.add(edit)
         self._steps.append((uuid, ServiceEdit(edit, covered)))
         self.compactions = max(self.compactions, self.history.rounds)

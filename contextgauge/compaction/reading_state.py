@@ -36,6 +36,8 @@ class ReadingState:
         self.model: str | None = None
         self.folder: str | None = None
         self.compactions = 0
+        self.begun = 0
+        """How often something was archived: by compactions and resets."""
         self.archived_before = 0
         """Archived messages that are no longer in the history."""
         self.is_incomplete = False

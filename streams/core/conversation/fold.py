@@ -30,6 +30,24 @@ class ConversationFold:
             self._is_too_large = conversation.state == "too_large"
             self._reading = _reading_of(conversation)
 
+    @classmethod
+    def of_session(
+        cls, agent_id: str | None, project: str | None, first_offset: int
+    ) -> "ConversationFold":
+        """Return the fold of a session of which nothing else is known yet."""
+        fold = cls()
+        fold._agent_id, fold._project, fold._first_offset = agent_id, project, first_offset
+        return fold
+
+    def begin_with(self, base: Mapping[str, Json], offset: int) -> None:
+        """Begin with what was active at an offset. Raises ConfigError where it is damaged."""
+        self._reading = ConversationReading.of_base(dict(base))
+        self._position = offset + 1
+
+    def base(self) -> dict[str, Json]:
+        """Return what a fold can begin with, without what is archived, as JSON."""
+        return self._reading.base()
+
     def add(self, line: Mapping[str, Json], offset: int, *, strict: bool = False) -> bool:
         """Add a message of the session, and return whether it contained anything new.
 
@@ -58,6 +76,11 @@ class ConversationFold:
     def outgrow(self) -> None:
         """Give up all that is known: it is more than is kept of a session."""
         self._reading, self._is_too_large = ConversationReading(), True
+
+    @property
+    def compactions(self) -> int:
+        """Number of compactions and resets so far."""
+        return self._reading.begun
 
     @property
     def state(self) -> ConversationState:
