@@ -19,7 +19,9 @@ SESSION = b"s"
 
 
 @pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.service)])
-async def store(request: pytest.FixtureRequest, key_prefix: str) -> AsyncIterator[ConversationStore]:
+async def store(
+    request: pytest.FixtureRequest, key_prefix: str
+) -> AsyncIterator[ConversationStore]:
     """Give each store in turn; that in Redis with the documented rights only."""
     store: ConversationStore
     if request.param == "memory":

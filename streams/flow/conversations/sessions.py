@@ -10,10 +10,9 @@ from typing import Final
 
 from contextgauge.compaction.lines import folder_of, names_beginning, reduced
 from contextgauge.json_codec import decode
-from contextgauge.messages import DeadLetter
+from contextgauge.messages import AGENT_ID_HEADER, DeadLetter
 from contextgauge.normalise import session_of
 from contextgauge.partitioner import key_bytes
-from contextgauge.ports import AGENT_ID_HEADER
 from contextgauge.records import Json
 from contextgauge.units import DAY_MS
 from streams.codec.conversations import (
