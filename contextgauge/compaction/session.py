@@ -15,7 +15,8 @@ class SessionConversation(NamedTuple):
     """A session's conversation, by all messages before `position` of its partition.
 
     `first_offset` is that of the first message of the session that it knows. `reading` is what
-    reading on needs besides the history; None where only the history is known.
+    reading on needs besides the history; None where only the history is known. `oldest_ms` is
+    the Kafka time of the first message that the model sees; None where it is not known.
     """
 
     history: History
@@ -26,3 +27,4 @@ class SessionConversation(NamedTuple):
     first_offset: int
     position: int
     reading: ConversationReading | None = None
+    oldest_ms: int | None = None

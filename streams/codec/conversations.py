@@ -118,7 +118,15 @@ def conversation_of(
     own = read_session_entry(entry)
     if own.is_gone:
         return None
-    fold = fold_of(own, map(read_line, lines))
+    times: dict[str, int] = {}
+    fold = fold_of(own, ())
+    for line in map(read_line, lines):
+        known = len(fold.result.history.everything)
+        add_line(fold, line)
+        for each in fold.result.history.everything[known:]:
+            times[each.id] = line.time_ms
     if len(lines) != own.lines:
         fold.miss()
-    return fold.result._replace(position=position)
+    active = fold.result.history.active
+    oldest_ms = times.get(active[0].id) if active else None
+    return fold.result._replace(position=position, oldest_ms=oldest_ms)
