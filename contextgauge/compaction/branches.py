@@ -6,12 +6,19 @@ calls, which belong to the conversation, and turns that a user took back.
 """
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from contextgauge.compaction.lines import Line, is_boundary, is_linked, parent_of
 from contextgauge.normalise.fields import mapping, name
+from contextgauge.records import Json
 
 _Place: TypeAlias = Literal["in", "out", "unknown"]
+
+
+_LAST_LINKS: Final = 500
+"""Of lines that are no longer there: a turn is taken back to one of the latest."""
 
 
 class Link(NamedTuple):
@@ -34,6 +41,31 @@ class Branches:
         copy = Branches()
         copy._links, copy._tip, copy._out = dict(self._links), self._tip, set(self._out)
         return copy
+
+    def links(self, ids: AbstractSet[str]) -> dict[str, Json]:
+        """Return the last links, and those of some lines, as JSON."""
+        last = dict(islice(reversed(self._links.items()), _LAST_LINKS))
+        return {
+            "tip": self._tip,
+            "lines": [
+                [uuid, link.parent, link.begins]
+                for uuid, link in self._links.items()
+                if uuid in ids or uuid in last
+            ],
+        }
+
+    @classmethod
+    def of_links(cls, value: Mapping[str, Json]) -> "Branches":
+        """Return what `links` wrote."""
+        branches = cls()
+        tip, lines = value.get("tip"), value.get("lines")
+        branches._tip = tip if isinstance(tip, str) else None
+        for each in lines if isinstance(lines, list) else ():
+            if isinstance(each, list):
+                uuid, parent, begins = each
+                link = Link(parent if isinstance(parent, str) else None, begins is True)
+                branches._links[str(uuid)] = link
+        return branches
 
     @property
     def out(self) -> set[str]:
@@ -130,7 +162,7 @@ class Branches:
         return chain, uuid is None
 
 
-class Segment(NamedTuple):
+class PreservedSegment(NamedTuple):
     """Messages that a compaction preserved: the first, the last, and the summary before them."""
 
     head: str
@@ -138,13 +170,17 @@ class Segment(NamedTuple):
     anchor: str
 
 
-def preserved_segment(boundary: Line) -> Segment | None:
+def preserved_segment(boundary: Line) -> PreservedSegment | None:
     """Return what a boundary says that it preserved."""
     metadata = mapping(boundary, "compact_metadata", "compactMetadata") or {}
     fields = mapping(metadata, "preserved_segment", "preservedSegment") or {}
     head, tail = name(fields, "head_uuid", "headUuid"), name(fields, "tail_uuid", "tailUuid")
     anchor = name(fields, "anchor_uuid", "anchorUuid")
-    return None if head is None or tail is None or anchor is None else Segment(head, tail, anchor)
+    return (
+        None
+        if head is None or tail is None or anchor is None
+        else PreservedSegment(head, tail, anchor)
+    )
 
 
 def _is_turn(line: Line) -> bool:

@@ -1,7 +1,7 @@
 """Reading a conversation line by line, as a runtime publishes it, into a history.
 
 This is the only place that knows how lines of Claude Code (streams and transcripts), rollouts of
-Codex and answers of an API make a conversation. Nothing that was said is deleted: a compaction, a
+Codex and answers of an API make a conversation. No message is deleted: a compaction, a
 reset and turns that were taken back archive messages.
 """
 
@@ -9,10 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from contextgauge.compaction.branches import Branches, preserved_segment
+from contextgauge.compaction.branches import preserved_segment
 from contextgauge.compaction.formats import read_answer, read_messages
-from contextgauge.compaction.formats.fields import a_count, a_text, an_object
-from contextgauge.compaction.history import Edit, History
+from contextgauge.compaction.formats.fields import (
+    a_count,
+    a_text,
+    an_object,
+)
+from contextgauge.compaction.history import Edit
 from contextgauge.compaction.lines import (
     NO_TEXT_MARK,
     BareAnswer,
@@ -29,7 +33,8 @@ from contextgauge.compaction.lines import (
 )
 from contextgauge.compaction.messages import ContextCompaction, FormatName, JsonSource, Message
 from contextgauge.compaction.plan import PlanRejectedError
-from contextgauge.compaction.steps import Added, Cleared, Edited, Step
+from contextgauge.compaction.reading_state import ReadingState
+from contextgauge.compaction.steps import ActiveCleared, MessagesAdded, ServiceEdit, Step
 from contextgauge.compaction.stored import load_edit
 from contextgauge.errors import ConfigError
 from contextgauge.normalise.fields import flag, mapping, name
@@ -41,60 +46,15 @@ _AFTER: Final = 64
 _ITEMS: Final[FormatName] = "openai-responses"
 
 
-class Conversation:
+class ConversationReading(ReadingState):
     """One conversation, by the lines so far. Not thread-safe."""
 
-    def __init__(self) -> None:
-        self.history = History()
-        self.model: str | None = None
-        self.folder: str | None = None
-        self.compactions = 0
-        self.is_incomplete = False
-        """Something that the model sees is not in the history."""
-        self.without_text: set[str] = set()
-        """Ids of messages that came without their texts."""
-        self.seen: set[bytes] = set()
-        self._branches = Branches()
-        self._steps: list[tuple[str | None, Step]] = []
-        self._items: list[Json] = []
-        """The items of the last message, where the next may continue it."""
-        self._answer: str | None = None
-        self._answer_message = ""
-        self._before_answer = self.history.tokens
-        self._awaits_summary = self._skips_summary = self._was_incomplete = False
-        self._lacks_preserved = False
-
-    def copy(self) -> "Conversation":
-        """Return a copy that can be added to."""
-        copy = Conversation()
-        copy.__dict__.update(self.__dict__)
-        copy.history = self.history.fork()
-        copy.without_text, copy.seen = set(self.without_text), set(self.seen)
-        copy._branches, copy._steps = self._branches.copy(), list(self._steps)
-        copy._items = list(self._items)
-        return copy
-
-    @classmethod
-    def of_history(cls, history: History, model: str | None = None) -> "Conversation":
-        """Return the conversation that has this history; lines that were its are not known."""
-        conversation = cls()
-        conversation.history, conversation.model = history, model
-        conversation.compactions = history.rounds
-        known = Edit(0, tuple(history.active), None)
-        conversation._steps = [(None, Edited(known, ()))]
-        return conversation
-
-    @property
-    def is_without_text(self) -> bool:
-        """Whether a message that the model sees came without its texts."""
-        return not self.without_text.isdisjoint(each.id for each in self.history.active)
-
     def add(self, line: Line, key: str, *, strict: bool = False) -> bool:
-        """Add a line, and return whether it said anything new. `key` names messages without an id.
+        """Add a line, and return whether it contained anything new.
 
-        With `strict`, raises PlanRejectedError for a compaction of the service that does not fit;
-        else that is without effect. A line that cannot be read makes the conversation incomplete,
-        and raises ConfigError.
+        `key` names messages without an id. With `strict`, raises PlanRejectedError for a compaction
+        of the service that does not fit; else that is without effect. A line that cannot be read
+        makes the conversation incomplete, and raises ConfigError.
         """
         kept = reduced(line)
         if kept is None:
@@ -129,10 +89,6 @@ class Conversation:
             if rewound:
                 self._replay()
 
-    def miss(self) -> None:
-        """Note that something that the model sees is not there, until a compaction or reset."""
-        self.is_incomplete = self._was_incomplete = True
-
     def _read(self, line: Line, uuid: str | None, key: str) -> None:
         payload, message = mapping(line, "payload"), mapping(line, "message")
         match line.get("type"):
@@ -140,6 +96,8 @@ class Conversation:
                 self._add_item(line, payload, key)
             case "compacted" if payload is not None:
                 self._replace(line, payload, key)
+            case "result":
+                self._awaits_turn = True
             case "event_msg":
                 self.miss()  # Codex took turns back, and does not say which
             case "system" if is_boundary(line):
@@ -172,7 +130,7 @@ class Conversation:
         if reset_of(line) == "clear":
             self._reset(uuid)
         elif isinstance(superseded := line.get("supersedes"), list):
-            self._do(uuid, Cleared(self._ids_without(superseded)))
+            self._do(uuid, ActiveCleared(self._ids_without(superseded)))
 
     def _ids_without(self, superseded: Sequence[Json]) -> tuple[str, ...]:
         return tuple(each.id for each in self.history.active if each.id not in superseded)
@@ -210,8 +168,11 @@ class Conversation:
 
     def _append(self, message: Message, uuid: str | None) -> None:
         self._items.clear()
+        if message.role == "assistant" and self._awaits_turn:
+            self.miss()  # what the user wrote is not published
+        self._awaits_turn &= message.role != "user"
         self.history.append(message)
-        self._steps.append((uuid, Added((message.id,))))
+        self._steps.append((uuid, MessagesAdded((message.id,))))
 
     def _add_item(self, line: Line, item: dict[str, Json], key: str) -> None:
         """Add an item of Codex: one of an answer continues the message of those before it."""
@@ -268,14 +229,15 @@ class Conversation:
         """Begin again after a compaction: what came before it is archived."""
         self.compactions += 1
         self.is_incomplete = self._awaits_summary = self._lacks_preserved = False
-        self._do(uuid, Cleared(preserved))
+        self._do(uuid, ActiveCleared(preserved))
 
     def _reset(self, uuid: str | None) -> None:
         self.is_incomplete = False
         self._awaits_summary = self._skips_summary = False
-        self._do(uuid, Cleared())
+        self._do(uuid, ActiveCleared())
 
     def _do(self, uuid: str | None, step: Step) -> None:
+        self.begun += 1
         self._items.clear()
         self._steps.append((uuid, step))
         active = step.on(self.history.active, self.history.original)
@@ -283,11 +245,11 @@ class Conversation:
 
     def _summarise(self, message: Message, text: str, uuid: str | None) -> None:
         """Put a runtime's summary before what it preserved: it is not the user's words."""
-        self._awaits_summary = False
+        self._awaits_summary = self._awaits_turn = False
         self.is_incomplete = self._lacks_preserved
         self._was_incomplete |= self._lacks_preserved
         self.history.replace_active([self._marked(message, text), *self.history.active])
-        self._steps.append((uuid, Added((message.id,), first=True)))
+        self._steps.append((uuid, MessagesAdded((message.id,), first=True)))
 
     def _marked(self, message: Message, text: str) -> Message:
         marker = ContextCompaction(self.compactions, 0, text, 0, 0, prose=text)
@@ -310,7 +272,7 @@ class Conversation:
                 self._marked(each, text) if _says(each.source, text) else each for each in messages
             ]
         self.history.replace_active(messages)
-        self._steps.append((None, Added(tuple(each.id for each in messages))))
+        self._steps.append((None, MessagesAdded(tuple(each.id for each in messages))))
 
     def _edit_of(self, own: Mapping[str, Json], key: str) -> Edit:
         """Return the service's edit. Raises PlanRejectedError where it does not fit."""
@@ -334,8 +296,9 @@ class Conversation:
         end = edit.start + edit.covers
         covered = tuple(each.id for each in self.history.active[edit.start : end])
         self._items.clear()
+        self.begun += 1
         self.history.add(edit)
-        self._steps.append((uuid, Edited(edit, covered)))
+        self._steps.append((uuid, ServiceEdit(edit, covered)))
         self.compactions = max(self.compactions, self.history.rounds)
 
     def _replay(self) -> None:

@@ -25,7 +25,7 @@ OWN_FIELD: Final = "contextgauge"
 _SYNTHETIC: Final = "<synthetic>"
 """The model of messages that Claude Code writes itself."""
 
-_DIGEST_BYTES: Final = 8
+DIGEST_BYTES: Final = 8
 
 _NAMES: Final = ("type", "subtype", "uuid", "parentUuid", "logicalParentUuid")
 _FLAGS: Final = ("isCompactSummary", "isSynthetic", "isReplay", "isMeta")
@@ -86,7 +86,7 @@ def _kept(line: Line) -> dict[str, Json] | None:
             return {"message": message, **_picked(line, "supersedes")}
         case "system":
             return _kept_of_system(line)
-        case "conversation_reset":
+        case "conversation_reset" | "result":
             return {}
     return _kept_of_answer(line)
 
@@ -135,7 +135,7 @@ def digest_of(line: Line) -> bytes:
     """Return what makes two reduced lines the same: their id, else all that they say."""
     uuid = name(line, "uuid")
     value = dumps(line) if uuid is None else uuid.encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(value, digest_size=_DIGEST_BYTES).digest()
+    return hashlib.blake2b(value, digest_size=DIGEST_BYTES).digest()
 
 
 class BareAnswer(NamedTuple):
@@ -177,7 +177,7 @@ Kind: TypeAlias = Literal["reset", "clear", "other"]
 
 
 def reset_of(line: Line) -> Kind:
-    """Return whether a line begins the conversation anew: by itself, or as the user's command."""
+    """Return whether a line begins the conversation again: by itself, or as the user's command."""
     if "conversation_reset" in (line.get("type"), line.get("subtype")):
         return "reset"
     if line.get("type") != "user":

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from contextgauge.compaction.conversation import Conversation
+from contextgauge.compaction.conversation import ConversationReading
 from contextgauge.compaction.history import History
 
 ConversationState: TypeAlias = Literal["whole", "incomplete", "too_large", "without_text"]
@@ -15,7 +15,8 @@ class SessionConversation(NamedTuple):
     """A session's conversation, by all messages before `position` of its partition.
 
     `first_offset` is that of the first message of the session that it knows. `reading` is what
-    reading on needs besides the history; None where only the history is known.
+    reading on needs besides the history; None where only the history is known. `oldest_ms` is
+    the Kafka time of the first message that the model sees; None where it is not known.
     """
 
     history: History
@@ -25,4 +26,5 @@ class SessionConversation(NamedTuple):
     project: str | None
     first_offset: int
     position: int
-    reading: Conversation | None = None
+    reading: ConversationReading | None = None
+    oldest_ms: int | None = None

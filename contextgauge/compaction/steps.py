@@ -15,7 +15,7 @@ Original: TypeAlias = Callable[[str], Message | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class MessagesAdded:
     """Messages came, at the end or, as a summary, at the beginning."""
 
     ids: tuple[str, ...]
@@ -28,7 +28,7 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Cleared:
+class ActiveCleared:
     """All was archived but for some messages."""
 
     kept: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Cleared:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class ServiceEdit:
     """The service compacted. Without effect where what it covered is not there as it was."""
 
     edit: Edit
@@ -52,5 +52,5 @@ class Edited:
         return self.edit.on(active) if ids == self.covered else list(active)
 
 
-Step: TypeAlias = Added | Cleared | Edited
+Step: TypeAlias = MessagesAdded | ActiveCleared | ServiceEdit
 """What a line did."""

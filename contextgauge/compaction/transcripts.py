@@ -7,7 +7,7 @@ with a `payload`), and JSON documents: a list of messages or a request body of a
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from contextgauge.compaction.conversation import Conversation
+from contextgauge.compaction.conversation import ConversationReading
 from contextgauge.compaction.formats import detect, read_messages, read_request
 from contextgauge.compaction.lines import Line
 from contextgauge.compaction.messages import FormatName, ModelRequest
@@ -29,7 +29,7 @@ def read_conversation(value: bytes) -> ReadConversation:
     document = _document(value)
     if document is not None:
         return _of_document(document)
-    main, side = Conversation(), Conversation()
+    main, side = ConversationReading(), ConversationReading()
     for index, line in enumerate(_objects(value)):
         if line.get("isSidechain") is True:
             side.add({**line, "isSidechain": False}, f"m{index}")

@@ -6,7 +6,7 @@ fold adds what concerns the log: offsets, and whether the conversation is all th
 
 from collections.abc import Mapping
 
-from contextgauge.compaction.conversation import Conversation
+from contextgauge.compaction.conversation import ConversationReading
 from contextgauge.compaction.lines import begins_anew, reduced
 from contextgauge.compaction.session import ConversationState, SessionConversation
 from contextgauge.errors import ConfigError
@@ -22,7 +22,7 @@ class ConversationFold:
         self._first_offset: int | None = None
         self._position = 0
         self._is_too_large = False
-        self._reading = Conversation()
+        self._reading = ConversationReading()
         if conversation is not None:
             self._agent_id, self._project = conversation.agent_id, conversation.project
             self._first_offset = conversation.first_offset
@@ -30,8 +30,26 @@ class ConversationFold:
             self._is_too_large = conversation.state == "too_large"
             self._reading = _reading_of(conversation)
 
+    @classmethod
+    def of_session(
+        cls, agent_id: str | None, project: str | None, first_offset: int
+    ) -> "ConversationFold":
+        """Return the fold of a session of which nothing else is known yet."""
+        fold = cls()
+        fold._agent_id, fold._project, fold._first_offset = agent_id, project, first_offset
+        return fold
+
+    def begin_with(self, base: Mapping[str, Json], offset: int) -> None:
+        """Begin with what was active at an offset. Raises ConfigError where it is damaged."""
+        self._reading = ConversationReading.of_base(dict(base))
+        self._position = offset + 1
+
+    def base(self) -> dict[str, Json]:
+        """Return what a fold can begin with, without what is archived, as JSON."""
+        return self._reading.base()
+
     def add(self, line: Mapping[str, Json], offset: int, *, strict: bool = False) -> bool:
-        """Add a message of the session, and return whether it said anything new.
+        """Add a message of the session, and return whether it contained anything new.
 
         With `strict`, raises PlanRejectedError for a compaction of the service that does not fit,
         and nothing is changed; else such a one is ignored.
@@ -57,7 +75,12 @@ class ConversationFold:
 
     def outgrow(self) -> None:
         """Give up all that is known: it is more than is kept of a session."""
-        self._reading, self._is_too_large = Conversation(), True
+        self._reading, self._is_too_large = ConversationReading(), True
+
+    @property
+    def compactions(self) -> int:
+        """Number of compactions and resets so far."""
+        return self._reading.begun
 
     @property
     def state(self) -> ConversationState:
@@ -83,11 +106,11 @@ class ConversationFold:
         )
 
 
-def _reading_of(conversation: SessionConversation) -> Conversation:
+def _reading_of(conversation: SessionConversation) -> ConversationReading:
     """Return what can be added to, apart from what was given."""
     if conversation.reading is not None and conversation.reading.history is conversation.history:
         return conversation.reading.copy()
-    reading = Conversation.of_history(conversation.history.fork(), conversation.model)
+    reading = ConversationReading.of_history(conversation.history.fork(), conversation.model)
     if conversation.state == "incomplete":
         reading.miss()
     if conversation.state == "without_text":

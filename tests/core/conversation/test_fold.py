@@ -157,7 +157,7 @@ def test_what_a_compaction_preserved_follows_its_summary() -> None:
     assert fold.result.state == "whole"
 
 
-def test_what_a_compaction_preserved_and_nobody_knows_is_missing() -> None:
+def test_what_a_compaction_preserved_and_is_not_known_is_missing() -> None:
     segment: Json = {"head_uuid": "8", "tail_uuid": "9", "anchor_uuid": "s"}
     summary = said("user", "So far.", uuid="s", isSynthetic=True)
     fold = fold_of(said("user", "a", uuid="1"), boundary(preserved_segment=segment), summary)
