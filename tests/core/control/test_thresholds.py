@@ -5,6 +5,7 @@ import pytest
 from contextgauge.errors import ConfigError
 from schemas.commands import ThresholdScope, ThresholdsSet
 from streams.core.alerts.rules import Patterns
+from streams.core.control.service import DriverPlan
 from streams.core.control.thresholds import (
     SessionRule,
     Sizes,
@@ -19,6 +20,7 @@ from streams.core.control.thresholds import (
 )
 from streams.core.until_compaction import Threshold
 
+OPENCODE = DriverPlan("opencode", "http://127.0.0.1:4096")
 SUBJECT = Subject("s-1", "reviewer", "/home/ada/app", "claude-sonnet-5")
 
 
@@ -63,11 +65,11 @@ def test_what_names_more_wins_and_then_the_later_one() -> None:
 
 def test_a_rule_changes_only_what_it_names() -> None:
     rules = [
-        SessionRule(automatic=True, driver="opencode"),
+        SessionRule(automatic=True, driver=OPENCODE),
         SessionRule(models=only("claude-*"), compact_to=at(30)),
     ]
     assert ThresholdBook(rules).of(SUBJECT) == Thresholds(
-        automatic=True, driver="opencode", compact_to=at(30)
+        automatic=True, driver=OPENCODE, compact_to=at(30)
     )
 
 
@@ -107,7 +109,13 @@ def test_an_entry_that_is_not_valid_changes_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("text", "tokens"),
-    [("85%", 170_000), ("83.5 %", 167_000), ("120000", 120_000), (120_000, 120_000), ("7%", 14_000)],
+    [
+        ("85%", 170_000),
+        ("83.5 %", 167_000),
+        ("120000", 120_000),
+        (120_000, 120_000),
+        ("7%", 14_000),
+    ],
 )
 def test_a_size_is_a_share_or_tokens(text: object, tokens: int) -> None:
     threshold = parse_size(text, "compact_at")
@@ -117,7 +125,7 @@ def test_a_size_is_a_share_or_tokens(text: object, tokens: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "0%", "101%", "-5", "much", 0, 1.5, True, None, "½"])
 def test_what_is_no_size_is_refused_with_what_to_write(text: object) -> None:
-    with pytest.raises(ConfigError, match='compact_at .* is no size: .*"85%"'):
+    with pytest.raises(ConfigError, match=r'compact_at .* is no size: .*"85%"'):
         parse_size(text, "compact_at")
 
 
