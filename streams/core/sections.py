@@ -35,6 +35,11 @@ class Section:
         self._table, self._path, self._faults = table, path, faults
         self._asked: set[str] = set()
 
+    @property
+    def content(self) -> Table:
+        """The table as it is."""
+        return self._table
+
     def fault(self, key: str, problem: str) -> None:
         """Note what is wrong with a key's value, once."""
         path = (*self._path, key)

@@ -7,7 +7,7 @@ import pytest
 from contextgauge.compaction.profiles import PROFILES
 from contextgauge.errors import ConfigError
 from streams.core.control.check import ServicePlan, profile_of
-from streams.core.control.service import DriverPlan, SummariserPlan
+from streams.core.control.service import SummariserPlan
 from streams.core.control.thresholds import Subject, ThresholdBook, Thresholds
 from streams.core.until_compaction import Threshold
 from streams.edge.control.service_file import read_service, summariser_of
@@ -23,6 +23,9 @@ provider = "anthropic"
 model = "claude-haiku-4-5"
 key_env = "SUMMARISER_KEY"
 
+[drivers.opencode]
+url = "http://127.0.0.1:4096"
+
 [conversations]
 whatever = "another part reads it"
 
@@ -35,7 +38,6 @@ hard_at = "92.5%"
 [[sessions]]
 agents = ["reviewer", "tester-*"]
 driver = "opencode"
-address = "http://127.0.0.1:4096"
 
 [[sessions]]
 projects = "secret"
@@ -67,7 +69,7 @@ def test_a_whole_file(path: Path) -> None:
         compact_at=Threshold(percent=80.0),
         compact_to=Threshold(tokens=60_000),
         hard_at=Threshold(percent=92.5),
-        driver=DriverPlan("opencode", "http://127.0.0.1:4096"),
+        driver="opencode",
     )
     secret = book.of(Subject("s", None, "/home/ada/secret"))
     assert (secret.automatic, secret.profile) == (False, "seed-004")
@@ -98,9 +100,8 @@ def test_an_empty_file_compacts_nobody(path: Path) -> None:
             '[[sessions]]\n\n[[sessions]]\ncompact_at = "50%"\ncompact_to = "60%"',
             "toml:4: compact_at compact_to 60% is above compact_at 50%",
         ),
-        ('[[sessions]]\ndriver = "cursor"', "toml:2: driver is 'cursor'"),
-        ('[[sessions]]\naddress = "http://a"', "toml:2: address is for a runtime"),
-        ('[[sessions]]\ndriver = "service"\naddress = "http://a"', "toml:3: address does nothing"),
+        ('[[sessions]]\ndriver = "codex"', "toml:2: driver is 'codex': it is service, or a"),
+        ('[[sessions]]\naddress = "http://a"', "toml:2: address is not known here"),
         ('[[sessions]]\nprofile = "x"', "toml:2: profile is 'x': it is one of default"),
         ("[[sessions]]\nautomatic = 1", "toml:2: automatic is 1: write true or false"),
     ],

@@ -1,7 +1,7 @@
 """Reading the service's plan from a file's content: every fault named by its place, all at once."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar, get_args
 from urllib.parse import urlsplit
 
@@ -13,19 +13,17 @@ from streams.core.control.service import (
     DEFAULT_CALLS,
     DEFAULT_DEADLINE_MS,
     DEFAULT_MAX_AGE_MS,
-    DriverName,
-    DriverPlan,
+    SERVICE,
     SummariserPlan,
     SummariserProvider,
 )
 from streams.core.control.thresholds import SessionRule, Thresholds, check_order, parse_size
-from streams.core.sections import Fault, Section, Table
+from streams.core.sections import Fault, Section, Table, near
 from streams.core.until_compaction import Threshold
 
 _Result = TypeVar("_Result")
 
 _PROVIDERS: Final[tuple[SummariserProvider, ...]] = get_args(SummariserProvider)
-_DRIVERS: Final[tuple[DriverName, ...]] = get_args(DriverName)
 _MOST_CALLS: Final = 256
 
 
@@ -34,6 +32,7 @@ class ServicePlan:
     """The whole file. What is older than `max_age_ms` compacts no session.
 
     `calls` of the summariser run at a time; a command that is not done after `deadline_ms` fails.
+    `drivers` are the tables of runtimes' drivers, as they are in the file.
     """
 
     max_age_ms: int = DEFAULT_MAX_AGE_MS
@@ -41,6 +40,7 @@ class ServicePlan:
     deadline_ms: int = DEFAULT_DEADLINE_MS
     summariser: SummariserPlan = SummariserPlan()  # noqa: RUF009 -- it is frozen
     rules: tuple[SessionRule, ...] = ()
+    drivers: Table = field(default_factory=dict)
 
 
 def check_service(content: Table) -> tuple[ServicePlan | None, list[Fault]]:
@@ -48,6 +48,8 @@ def check_service(content: Table) -> tuple[ServicePlan | None, list[Fault]]:
     faults: list[Fault] = []
     top = Section(content, (), faults)
     service = top.table("service")
+    drivers = top.table("drivers").content
+    names = (SERVICE, *map(str, drivers))
     plan = ServicePlan(
         max_age_ms=service.duration(
             "max_age", DEFAULT_MAX_AGE_MS, least_ms=SECOND_MS, most_ms=HOUR_MS
@@ -57,7 +59,8 @@ def check_service(content: Table) -> tuple[ServicePlan | None, list[Fault]]:
             "deadline", DEFAULT_DEADLINE_MS, least_ms=MINUTE_MS, most_ms=DAY_MS
         ),
         summariser=_summariser(top.table("summariser")),
-        rules=tuple(_rule(section) for section in top.tables("sessions", None)),
+        rules=tuple(_rule(section, names) for section in top.tables("sessions", None)),
+        drivers=drivers,
     )
     service.no_others()
     top.ignore("conversations")
@@ -88,7 +91,7 @@ def _summariser(section: Section) -> SummariserPlan:
     return plan
 
 
-def _rule(section: Section) -> SessionRule:
+def _rule(section: Section, drivers: Sequence[str]) -> SessionRule:
     patterns = {
         key: Patterns(section.texts(key)) for key in ("sessions", "projects", "agents", "models")
     }
@@ -97,27 +100,22 @@ def _rule(section: Section) -> SessionRule:
     profile = section.text("profile")
     if profile is not None and profile not in PROFILES:
         section.fault("profile", f"is {profile!r}: it is one of {', '.join(PROFILES)}")
+    driver = section.text("driver")
+    if driver is not None and driver not in drivers:
+        section.fault(
+            "driver",
+            f"is {driver!r}{near(driver, drivers)}: it is {SERVICE}, or a runtime's with a table "
+            f"[drivers.{driver}]",
+        )
     rule = SessionRule(
         **patterns,
         **sizes,
         automatic=section.flag("automatic"),
-        driver=_driver(section),
+        driver=driver,
         profile=profile,
     )
     section.no_others()
     return rule
-
-
-def _driver(section: Section) -> DriverPlan | None:
-    name = section.one_of("driver", _DRIVERS, "service") or "service"
-    address = section.text("address")
-    if section.value("driver") is None:
-        if address is not None:
-            section.fault("address", "is for a runtime: name its driver")
-        return None
-    if name == "service" and address is not None:
-        section.fault("address", "does nothing: the service needs none")
-    return DriverPlan(name, address)
 
 
 def _size(section: Section, key: str) -> Threshold | None:

@@ -8,7 +8,9 @@ from contextgauge.units import MINUTE_MS
 SummariserProvider: TypeAlias = Literal[
     "extractive", "anthropic", "openai", "openai-responses", "gemini", "compatible"
 ]
-DriverName: TypeAlias = Literal["service", "codex", "opencode", "claude-code"]
+
+SERVICE: Final = "service"
+"""The driver that is this service itself."""
 
 DEFAULT_MAX_AGE_MS: Final = 10 * MINUTE_MS
 DEFAULT_DEADLINE_MS: Final = 15 * MINUTE_MS
@@ -34,11 +36,3 @@ class SummariserPlan:
     def name(self) -> str:
         """The summariser's name, as the command line has it: `anthropic:MODEL`."""
         return self.provider if self.model is None else f"{self.provider}:{self.model}"
-
-
-@dataclass(frozen=True, slots=True)
-class DriverPlan:
-    """What carries a command out: this service, or a runtime at an address."""
-
-    name: DriverName = "service"
-    address: str | None = None

@@ -16,7 +16,7 @@ from contextgauge.compaction.profiles import DEFAULT, share_of
 from contextgauge.errors import ConfigError
 from schemas.commands import ThresholdScope, ThresholdsSet
 from streams.core.alerts.rules import Patterns
-from streams.core.control.service import DriverPlan
+from streams.core.control.service import SERVICE
 from streams.core.until_compaction import Threshold, parse_threshold
 
 MOST_SET: Final = 100_000
@@ -24,7 +24,6 @@ MOST_SET: Final = 100_000
 
 _WHOLE: Final = 100
 
-SERVICE: Final = DriverPlan()
 COMPACT_AT: Final = Threshold(percent=DEFAULT.compact_at * _WHOLE)
 COMPACT_TO: Final = Threshold(percent=DEFAULT.compact_to * _WHOLE)
 HARD_AT: Final = Threshold(percent=95.0)
@@ -55,14 +54,14 @@ class Thresholds:
     """When a session is compacted, and by what.
 
     Sizes are tokens or a percentage of the window. From `hard_at` on, a summary without a model is
-    taken at once. `profile` is the name of one of the engine's.
+    taken at once. `driver` is `service`, or a name of the file's `[drivers]`; `profile` is one of the engine's.
     """
 
     automatic: bool = False
     compact_at: Threshold = COMPACT_AT
     compact_to: Threshold = COMPACT_TO
     hard_at: Threshold = HARD_AT
-    driver: DriverPlan = SERVICE
+    driver: str = SERVICE
     profile: str = DEFAULT.name
 
     def sizes(self, window: int | None) -> "Sizes | None":
@@ -101,7 +100,7 @@ class SessionRule:
     compact_at: Threshold | None = None
     compact_to: Threshold | None = None
     hard_at: Threshold | None = None
-    driver: DriverPlan | None = None
+    driver: str | None = None
     profile: str | None = None
 
     def fits(self, subject: Subject) -> bool:

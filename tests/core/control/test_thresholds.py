@@ -5,7 +5,6 @@ import pytest
 from contextgauge.errors import ConfigError
 from schemas.commands import ThresholdScope, ThresholdsSet
 from streams.core.alerts.rules import Patterns
-from streams.core.control.service import DriverPlan
 from streams.core.control.thresholds import (
     SessionRule,
     Sizes,
@@ -20,7 +19,6 @@ from streams.core.control.thresholds import (
 )
 from streams.core.until_compaction import Threshold
 
-OPENCODE = DriverPlan("opencode", "http://127.0.0.1:4096")
 SUBJECT = Subject("s-1", "reviewer", "/home/ada/app", "claude-sonnet-5")
 
 
@@ -65,11 +63,11 @@ def test_what_names_more_wins_and_then_the_later_one() -> None:
 
 def test_a_rule_changes_only_what_it_names() -> None:
     rules = [
-        SessionRule(automatic=True, driver=OPENCODE),
+        SessionRule(automatic=True, driver="opencode"),
         SessionRule(models=only("claude-*"), compact_to=at(30)),
     ]
     assert ThresholdBook(rules).of(SUBJECT) == Thresholds(
-        automatic=True, driver=OPENCODE, compact_to=at(30)
+        automatic=True, driver="opencode", compact_to=at(30)
     )
 
 
