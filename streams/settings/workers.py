@@ -97,8 +97,13 @@ class WorkerSettings(BaseSettings):
     )
     alerts_file: Path | None = Field(
         default=None,
-        description="TOML file with the rules and targets of `contextgauge control`, unless "
+        description="TOML file with the alert rules and targets of `contextgauge control`, unless "
         "`--rules` is given.",
+    )
+    compaction_file: Path | None = Field(
+        default=None,
+        description="TOML file of the compaction service: which sessions are compacted, when, and "
+        "by what. If unset, `contextgauge control` compacts none.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Minimum severity of log lines: debug, info, warning or error."

@@ -54,7 +54,8 @@ class Thresholds:
     """When a session is compacted, and by what.
 
     Sizes are tokens or a percentage of the window. From `hard_at` on, a summary without a model is
-    taken at once. `driver` is `service`, or a name of the file's `[drivers]`; `profile` is one of the engine's.
+    taken at once. `driver` is `service`, or a name of the file's `[drivers]`; `profile` is one of
+    the engine's.
     """
 
     automatic: bool = False

@@ -8,6 +8,7 @@ from contextgauge.compaction.summarisers import ModelSummariser, summariser_name
 from contextgauge.errors import ConfigError
 from streams.core.control.check import ServicePlan, check_service
 from streams.core.control.service import SummariserPlan
+from streams.core.sections import Fault, Table
 from streams.edge.files.toml_file import read_toml
 
 EXTRACTIVE: Final = "extractive"
@@ -16,6 +17,16 @@ EXTRACTIVE: Final = "extractive"
 def read_service(path: Path) -> ServicePlan:
     """Return the plan of a file. Raises ConfigError, with a line for each fault."""
     return read_toml(path, "the compaction service", check_service)
+
+
+def is_service_file(path: Path) -> bool:
+    """Return whether a file is the compaction service's rather than one of alert rules."""
+    tables = frozenset(("service", "summariser", "sessions", "drivers", "conversations"))
+
+    def any_of(content: Table) -> tuple[bool, list[Fault]]:
+        return bool(tables & set(content)), []
+
+    return read_toml(path, "alert rules or the compaction service", any_of)
 
 
 def make_summariser(
