@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import secrets
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -13,6 +15,11 @@ from streams.codec.commands import write_entry
 
 _ANSWER_S: Final = 10.0
 """A broker acknowledges in milliseconds. Whoever waits is a person, or a stream of records."""
+
+
+def new_id() -> str:
+    """Return an id for what a person requests: without a cause in the log, it is random."""
+    return str(uuid.UUID(bytes=secrets.token_bytes(16), version=4))
 
 
 class LogCommandSink:

@@ -14,7 +14,6 @@ what caused them, so reading records again comes to the same entries. What becam
 read from the log itself (`note`). All of it is pure: the time is passed in.
 """
 
-import uuid
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -37,13 +36,12 @@ from schemas.records import (
     Record,
     SessionInfo,
 )
+from streams.core.control.ids import id_of
 from streams.core.control.reasons import DecisionReason, FiredReason, IdleReason
 from streams.core.control.sessions import SessionMemory, Size
 from streams.core.control.thresholds import Sizes, ThresholdBook
 
 _Value = TypeVar("_Value")
-
-NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:commands")
 
 REQUESTED_BY: Final = "control"
 """Who requests what is decided here."""
@@ -60,15 +58,6 @@ TRIGGER_KINDS: Final = frozenset(
     for data in (CompactBoundary, ContextLimits, ContextReading, ContextReset, SessionInfo)
 )
 """Kinds of records that a decision can depend on."""
-
-
-def id_of(*parts: object) -> str:
-    r"""Return a UUIDv5 of the parts; each comes with its length, so that none runs into another.
-
-    A lone surrogate, which a session's id may hold, is written as `\uXXXX`, as in all output.
-    """
-    name = "".join(f"{len(part)}:{part}" for part in map(str, parts))
-    return str(uuid.uuid5(NAMESPACE, name.encode("utf-8", "backslashreplace").decode()))
 
 
 class Trigger:

@@ -55,6 +55,23 @@ AgentId: TypeAlias = Annotated[
         examples=["reviewer"],
     ),
 ]
+CommandId: TypeAlias = Annotated[
+    str,
+    Path(
+        description="A command's id, as the request was answered with.",
+        examples=["5e3f6f0a-6f9b-4c1e-9a53-0b8a7f1d2c33"],
+        max_length=100,
+    ),
+]
+ScopeName: TypeAlias = Annotated[
+    str,
+    Path(
+        description="An agent's id, or a project: the path of its folder, or the folder's name.",
+        examples=["reviewer"],
+        min_length=1,
+        max_length=1_000,
+    ),
+]
 SessionIds: TypeAlias = Annotated[
     list[str] | None,
     Query(
