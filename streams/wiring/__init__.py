@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from streams.edge.commands import LogCommandSink
     from streams.edge.kafka.log import KafkaLog
     from streams.edge.redis.access import RedisAccess
+    from streams.edge.redis.control import RedisControlStore
     from streams.edge.redis.views import RedisViews
 
 
@@ -143,3 +144,10 @@ def command_sink(settings: Settings, client_id: str = "contextgauge-commands") -
     from streams.edge.commands import LogCommandSink  # noqa: PLC0415 -- loads pydantic
 
     return LogCommandSink(kafka_log(settings, client_id), settings.topic(CONTEXT_COMMANDS).name)
+
+
+def control_store(settings: Settings) -> "RedisControlStore":
+    """Return the store of the control plane's views, not connected yet. Raises ConfigError."""
+    from streams.edge.redis.control import RedisControlStore  # noqa: PLC0415 -- loads redis
+
+    return RedisControlStore(redis_url(settings), settings.key_prefix, redis_access(settings))

@@ -27,7 +27,7 @@ class _AnyText(Convertor[str]):
     The guard leaves it encoded.
     """
 
-    regex = r"[\s\S]*"
+    regex = r"[^/]*"
 
     def convert(self, value: str) -> str:
         return unquote(value)
