@@ -57,7 +57,7 @@ class Commands(LazyGroup):
                 "serve.server",
                 "Serve the API, the live feed and the web page, until stopped.",
             ),
-            "control": ("control", "Send alerts by webhook, until stopped."),
+            "control": ("control", "Send alerts and compact sessions, until stopped."),
             "token": ("token", "Create an access token for a reader of the API."),
         },
         "Maintain": {

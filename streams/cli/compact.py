@@ -1,7 +1,6 @@
 """`contextgauge compact FILE`: compacts the conversation of a file, and prints what that did."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,16 +18,15 @@ from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.profiles import PROFILES, Profile, profile_named
 from contextgauge.compaction.receipts import Receipt
-from contextgauge.compaction.summarisers import summariser_named
 from contextgauge.compaction.transcripts import ReadConversation, read_conversation
 from contextgauge.compaction.writing import NoSummaryError
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.json_codec import dumps, dumps_indented
 from streams.cli.screen.figures import count, duration, exact
 from streams.cli.screen.output import err, out, say
+from streams.edge.control.service_file import EXTRACTIVE, make_summariser
 
 _STANDARD = "-"
-_EXTRACTIVE = "extractive"
 
 
 FileArgument = Annotated[
@@ -109,7 +107,7 @@ def compact(  # noqa: PLR0913 -- each is an option
     window: WindowTokens = None,
     keep: Keep = None,
     instructions: Instructions = None,
-    summariser: SummariserName = _EXTRACTIVE,
+    summariser: SummariserName = EXTRACTIVE,
     url: Url = None,
     key_variable: KeyVariable = None,
     as_json: ReceiptAsJson = False,
@@ -157,15 +155,12 @@ def _profile(name: str, keep: int | None) -> Profile:
 
 
 def _summariser(name: str, url: str | None, key_variable: str | None) -> Summariser | None:
-    if name == _EXTRACTIVE:
+    if name == EXTRACTIVE:
         for option, value in (("--url", url), ("--key-variable", key_variable)):
             if value is not None:
                 raise ConfigError(f"{option} is for a model: name it with --summariser")
         return None
-    key = None
-    if key_variable is not None and not (key := os.environ.get(key_variable)):
-        raise ConfigError(f"--key-variable: the environment has no {key_variable}, or it is empty")
-    return summariser_named(name, api_key=key, base_url=url)
+    return make_summariser(name, url=url, key_env=key_variable, key_name="--key-variable")
 
 
 def _target(file: str, output: str | None, *, force: bool) -> Path | None:
