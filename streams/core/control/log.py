@@ -30,17 +30,12 @@ from schemas.commands import (
     TextDeleted,
     ThresholdsSet,
 )
-
-SERVICE: Final = "service"
-"""The driver of sessions whose runtime does not compact by itself: the engine, in this process."""
+from streams.core.control.thresholds import is_removal
 
 MOST_COMMANDS: Final = 20
 MOST_DECISIONS: Final = 100
 MOST_IDS: Final = 200
 """Ids of finished commands that are remembered: a repeated request is the same one."""
-
-STALE_MS: Final = 10 * MINUTE_MS
-"""An automatic request that is older was made for a conversation that has gone on since."""
 
 _RANKS: Final[dict[CommandState, int]] = {
     "requested": 0,
@@ -108,8 +103,7 @@ def fold(state: SessionControl, entry: CommandEntry, logged_ms: int) -> SessionC
     if isinstance(data, CompactionDecided):
         return _decided(state, data, entry)
     if isinstance(data, ThresholdsSet):
-        unset = data.automatic is None and data.compact_at is None and data.compact_to is None
-        view = replace(state.view, thresholds=None if unset else data)
+        view = replace(state.view, thresholds=None if is_removal(data) else data)
         return replace(state, view=view, thresholds_ms=entry.time_ms)
     if isinstance(data, TextDeleted):
         before_ms = state.view.text_deleted_ms or 0
@@ -281,8 +275,13 @@ class Run:
 Action: TypeAlias = Finish | Begin | Run
 
 
-def actions(state: SessionControl, now_ms: int, *, busy: str | None) -> Sequence[Action]:
+def actions(
+    state: SessionControl, now_ms: int, max_age_ms: int, *, busy: str | None
+) -> Sequence[Action]:
     """Return what the owner has to do; `busy` is the command that it begins or carries out.
+
+    An automatic request that is older than `max_age_ms` was made for a conversation that has gone
+    on since.
 
     At most one of them takes long: one command of a session is begun or carried out at a time.
     """
@@ -296,7 +295,7 @@ def actions(state: SessionControl, now_ms: int, *, busy: str | None) -> Sequence
         age_ms = now_ms - command.requested_ms
         if command.cancelled is not None:
             todo.append(Finish(command, "cancelled", command.cancelled))
-        elif command.request.trigger != "manual" and age_ms > STALE_MS:
+        elif command.request.trigger != "manual" and age_ms > max_age_ms:
             minutes = age_ms // MINUTE_MS
             reason = f"requested {minutes} minutes ago, for a conversation that has gone on since"
             todo.append(Finish(command, "expired", reason))

@@ -4,21 +4,18 @@ The deriver makes the records of it, by the same rules. Ids are UUIDv5 of comman
 step, so a message that is published twice is known.
 """
 
-import uuid
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from contextgauge.records import Json
 from schemas.commands import CommandTrigger
-
-NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:commands")
+from streams.core.control.ids import id_of
 
 Line = dict[str, Json]
 
 
 def step_id(command_id: str, attempt: int, step: str) -> str:
-    """Return the id of a step's entry or message; each part of its name comes with its length."""
-    name = "".join(f"{len(part)}:{part}" for part in (command_id, str(attempt), step))
-    return str(uuid.uuid5(NAMESPACE, name.encode("utf-8", "backslashreplace").decode()))
+    """Return the id of a step's entry or message."""
+    return id_of(command_id, attempt, step)
 
 
 def engine_trigger(trigger: CommandTrigger) -> str:

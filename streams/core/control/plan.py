@@ -7,19 +7,25 @@ from typing import NamedTuple
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.profiles import Override, Profile
 from schemas.commands import ThresholdsSet
-from streams.core.control.log import SERVICE
+from streams.core.control.service import (
+    DEFAULT_CALLS,
+    DEFAULT_DEADLINE_MS,
+    DEFAULT_MAX_AGE_MS,
+    SERVICE,
+)
 
 
 class SessionFacts(NamedTuple):
     """A session, as far as it is known, and the thresholds that were set for it by commands.
 
-    The thresholds are those of its project, its agent and itself, in this order: later ones win.
+    `window` is the one that its compaction was decided by.
     """
 
     session_id: str
     agent_id: str | None = None
     project: str | None = None
     model: str | None = None
+    window: int | None = None
     thresholds: Sequence[ThresholdsSet] = ()
 
 
@@ -42,9 +48,11 @@ class ControlPlan:
     session: Callable[[SessionFacts], SessionPlan]
     summariser: Summariser | None = None
     """None: summaries are extracted, without a model."""
-    pool_size: int = 4
+    max_age_ms: int = DEFAULT_MAX_AGE_MS
+    """Automatic requests that are older expire."""
+    pool_size: int = DEFAULT_CALLS
     """Compactions that one process works out at a time; others wait."""
-    command_s: float = 1_800.0
+    command_s: float = DEFAULT_DEADLINE_MS / 1_000
     """From acceptance until a command has failed."""
     call_s: float = 300.0
     """For one summary, all calls of a model included."""

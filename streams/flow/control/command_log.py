@@ -23,6 +23,8 @@ from schemas.commands import CommandData, CommandEntry, CommandStep, ThresholdsS
 from streams.codec.commands import KNOWN_TYPES, read_entry, write_entry
 from streams.core.control.log import SessionControl, empty, fold
 from streams.core.control.messages import Line
+from streams.core.control.plan import SessionFacts
+from streams.core.control.thresholds import Subject
 from streams.flow.common.ranges import read_range
 from streams.flow.control.command_ports import CommandPorts
 from streams.ports import (
@@ -30,6 +32,7 @@ from streams.ports import (
     LogRecord,
     NewRecord,
     PartitionReader,
+    SessionConversation,
     TransactionalProducer,
     started,
 )
@@ -94,6 +97,25 @@ class CommandLog:
     def state(self, session_id: str) -> SessionControl:
         """Return what is known of a session."""
         return self.sessions.get(session_id) or empty(session_id)
+
+    def facts(
+        self,
+        session_id: str,
+        conversation: SessionConversation | None = None,
+        window: int | None = None,
+    ) -> SessionFacts:
+        """Return what is known of a session, with the thresholds that were set for it."""
+        subject = Subject(session_id)
+        if conversation is not None:
+            subject = Subject(
+                session_id, conversation.agent_id, conversation.project, conversation.model
+            )
+        names = [("agent", subject.agent_id), *(("project", name) for name in subject.projects())]
+        found = [self.thresholds.get((scope, name)) for scope, name in names if name is not None]
+        entries = [each.data for each in found if each is not None]
+        entries.append(self.state(session_id).view.thresholds)
+        thresholds = [each for each in entries if isinstance(each, ThresholdsSet)]
+        return SessionFacts(*subject, window, thresholds)
 
     async def follow(self) -> None:
         """Read what comes, until cancelled. Raises RetryError or VersionError."""

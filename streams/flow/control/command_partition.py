@@ -16,9 +16,10 @@ from contextgauge.backoff import first_of
 from contextgauge.errors import RetryError
 from schemas.commands import CommandAccepted, CommandEntry, CommandFinished, ControlView
 from streams.codec.cloudevents import rfc3339
-from streams.core.control.log import SERVICE, Begin, Finish, OpenCommand, Run, actions
+from streams.core.control.log import Begin, Finish, OpenCommand, Run, actions
 from streams.core.control.messages import AttemptMessages, step_id
-from streams.core.control.plan import SessionFacts, SessionPlan
+from streams.core.control.plan import SessionPlan
+from streams.core.control.service import SERVICE
 from streams.flow.common.retry import RetryLoop
 from streams.flow.control.command_job import CommandJob, OutcomeError
 from streams.flow.control.command_log import CommandLog
@@ -127,7 +128,7 @@ class CommandPartition:
             if command is not None and command.cancelled is not None:
                 job.cancel()
         finished = []
-        for action in actions(state, now_ms, busy=busy):
+        for action in actions(state, now_ms, self._ports.plan.max_age_ms, busy=busy):
             if isinstance(action, Finish):
                 finished.append(self._finished(action))
             else:
@@ -183,19 +184,14 @@ class CommandPartition:
     async def _examined(self, command: OpenCommand) -> SessionPlan:
         """Return how the session is compacted. Raises OutcomeError where it is not to be."""
         ports, request = self._ports, command.request
-        session = ports.plan.session(self._facts(request.session_id))
+        session = ports.plan.session(self.log.facts(request.session_id))
         if not session.opted_in or session.driver == SERVICE:
             # Whose session it is may be known from its conversation only.
             conversation = await conversation_at(
                 ports, request.session_id, self.number, request.upto_offset or 0
             )
             if conversation is not None:
-                facts = self._facts(
-                    request.session_id,
-                    conversation.agent_id,
-                    conversation.project,
-                    conversation.model,
-                )
+                facts = self.log.facts(request.session_id, conversation)
                 session = ports.plan.session(facts)
         if command.accepted is not None:
             session = session._replace(driver=command.accepted.driver)
@@ -211,23 +207,6 @@ class CommandPartition:
                 "refused", f"no driver {session.driver!r} is configured; there are: {known}"
             )
         return session
-
-    def _facts(
-        self,
-        session_id: str,
-        agent_id: str | None = None,
-        project: str | None = None,
-        model: str | None = None,
-    ) -> SessionFacts:
-        entries = [
-            self.log.thresholds.get(("project", project or "")),
-            self.log.thresholds.get(("agent", agent_id or "")),
-        ]
-        thresholds = [entry.data for entry in entries if entry is not None]
-        thresholds.append(self.log.state(session_id).view.thresholds)
-        return SessionFacts(
-            session_id, agent_id, project, model, [each for each in thresholds if each is not None]
-        )
 
     async def _accepted(self, command: OpenCommand, session: SessionPlan) -> OpenCommand:
         """Have the command accepted, if it is not yet; return it as the log has it."""
@@ -249,7 +228,7 @@ class CommandPartition:
 
     def _job(self, command: OpenCommand, session: SessionPlan) -> CommandJob:
         if session.driver == SERVICE:
-            return ServiceJob(self._ports, self.log, command, session, self._planner)
+            return ServiceJob(self._ports, self.log, command, self._planner)
         return DriverJob(self._ports, self.log, command, self._ports.drivers[session.driver])
 
     async def _store(self) -> None:

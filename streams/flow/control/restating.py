@@ -12,6 +12,7 @@ from typing import Final
 from schemas.commands import CommandEntry, ThresholdsSet
 from streams.core.control.log import SessionControl
 from streams.core.control.messages import step_id
+from streams.core.control.thresholds import is_removal
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
 
@@ -61,7 +62,7 @@ def expiring(
         for key, entry in thresholds.items()
         if entry.time_ms < before_ms
         and isinstance(entry.data, ThresholdsSet)
-        and not is_unset(entry.data)
+        and not is_removal(entry.data)
     }
 
 
@@ -71,11 +72,6 @@ def forget(log: CommandLog, before_ms: int) -> None:
     for name in old:
         if not log.sessions[name].open:
             del log.sessions[name]
-
-
-def is_unset(data: ThresholdsSet) -> bool:
-    """Return whether an entry removes what was set before."""
-    return data.automatic is None and data.compact_at is None and data.compact_to is None
 
 
 def _last_ms(state: SessionControl) -> int:

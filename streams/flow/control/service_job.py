@@ -31,7 +31,6 @@ from contextgauge.records import Json
 from schemas.commands import CommandOutcome, CommandPlanned
 from streams.core.control.log import OpenCommand
 from streams.core.control.messages import Compacted, Line
-from streams.core.control.plan import SessionPlan
 from streams.core.conversation.fold import ConversationFold
 from streams.flow.control.command_job import CommandJob, OutcomeError, receipt_json
 from streams.flow.control.command_log import CommandLog
@@ -60,11 +59,10 @@ class ServiceJob(CommandJob):
         ports: CommandPorts,
         log: CommandLog,
         command: OpenCommand,
-        session: SessionPlan,
         planner: Planner,
     ) -> None:
         super().__init__(ports, log, command)
-        self._session, self._planner = session, planner
+        self._planner = planner
         self._doing_now = "waiting for the conversation"
         self._called_ms: int | None = None
 
@@ -136,16 +134,19 @@ class ServiceJob(CommandJob):
 
         chosen: Summariser | None = None if request.urgent else self._plan.summariser
         summariser = AnnouncedSummariser(chosen or ExtractiveSummariser(), announce)
+        window = self._window()
+        facts = self._log.facts(self.session_id, conversation, window)
+        session = self._plan.session(facts)
         compactor = Compactor(
-            profile=self._session.profile,
-            overrides=self._session.overrides,
+            profile=session.profile,
+            overrides=session.overrides,
             summariser=summariser,
             deadline_s=self._plan.call_s,
             now_ms=self._ports.clock.now_ms,
         )
         call = ModelCall(
             model=conversation.model,
-            window_tokens=self._window(),
+            window_tokens=window,
             project=conversation.project,
             agent=conversation.agent_id,
         )

@@ -24,7 +24,6 @@ from schemas.commands import (
 from streams.core.control.log import (
     MOST_COMMANDS,
     MOST_DECISIONS,
-    STALE_MS,
     Begin,
     Finish,
     Run,
@@ -36,6 +35,7 @@ from streams.core.control.log import (
 
 SESSION = "session"
 NOW_MS = 1_000_000_000
+STALE_MS = 10 * MINUTE_MS
 
 
 def request(command_id: str = "a", trigger: CommandTrigger = "manual") -> CompactRequested:
@@ -85,35 +85,35 @@ def test_a_command_goes_through_its_states() -> None:
         seen.append(state.view.commands[0].state)
     assert seen == ["requested", "accepted", "planned", "called", "finished"]
     assert not state.open
-    assert actions(state, NOW_MS, busy=None) == []
+    assert actions(state, NOW_MS, STALE_MS, busy=None) == []
 
 
 def test_one_command_at_a_time() -> None:
     state = after(request("a"), request("b"))
-    assert actions(state, NOW_MS, busy=None) == [Begin(state.open[0])]
-    assert actions(state, NOW_MS, busy="a") == []
+    assert actions(state, NOW_MS, STALE_MS, busy=None) == [Begin(state.open[0])]
+    assert actions(state, NOW_MS, STALE_MS, busy="a") == []
     state = after(accepted("a"), state=state)
-    run, refused = actions(state, NOW_MS, busy=None)
+    run, refused = actions(state, NOW_MS, STALE_MS, busy=None)
     assert run == Run(state.open[0])
     assert isinstance(refused, Finish)
     assert refused.outcome == "refused"
     assert "command a" in refused.reason
-    assert actions(state, NOW_MS, busy="a") == [refused]
+    assert actions(state, NOW_MS, STALE_MS, busy="a") == [refused]
 
 
 @pytest.mark.parametrize("trigger", ["auto", "model_change"])
 def test_an_old_automatic_request_expires(trigger: CommandTrigger) -> None:
     state = after(request(trigger=trigger))
-    assert isinstance(actions(state, NOW_MS + STALE_MS, busy=None)[0], Begin)
-    late = actions(state, NOW_MS + STALE_MS + MINUTE_MS, busy=None)
+    assert isinstance(actions(state, NOW_MS + STALE_MS, STALE_MS, busy=None)[0], Begin)
+    late = actions(state, NOW_MS + STALE_MS + MINUTE_MS, STALE_MS, busy=None)
     assert [each.outcome for each in late if isinstance(each, Finish)] == ["expired"]
     manual = after(request())
-    assert isinstance(actions(manual, NOW_MS + 100 * STALE_MS, busy=None)[0], Begin)
+    assert isinstance(actions(manual, NOW_MS + 100 * STALE_MS, STALE_MS, busy=None)[0], Begin)
 
 
 def test_a_request_that_was_cancelled_is_not_begun() -> None:
     state = after(request(), cancel())
-    (only,) = actions(state, NOW_MS, busy=None)
+    (only,) = actions(state, NOW_MS, STALE_MS, busy=None)
     assert isinstance(only, Finish)
     assert only.outcome == "cancelled"
 

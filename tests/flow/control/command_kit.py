@@ -25,12 +25,12 @@ from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
 from streams.codec.commands import read_entry, write_entry
 from streams.core.control.plan import ControlPlan, SessionFacts, SessionPlan
 from streams.core.conversation.fold import ConversationFold
-from streams.edge.memory.control import MemoryControlStore
 from streams.flow.control.command_log import session_of
 from streams.flow.control.command_ports import CommandPorts
 from streams.flow.control.command_worker import CommandWorker
 from streams.flow.control.tails import lines_of
 from streams.ports import Driver, Log, LogRecord, NewRecord, SessionConversation
+from tests.doubles.control_store import MemoryControlStore
 from tests.doubles.log import FaultyLog
 from tests.doubles.record_stream import MemoryRecordStream
 from tests.flow.derive_kit import worker_ports
@@ -56,7 +56,7 @@ class Summaries:
 
     async def summarise(self, request: SummaryRequest) -> SummaryAnswer:
         self.calls += 1
-        while not self.open.is_set():
+        while not self.open.is_set():  # noqa: ASYNC110 -- set by another thread
             await asyncio.sleep(0.002)
         if self.failures:
             self.failures -= 1
@@ -283,13 +283,13 @@ class Kit:
 
     async def check(self, session_id: str = SESSION) -> None:
         """Check what must be so whatever was killed when."""
-        accepted = [each for each in self.entries(CommandAccepted)]
+        accepted = self.entries(CommandAccepted)
         requested = {
             each.command_id
             for each in self.entries(CompactRequested)
             if isinstance(each, CompactRequested)
         }
-        outcomes = [each for each in self.entries(CommandFinished)]
+        outcomes = self.entries(CommandFinished)
         counts = Counter(each.command_id for each in outcomes if isinstance(each, CommandFinished))
         assert counts == dict.fromkeys(requested, 1)
         assert len(accepted) == len({each.command_id for each in accepted})  # type: ignore[union-attr]  # of accepted ones

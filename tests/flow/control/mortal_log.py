@@ -67,7 +67,7 @@ class MortalLog:
         producer.life = self._life
         return producer
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- all else is the log's
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
 
 

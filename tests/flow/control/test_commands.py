@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from contextgauge.partitioner import partition_of
 from schemas.commands import (
     CommandAccepted,
     CommandCalled,
@@ -13,7 +14,6 @@ from schemas.commands import (
 )
 from streams.flow.derive.deriver import Deriver, input_message
 from streams.ports import DriverResult
-from contextgauge.partitioner import partition_of
 from tests.flow.control.command_kit import MESSAGES, PARTITIONS, SESSION, Kit
 from tests.flow.derive_kit import RULES
 
@@ -272,7 +272,7 @@ class Runtime:
         self.answers = list(answers)
         self.calls = 0
 
-    async def compact(self, session_id: str, instructions: str | None) -> DriverResult:
+    async def compact(self, session_id: str, instructions: str | None) -> DriverResult:  # noqa: ARG002 -- the port's
         self.calls += 1
         return self.answers.pop(0)
 

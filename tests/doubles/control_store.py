@@ -1,4 +1,4 @@
-"""The control plane's store in memory, for tests and the embedded mode."""
+"""The twin in memory of the control plane's store."""
 
 from collections.abc import Mapping
 
