@@ -31,15 +31,29 @@ class Commands(LazyGroup):
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",
             ),
-            "compact": (
-                "compact",
-                "Compact the conversation of a file: write it, and print the receipt.",
-            ),
             "demo": ("demo.command", "Run sessions through a whole pipeline and show the result."),
         },
         "Collect": {
             "publish": ("publish.command", "Publish transcripts to Kafka, each line unchanged."),
             "simulate": ("simulate", "Simulate agent sessions with every kind of compaction."),
+        },
+        "Compact": {
+            "compact": (
+                "compact.command",
+                "Compact a session of the pipeline, or the conversation of a file.",
+            ),
+            "why": (
+                "control_plane.why",
+                "Show why a session was compacted, or was not.",
+            ),
+            "thresholds": (
+                "control_plane.thresholds",
+                "Set when sessions are compacted, or show what is set for one.",
+            ),
+            "forget": (
+                "control_plane.forget",
+                "Delete the text that the control plane keeps of a session.",
+            ),
         },
         "Run": {
             "stack": ("stack", "Run Kafka and Redis on this machine, for development."),
