@@ -6,6 +6,7 @@ busy is left alone: what stops a compaction, `POST /session/{id}/abort`, would s
 """
 
 import asyncio
+import base64
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -48,6 +49,13 @@ class OpencodePlace:
     username: str = "opencode"
     password: str | None = field(default=None, repr=False)
     context: SSLContext | None = field(default=None, repr=False)
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that prove who asks."""
+        if self.password is None:
+            return {}
+        credentials = f"{self.username}:{self.password}".encode()
+        return {"authorization": f"Basic {base64.b64encode(credentials).decode()}"}
 
 
 class _LostError(NotCompactedError):
@@ -189,11 +197,7 @@ class OpencodeDriver:
         if directory is not None:
             query["directory"] = directory
         if self._session is None:
-            place = self._place
-            auth = None
-            if place.password is not None:
-                auth = aiohttp.BasicAuth(place.username, place.password, "utf-8")
-            self._session = aiohttp.ClientSession(auth=auth)
+            self._session = aiohttp.ClientSession(headers=self._place.headers())
         try:
             async with self._session.request(
                 method,

@@ -33,6 +33,8 @@ class CodexServer:
         self.open = 0
         self.requested = asyncio.Event()
         """A compaction was asked for, and its turn began."""
+        self.resumed = asyncio.Event()
+        """The thread was resumed after that, over another connection."""
         self.interrupted = asyncio.Event()
         self._active = behaviour == "busy"
         self._send: Send | None = None
@@ -60,6 +62,8 @@ class CodexServer:
             status = {"type": "active", "activeFlags": []} if self._active else {"type": "idle"}
             thread = {"id": params["threadId"], "status": status, "turns": []}
             await send({"id": identity, "result": {"thread": thread}})
+            if self.requested.is_set():
+                self.resumed.set()
         elif method == "thread/compact/start":
             await self._compact(identity, send)
         elif method == "turn/interrupt":
@@ -71,7 +75,7 @@ class CodexServer:
 
     def _error(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         if self.behaviour == "overloaded" and method == "thread/compact/start":
-            return {"code": -32001, "message": "Server overloaded; retry later."}
+            return {"code": -32001, "message": "Server overloaded"}
         if method == "thread/resume":
             if self.behaviour == "needs turns" and "excludeTurns" in params:
                 return {"code": -32600, "message": "this thread needs its turns"}

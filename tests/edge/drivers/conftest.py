@@ -23,4 +23,4 @@ async def nothing_is_left() -> AsyncIterator[None]:
         await asyncio.sleep(0.05)
     assert _tasks() <= before
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(-1, os.WNOHANG)  # noqa: ASYNC222 -- it does not wait
