@@ -31,6 +31,9 @@ from streams.edge.drivers.results import (
 from streams.edge.unreachable import why_unreachable
 from streams.ports.control import DriverResult
 
+OPENCODE_URL: Final = "http://127.0.0.1:4096"
+"""Where `opencode serve` listens by default."""
+
 _NEWEST: Final = 20
 """Fieldss among which the summary is: a turn after it takes one for each call of the model."""
 _DONE: Final = DriverResult("done", "opencode compacted the session")

@@ -14,7 +14,7 @@ from contextgauge.tls_files import TlsFiles, context_of
 from streams.edge.drivers.app_server import AppServerPlace
 from streams.edge.drivers.claude_code import ClaudeCodeDriver
 from streams.edge.drivers.codex import CodexDriver
-from streams.edge.drivers.opencode import OpencodeDriver, OpencodePlace
+from streams.edge.drivers.opencode import OPENCODE_URL, OpencodeDriver, OpencodePlace
 from streams.edge.drivers.results import COMPACTION_S
 from streams.ports.control import Driver
 
@@ -30,7 +30,7 @@ def drivers_of(tables: Mapping[str, object], clock: Clock) -> dict[str, Driver]:
     faults = []
     for name, content in tables.items():
         try:
-            drivers[name] = _driver(name, content, clock)
+            drivers[name] = driver_of(name, content, clock)
         except ConfigError as error:
             faults.append(str(error))
     if faults:
@@ -38,7 +38,8 @@ def drivers_of(tables: Mapping[str, object], clock: Clock) -> dict[str, Driver]:
     return drivers
 
 
-def _driver(name: str, content: object, clock: Clock) -> Driver:
+def driver_of(name: str, content: object, clock: Clock) -> Driver:
+    """Return the driver of one table. Raises ConfigError."""
     if name not in _READERS:
         raise ConfigError(f"[drivers.{name}] is unknown: use {', '.join(_READERS)}")
     if not isinstance(content, Mapping):
@@ -133,9 +134,7 @@ def _codex(table: _Table, clock: Clock) -> Driver:
 
 
 def _opencode(table: _Table, clock: Clock) -> Driver:
-    url = table.url(("http", "https"))
-    if url is None:
-        raise ConfigError(f'{table.where}: url is missing: write "http://127.0.0.1:4096"')
+    url = table.url(("http", "https")) or OPENCODE_URL
     model = table.text("model")
     if model is not None and not all(model.partition("/")):
         raise ConfigError(f"{table.where}: model is not valid: write provider/model")
