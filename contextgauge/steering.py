@@ -104,7 +104,7 @@ class _Steering:
         self._output = asyncio.Lock()
         """Held by the one who waits for the next message: the program, or we."""
         self._held: deque[Any] = deque()
-        """Messages that came while nobody but we read."""
+        """Messages that were read in the program's stead, which it receives next."""
 
     @contextlib.contextmanager
     def attached(self) -> Any:  # noqa: ANN401 -- a context manager

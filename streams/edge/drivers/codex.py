@@ -25,6 +25,7 @@ from streams.edge.drivers.results import (
     Fields,
     NotCompactedError,
     fields,
+    text,
     with_instructions,
 )
 from streams.ports.control import DriverResult
@@ -168,9 +169,9 @@ class _CodexCompaction:
             return None
         item, turn = fields(params, "item"), fields(params, "turn")
         if method == "turn/started" and self._turn is None:
-            self._turn = _text(turn.get("id"))
+            self._turn = text(turn, "id") or None
         elif method in {"item/started", "item/completed"} and item.get("type") == _ITEM:
-            self._turn = _text(params.get("turnId")) or self._turn
+            self._turn = text(params, "turnId") or self._turn
             self.is_compacted |= method == "item/completed"
         elif method == "thread/compacted":
             self.is_compacted = True
@@ -233,7 +234,3 @@ def _failed(info: object) -> DriverResult:
         outcome = "refused"
     note = "" if status is None else f", HTTP {status}"
     return DriverResult(outcome, f"the compaction failed in Codex: {name}{note}")
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ssl import SSLContext
+from types import MappingProxyType
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
@@ -26,6 +27,7 @@ from streams.edge.drivers.results import (
     Fields,
     NotCompactedError,
     fields,
+    text,
     with_instructions,
 )
 from streams.edge.unreachable import why_unreachable
@@ -141,11 +143,11 @@ class OpencodeDriver:
         """Return the model to ask for. Raises NotCompactedError where there is none."""
         if self._model is not None:
             provider, _, model = self._model.partition("/")
-            return {"providerID": provider, "modelID": model}
-        # A request has an object, a response the two names.
-        used = fields(newest, "info", "model") or fields(newest, "info")
-        provider, model = used.get("providerID"), used.get("modelID")
-        if not isinstance(provider, str) or not isinstance(model, str):
+        else:
+            # A request has an object, a response the two names.
+            used = fields(newest, "info", "model") or fields(newest, "info")
+            provider, model = text(used, "providerID"), text(used, "modelID")
+        if not provider or not model:
             raise NotCompactedError("refused", "no model is known of the session: set `model`")
         return {"providerID": provider, "modelID": model}
 
@@ -186,7 +188,7 @@ class OpencodeDriver:
 
     async def ask_briefly(self, path: str, directory: str, **query: str) -> Any:  # noqa: ANN401 -- JSON
         """Return what a GET answers. Raises NotCompactedError."""
-        return await self._ask("GET", path, directory, **query)
+        return await self._ask("GET", path, directory, query=query)
 
     async def _ask(
         self,
@@ -194,11 +196,11 @@ class OpencodeDriver:
         path: str,
         directory: str | None = None,
         body: Mapping[str, str] | None = None,
-        **query: str,
+        query: Mapping[str, str] = MappingProxyType({}),
     ) -> Any:  # noqa: ANN401 -- JSON
         """Return an answer's JSON. A request with a body may take as long as it does."""
         if directory is not None:
-            query["directory"] = directory
+            query = {**query, "directory": directory}
         if self._session is None:
             self._session = aiohttp.ClientSession(headers=self._place.headers())
         try:
@@ -237,7 +239,7 @@ class _OpencodeSession:
         """Whether a turn is running. Raises NotCompactedError."""
         states = await self._driver.ask_briefly(_STATUS, self.directory)
         mine = fields(states, self._session_id) if isinstance(states, dict) else {}
-        return mine.get("type", "idle") != "idle"
+        return text(mine, "type") not in {"", "idle"}
 
     async def messages(self, limit: int) -> list[Fields]:
         """Return the newest messages, oldest first. Raises NotCompactedError."""

@@ -41,3 +41,9 @@ def fields(message: Fields, *path: str) -> Fields:
             return {}
         message = inner
     return message
+
+
+def text(message: Fields, name: str) -> str:
+    """Return a text of a message; an empty one where there is none."""
+    value = message.get(name)
+    return value if isinstance(value, str) else ""
