@@ -31,6 +31,7 @@ class CodexServer:
         self.messages: list[dict[str, Any]] = []
         self.connections = 0
         self.open = 0
+        self.close_codes: list[int | None] = []
         self.requested = asyncio.Event()
         """A compaction was asked for, and its turn began."""
         self.resumed = asyncio.Event()
@@ -92,6 +93,8 @@ class CodexServer:
         other = {"threadId": "another", "turn": {"id": "turn-of-another", "status": "completed"}}
         await self.tell("turn/completed", other)
         await self.tell("turn/started", {"turn": {"id": "turn-7", "status": "inProgress"}})
+        former = {"id": "turn-6", "status": "interrupted"}
+        await self.tell("turn/completed", {"turn": former})  # of a turn before, and late
         self.requested.set()
         if self.behaviour == "drops":
             self._send = None
@@ -153,6 +156,7 @@ class CodexServer:
             await socket.close()
         finally:
             self.open -= 1
+            self.close_codes.append(socket.close_code)
         return socket
 
     @asynccontextmanager

@@ -52,8 +52,7 @@ async def test_a_thread_is_compacted_over_a_web_socket(stack: AsyncExitStack) ->
     assert server.messages[-1]["params"] == {"threadId": THREAD}
     # The approval that the server asked for is another client's to answer.
     assert all("method" in message for message in server.messages)
-    await asyncio.sleep(0)
-    assert (server.connections, server.open) == (1, 0)
+    assert (server.connections, server.open, server.close_codes) == (1, 0, [1000])
 
 
 async def test_a_thread_is_compacted_over_a_unix_socket(tmp_path: Path) -> None:
