@@ -30,6 +30,10 @@ class Commands(LazyGroup):
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",
             ),
+            "hook": (
+                "hook",
+                "Answer a hook of Claude Code: carry the user's rules over its compactions.",
+            ),
             "compact": (
                 "compact",
                 "Compact the conversation of a file: write it, and print the receipt.",
