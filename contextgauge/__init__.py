@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         RecordData,
         SessionInfo,
     )
+    from contextgauge.steering import steer
     from contextgauge.views import ChainView, Compaction, SessionView
 
     __version__: str
@@ -79,9 +80,10 @@ __all__ = [
     "UndeliveredError",
     "WhenFull",
     "__version__",
+    "steer",
 ]
 
-_MODULES = ("errors", "records", "views", "publisher")
+_MODULES = ("errors", "records", "views", "publisher", "steering")
 """Where the names are; those that take longest to import are the last that are looked into."""
 
 
