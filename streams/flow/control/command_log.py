@@ -32,7 +32,6 @@ from streams.ports import (
     LogRecord,
     NewRecord,
     PartitionReader,
-    SessionConversation,
     TransactionalProducer,
     started,
 )
@@ -98,22 +97,12 @@ class CommandLog:
         """Return what is known of a session."""
         return self.sessions.get(session_id) or empty(session_id)
 
-    def facts(
-        self,
-        session_id: str,
-        conversation: SessionConversation | None = None,
-        window: int | None = None,
-    ) -> SessionFacts:
+    def facts(self, subject: Subject, window: int | None = None) -> SessionFacts:
         """Return what is known of a session, with the thresholds that were set for it."""
-        subject = Subject(session_id)
-        if conversation is not None:
-            subject = Subject(
-                session_id, conversation.agent_id, conversation.project, conversation.model
-            )
         names = [("agent", subject.agent_id), *(("project", name) for name in subject.projects())]
         found = [self.thresholds.get((scope, name)) for scope, name in names if name is not None]
         entries = [each.data for each in found if each is not None]
-        entries.append(self.state(session_id).view.thresholds)
+        entries.append(self.state(subject.session_id).view.thresholds)
         thresholds = [each for each in entries if isinstance(each, ThresholdsSet)]
         return SessionFacts(*subject, window, thresholds)
 

@@ -7,6 +7,7 @@ next owner goes on from the log.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from typing import Any, Final
 
@@ -20,11 +21,13 @@ from streams.core.control.log import Begin, Finish, OpenCommand, Run, actions
 from streams.core.control.messages import AttemptMessages, step_id
 from streams.core.control.plan import SessionPlan
 from streams.core.control.service import SERVICE
+from streams.core.control.thresholds import Subject
 from streams.flow.common.retry import RetryLoop
+from streams.flow.control.agents import Owner
 from streams.flow.control.command_job import CommandJob, OutcomeError
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
-from streams.flow.control.conversations import conversation_at
+from streams.flow.control.conversations import conversation_at, subject_of
 from streams.flow.control.driver_job import DriverJob
 from streams.flow.control.planning import Planner
 from streams.flow.control.restating import restate
@@ -184,14 +187,18 @@ class CommandPartition:
     async def _examined(self, command: OpenCommand) -> SessionPlan:
         """Return how the session is compacted. Raises OutcomeError where it is not to be."""
         ports, request = self._ports, command.request
-        session = ports.plan.session(self.log.facts(request.session_id))
-        if not session.opted_in or session.driver == SERVICE:
+        owner = Owner()
+        with contextlib.suppress(RetryError):  # the conversation may tell
+            owner = await ports.owner_of(request.session_id)
+        subject = Subject(request.session_id, owner.agent_id, owner.cwd)
+        session = ports.plan.session(self.log.facts(subject))
+        if not session.opted_in:
             # Whose session it is may be known from its conversation only.
             conversation = await conversation_at(
                 ports, request.session_id, self.number, request.upto_offset or 0
             )
             if conversation is not None:
-                facts = self.log.facts(request.session_id, conversation)
+                facts = self.log.facts(subject_of(request.session_id, conversation))
                 session = ports.plan.session(facts)
         if command.accepted is not None:
             session = session._replace(driver=command.accepted.driver)

@@ -7,6 +7,7 @@ from typing import Final
 from contextgauge.messages import MESSAGE_LIMIT_BYTES
 from streams.core.control.plan import ControlPlan
 from streams.flow.common.ports import WorkerPorts
+from streams.flow.control.agents import OwnerOf
 from streams.ports import (
     ControlStore,
     ConversationReader,
@@ -32,6 +33,7 @@ class CommandPorts(WorkerPorts):
     store: ControlStore
     conversations: ConversationReader
     drivers: Mapping[str, Driver]
+    owner_of: OwnerOf
     plan: ControlPlan
     commands_topic: str
     messages_topic: str

@@ -4,6 +4,7 @@ from typing import Final
 
 from contextgauge.backoff import Backoff
 from contextgauge.errors import RetryError
+from streams.core.control.thresholds import Subject
 from streams.flow.control.command_job import OutcomeError
 from streams.flow.control.command_ports import CommandPorts
 from streams.ports import ConversationState, SessionConversation
@@ -64,6 +65,11 @@ async def whole_conversation(
         )
     check_whole(conversation)
     return conversation
+
+
+def subject_of(session_id: str, conversation: SessionConversation) -> Subject:
+    """Return what rules name a session by."""
+    return Subject(session_id, conversation.agent_id, conversation.project, conversation.model)
 
 
 def check_whole(conversation: SessionConversation) -> None:

@@ -35,7 +35,7 @@ from streams.core.conversation.fold import ConversationFold
 from streams.flow.control.command_job import CommandJob, OutcomeError, receipt_json
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
-from streams.flow.control.conversations import check_whole, whole_conversation
+from streams.flow.control.conversations import check_whole, subject_of, whole_conversation
 from streams.flow.control.planning import AnnouncedSummariser, Planner
 from streams.flow.control.tails import MessageTail
 from streams.ports import SessionConversation, started
@@ -135,7 +135,7 @@ class ServiceJob(CommandJob):
         chosen: Summariser | None = None if request.urgent else self._plan.summariser
         summariser = AnnouncedSummariser(chosen or ExtractiveSummariser(), announce)
         window = self._window()
-        facts = self._log.facts(self.session_id, conversation, window)
+        facts = self._log.facts(subject_of(self.session_id, conversation), window)
         session = self._plan.session(facts)
         compactor = Compactor(
             profile=session.profile,

@@ -25,6 +25,7 @@ from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
 from streams.codec.commands import read_entry, write_entry
 from streams.core.control.plan import ControlPlan, SessionFacts, SessionPlan
 from streams.core.conversation.fold import ConversationFold
+from streams.flow.control.agents import Owner
 from streams.flow.control.command_log import session_of
 from streams.flow.control.command_ports import CommandPorts
 from streams.flow.control.command_worker import CommandWorker
@@ -87,6 +88,10 @@ class LogConversations:
                 fold.add(line, offset)
                 any_line = True
         return fold.result if any_line else None
+
+
+async def _no_owner(_session_id: str) -> Owner:
+    return Owner()
 
 
 def record_of(data: CommandData, number: int = 0) -> NewRecord:
@@ -208,6 +213,7 @@ class Kit:
             store=self.store,
             conversations=self.conversations,
             drivers=self.drivers,
+            owner_of=_no_owner,
             plan=self.plan,
             commands_topic=COMMANDS,
             messages_topic=MESSAGES,
