@@ -7,6 +7,7 @@ import asyncio
 import os
 import random
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
@@ -100,6 +101,32 @@ async def test_a_worker_dies_at_each_step(act: Act) -> None:
             assert len(life.steps) < dies_at
             return
     pytest.fail("it never ends by itself")
+
+
+async def test_a_cancellation_that_is_in_the_log_before_the_outcome_counts() -> None:
+    kit = await new_kit()
+    await kit.say(12)
+    life = Life()
+    life.before["swap"] = kit.cancel
+    worker = MortalWorker(kit, life)
+    await kit.request()
+    assert (await kit.outcome()).outcome == "cancelled"
+    assert not kit.boundaries()
+    await kit.check()
+    await worker.bury()
+
+
+async def test_no_sign_of_life_follows_a_boundary() -> None:
+    kit = await new_kit()
+    await kit.say(12)
+    life = Life()
+    life.before["check"] = partial(asyncio.sleep, 0.2)
+    worker = MortalWorker(kit, life)
+    await kit.request()
+    assert (await kit.outcome()).outcome == "completed"
+    await asyncio.sleep(0.1)
+    assert kit.lines()[-1].get("isCompactSummary")
+    await worker.bury()
 
 
 async def test_two_owners_at_once() -> None:
