@@ -6,6 +6,7 @@ A module of its own because Faust takes a second to import.
 import asyncio
 import random
 from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from contextgauge.errors import ConfigError
@@ -64,14 +65,9 @@ async def control(
         await memory.start()
         max_age_ms = max(plan.max_age_ms, 0 if service is None else service.max_age_ms)
         pending_ms = max(plan.pending_ms, max_age_ms)
-        stream: RecordStream = FaustStream(
-            options,
-            topic,
-            group,
-            settings.instance_id or None,
-            lambda: clock.now_ms() - max_age_ms,
-            lambda: clock.now_ms() - pending_ms,
-        )
+        since, pending = (partial(_before, clock, age_ms) for age_ms in (max_age_ms, pending_ms))
+        instance = settings.instance_id or None
+        stream: RecordStream = FaustStream(options, topic, group, instance, since, pending)
         context = _ports(worker)
         decisions = None
         owner_of = _no_owner if lookup is None else lookup.owner_of
@@ -106,6 +102,10 @@ async def control(
             await views.stop()
         await sink.stop()
         await log.stop()
+
+
+def _before(clock: Clock, age_ms: int) -> int:
+    return clock.now_ms() - age_ms
 
 
 def _ports(worker: WorkerContext) -> dict[str, Any]:
