@@ -252,7 +252,8 @@ class Compactor:
         if excess < 0:
             return
         active, least = frame.history.active, frame.profile.clear_at_least_tokens
-        at = clear_only(active, frame.profile, frame.counter, max(least, excess))
+        start = Climb(tuple(active), measured.messages_tokens)
+        at = clear_only(start, frame.profile, frame.counter, max(least, excess))
         if at.steps and measured.messages_tokens - at.tokens >= least:
             receipt = self._receipt(_Task(measured, "auto"), at.steps, at.tokens, self._now_ms())
             frame.history.apply(plan_of(active, at.messages, receipt))
@@ -280,7 +281,9 @@ class Compactor:
         active, number = tuple(history.active), history.rounds + 1
         budget = task.measured.budget_tokens
         overflow = starting is not None and starting.overflow
-        at = climb(active, profile, frame.counter, budget)
+        at = climb(
+            Climb(active, task.measured.messages_tokens), profile, frame.counter, budget
+        )
         enough = starting is not None and at.steps and at.tokens <= budget
         work, restored = None, _Restored((), 0, 0)
         if "summarise" in profile.rungs and not enough:

@@ -55,10 +55,9 @@ def tokens_of(messages: Sequence[Message], counter: Counter) -> int:
 
 
 def climb(
-    messages: Sequence[Message], profile: Profile, counter: Counter, budget_tokens: int
+    at: Climb, profile: Profile, counter: Counter, budget_tokens: int
 ) -> Climb:
     """Run the rungs that need no summary, in the profile's order, until the budget is met."""
-    at = Climb(tuple(messages), tokens_of(messages, counter))
     for rung in profile.rungs:
         if at.tokens <= budget_tokens:
             break
@@ -69,11 +68,8 @@ def climb(
     return at
 
 
-def clear_only(
-    messages: Sequence[Message], profile: Profile, counter: Counter, excess_tokens: int
-) -> Climb:
+def clear_only(at: Climb, profile: Profile, counter: Counter, excess_tokens: int) -> Climb:
     """Clear old results as a step of its own, below the threshold of a compaction (004)."""
-    at = Climb(tuple(messages), tokens_of(messages, counter))
     return _stepped(
         at, "clear-results", clear_results(at.messages, profile, counter, excess_tokens), counter
     )
@@ -82,7 +78,10 @@ def clear_only(
 def _stepped(at: Climb, rung: RungName, edited: Edited, counter: Counter) -> Climb:
     if not edited.changed:
         return at
-    tokens = tokens_of(edited.messages, counter)
+    tokens = at.tokens
+    for before, after in zip(at.messages, edited.messages, strict=True):
+        if after is not before:
+            tokens += counter.message(after) - counter.message(before)
     step = LadderStep(rung, at.tokens, tokens, edited.changed, REASONS[rung])
     return Climb(tuple(edited.messages), tokens, (*at.steps, step))
 

@@ -105,7 +105,8 @@ def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
         if isinstance(value, str):
             yield from _patched(value)
     for key in _COMMAND_KEYS:
-        yield from _commanded(arguments.get(key))
+        if key in arguments:
+            yield from _commanded(arguments[key])
 
 
 @lru_cache(maxsize=1_024)

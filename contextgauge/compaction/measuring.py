@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from contextgauge.compaction.counting import Counter, Size, size_of
+from contextgauge.compaction.counting import Counter, Size, estimated_size, reported_size
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Message, ModelRequest
 from contextgauge.compaction.profiles import Profile, Window, share_of
@@ -111,7 +111,7 @@ def measure(
     active = history.active
     limits = limits_of(profile, window, call.reserved_output_tokens)
     request = call.request(active)
-    estimate = size_of(request, counter, reported=False)
+    estimate = estimated_size(request, counter)
     size = _size(history, request, profile, counter, estimate)
     other = estimate.system + estimate.tools if profile.sizing == "request" else 0
     estimated = estimate.messages + other
@@ -133,7 +133,7 @@ def _size(
     if profile.sizing == "messages":
         return Size(estimate.messages, 0, 0, estimate.messages, 0, "estimated")
     if profile.sizing == "request":
-        size = size_of(request, counter, fresh_from=history.fresh_from)
+        size = reported_size(request, counter, estimate, fresh_from=history.fresh_from)
         if size.basis == "estimated" or not history.saved_since_report:
             return size
         saved = history.saved_since_report

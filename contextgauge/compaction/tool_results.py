@@ -10,12 +10,12 @@ that the model has not read yet are left alone (`clear_tool_uses_20250919`).
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.counting import Counter
-from contextgauge.compaction.messages import Image, Message, Text, ToolCall, ToolResult
+from contextgauge.compaction.messages import Content, Image, Message, Text, ToolCall, ToolResult
 from contextgauge.compaction.profiles import Profile
 from contextgauge.json_codec import dumps, loads
 from contextgauge.records import Json
@@ -23,7 +23,9 @@ from contextgauge.records import Json
 MINIMUM_CHARACTERS: Final = 200
 """Shorter results stay: a notice in their place would save next to nothing."""
 
-_WORD: Final = re.compile(r"[\w./\\-]+")
+_PATH: Final = re.compile(r"(?<![\w./\\-])[\w\\-]*+[./][\w./\\-]*+")
+"""A word with a dot or a slash."""
+
 _LONGEST_PATH: Final = 300
 _HEAD_CHARACTERS: Final = 200
 """What stays of an argument: enough to see what it was."""
@@ -36,8 +38,7 @@ class Edited(NamedTuple):
     changed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(NamedTuple):
     """One call with its result: where both stand in the active messages."""
 
     call: ToolCall
@@ -56,12 +57,19 @@ def tool_uses(messages: Sequence[Message]) -> list[ToolUse]:
             if isinstance(block, ToolCall):
                 calls[block.id] = block
             elif isinstance(block, ToolResult) and (call := calls.get(block.call_id)) is not None:
-                characters = sum(
-                    len(each.text) if isinstance(each, Text) else 0 for each in block.content
-                )
-                images = sum(4 * each.tokens for each in block.content if isinstance(each, Image))
-                uses.append(ToolUse(call, block, index, position, characters + images))
+                uses.append(ToolUse(call, block, index, position, _characters(block.content)))
     return uses
+
+
+def _characters(content: Iterable[Content]) -> int:
+    """Return the size of a result, images included."""
+    characters = 0
+    for each in content:
+        if isinstance(each, Text):
+            characters += len(each.text)
+        elif isinstance(each, Image):
+            characters += 4 * each.tokens
+    return characters
 
 
 def deduplicate(messages: Sequence[Message], profile: Profile) -> Edited:
@@ -132,25 +140,25 @@ def _mentions(messages: Sequence[Message]) -> dict[str, int]:
     last: dict[str, int] = {}
     for index, message in enumerate(messages):
         for block in message.blocks:
-            words = (
-                block.arguments[:2_000]
-                if isinstance(block, ToolCall)
-                else block.text[:4_000]
-                if isinstance(block, Text)
-                else ""
-            )
-            for path in _paths(words):
+            if isinstance(block, Text):
+                paths = _paths(block.text[:4_000])
+            elif isinstance(block, ToolCall):
+                paths = _paths(block.arguments[:2_000])
+            else:
+                continue
+            for path in paths:
                 last[path] = index
     return last
 
 
 def _paths(text: str) -> set[str]:
     """Return the words that look like files: with a dot or a slash inside."""
-    return {
-        word
-        for each in _WORD.findall(text)
-        if len(word := each.rstrip(".")) <= _LONGEST_PATH and ("." in word or "/" in word)
-    }
+    paths = set()
+    for each in _PATH.findall(text):
+        word = each.rstrip(".")
+        if len(word) <= _LONGEST_PATH and ("." in word or "/" in word):
+            paths.add(word)
+    return paths
 
 
 def _notice(use: ToolUse, message_id: str) -> str:
@@ -171,8 +179,8 @@ def _replace_results(messages: Sequence[Message], notices: Mapping[tuple[int, in
         blocks = list(edited[index].blocks)
         block = blocks[position]
         if isinstance(block, ToolResult):
-            blocks[position] = replace(block, content=(Text(notice),))
-            edited[index] = replace(edited[index], blocks=tuple(blocks))
+            blocks[position] = block.with_content((Text(notice),))
+            edited[index] = edited[index].with_blocks(blocks)
             changed[index] = None
     return Edited(edited, tuple(edited[index].id for index in sorted(changed)))
 
@@ -205,7 +213,7 @@ def shorten_arguments(
             for block in message.blocks
         )
         if blocks != message.blocks:
-            edited[index] = replace(message, blocks=blocks)
+            edited[index] = message.with_blocks(blocks)
             changed.append(message.id)
     return Edited(edited, tuple(changed))
 
@@ -310,18 +318,15 @@ def _with_texts(message: Message, change: Callable[[str], str]) -> Message:
     blocks = tuple(
         replace(block, text=change(block.text))
         if isinstance(block, Text)
-        else replace(
-            block,
-            content=tuple(
-                replace(each, text=change(each.text)) if isinstance(each, Text) else each
-                for each in block.content
-            ),
+        else block.with_content(
+            replace(each, text=change(each.text)) if isinstance(each, Text) else each
+            for each in block.content
         )
         if isinstance(block, ToolResult)
         else block
         for block in message.blocks
     )
-    return replace(message, blocks=blocks)
+    return message.with_blocks(blocks)
 
 
 def fitting(
