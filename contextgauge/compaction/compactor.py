@@ -281,9 +281,7 @@ class Compactor:
         active, number = tuple(history.active), history.rounds + 1
         budget = task.measured.budget_tokens
         overflow = starting is not None and starting.overflow
-        at = climb(
-            Climb(active, task.measured.messages_tokens), profile, frame.counter, budget
-        )
+        at = climb(Climb(active, task.measured.messages_tokens), profile, frame.counter, budget)
         enough = starting is not None and at.steps and at.tokens <= budget
         work, restored = None, _Restored((), 0, 0)
         if "summarise" in profile.rungs and not enough:

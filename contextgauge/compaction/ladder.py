@@ -54,9 +54,7 @@ def tokens_of(messages: Sequence[Message], counter: Counter) -> int:
     return sum(map(counter.message, messages))
 
 
-def climb(
-    at: Climb, profile: Profile, counter: Counter, budget_tokens: int
-) -> Climb:
+def climb(at: Climb, profile: Profile, counter: Counter, budget_tokens: int) -> Climb:
     """Run the rungs that need no summary, in the profile's order, until the budget is met."""
     for rung in profile.rungs:
         if at.tokens <= budget_tokens:

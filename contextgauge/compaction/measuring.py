@@ -66,7 +66,9 @@ class CountOnce:
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
-        self._counted: dict[int, tuple[Message, int]] = {}
+        self._counted: dict[int, int] = {}
+        # Held too, so that no other message can have the same id meanwhile.
+        self._messages: list[Message] = []
 
     def text(self, text: str) -> int:
         """Return the tokens of a text."""
@@ -74,11 +76,11 @@ class CountOnce:
 
     def message(self, message: Message) -> int:
         """Return the tokens of a message."""
-        counted = self._counted.get(id(message))
-        if counted is None:
-            # The message is held too, so that no other can have its id meanwhile.
-            counted = self._counted[id(message)] = message, self._counter.message(message)
-        return counted[1]
+        tokens = self._counted.get(id(message))
+        if tokens is None:
+            tokens = self._counted[id(message)] = self._counter.message(message)
+            self._messages.append(message)
+        return tokens
 
 
 @dataclass(frozen=True, slots=True)

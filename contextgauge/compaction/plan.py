@@ -24,6 +24,7 @@ from contextgauge.compaction.messages import (
 )
 from contextgauge.compaction.receipts import Receipt
 from contextgauge.errors import ContextgaugeError
+from contextgauge.json_codec import dumps
 
 
 class PlanRejectedError(ContextgaugeError):
@@ -60,9 +61,7 @@ def digest(messages: Iterable[Message]) -> str:
             if isinstance(block, ToolResult):
                 for each in block.content:
                     parts += _parts(each)
-        # Each with its length, so that no other parts have the same text.
-        text = "".join([f"{len(part)}:{part}" for part in parts])
-        state.update(text.encode("utf-8", "surrogatepass"))
+        state.update(dumps(parts))
     return state.hexdigest()
 
 

@@ -64,9 +64,10 @@ def whole_cut(messages: Sequence[Message], cut: int) -> int:
                 waiting.add(given)
             elif (given := answered_by(block)) in opened:
                 waiting.discard(given)
-            for each in (given, caller_of(block)):
-                if each in opened:
-                    needed[index] = min(needed[index], opened[each])
+            if given in opened:
+                needed[index] = min(needed[index], opened[given])
+            if (caller := caller_of(block)) in opened:
+                needed[index] = min(needed[index], opened[caller])
     cut = min([cut, *(opened[each] for each in waiting)])
     index = len(messages) - 1
     while index >= cut >= 0:

@@ -10,7 +10,7 @@ that the model has not read yet are left alone (`clear_tool_uses_20250919`).
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -54,6 +54,8 @@ def tool_uses(messages: Sequence[Message]) -> list[ToolUse]:
     uses: list[ToolUse] = []
     for index, message in enumerate(messages):
         for position, block in enumerate(message.blocks):
+            if isinstance(block, Text):
+                continue
             if isinstance(block, ToolCall):
                 calls[block.id] = block
             elif isinstance(block, ToolResult) and (call := calls.get(block.call_id)) is not None:
@@ -74,17 +76,16 @@ def _characters(content: Iterable[Content]) -> int:
 
 def deduplicate(messages: Sequence[Message], profile: Profile) -> Edited:
     """Replace results that the same tool gave again later, word for word, by a reference."""
-    latest: dict[tuple[str, str], ToolUse] = {}
-    notices: dict[tuple[int, int], str] = {}
+    latest: dict[str, dict[str, ToolUse]] = {}
+    edited = _Editing(messages)
     for use in reversed(tool_uses(messages)):
         if use.characters < MINIMUM_CHARACTERS or use.call.name in profile.exclude_tools:
             continue
-        key = (use.call.name, use.result.text)
-        later = latest.setdefault(key, use)
+        later = latest.setdefault(use.call.name, {}).setdefault(use.result.text, use)
         if later is not use and _only_text(use.result):
             where = messages[later.message].id
-            notices[use.message, use.block] = f"[Same result as in message {where}, below.]"
-    return _replace_results(messages, notices)
+            edited.replace_result(use, f"[Same result as in message {where}, below.]")
+    return edited.done()
 
 
 def clear_results(
@@ -101,15 +102,16 @@ def clear_results(
         and use.call.name not in profile.exclude_tools
     ]
     values = _values(candidates, messages)
-    notices: dict[tuple[int, int], str] = {}
+    edited = _Editing(messages)
     saved = 0
-    for use, _ in sorted(zip(candidates, values, strict=True), key=lambda each: each[1]):
+    for index in sorted(range(len(candidates)), key=values.__getitem__):
         if saved >= excess_tokens:
             break
+        use = candidates[index]
         notice = _notice(use, messages[use.message].id)
-        notices[use.message, use.block] = notice
+        edited.replace_result(use, notice)
         saved += use.characters // 4 - counter.text(notice)
-    return _replace_results(messages, notices)
+    return edited.done()
 
 
 def _unread_from(messages: Sequence[Message]) -> int:
@@ -172,17 +174,23 @@ def _only_text(result: ToolResult) -> bool:
     return all(isinstance(each, Text) for each in result.content)
 
 
-def _replace_results(messages: Sequence[Message], notices: Mapping[tuple[int, int], str]) -> Edited:
-    edited = list(messages)
-    changed: dict[int, None] = {}
-    for (index, position), notice in notices.items():
-        blocks = list(edited[index].blocks)
-        block = blocks[position]
-        if isinstance(block, ToolResult):
-            blocks[position] = block.with_content((Text(notice),))
-            edited[index] = edited[index].with_blocks(blocks)
-            changed[index] = None
-    return Edited(edited, tuple(edited[index].id for index in sorted(changed)))
+class _Editing:
+    """Messages of which results are being replaced."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._messages = list(messages)
+        self._changed: set[int] = set()
+
+    def replace_result(self, use: ToolUse, notice: str) -> None:
+        message = self._messages[use.message]
+        result = use.result.with_content((Text(notice),))
+        before, after = message.blocks[: use.block], message.blocks[use.block + 1 :]
+        self._messages[use.message] = message.with_blocks((*before, result, *after))
+        self._changed.add(use.message)
+
+    def done(self) -> Edited:
+        changed = tuple(self._messages[index].id for index in sorted(self._changed))
+        return Edited(self._messages, changed)
 
 
 def shorten_arguments(
