@@ -24,10 +24,7 @@ _REFERENCES: Final = ("tool_use_id", "approval_request_id", "call_id")
 
 def is_server_compaction(message: Message) -> bool:
     """Whether a provider's own compaction is in a message: nothing else says what is in it."""
-    for block in message.blocks:
-        if isinstance(block, Opaque) and block.kind in _COMPACTIONS:
-            return True
-    return False
+    return any(isinstance(each, Opaque) and each.kind in _COMPACTIONS for each in message.blocks)
 
 
 def opened_by(block: Block) -> str | None:
