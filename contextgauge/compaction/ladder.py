@@ -223,7 +223,9 @@ def shorten_only(at: Climb, profile: Profile, counter: Counter, budget_tokens: i
     return Climb(messages, tokens_of(messages, counter), (*at.steps, *steps))
 
 
-def document(work: Summarising, prose: str, profile: Profile, counter: Counter) -> str | None:
+def document(
+    work: Summarising, prose: str, profile: Profile, counter: Counter, floor_text: Callable[[], str]
+) -> str | None:
     """Return the whole text of the compaction's message around a summariser's prose.
 
     What code carries is audited after all shortening: None where the prose left something out that
@@ -239,7 +241,7 @@ def document(work: Summarising, prose: str, profile: Profile, counter: Counter) 
         counter=counter,
     )
     missing = audit(text, work.carried)
-    if missing and len(audit(floor_document(work, counter), work.carried)) < len(missing):
+    if missing and len(audit(floor_text(), work.carried)) < len(missing):
         return None
     return text
 

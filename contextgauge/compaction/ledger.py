@@ -105,8 +105,7 @@ def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
         if isinstance(value, str):
             yield from _patched(value)
     for key in _COMMAND_KEYS:
-        if key in arguments:
-            yield from _commanded(arguments[key])
+        yield from _commanded(arguments.get(key))
 
 
 @lru_cache(maxsize=1_024)

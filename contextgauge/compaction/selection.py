@@ -48,7 +48,7 @@ def whole_cut(messages: Sequence[Message], cut: int) -> int:
     result is still to come.
     """
     opened: dict[str, int] = {}
-    needed = list(range(len(messages) + 1))
+    needed = list(range(len(messages)))
     waiting: set[str] = set()
     belongs = belongs_to_previous(messages)
     for index, message in enumerate(messages):
@@ -68,8 +68,12 @@ def whole_cut(messages: Sequence[Message], cut: int) -> int:
                 needed[index] = min(needed[index], opened[given])
             if (caller := caller_of(block)) in opened:
                 needed[index] = min(needed[index], opened[caller])
-    cut = min([cut, *(opened[each] for each in waiting)])
-    index = len(messages) - 1
+    return _moved_back(min([cut, *(opened[each] for each in waiting)]), needed)
+
+
+def _moved_back(cut: int, needed: Sequence[int]) -> int:
+    """Return the latest cut at or before `cut` after which each position has all that it needs."""
+    index = len(needed) - 1
     while index >= cut >= 0:
         cut = min(cut, needed[index])
         index -= 1

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.formats import read_messages, write_messages
@@ -111,6 +111,7 @@ def test_a_cut_says_how_much_is_missing() -> None:
     )
 
 
+@settings(max_examples=30)  # many more in test_properties
 @given(conversations())
 def test_rungs_separate_no_call_from_its_result_and_do_nothing_twice(
     messages: list[Message],
