@@ -101,7 +101,7 @@ def add_conversations(
         page = everything[after : after + limit]
         active = {each.id for each in conversation.history.active}
         following = after + limit if after + limit < len(everything) else None
-        messages = [_entry(each, is_active=each.id in active) for each in page]
+        messages: list[Json] = [_entry(each, is_active=each.id in active) for each in page]
         return _answer(conversation, {"messages": messages, "next": following})
 
     @router.get(
