@@ -9,7 +9,7 @@ from contextgauge.window_catalog import bundled
 from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
 from streams import wiring
 from streams.core.control.check import ServicePlan, profile_of
-from streams.core.control.plan import ControlPlan, SessionFacts, SessionPlan
+from streams.core.control.plan import CALL_S, ControlPlan, SessionFacts, SessionPlan
 from streams.core.control.thresholds import SessionRule, Subject, ThresholdBook
 from streams.edge.control.service_file import summariser_of
 from streams.edge.drivers.tables import drivers_of
@@ -57,8 +57,8 @@ async def compaction(
                     commands.name,
                     settings.group_prefix + GROUP,
                     settings.instance_id or None,
-                    clock.now_ms,
-                    clock.now_ms,
+                    clock.now_ms,  # its records are only acknowledged
+                    lambda: 0,
                 ),
                 log=log,
                 store=store,
@@ -84,7 +84,7 @@ def control_plan(service: ServicePlan, transaction_timeout_ms: int) -> ControlPl
         max_age_ms=service.max_age_ms,
         pool_size=service.calls,
         command_s=service.deadline_ms / 1_000,
-        call_s=min(ControlPlan.call_s, service.deadline_ms / 1_000),
+        call_s=min(CALL_S, service.deadline_ms / 1_000),
         check_s=transaction_timeout_ms / 2_000,
     )
 

@@ -92,12 +92,12 @@ async def control(
             who_of=_nobody if lookup is None else lookup.who_of,
             dice=random.SystemRandom(),
         )
-        alerts = ControlWorker(plan, topic, ports).run()
+        alerts = ControlWorker(plan, topic, ports)
         if service is None or decisions is None:
-            await alerts
+            await alerts.run()
         else:
             async with compaction(worker, service, partitions, owner_of) as executor:
-                await _together([alerts, decisions.run(), executor.run()])
+                await _together([alerts.run(), decisions.run(), executor.run()])
     finally:
         for webhook in webhooks.values():
             await webhook.stop()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.profiles import Override, Profile
@@ -13,6 +13,9 @@ from streams.core.control.service import (
     DEFAULT_MAX_AGE_MS,
     SERVICE,
 )
+
+CALL_S: Final = 300.0
+"""What a summary of a long conversation in several parts may take, seconds."""
 
 
 class SessionFacts(NamedTuple):
@@ -54,7 +57,7 @@ class ControlPlan:
     """Compactions that one process works out at a time; others wait."""
     command_s: float = DEFAULT_DEADLINE_MS / 1_000
     """From acceptance until a command has failed."""
-    call_s: float = 300.0
+    call_s: float = CALL_S
     """For one summary, all calls of a model included."""
     conversation_s: float = 60.0
     """Patience with `contextgauge conversations`, to reach the offset that a command names."""
