@@ -21,7 +21,16 @@ from tests.secure.services import PASSWORD, Secured
 
 PATIENCE_S = 90
 EXIT_CONFIG = 2
-COMPONENTS = {"creator", "publisher", "deriver", "projector", "controller", "operator", "analyst"}
+COMPONENTS = {
+    "creator",
+    "publisher",
+    "deriver",
+    "projector",
+    "controller",
+    "operator",
+    "analyst",
+    "requester",
+}
 
 
 def _acls_of(user: str) -> list[list[str]]:

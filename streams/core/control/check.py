@@ -17,7 +17,7 @@ from streams.core.control.service import (
     SummariserPlan,
     SummariserProvider,
 )
-from streams.core.control.thresholds import SessionRule, Thresholds, check_order, parse_size
+from streams.core.control.thresholds import SessionRule, SessionThresholds, check_order, parse_size
 from streams.core.sections import Fault, Section, Table, near
 from streams.core.until_compaction import Threshold
 
@@ -92,11 +92,10 @@ def _summariser(section: Section) -> SummariserPlan:
 
 
 def _rule(section: Section, drivers: Sequence[str]) -> SessionRule:
-    patterns = {
-        key: Patterns(section.texts(key)) for key in ("sessions", "projects", "agents", "models")
-    }
-    sizes = {key: _size(section, key) for key in ("compact_at", "compact_to", "hard_at")}
-    _noted(section, "compact_at", lambda: check_order(**sizes))
+    compact_at, compact_to, hard_at = (
+        _size(section, key) for key in ("compact_at", "compact_to", "hard_at")
+    )
+    _noted(section, "compact_at", lambda: check_order(compact_at, compact_to, hard_at))
     profile = section.text("profile")
     if profile is not None and profile not in PROFILES:
         section.fault("profile", f"is {profile!r}: it is one of {', '.join(PROFILES)}")
@@ -108,8 +107,13 @@ def _rule(section: Section, drivers: Sequence[str]) -> SessionRule:
             f"[drivers.{driver}]",
         )
     rule = SessionRule(
-        **patterns,
-        **sizes,
+        sessions=Patterns(section.texts("sessions")),
+        projects=Patterns(section.texts("projects")),
+        agents=Patterns(section.texts("agents")),
+        models=Patterns(section.texts("models")),
+        compact_at=compact_at,
+        compact_to=compact_to,
+        hard_at=hard_at,
         automatic=section.flag("automatic"),
         driver=driver,
         profile=profile,
@@ -141,7 +145,7 @@ def _is_address(text: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
-def profile_of(thresholds: Thresholds, window: int) -> Profile:
+def profile_of(thresholds: SessionThresholds, window: int) -> Profile:
     """Return the engine's profile for a session: its own figures, with the session's sizes.
 
     `window` is the model's. Raises ConfigError for a profile that is unknown here.

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -68,11 +68,12 @@ class Decisions:
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
-        """Run until stopped, beside the stream. Raises what following the log raised."""
+        """Run until stopped, while the stream runs. Raises what following the log raised."""
         self._failed = asyncio.get_running_loop().create_future()
         stopping = asyncio.create_task(self._ports.stop.wait())
+        waits: list[asyncio.Future[Any]] = [stopping, self._failed]
         try:
-            await asyncio.wait({stopping, self._failed}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             if self._failed.done():
                 self._failed.result()
         finally:

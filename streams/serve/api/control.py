@@ -98,6 +98,7 @@ def add_control(router: APIRouter, reading: Reading, serving: Serving) -> None:
     of = ControlRoutes(reading, serving)
     _add_reading(router, of)
     _add_commands(router, of)
+    _add_text(router, of)
     _add_session_thresholds(router, of)
     _add_scoped_thresholds(router, of, "agent", "/v1/agents/{name:id}/thresholds")
     _add_scoped_thresholds(router, of, "project", "/v1/projects/{name:id}/thresholds")
@@ -196,6 +197,8 @@ def _add_commands(router: APIRouter, of: ControlRoutes) -> None:
         await of.send(data, "cancel", session_id, command_id)
         return of.accepted(session_id, command_id=command_id)
 
+
+def _add_text(router: APIRouter, of: ControlRoutes) -> None:
     @router.delete(
         "/v1/sessions/{session_id:id}/text",
         summary="Delete a session's text",

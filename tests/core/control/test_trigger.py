@@ -135,7 +135,7 @@ def test_a_session_that_is_not_opted_in_is_left_alone(rules: tuple[SessionRule, 
     assert Deciding(*rules).take(init(at=0), at(99, 1)) == []
 
 
-def test_an_assumed_window_compacts_nobody_and_is_reported_once() -> None:
+def test_an_assumed_window_compacts_no_session_and_is_reported_once() -> None:
     deciding = Deciding(ON)
     first = deciding.take(init("my-model", at=0), at(99, 1, "my-model"))
     assert reasons(first) == ["default_window"]
@@ -144,7 +144,7 @@ def test_an_assumed_window_compacts_nobody_and_is_reported_once() -> None:
 
 
 @pytest.mark.parametrize("late", [{"late_ms": MAX_AGE_MS + 1}, {"read_late_ms": MAX_AGE_MS + 1}])
-def test_a_backfill_compacts_nobody(late: dict[str, int]) -> None:
+def test_a_backfill_compacts_no_session(late: dict[str, int]) -> None:
     deciding = Deciding(ON)
     entries = deciding.take(init(at=0), at(90, 1), at(92, 2), **late)
     assert reasons(entries) == ["record_too_old"]
@@ -155,7 +155,7 @@ def test_a_record_just_young_enough_does() -> None:
     assert requests(Deciding(ON).take(init(at=0), at(90, 1), late_ms=MAX_AGE_MS))
 
 
-def test_a_sidechain_compacts_nobody() -> None:
+def test_a_sidechain_compacts_no_session() -> None:
     assert Deciding(ON).take(init(at=0), side(at(99, 1))) == []
 
 
@@ -274,7 +274,7 @@ def test_rules_by_agent_ask_whose_session_it_is_once() -> None:
     assert len(requests(deciding.observe([replace(reading, id="another")]))) == 1
 
 
-def test_a_backfill_looks_nobody_up() -> None:
+def test_a_backfill_looks_up_no_session() -> None:
     deciding = Deciding(SessionRule(agents=Patterns(("reviewer",)), automatic=True))
     for record in deciding.given.take(init(at=0), at(90, 1)):
         late_ms = START_MS + 2 * MAX_AGE_MS
