@@ -173,7 +173,8 @@ class CompactBoundary(Common):
 
     `attempt_id` is null where no start was seen. `post_tokens` is what the runtime reported:
     the summary and the preserved messages, not the context's size. `number` counts the chain's
-    boundaries from 1. `metadata` is the whole original object, keys as they came.
+    boundaries from 1. `messages_total` counts the chain's messages since the session's start, left
+    out of records of before. `metadata` is the whole original object, keys as they came.
     """
 
     kind: ClassVar[Literal["compact_boundary"]] = "compact_boundary"
@@ -186,6 +187,7 @@ class CompactBoundary(Common):
     duration_source: DurationSource | None
     number: int
     messages_since_last: int
+    messages_total: int | None = None
     metadata: dict[str, Json]
 
 
@@ -321,7 +323,8 @@ Kind: TypeAlias = Literal[
 DATA_CLASS_BY_KIND: Final[dict[str, type[RecordData]]] = {cls.kind: cls for cls in DATA_CLASSES}
 
 LATER_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {
-    SessionInfo: ("publisher_agent_id",)
+    CompactBoundary: ("messages_total",),
+    SessionInfo: ("publisher_agent_id",),
 }
 """Fields that a kind got after its first records were written. Where null they are left out, so
 that the messages of then still give the same bytes."""

@@ -23,6 +23,7 @@ from streams.serve.api.openapi import EXAMPLES
 from streams.serve.feed.feed import encoded, feed_id
 from tests.doubles.control import KeptControl
 from tests.serve.kit import GrowingViews, api_over, sample_records
+from tests.serve.text_kit import OneConversation, kept_conversation
 
 _LATER_MS = 400
 _SILENT_MS = 310
@@ -35,6 +36,9 @@ PATHS = {
     "listEvents": "/v1/sessions/{}/events?type=context_warning&limit=1",
     "listReadings": "/v1/sessions/{}/readings?limit=1",
     "listCompactions": "/v1/sessions/{}/compactions",
+    "readContext": "/v1/sessions/{}/context",
+    "readHistory": "/v1/sessions/{}/history?limit=2",
+    "recallMessages": "/v1/sessions/{}/recall?query=checkout",
     "readStats": "/v1/stats",
     "readProjection": "/v1/projection",
     "listAgentEvents": "/api/agents/{}/events",
@@ -146,6 +150,7 @@ async def examples() -> dict[str, Any]:
         views,
         clock=clock,
         control=_control(session, last_ms),
+        conversations=OneConversation(session, kept_conversation()),
         commands=LogCommandSink(log, CONTEXT_COMMANDS.name),
     )
     found = {name: await api.json(path.format(session)) for name, path in PATHS.items()}

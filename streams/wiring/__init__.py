@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from streams.edge.kafka.log import KafkaLog
     from streams.edge.redis.access import RedisAccess
     from streams.edge.redis.control import RedisControlStore
+    from streams.edge.redis.conversations import RedisConversations
     from streams.edge.redis.views import RedisViews
 
 
@@ -151,3 +152,12 @@ def control_store(settings: Settings) -> "RedisControlStore":
     from streams.edge.redis.control import RedisControlStore  # noqa: PLC0415 -- loads redis
 
     return RedisControlStore(redis_url(settings), settings.key_prefix, redis_access(settings))
+
+
+def redis_conversations(settings: Settings) -> "RedisConversations":
+    """Return the store of conversations, not connected yet. Raises ConfigError."""
+    from streams.edge.redis.conversations import (  # noqa: PLC0415 -- loads redis
+        RedisConversations,
+    )
+
+    return RedisConversations(redis_url(settings), settings.key_prefix, redis_access(settings))

@@ -66,7 +66,7 @@ def create_app(serving: Serving) -> FastAPI:
     )
     router = APIRouter(dependencies=[Depends(none_unknown)])
     control.add_control(router, reading, serving)
-    routes.add_routes(router, reading, serving.reading)
+    routes.add_routes(router, reading, serving.reading, serving.conversations)
     add_stream(router, feed, serving)
     app.include_router(router)
     _add_service(app, serving)

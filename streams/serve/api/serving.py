@@ -9,6 +9,7 @@ from streams.ports import (
     Clock,
     CommandSink,
     ControlReader,
+    ConversationReader,
     Health,
     ReadingProgress,
     Service,
@@ -41,6 +42,7 @@ class Serving:
     write; None as `readers`.
     `reading` returns how much of local transcripts has been read, where this process reads them;
     `titles` reads sessions' titles from there, if they are to be shown.
+    `conversations` reads sessions' text, where it is kept.
     """
 
     reader: ViewReader
@@ -62,3 +64,4 @@ class Serving:
     control: ControlReader | None = None
     commands: CommandSink | None = None
     writers: Callable[[], frozenset[str]] | None = None
+    conversations: ConversationReader | None = None
