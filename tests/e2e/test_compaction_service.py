@@ -113,6 +113,27 @@ async def test_a_session_is_compacted_by_its_threshold_and_on_request(
         "above_threshold"
     ]
 
+    await _request(command, settings, given, commands)
+
+    set_ = await asyncio.to_thread(
+        lambda: command("thresholds", "--agent", "other", "--automatic", **settings)
+    )
+    assert set_.returncode == 0, set_.stderr
+    entries = [entry.data for entry in await commands.entries()]
+    assert len([each for each in entries if isinstance(each, ThresholdsSet)]) == PARTITIONS
+    await publish("another", 175_000, agent="other")
+
+    async def is_other_requested() -> bool:
+        return "another" in {each.session_id for each in await commands.requests()}
+
+    await until(is_other_requested)
+    await commands.log.stop()
+
+
+async def _request(
+    command: Command, settings: dict[str, str], given: dict[str, str], commands: Commands
+) -> None:
+    """Request compactions over the API and on the command line, and look at what is shown."""
     with listening("127.0.0.1", 0) as listener:
         port = port_of(listener)
     served = Served(command, port, **given, SERVE_CONTROL="true")
@@ -134,21 +155,7 @@ async def test_a_session_is_compacted_by_its_threshold_and_on_request(
         assert asked[answer.json()["command_id"]].instructions == "keep the API"
         assert json.loads(done.stdout)["command_id"] in asked
         assert len(asked) == 3
-
-        set_ = await asyncio.to_thread(
-            lambda: command("thresholds", "--agent", "other", "--automatic", **settings)
-        )
-        assert set_.returncode == 0, set_.stderr
-        entries = [entry.data for entry in await commands.entries()]
-        assert len([each for each in entries if isinstance(each, ThresholdsSet)]) == PARTITIONS
-        await publish("another", 175_000, agent="other")
-
-        async def is_other_requested() -> bool:
-            return "another" in {each.session_id for each in await commands.requests()}
-
-        await until(is_other_requested)
         await _show(command, settings, client, path)
-    await commands.log.stop()
 
 
 async def _show(
