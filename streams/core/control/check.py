@@ -25,6 +25,7 @@ _Result = TypeVar("_Result")
 
 _PROVIDERS: Final[tuple[SummariserProvider, ...]] = get_args(SummariserProvider)
 _MOST_CALLS: Final = 256
+_WHOLE: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +149,18 @@ def _is_address(text: str) -> bool:
 def profile_of(thresholds: SessionThresholds, window: int) -> Profile:
     """Return the engine's profile for a session: its own figures, with the session's sizes.
 
-    `window` is the model's. Raises ConfigError for a profile that is unknown here.
+    `window` is the model's, 0 where it is unknown: then figures in tokens leave the profile's own.
+    Raises ConfigError for a profile that is unknown here.
     """
     profile = profile_named(thresholds.profile)
-    sizes = thresholds.sizes(window)
-    if sizes is None or window <= 0:
-        return profile
-    compact_at, compact_to = (min(1.0, max(size, 1) / window) for size in sizes[:2])
-    return replace(profile, compact_at=compact_at, compact_to=compact_to)
+    compact_at = _share_of(thresholds.compact_at, window) or profile.compact_at
+    compact_to = _share_of(thresholds.compact_to, window) or profile.compact_to
+    return replace(profile, compact_at=compact_at, compact_to=min(compact_to, compact_at))
+
+
+def _share_of(threshold: Threshold, window: int) -> float | None:
+    if threshold.percent is not None:
+        return threshold.percent / _WHOLE
+    if threshold.tokens is None or window <= 0:
+        return None
+    return min(1.0, threshold.tokens / window)
