@@ -13,7 +13,7 @@ from schemas.commands import (
     CompactRequested,
     ThresholdsSet,
 )
-from schemas.records import ContextReading, Record
+from schemas.records import ContextLimits, ContextReading, Record
 from streams.core.alerts.rules import Patterns
 from streams.core.control import trigger as triggering
 from streams.core.control.thresholds import SessionRule, ThresholdBook
@@ -250,6 +250,20 @@ def test_a_model_with_a_smaller_window_is_a_reason_of_its_own() -> None:
     entries = deciding.take(init(OTHER_MODEL, at=2), at(2.5, 3, OTHER_MODEL))
     assert [each.trigger for each in requests(entries)] == ["model_change"]
     assert reasons(entries)[0] == "model_change"
+
+
+def test_a_window_that_shrinks_compacts_without_another_reading() -> None:
+    deciding = Deciding(ON)
+    records = deciding.given.take(init(at=0), at(50, 1))
+    assert deciding.observe(records) == []
+    limits = next(each for each in records if isinstance(each.data, ContextLimits))
+    smaller = replace(limits, id="smaller", time_ms=START_MS + 2_000)
+    smaller = replace(smaller, data=replace(limits.data, window=110_000, window_source="runtime"))
+    entries = deciding.observe([smaller])
+    (command,) = requests(entries)
+    assert (command.trigger, command.cause_id, command.urgent) == ("model_change", "smaller", False)
+    assert reasons(entries) == ["model_change"]
+    assert deciding.observe([smaller]) == []
 
 
 def test_after_a_reset_the_former_size_is_of_no_use() -> None:
