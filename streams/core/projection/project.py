@@ -157,7 +157,8 @@ def _bound(chain: ChainView, record: Record, data: CompactBoundary) -> ChainView
             time_ms=record.time_ms,
         )
     pending = PendingCompaction(boundary_id=record.id, number=data.number)
-    return replace(begin_epoch(chain, record.time_ms), pending=pending, untimed=untimed)
+    begun = begin_epoch(chain, record.time_ms)
+    return replace(begun, pending=pending, untimed=untimed, latest=pending)
 
 
 def _attempt(attempt: AttemptView | None, record: Record) -> AttemptView | None:
