@@ -20,7 +20,7 @@ TokensAfterSource: TypeAlias = Literal["next_reading"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class CompactionReceipt:
     """What a compaction was asked for, cost and did. `id` is that of the boundary's record.
 
     Each figure has the name of the record that reports it first: of `compact_boundary` and its
@@ -79,4 +79,4 @@ class Compaction:
     complete: bool
     metadata: dict[str, Json]
     summary: str | None
-    receipt: Receipt
+    receipt: CompactionReceipt

@@ -105,7 +105,9 @@ def status(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show one session: usage, breakdown, messages, compactions and the latest one's receipt.
+    """Show one session: usage, breakdown, messages, compactions.
+
+    Then the receipt of the latest compaction: what it cost and did.
 
     `--line` prints `Context: 45% (58K/128K tokens)`, with `~` before figures that rest on the
     default window, which is assumed for an unknown model.

@@ -38,7 +38,9 @@ def test_a_receipt_shows_what_is_known() -> None:
     assert isinstance(bare.data, CompactBoundary)
     data = replace(bare.data, receipt=REPORTED)
     boundary = replace(bare, data=data)
-    document = compaction(compaction(None, boundary), told.summary(boundary, "Fixed\x1b it. " * 20))
+    document = compaction(
+        compaction(None, boundary), told.summary(boundary, "Fixed\x1b it. " + "More. " * 30)
+    )
     document = compaction(document, told.complete(boundary, cache_rewrite=28_000))
     checked = told.pins_checked(boundary, 3, ("Never push.",))
     lines = _lines(compaction(document, checked))

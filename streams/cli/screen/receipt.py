@@ -4,7 +4,7 @@ from rich.console import RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from contextgauge.compaction_views import Compaction, Receipt
+from contextgauge.compaction_views import Compaction, CompactionReceipt
 from streams.cli.screen.figures import UNKNOWN, count, duration, exact, safe
 from streams.cli.screen.tables import facts_box
 
@@ -50,7 +50,7 @@ def _preview(summary: str) -> str:
     return f"{line[: _PREVIEW_CHARACTERS - 3].rstrip()}..."
 
 
-def _facts(own: Receipt) -> list[tuple[str, str]]:
+def _facts(own: CompactionReceipt) -> list[tuple[str, str]]:
     reason = "" if own.reason is None else f": {own.reason.replace('_', ' ')}"
     facts = [
         ("Asked for", f"{own.trigger or UNKNOWN}{reason}"),
@@ -70,7 +70,7 @@ def _facts(own: Receipt) -> list[tuple[str, str]]:
     return [*facts, ("Receipt", own.id)]
 
 
-def _summary_cost(own: Receipt) -> str:
+def _summary_cost(own: CompactionReceipt) -> str:
     return cost_words(
         own.summary_input_tokens, own.summary_cache_read_tokens, own.summary_output_tokens
     )
@@ -84,7 +84,7 @@ def cost_words(read: int | None, cached: int | None, written: int | None) -> str
     return f"{exact(read)} read{part}, {exact(written)} written"
 
 
-def _rules(own: Receipt) -> str:
+def _rules(own: CompactionReceipt) -> str:
     if own.pins_kept is None:
         return UNKNOWN
     return f"{exact(own.pins_kept)} kept, {exact(own.pins_lost)} lost"

@@ -293,10 +293,9 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
         case PinsChecked():
             return _rules(data)
         case CompactionComplete():
-            return (
-                f"{exact(data.tokens_before)} → {exact(data.tokens_after)} tokens · "
-                f"saved {exact(data.tokens_saved)}{_rewritten(data.cache_rewrite_tokens)}"
-            )
+            sizes = f"{exact(data.tokens_before)} → {exact(data.tokens_after)} tokens"
+            rewritten = _rewritten(data.cache_rewrite_tokens)
+            return f"{sizes} · saved {exact(data.tokens_saved)}{rewritten}"
         case CompactionFailed():
             outcome = "outcome unknown" if data.outcome == "unknown" else data.outcome
             why = "" if data.error is None else f" · {error_words(data.error)}"

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 from contextgauge.receipts import ReportedReceipt
 from schemas.records import CompactBoundary, CompactionComplete, CompactionTiming, PinsChecked
-from schemas.views import Receipt
+from schemas.views import CompactionReceipt
 
 _NOTHING = ReportedReceipt()
 
 
-def begun(boundary_id: str, data: CompactBoundary) -> Receipt:
+def begun(boundary_id: str, data: CompactBoundary) -> CompactionReceipt:
     """Return what a boundary reports."""
     reported = data.receipt or _NOTHING
-    return Receipt(
+    return CompactionReceipt(
         id=boundary_id,
         trigger=data.trigger,
         reason=reported.reason,
@@ -39,8 +39,8 @@ def begun(boundary_id: str, data: CompactBoundary) -> Receipt:
 
 
 def completed(
-    receipt: Receipt, data: CompactionComplete | CompactionTiming | PinsChecked
-) -> Receipt:
+    receipt: CompactionReceipt, data: CompactionComplete | CompactionTiming | PinsChecked
+) -> CompactionReceipt:
     """Return the receipt with what a later record reports of the same boundary."""
     match data:
         case CompactionComplete():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from contextgauge.receipts import ReportedReceipt
 from schemas.records import CompactBoundary, Record
-from schemas.views import Compaction, Receipt, SessionView
+from schemas.views import Compaction, CompactionReceipt, SessionView
 from streams.core.projection.documents import (
     changeable_compactions,
     compaction,
@@ -37,7 +37,7 @@ def test_a_receipt_has_the_boundarys_id_and_is_unknown_where_nothing_is_reported
     boundary = History().boundary(None, pre=None, duration_ms=None)
     receipt = _folded(boundary).receipt
     assert receipt.id == boundary.id
-    known = {name for name in Receipt.__slots__ if getattr(receipt, name) is not None}
+    known = {name for name in CompactionReceipt.__slots__ if getattr(receipt, name) is not None}
     assert known == {"id"}
 
 
@@ -52,7 +52,7 @@ def test_a_receipt_grows_with_each_record_of_its_boundary() -> None:
         told.complete(boundary, cache_rewrite=28_000),
         told.pins_checked(boundary, 13, ("Never push to main.",)),
     ).receipt
-    assert receipt == Receipt(
+    assert receipt == CompactionReceipt(
         id=boundary.id,
         trigger="auto",
         reason="above_threshold",
