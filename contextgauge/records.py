@@ -175,9 +175,10 @@ class CompactBoundary(Common):
 
     `attempt_id` is null where no start was seen. `post_tokens` is what the runtime reported:
     the summary and the preserved messages, not the context's size. `number` counts the chain's
-    boundaries from 1. `metadata` is the whole original object, keys as they came; of the service's
-    the edit is left out, which is text of the conversation. `receipt` is null where the message
-    reports nothing of it.
+    boundaries from 1. `messages_total` counts the chain's messages since the session's start, left
+    out of records of before. `metadata` is the whole original object, keys as they came; of the
+    service's the edit is left out, which is text of the conversation. `receipt` is null where the
+    message reports nothing of it.
     """
 
     kind: ClassVar[Literal["compact_boundary"]] = "compact_boundary"
@@ -190,6 +191,7 @@ class CompactBoundary(Common):
     duration_source: DurationSource | None
     number: int
     messages_since_last: int
+    messages_total: int | None = None
     metadata: dict[str, Json]
     receipt: ReportedReceipt | None = None
 
@@ -346,7 +348,7 @@ Kind: TypeAlias = Literal[
 DATA_CLASS_BY_KIND: Final[dict[str, type[RecordData]]] = {cls.kind: cls for cls in DATA_CLASSES}
 
 LATER_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {
-    CompactBoundary: ("receipt",),
+    CompactBoundary: ("messages_total", "receipt"),
     CompactionComplete: ("cache_rewrite_tokens",),
     SessionInfo: ("publisher_agent_id",),
 }

@@ -142,6 +142,7 @@ class History:
         duration_ms: int | None = 30_000,
         duration_source: DurationSource = "reported",
         messages: int = 40,
+        total: int | None = None,
         chain: str = "main",
         at: float | None = -1,
         **more: str | None,
@@ -158,6 +159,7 @@ class History:
             duration_source=None if duration_ms is None else duration_source,
             number=number,
             messages_since_last=messages,
+            messages_total=total,
             metadata={"trigger": trigger},
         )
         return self.record(data, at)

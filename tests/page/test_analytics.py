@@ -155,13 +155,13 @@ async def test_manual_compactions_are_compared_with_automatic_ones(
     await page.goto(f"{page_url}#/analytics")
     card = page.locator(".card", has=page.get_by_role("heading", name="Manual and automatic"))
     await expect(card).to_contain_text(
-        "Manual compactions are faster: 25 s on average, automatic ones 31 s."
+        "Manual compactions are faster: 25.0 s on average, automatic ones 31.0 s."
     )
     rows = card.locator("tbody tr")
     await expect(rows.nth(0)).to_contain_text("Automatic")
     cells = await rows.nth(1).locator("td").all_inner_texts()
     assert cells == [
-        "4", "60K", "60K", "60K", "25 s · of 3 known", "25 s", "25 s", "25 s"
+        "4", "60K", "60K", "60K", "25.0 s · of 3 known", "25.0 s", "25.0 s", "25.0 s"
     ]  # fmt: skip
 
 
@@ -263,7 +263,7 @@ async def test_ticks_are_between_bars_and_edges_keep_their_figures(
     assert found["all"] == ["10%", "20%", "30%", None]
     assert found["some"] == ["10%", None, "30%"]
     assert found["tokens"] == ["950", "1.25K", "3.15K", "125K", "1M", "1.25M"]
-    assert found["times"] == ["0.125 s", "1.25 s", "1.6 s", "31.5 s", "2 min 40 s", "10 min 30 s"]
+    assert found["times"] == ["125 ms", "1.25 s", "1.6 s", "31.5 s", "2 min 40 s", "10 min 30 s"]
 
 
 async def test_a_future_hour_hides_no_past_hour(page: Page, page_url: str, filled: Api) -> None:

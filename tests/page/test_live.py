@@ -101,7 +101,7 @@ async def test_a_session_is_seen_live_from_its_first_message_to_its_compaction(
     agent.respond(now_ms(), 24_000)
     await expect(item).to_have_attribute("data-status", "done", timeout=PATIENCE_MS)
     await expect(item).to_contain_text("(137,500 tokens saved)", timeout=PATIENCE_MS)
-    await expect(item).to_contain_text("7 s, reported by the runtime")
+    await expect(item).to_contain_text("7.3 s, reported by the runtime")
     assert await page.evaluate("(e) => e.isConnected", running)
 
     await page.reload()

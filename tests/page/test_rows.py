@@ -131,6 +131,13 @@ async def test_an_estimate_is_marked_and_its_tooltip_names_the_source(
     await cell.click()
     await expect(page.locator(".hero .facts")).to_contain_text("~67K · ≈ 22 responses")
     await expect(page.locator(".hero")).to_contain_text(words)
+    view["chains"]["main"].update(used_tokens=None, used_percent=None, breakdown=None)
+    await page.reload()
+    await expect(page.locator(".hero .facts")).to_contain_text("Until compactionunknown")
+    await expect(page.locator(".hero")).not_to_contain_text("Estimated")
+    await page.locator(".hero-gauge").hover()
+    await expect(page.get_by_role("tooltip")).to_contain_text("The size is unknown")
+    await expect(page.get_by_role("tooltip")).not_to_contain_text("Estimated")
 
 
 async def test_the_tooltip_says_that_a_configured_percentage_is_of_an_assumed_window(
@@ -235,7 +242,7 @@ async def test_models_subagents_and_attempts_are_whole_at_1440_pixels(
     }  # fmt: skip
     await page.goto(page_url)
     row = page.locator(".rows .row:visible")
-    await expect(row).to_contain_text("claude-opus-4-6 · claude-code · 12 subagents")
+    await expect(row).to_contain_text("claude-opus-4-6 · 12 subagents · claude-code")
     await expect(row).to_contain_text("12 auto · 3 manual · 1 unknown trigger · 1 not completed")
     for part in (".c-session .about", ".c-count .more", ".gauge-sizes", ".c-state .more"):
         cut = await row.locator(part).evaluate(

@@ -53,7 +53,7 @@ async def test_a_failed_compaction_shows_the_reason(page: Page, told: Told) -> N
     await expect(compaction(page)).to_have_attribute("data-status", "failed")
     await expect(compaction(page)).to_contain_text("Compaction failed")
     await expect(compaction(page)).to_contain_text("too few messages to compact")
-    await expect(compaction(page)).to_contain_text("9 s")
+    await expect(compaction(page)).to_contain_text("9.0 s")
 
 
 async def test_a_compaction_without_a_heartbeat_is_shown_as_stalled(page: Page, told: Told) -> None:
@@ -125,6 +125,24 @@ async def test_automatic_compaction_is_described_only_as_reported(
     await page.locator(".item.warning button").first.hover()
     await expect(tip).to_contain_text("Thresholds crossed")
     await expect(tip).to_contain_text(words)
+
+
+async def test_automatic_compactions_that_were_seen_are_named(
+    page: Page, told: Told, api: Api
+) -> None:
+    told.agent.respond(NOW_MS, 170_000)
+    told.fill()
+    view = api.sessions[SESSION]
+    view["chains"]["main"]["auto_compact_enabled"] = None
+    view["compactions"] = {**view["compactions"], "automatic": 1}
+    await page.reload()
+    words = "This session has compacted automatically."
+    await expect(page.locator(".hero")).to_contain_text(words)
+    await expect(page.locator(".hero")).not_to_contain_text("Unknown whether")
+    tip = page.get_by_role("tooltip")
+    for target in (page.locator(".hero-gauge"), page.locator(".item.warning button").first):
+        await target.hover()
+        await expect(tip).to_contain_text(words)
 
 
 async def test_used_and_remaining_percentages_add_up(page: Page, told: Told) -> None:

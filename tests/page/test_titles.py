@@ -27,7 +27,12 @@ async def test_a_title_is_shown_in_the_list_and_on_the_sessions_page(
     await page.set_viewport_size(size)
     api.fill(sample)
     api.many(3)
-    api.titles = dict.fromkeys(list(api.sessions)[1:2], TITLE)
+    name = list(api.sessions)[1]
+    api.titles = {name: TITLE}
+    view = api.sessions[name]
+    main = {**view["chains"]["main"], "model": "claude-opus-4-6"}
+    others = {f"a{number}": {**main, "chain": f"a{number}"} for number in range(12)}
+    api.sessions[name] = {**view, "chains": {"main": main, **others}}
     await page.goto(page_url)
     rows = page.locator(".rows .row:visible")
     titled = rows.nth(1).locator(".row-title")
@@ -42,6 +47,20 @@ async def test_a_title_is_shown_in_the_list_and_on_the_sessions_page(
         "(row) => [...row.children].every((cell) => cell.scrollHeight <= row.clientHeight)"
     )
     assert inside
+    if size == WIDE:
+        about = rows.nth(1).locator(".about")
+        await expect(about).to_contain_text("12 subagents")
+        assert await about.evaluate(
+            """(about) => {
+              const range = document.createRange();
+              const end = about.textContent.indexOf("12 subagents") + "12 subagents".length;
+              range.setStart(about.firstChild, 0);
+              range.setEnd(about.firstChild, end);
+              const { right, bottom } = about.getBoundingClientRect();
+              const box = range.getBoundingClientRect();
+              return box.right <= right && box.bottom <= bottom + 1;
+            }"""
+        )
     await link.click()
     await expect(page.locator("h1 + .session-title")).to_have_text(TITLE)
     await page.goto(f"{page_url}#/session/{next(iter(api.sessions))}")

@@ -372,6 +372,7 @@ class Step(Attempts):
             "duration_source": None if duration is None else duration_source,
             "number": chain["number"],
             "messages_since_last": chain["since"],
+            "messages_total": chain["total"],
             "metadata": metadata,
         }
         made = self.emit(BOUNDARY, name, "compact_boundary", fields)

@@ -62,6 +62,7 @@ def bound(step: Step, boundary: Boundary) -> None:
             duration_source=duration_source,
             number=chain.boundaries + 1,
             messages_since_last=chain.since_boundary,
+            messages_total=chain.total,
             metadata=boundary.metadata,
             receipt=boundary.receipt,
         )

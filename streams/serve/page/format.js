@@ -42,12 +42,13 @@ export function usage(used) {
   return used === null || used === undefined ? UNKNOWN : `${percent(used)} used · ${remaining(used)} context remaining`;
 }
 
-/** A length of time: "0.9 s", "42 s", "3 min 5 s", "2 h 10 min", "4 d 3 h". */
+/** A length of time, as in the terminal: "900 ms", "42.0 s", "3 min 5 s", "2 h 10 min", "4 d 3 h". */
 export function duration(ms) {
   if (ms === null || ms === undefined) return UNKNOWN;
-  if (ms < 950) return `${(Math.max(ms, 0) / 1000).toFixed(1)} s`;
-  const seconds = Math.round(ms / 1000);
-  if (seconds < 60) return `${seconds} s`;
+  const whole = Math.max(Math.round(ms), 0);
+  if (whole < 1_000) return `${whole} ms`;
+  if (whole < 59_950) return `${(Math.round(whole / 100) / 10).toFixed(1)} s`;
+  const seconds = Math.round(whole / 1_000);
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) return pair(minutes, "min", seconds % 60, "s");
   const hours = Math.floor(minutes / 60);

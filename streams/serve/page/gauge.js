@@ -2,6 +2,7 @@
 
 import { attr, css, h, icon, setText, shown, texts } from "./dom.js";
 import { count, exact, percent, remaining, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
+import { untilOf } from "./status.js";
 
 const SEVERITY_WORDS = { high: ", high", critical: ", nearly full" };
 
@@ -53,8 +54,10 @@ function sizesOf(chain) {
   return chain.window === null ? `${tokens(chain.used_tokens)} · ${whole}` : `${tokens(chain.used_tokens)} of ${whole}`;
 }
 
-/** The tooltip's nodes: the parts of the size, the window, and what will happen; `until` as of `untilOf`. */
-export function breakdownTip(chain, until) {
+/** The tooltip's nodes: the parts of a chain's size, the window, and what will happen. */
+export function breakdownTip(view, chain) {
+  const until = untilOf(view, chain);
+  const meaning = until?.estimated ? untilMeaning(until) : "";
   const parts = chain.breakdown;
   const isUnknown = chain.used_tokens === null;
   return [
@@ -62,8 +65,8 @@ export function breakdownTip(chain, until) {
     h("p", {}, isUnknown ? "The size is unknown until the next response." : `Context window: ${sizeWords(chain)}`),
     h("p", { class: isUnknown ? "faint" : null }, `Total capacity: ${chain.window === null ? UNKNOWN : count(chain.window, "token")}`),
     chain.window_source ? windowNote(chain.window_source) : null,
-    isUnknown ? null : h("p", { class: "faint" }, outlook(chain.auto_compact_enabled)),
-    until?.estimated ? h("p", { class: "faint" }, untilMeaning(until)) : null,
+    isUnknown ? null : h("p", { class: "faint" }, outlook(view, chain)),
+    meaning ? h("p", { class: "faint" }, meaning) : null,
     isUnknown || !parts ? null : partsTable(parts, chain, until),
   ].filter((node) => node !== null);
 }
@@ -80,10 +83,12 @@ export function windowNote(source) {
   return h("p", { class: "faint" }, `Window ${windowSource(source)}: ${sourceMeaning(source)}.`);
 }
 
-/** What happens when the context is full; `enabled` is null where the runtime does not report it. */
-export function outlook(enabled) {
+/** What happens when a chain's context is full: as the runtime reports it, else as it was seen. */
+export function outlook(view, chain) {
+  const enabled = chain?.auto_compact_enabled ?? null;
   if (enabled === false) return "Automatic compaction is off.";
   if (enabled === true) return "Automatic compaction will trigger when context is low.";
+  if (view?.compactions.automatic) return "This session has compacted automatically.";
   return "Unknown whether compaction is automatic.";
 }
 
@@ -94,8 +99,10 @@ const UNTIL_MEANINGS = {
   learned_model: (at) => `Estimated: automatic compactions of this model usually begin at about ${at}.`,
 };
 
-/** Where the tokens until compaction are known from. */
-export function untilMeaning({ source, threshold_tokens: threshold, estimated }) {
+/** Where the tokens until compaction are known from; "" for nowhere, and for an estimate of none. */
+export function untilMeaning(until) {
+  if (until === null || (until.estimated && until.tokens === null)) return "";
+  const { source, threshold_tokens: threshold, estimated } = until;
   const at = count(threshold, "token");
   if (source === "configured" && estimated) return `Configured as a part of the window, which is assumed: at about ${at}.`;
   return UNTIL_MEANINGS[source](at);

@@ -3,7 +3,7 @@
 
 import { now } from "./api.js";
 import { attr, factList, h, icon, Keyed, setText, setIcon, shown, text, texts } from "./dom.js";
-import { count, duration, elapsed, errorWords, exact, moment, percent, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
+import { ago, count, duration, elapsed, errorWords, exact, moment, percent, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
 import { outlook, windowNote } from "./gauge.js";
 import { DURATION_SOURCES, receiptPart, triggerWords } from "./receipt.js";
 import { chainName, isElevated, isHigh, MAIN, silence, stateOf } from "./status.js";
@@ -61,7 +61,7 @@ function warningItem(item, session) {
   tipped(words, () => [
     h("p", {}, `Context window: ${exact(data.input_tokens)} input + ${exact(data.cache_tokens)} cache tokens`),
     h("p", {}, `Total capacity: ${count(data.context_window, "token")}`),
-    h("p", { class: "faint" }, outlook(session()?.chains[item.chain]?.auto_compact_enabled ?? null)),
+    h("p", { class: "faint" }, outlook(session(), session()?.chains[item.chain])),
     windowNote(data.window_source),
     h("p", { class: "faint" }, `Thresholds crossed: ${data.thresholds_crossed.map(percent).join(", ")} used`),
   ]);
@@ -173,7 +173,7 @@ function compactionWords(item, status, view, nowMs) {
       const what = manual ? "Manual compaction" : item.trigger_reason === null ? "Compaction" : "Automatic compaction";
       const began = item.started_ms === null ? null : elapsed(nowMs - item.started_ms);
       const beat = view?.attempt?.last_heartbeat_ms ?? null;
-      const more = [began, beat === null ? "no heartbeat yet" : `heartbeat ${duration(Math.max(0, nowMs - beat))} ago`];
+      const more = [began, beat === null ? "no heartbeat yet" : `heartbeat ${ago(beat, nowMs)}`];
       return [`${what} triggered${used}, please wait…`, more.filter(Boolean).join(" · ")];
     }
     case "stalled":

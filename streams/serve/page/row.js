@@ -153,10 +153,10 @@ export function sessionRow() {
     refreshTip(context);
   }
 
-  const untilNow = () => row.item && untilOf(row.item.view, leadingChain(row.item.view));
-  tipped(context, () => row.item && breakdownTip(leadingChain(row.item.view), untilNow()), { trigger: link });
+  const meaning = () => row.item && untilMeaning(untilOf(row.item.view, leadingChain(row.item.view)));
+  tipped(context, () => row.item && breakdownTip(row.item.view, leadingChain(row.item.view)), { trigger: link });
   for (const each of [context, untilCell]) each.addEventListener("click", () => link.click()); // above the link, for their tooltips
-  tipped(untilCell, () => untilNow() && [h("p", {}, untilMeaning(untilNow()))]);
+  tipped(untilCell, () => (meaning() ? [h("p", {}, meaning())] : null));
   return row;
 }
 
@@ -188,9 +188,9 @@ function aboutOf(view, chain) {
   const subagents = Object.keys(view.chains).length - (view.chains.main ? 1 : 0);
   return [
     (chain.model ?? view.identity.model ?? "model unknown").replace(DATED, ""),
+    subagents ? count(subagents, "subagent") : null, // before what a narrow column may cut off
     runtime,
     agent === null ? null : `agent ${agent}`,
-    subagents ? count(subagents, "subagent") : null,
   ].filter(Boolean).join(" · ");
 }
 

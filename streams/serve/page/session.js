@@ -197,7 +197,7 @@ export class SessionPage {
     const kinds = segments("Show in the timeline", KINDS, this.kind[0], (name) => this.#choose(name));
     this.stateLine = h("p", { class: "state big" }, this.sign, h("span", {}, this.t.state), h("span", { class: "faint" }, this.t.stateMore));
     const hero = h("div", { class: "hero-gauge", tabindex: "0", role: "group", "aria-label": "Context" }, this.meter.el);
-    tipped(hero, () => breakdownTip(leadingChain(this.view), untilOf(this.view, leadingChain(this.view))));
+    tipped(hero, () => breakdownTip(this.view, leadingChain(this.view)));
     this.hero = hero;
     this.title = h("p", { class: "session-title", hidden: true }, this.t.title);
     this.host.replaceChildren(
@@ -245,7 +245,7 @@ export class SessionPage {
     this.about.set(aboutOf(view));
     this.meter.bind(chain, severityOf(view, chain));
     attr(this.hero, "aria-label", `Context of ${chainWords(view, chain.chain)}`);
-    setText(this.t.outlook, outlookWords(chain, untilOf(view, chain)));
+    setText(this.t.outlook, outlookWords(view, chain));
     this.figures.set(figuresOf(view, chain));
     refreshTip(this.hero);
     const all = timelineOf(this.tails.events.records, this.documents, view);
@@ -308,8 +308,8 @@ function aboutOf(view) {
 }
 
 /** What will happen when the context is full, and where that is known from. */
-function outlookWords(chain, until) {
-  return [outlook(chain.auto_compact_enabled), until === null ? "" : untilMeaning(until)].filter(Boolean).join(" ");
+function outlookWords(view, chain) {
+  return [outlook(view, chain), untilMeaning(untilOf(view, chain))].filter(Boolean).join(" ");
 }
 
 function figuresOf(view, chain) {

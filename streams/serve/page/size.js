@@ -261,7 +261,7 @@ export class SizeChart {
     const top = roundedUp(Math.max(...sizes, 1));
     setText(this.scale, `each from 0 to ${tokens(top)} tokens, over the same time`);
     this.keyed.set(subagents.map((chain) => ({
-      chain, top,
+      view: this.view, chain, top,
       name: chainName(this.view, chain.chain),
       severity: severityOf(this.view, chain),
       path: this.#lanePath(points.filter((point) => point.chain === chain.chain), top),
@@ -294,13 +294,14 @@ function lane() {
   const path = svg("path", {});
   const strip = svg("svg", { viewBox: `0 0 ${LANE_W} ${LANE_H}`, preserveAspectRatio: "none", class: "lane-strip", "aria-hidden": "true" }, path);
   let current = null;
+  let session = null;
   const el = h("div", { class: "lane", tabindex: "0", role: "group" },
     h("div", { class: "lane-head" }, h("strong", {}, t.name), h("span", { class: "faint" }, t.model), h("span", { class: "lane-used" }, t.used)),
     h("div", { class: "lane-plot" }, h("div", { class: "lane-scale faint", "aria-hidden": "true" }, h("span", {}, t.top), h("span", {}, "0")), strip));
   css(el, "--axis", `${AXIS_W}px`);
-  tipped(el, () => breakdownTip(current));
-  const update = ({ chain, name, top, severity, path: d }) => {
-    current = chain;
+  tipped(el, () => breakdownTip(session, current));
+  const update = ({ view, chain, name, top, severity, path: d }) => {
+    [session, current] = [view, chain];
     attr(el, "aria-label", `Subagent ${name}`);
     attr(el, "data-severity", severity);
     setText(t.name, name);

@@ -90,9 +90,9 @@ export function tokensEdge(size) {
   return size < 999_500 ? `${figure(size / 1_000)}K` : `${figure(size / 1_000_000)}M`;
 }
 
-/** The same of a time: 0.315 s, 31.5 s; from a minute on as times are elsewhere. */
+/** The same of a time: 315 ms, 3.15 s, 31.5 s; as durations are elsewhere, but for a digit more below 10 s. */
 export function durationEdge(ms) {
-  return ms < 59_950 ? `${figure(ms / 1_000)} s` : duration(ms);
+  return ms >= 1_000 && ms < 9_950 ? `${figure(ms / 1_000)} s` : duration(ms);
 }
 
 /** Where compactions are that a chart of some hours does not have: "" for nowhere. */

@@ -1,5 +1,7 @@
 """R31 and the receipts of R19: what a boundary, and what comes after it, report of a compaction."""
 
+from typing import Any
+
 import pytest
 
 from contextgauge.receipts import ReportedReceipt
@@ -159,9 +161,9 @@ def test_r29_the_usage_of_openais_compaction_is_its_cost() -> None:
 
 
 def test_r29_the_iterations_of_a_compaction_inside_a_response_are_its_cost() -> None:
-    call = {"type": "compaction", "input_tokens": 1_200, "output_tokens": 700}
+    call: Body = {"type": "compaction", "input_tokens": 1_200, "output_tokens": 700}
     call |= {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 180}
-    usage = {"input_tokens": 3_000, "cache_read_input_tokens": 20_000, "output_tokens": 90}
+    usage: Body = {"input_tokens": 3_000, "cache_read_input_tokens": 20_000, "output_tokens": 90}
     usage |= {"iterations": [call, {"type": "message", **usage}]}
     inside = {"content": [{"type": "compaction", "content": "so far"}], "usage": usage}
     records = Given().take(assistant("msg_1", inside=inside))
@@ -180,7 +182,7 @@ def test_r29_without_figures_the_cost_is_unknown(iterations: object) -> None:
     assert one(Given().take(assistant("m", inside=inside)), CompactBoundary).receipt is None
 
 
-def checked(boundary_id: object, kept: object = 3, lost: object = (), **more: object) -> Body:
+def checked(boundary_id: object, kept: object = 3, lost: object = (), **more: Any) -> Body:
     """Return the message that tells which rules are still there."""
     lost = list(lost) if isinstance(lost, tuple) else lost
     return system("pins_checked", boundary_id=boundary_id, kept=kept, lost=lost, **more)

@@ -177,6 +177,14 @@ def test_records_messages_since_last_are_not_restarted_by_a_reset() -> None:
     assert one(given.take(boundary()), CompactBoundary).messages_since_last == 2
 
 
+def test_records_a_boundary_counts_its_chains_messages_in_all() -> None:
+    given = session(user(), assistant("a", read=9), user(), side(assistant("s", read=9)))
+    assert one(given.take(boundary()), CompactBoundary).messages_total == 3
+    given.take(user(), reset(), user())
+    assert one(given.take(boundary()), CompactBoundary).messages_total == 5
+    assert one(given.take(side(boundary())), CompactBoundary).messages_total == 1
+
+
 def test_records_a_completion_comes_with_the_chains_first_reading() -> None:
     given, boundary_id = bound()
     given.take(side(assistant("s", read=9)))

@@ -323,6 +323,27 @@ def test_compactions_are_counted_and_summarised() -> None:
     assert third.duration_ms is None
 
 
+def test_a_boundary_counts_the_messages_since_the_last_reading() -> None:
+    told = History()
+    view = view_of(
+        told.reading(9, messages=3),
+        told.reading(9, messages=4, chain="a1"),
+        told.boundary(messages=104, total=104),
+    )
+    assert (main(view).messages, main(view).messages_total) == (0, 104)
+    assert view.chains["a1"].messages_total == 104
+    view = project(view, told.reset(), 9)
+    view = project(view, told.boundary(number=2, messages=7, total=111), 10)
+    assert main(view).messages_total == 111
+    side = project(view, told.boundary(chain="a1", messages=110, total=110), 11)
+    assert (main(side).messages_total, side.chains["a1"].messages_total) == (111, 110)
+
+
+def test_a_boundary_of_before_leaves_the_messages_as_they_were_read() -> None:
+    told = History()
+    assert main(view_of(told.reading(9, messages=3), told.boundary())).messages_total == 103
+
+
 @pytest.mark.parametrize(
     ("reason", "trigger"), [("manual", "manual"), ("threshold_exceeded", "auto"), (None, None)]
 )

@@ -493,6 +493,7 @@ final class Deriver {
     text("duration_source", duration == NONE ? null : durationSource);
     number("number", c.number);
     number("messages_since_last", c.since);
+    number("messages_total", c.total);
     json.writeFieldName("metadata");
     json.writeRawValue(new String(message.metadata, StandardCharsets.UTF_8));
     end(BOUNDARY, id, "compact_boundary", subject);

@@ -1,0 +1,1 @@
+"""The control plane's decisions: thresholds, and when a session is to be compacted."""
