@@ -19,6 +19,7 @@ from streams.core.alerts.rules import (
     Exhaustion,
     Failed,
     Format,
+    LostRules,
     MemoryPlace,
     Patterns,
     Pressure,
@@ -182,6 +183,8 @@ def _condition(section: "_Section", kind: AlertKind, max_age_ms: int) -> Conditi
         case "exhausted":
             reasons = section.some_of("reasons", _REASONS, default=_REASONS)
             return Exhaustion(frozenset(reasons))
+        case "rules_lost":
+            return LostRules(section.number("at_least", 1, _MOST_COUNT, default=1))
         case _:
             assert_never(kind)
 
@@ -270,9 +273,11 @@ class _Section:
         self.fault(key, f"is {value!r}{_near(value, allowed)}: it is one of {_listed(allowed)}")
         return default
 
-    def number(self, key: str, least: int, most: int) -> int:
-        """Return a whole number; `least` where it is wrong."""
+    def number(self, key: str, least: int, most: int, default: int | None = None) -> int:
+        """Return a whole number; the default where it is missing, `least` where it is wrong."""
         value = self._get(key)
+        if value is None and default is not None:
+            return default
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             problem = "is missing" if value is None else f"is {value!r}"
             self.fault(key, f"{problem}: give a whole number, {least} to {most}")

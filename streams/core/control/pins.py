@@ -10,6 +10,7 @@ passage is lost: it is better to miss a loss than to report one that is none.
 """
 
 import re
+import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -28,6 +29,10 @@ from contextgauge.compaction.messages import (
     ToolResult,
 )
 from contextgauge.compaction.pins import carry
+from contextgauge.normalise.claude import MAX_PIN, MAX_PINS
+from contextgauge.records import Json
+
+NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:pins-checked")
 
 _WORD: Final = re.compile(r"[^\W_](?:[\w.@:/\\$%-]*[\w%])?|[$€£]\d[\d.,]*")
 _VALUE: Final = re.compile(r"\d|[./\\@_:](?=\w)|[a-z][A-Z]|^[A-Z]{2,}$")
@@ -52,7 +57,7 @@ class PinsCheck(NamedTuple):
     lost: tuple[str, ...]
 
 
-class Boundary(NamedTuple):
+class AroundBoundary(NamedTuple):
     """What the model saw just before the latest boundary, and what it sees now."""
 
     before: tuple[Message, ...]
@@ -87,7 +92,7 @@ def check_pins(before: Sequence[Message], after: Sequence[Message]) -> PinsCheck
     return PinsCheck(tuple(kept), tuple(lost))
 
 
-def around_boundary(history: History) -> Boundary | None:
+def around_boundary(history: History) -> AroundBoundary | None:
     """Return the conversation before and after its latest compaction.
 
     None where there was none, or where what the model sees cannot be read: an encrypted summary.
@@ -115,7 +120,29 @@ def around_boundary(history: History) -> Boundary | None:
             before = None  # a reset: there is nothing that would have to be kept
     if before is None or any(_is_unreadable(each) for each in history.active):
         return None
-    return Boundary(before, tuple(history.active))
+    return AroundBoundary(before, tuple(history.active))
+
+
+def message_of(
+    check: PinsCheck, session_id: str, boundary_id: str, at: str, *, has_texts: bool
+) -> dict[str, Json]:
+    """Return the message that tells what was found; `at` is its time, as RFC 3339.
+
+    Its id follows from the boundary's, so what is published twice is known. Without `has_texts`
+    the lost rules are only counted.
+    """
+    lost: list[Json] = [each[:MAX_PIN] for each in check.lost[:MAX_PINS]]
+    return {
+        "type": "system",
+        "subtype": "pins_checked",
+        "session_id": session_id,
+        "uuid": str(uuid.uuid5(NAMESPACE, boundary_id)),
+        "timestamp": at,
+        "boundary_id": boundary_id,
+        "kept": len(check.kept),
+        "lost": lost if has_texts else [],
+        "lost_count": len(check.lost),
+    }
 
 
 def _is_unreadable(message: Message) -> bool:
