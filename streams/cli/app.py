@@ -37,6 +37,7 @@ class Commands(LazyGroup):
             "demo": ("demo.command", "Run sessions through a whole pipeline and show the result."),
         },
         "Collect": {
+            "hook": ("hook", "Run as a hook of an agent's runtime, such as Claude Code."),
             "publish": ("publish.command", "Publish transcripts to Kafka, each line unchanged."),
             "simulate": ("simulate", "Simulate agent sessions with every kind of compaction."),
         },

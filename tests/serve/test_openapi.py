@@ -59,6 +59,7 @@ async def test_the_document_lists_every_route_with_errors_and_an_example() -> No
         "/v1/sessions/{session_id}/events",
         "/v1/sessions/{session_id}/readings",
         "/v1/sessions/{session_id}/compactions",
+        "/v1/sessions/{session_id}/rules",
         "/v1/stats",
         "/v1/projection",
         "/v1/stream",

@@ -39,7 +39,7 @@ _VALUE: Final = re.compile(r"\d|[./\\@_:](?=\w)|[a-z][A-Z]|^[A-Z]{2,}$")
 """A word that stands for itself: a number, a path, an address, a name in code, an acronym."""
 
 _FORBIDS: Final = re.compile(
-    r"(?i)\b(?:never|not|no|none|nothing|nobody|cannot|avoid(?:s|ed|ing)?|without|unless|only|"
+    r"(?i)\b(?:never|not|no(?:ne|thing|[-]?body)?|cannot|avoid(?:s|ed|ing)?|without|unless|only|"
     r"forbid(?:s|den)?|prohibit(?:s|ed)?|disallow(?:s|ed)?|refrain(?:s|ed|ing)?|off[- ]limits|"
     r"untouched|unchanged|leave|stop|ban(?:s|ned)?|exclud(?:e|es|ed|ing)|rule out)\b|n['\u2019]t\b"
 )

@@ -82,7 +82,7 @@ class RuleGuard:
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
-        """Run until stopped, beside the stream. Raises what a check raised."""
+        """Run until stopped, next to the stream. Raises what a check raised."""
         self._failed = asyncio.get_running_loop().create_future()
         stopping = asyncio.create_task(self._ports.stop.wait())
         try:

@@ -154,7 +154,7 @@ def test_the_latest_boundary_counts() -> None:
     assert check_pins(*boundary).lost == (SCHEMA,)
 
 
-def test_without_a_boundary_or_with_an_encrypted_summary_nothing_can_be_said() -> None:
+def test_without_a_boundary_or_with_an_encrypted_summary_nothing_is_judged() -> None:
     assert around_boundary(History([turn(PUSH)])) is None
     hidden = Message("assistant", (Opaque("compaction", 900),), "o1")
     assert around_boundary(History([turn(PUSH), summary("x"), hidden])) is None
