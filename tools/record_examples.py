@@ -25,6 +25,7 @@ from streams.ports import ProjectorHeartbeat
 from streams.serve.api.openapi import EXAMPLES
 from streams.serve.feed.feed import encoded, feed_id
 from tests.serve.kit import GrowingViews, api_over, sample_records
+from tests.serve.text_kit import OneConversation, kept_conversation
 
 _LATER_MS = 400
 _SILENT_MS = 310
@@ -39,6 +40,9 @@ PATHS = {
     "listReadings": "/v1/sessions/{}/readings?limit=1",
     "listCompactions": "/v1/sessions/{}/compactions",
     "readRules": "/v1/sessions/{}/rules",
+    "readContext": "/v1/sessions/{}/context",
+    "readHistory": "/v1/sessions/{}/history?limit=2",
+    "recallMessages": "/v1/sessions/{}/recall?query=checkout",
     "readStats": "/v1/stats",
     "readProjection": "/v1/projection",
     "listAgentEvents": "/api/agents/{}/events",
@@ -104,8 +108,9 @@ async def examples() -> dict[str, Any]:
     views.report_heartbeat(
         ProjectorHeartbeat(last_ms + _LATER_MS - _SILENT_MS, views.offsets[0], 0)
     )
-    api = api_over(views, clock=_Clock(last_ms + _LATER_MS))
     session = records[0].data.session_id
+    conversations = OneConversation(session, kept_conversation())
+    api = api_over(views, clock=_Clock(last_ms + _LATER_MS), conversations=conversations)
     found = {name: await api.json(path.format(session)) for name, path in PATHS.items()}
     entry = views.partitions[views.generation, 0].held.live[-1]
     position = feed_id(views.generation, views.offsets)

@@ -7,7 +7,7 @@ any message, and always gives the same active conversation again.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from contextgauge.compaction.counting import CumulativeTokens
 from contextgauge.compaction.messages import Message
@@ -21,12 +21,13 @@ from contextgauge.errors import ConfigError
 class Edit:
     """The `covers` active messages from position `start` on became `replacement`.
 
-    A history's log has no more in it than what changed.
+    A history's log has no more in it than what changed. `receipt` is None where the engine did not
+    do it: a runtime's own compaction, a reset, turns that were taken back.
     """
 
     covers: int
     replacement: tuple[Message, ...]
-    receipt: Receipt
+    receipt: Receipt | None
     start: int = 0
 
     def on(self, active: Sequence[Message]) -> list[Message]:
@@ -54,6 +55,8 @@ class Edit:
 
 
 Entry: TypeAlias = Message | Edit
+
+_T = TypeVar("_T", Message, Entry)
 
 
 class History:
@@ -120,8 +123,9 @@ class History:
 
     @property
     def receipts(self) -> list[Receipt]:
-        """The receipts of all compactions, oldest first."""
-        return [each.receipt for each in self._entries if isinstance(each, Edit)]
+        """The receipts of all compactions by the engine, oldest first."""
+        edits = (each for each in self._entries if isinstance(each, Edit))
+        return [each.receipt for each in edits if each.receipt is not None]
 
     @property
     def turns(self) -> int:
@@ -160,16 +164,37 @@ class History:
 
     def apply(self, plan: Plan) -> None:
         """Put a plan into effect. Raises PlanRejectedError where its beginning changed."""
-        covered = self._active[: plan.covers]
+        self.check(plan.covers, plan.last_id, plan.prefix_hash)
+        self._edit(Edit(plan.covers, plan.replacement, plan.receipt))
+
+    def check(self, covers: int, last_id: str, prefix_hash: str) -> None:
+        """Raise PlanRejectedError where the beginning is not what a plan covers."""
+        covered = self._active[:covers]
         if (
-            len(covered) < plan.covers
-            or (covered and covered[-1].id != plan.last_id)
-            or digest(covered) != plan.prefix_hash
+            len(covered) < covers
+            or (covered and covered[-1].id != last_id)
+            or digest(covered) != prefix_hash
         ):
             raise PlanRejectedError(
                 "the conversation was changed since the plan was made: make a new plan"
             )
-        self._edit(Edit(plan.covers, plan.replacement, plan.receipt))
+
+    def replace_active(self, messages: Sequence[Message]) -> None:
+        """Make these the active conversation, as something other than the engine did."""
+        self._edit(Edit(len(self._active), tuple(messages), None))
+
+    def amend(self, message: Message) -> None:
+        """Replace a message, as if it had been added so: more of an answer came.
+
+        Raises ConfigError for an id that is not in the history.
+        """
+        before = self.original(message.id)
+        if before is None:
+            raise ConfigError(f"the history has no message with the id {message.id!r}")
+        self._by_id[message.id] = message
+        _put(self._entries, before, message)
+        _put(self._everything, before, message)
+        _put(self._active, before, message)
 
     def fork(self, until: str | None = None) -> "History":
         """Return a copy up to and including a message; counts are inherited.
@@ -216,7 +241,12 @@ class History:
         self._entries.append(edit)
         self._active = edit.on(self._active)
         self._edited_until = len(self._active)
-        if edit.receipt.number is None:
+        if edit.receipt is None:
+            # Taken back from the end on, what was reported of the rest holds.
+            is_end = not edit.replacement and edit.start == len(self._active)
+            self._fresh_from = min(self._fresh_from, edit.start) if is_end else len(self._active)
+            self._saved_since_report = 0
+        elif edit.receipt.number is None:
             # Every message is still there, so what was reported holds but for what was saved.
             for step in edit.receipt.steps:
                 self._saved_since_report += step.tokens_before - step.tokens_after
@@ -244,3 +274,11 @@ class History:
             each = f"{prefix}{self._next_number}"
             if each not in self._by_id:
                 return each
+
+
+def _put(messages: list[_T], before: Message, after: _T) -> None:
+    """Put a message in the place of another; the place is near the end."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index] is before:
+            messages[index] = after
+            return

@@ -66,18 +66,35 @@ def _write_entries(history: History) -> list[Json]:
             known[entry.id] = entry
             continue
         end = entry.start + entry.covers
-        written.append(
-            {
-                "start": entry.start,
-                "covers": entry.covers,
-                "replacement": _write_replacement(entry, active[entry.start : end], known),
-                "receipt": loads(dumps(asdict(entry.receipt))),
-            }
-        )
+        written.append(_write_edit(entry, active[entry.start : end], known))
         active[entry.start : end] = entry.replacement
         for each in entry.replacement:
             known.setdefault(each.id, each)
     return written
+
+
+def store_edit(edit: Edit, history: History) -> dict[str, Json]:
+    """Return an edit as JSON, to be applied to a history as it is."""
+    known = {each.id: each for each in history.everything}
+    covered = history.active[edit.start : edit.start + edit.covers]
+    return _write_edit(edit, covered, known)
+
+
+def load_edit(value: Json, history: History, path: str = "edit") -> Edit:
+    """Read what `store_edit` wrote, before it is applied to the history. Raises ConfigError."""
+    return _read_edit(an_object(value, path), path, history)
+
+
+def _write_edit(
+    edit: Edit, covered: Sequence[Message], known: Mapping[str, Message]
+) -> dict[str, Json]:
+    receipt = None if edit.receipt is None else loads(dumps(asdict(edit.receipt)))
+    return {
+        "start": edit.start,
+        "covers": edit.covers,
+        "replacement": _write_replacement(edit, covered, known),
+        "receipt": receipt,
+    }
 
 
 def _write_replacement(
@@ -108,6 +125,10 @@ def _write_replacement(
 def _read_entry(fields: Fields, path: str, history: History) -> Entry:
     if "message" in fields:
         return read_message(fields["message"], f"{path}.message", {})
+    return _read_edit(fields, path, history)
+
+
+def _read_edit(fields: Fields, path: str, history: History) -> Edit:
     start = a_count(fields, "start", path) if "start" in fields else 0
     covers = a_count(fields, "covers", path)
     covered = history.active[start : start + covers]
@@ -127,7 +148,8 @@ def _read_entry(fields: Fields, path: str, history: History) -> Entry:
             replacement.append(original)
         else:
             raise wrong(f"{where}.same", "the id of an earlier message", same)
-    receipt = _read_by(_RECEIPT, fields.get("receipt"), f"{path}.receipt")
+    written = fields.get("receipt")
+    receipt = None if written is None else _read_by(_RECEIPT, written, f"{path}.receipt")
     return Edit(covers, tuple(replacement), receipt, start)
 
 

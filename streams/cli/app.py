@@ -24,6 +24,7 @@ class Commands(LazyGroup):
             "top": ("top.command", "Watch all sessions live in the terminal."),
             "sessions": ("sessions", "List sessions: context usage, window, compactions."),
             "status": ("sessions", "Show one session: usage, breakdown, messages, compactions."),
+            "context": ("context", "Show what the model of a session sees, by its kept messages."),
             "events": ("sessions", "Show a session's timeline: warnings, compactions, resets."),
             "replay": ("replay", "Derive context records from transcripts or from Kafka."),
             "statusline": (
@@ -48,6 +49,10 @@ class Commands(LazyGroup):
             "project": (
                 "workers.commands",
                 "Fold context records into views in Redis, until stopped.",
+            ),
+            "conversations": (
+                "workers.commands",
+                "Keep the conversations of chosen sessions in Redis, until stopped.",
             ),
             "serve": (
                 "serve.server",

@@ -1,28 +1,19 @@
 """Conversations: the messages of sessions whose text is kept, as the model should see them now."""
 
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
-from contextgauge.compaction.history import History
+from contextgauge.compaction.session import ConversationState, SessionConversation
+from streams.ports.views import ApplyResult
 
-ConversationState: TypeAlias = Literal["whole", "incomplete", "too_large", "without_text"]
-"""`incomplete`: the beginning is not there (expired, deleted, or not kept then); `too_large`: more
-than is kept of a session; `without_text`: the publisher sent it without text. Only a `whole` one
-can be compacted."""
-
-
-class SessionConversation(NamedTuple):
-    """A session's conversation, by all messages before `position` of its partition.
-
-    `first_offset` is that of the first message of the session that it knows.
-    """
-
-    history: History
-    state: ConversationState
-    model: str | None
-    agent_id: str | None
-    project: str | None
-    first_offset: int
-    position: int
+__all__ = [
+    "ConversationReader",
+    "ConversationState",
+    "ConversationStore",
+    "LinesChange",
+    "SessionConversation",
+    "StoredConversations",
+]
 
 
 class ConversationReader(Protocol):
@@ -36,3 +27,66 @@ class ConversationReader(Protocol):
 
     async def conversation(self, session_id: str) -> SessionConversation | None:
         """Return a session's conversation; None where none is kept. Raises RetryError."""
+
+    async def start(self) -> None:
+        """Connect. Raises RetryError or ConfigError."""
+
+    async def stop(self) -> None: ...
+
+
+class LinesChange(NamedTuple):
+    """What happens to a session: its entry, None to remove it, and lines after its `expected`.
+
+    `replaces`: the lines stand in place of those that are there.
+    """
+
+    entry: bytes | None
+    expected: int
+    lines: Sequence[bytes] = ()
+    replaces: bool = False
+
+
+class StoredConversations(NamedTuple):
+    """What is kept of a partition, without lines.
+
+    `position` is the next offset to be folded, `plan` names whose text is kept. `since_ms` is the
+    Kafka time of the first message that was read, where the log had lost messages before it; None
+    where it had not.
+    """
+
+    position: int
+    plan: str
+    since_ms: int | None
+    entries: Mapping[bytes, bytes]
+
+
+class ConversationStore(ConversationReader, Protocol):
+    """Keeps the lines of conversations, with the position in `agent.messages`."""
+
+    async def open(self, partition: int, partitions: int) -> StoredConversations | None:
+        """Return what is kept of a partition; None where there is nothing.
+
+        Raises RetryError, ConfigError where it was kept for another number of partitions.
+        """
+
+    async def lines(self, partition: int, session: bytes) -> Sequence[bytes]:
+        """Return a session's lines, oldest first. Raises RetryError."""
+
+    async def apply(
+        self,
+        partition: int,
+        *,
+        expected: int | None,
+        position: int,
+        plan: str,
+        since_ms: int | None,
+        changes: Mapping[bytes, LinesChange],
+    ) -> ApplyResult:
+        """Write changes with the position after them, or nothing. Raises RetryError.
+
+        `expected` is the position that must be stored, None: none is. `mismatch`: another one is;
+        `damaged`: sessions or lines were lost.
+        """
+
+    async def drop(self, partition: int) -> None:
+        """Delete all that is kept of a partition. Raises RetryError."""

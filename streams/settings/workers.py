@@ -100,6 +100,11 @@ class WorkerSettings(BaseSettings):
         description="TOML file with the rules and targets of `contextgauge control`, unless "
         "`--rules` is given.",
     )
+    compaction_file: Path | None = Field(
+        default=None,
+        description="TOML file that says whose text `contextgauge conversations` keeps, in its "
+        "section `[conversations]`.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Minimum severity of log lines: debug, info, warning or error."
     )

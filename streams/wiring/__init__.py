@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from contextgauge.kafka.options import KafkaOptions
     from streams.edge.kafka.log import KafkaLog
     from streams.edge.redis.access import RedisAccess
+    from streams.edge.redis.conversations import RedisConversations
     from streams.edge.redis.views import RedisViews
 
 
@@ -135,3 +136,12 @@ def redis_views(settings: Settings) -> "RedisViews":
     from streams.edge.redis.views import RedisViews  # noqa: PLC0415 -- loads redis
 
     return RedisViews(redis_url(settings), settings.key_prefix, redis_access(settings))
+
+
+def redis_conversations(settings: Settings) -> "RedisConversations":
+    """Return the store of conversations, not connected yet. Raises ConfigError."""
+    from streams.edge.redis.conversations import (  # noqa: PLC0415 -- loads redis
+        RedisConversations,
+    )
+
+    return RedisConversations(redis_url(settings), settings.key_prefix, redis_access(settings))

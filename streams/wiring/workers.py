@@ -1,6 +1,18 @@
-"""Builds and runs the derive and project workers."""
+"""Builds and runs the derive, project and conversations workers."""
 
-from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE, DAY_MS, DEAD_LETTERS
+from contextgauge.errors import ConfigError
+from schemas.topics import (
+    AGENT_MESSAGES,
+    CONTEXT_COMMANDS,
+    CONTEXT_EVENTS,
+    CONTEXT_STATE,
+    DAY_MS,
+    DEAD_LETTERS,
+)
+from streams.edge.control.conversations_file import read_kept
+from streams.flow.conversations.config import GROUP as CONVERSATIONS_GROUP
+from streams.flow.conversations.config import ConversationsConfig, ConversationsPorts
+from streams.flow.conversations.worker import run_conversations
 from streams.flow.derive.config import GROUP as DERIVE_GROUP
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_task import DerivePorts
@@ -11,6 +23,7 @@ from streams.flow.project.config import ProjectConfig
 from streams.flow.project.polling import ProjectPorts
 from streams.flow.project.worker import run_project
 from streams.ports import Log, ViewStore
+from streams.ports.conversations import ConversationStore
 from streams.settings import Settings
 from streams.wiring import commit_timeout_s, rules
 from streams.wiring.context import WorkerContext
@@ -50,6 +63,23 @@ def project_config(settings: Settings) -> ProjectConfig:
     )
 
 
+def conversations_config(settings: Settings) -> ConversationsConfig:
+    """Return the configuration of a worker that keeps conversations. Raises ConfigError."""
+    if settings.compaction_file is None:
+        raise ConfigError(
+            "No sessions whose text is to be kept: name them in the section [conversations] of a "
+            "TOML file, and set CONTEXTGAUGE_COMPACTION_FILE to its path"
+        )
+    return ConversationsConfig(
+        messages_topic=settings.topic(AGENT_MESSAGES).name,
+        commands_topic=settings.topic(CONTEXT_COMMANDS).name,
+        group=settings.group_prefix + CONVERSATIONS_GROUP,
+        instance_id=settings.instance_id or None,
+        kept=read_kept(settings.compaction_file),
+        limit_bytes=settings.message_limit_bytes,
+    )
+
+
 async def derive(worker: WorkerContext, log: Log, *, allow_dead_letters: bool = False) -> None:
     """Run a derive worker over a log until it is stopped. Raises StopError."""
     config = derive_config(worker.settings, allow_dead_letters=allow_dead_letters)
@@ -81,3 +111,17 @@ async def project(worker: WorkerContext, log: Log, store: ViewStore) -> None:
         config=project_config(worker.settings),
     )
     await run_project(ports)
+
+
+async def conversations(worker: WorkerContext, log: Log, store: ConversationStore) -> None:
+    """Keep conversations over a log and a store until it is stopped. Raises StopError."""
+    ports = ConversationsPorts(
+        telemetry=worker.telemetry,
+        health=worker.health,
+        clock=worker.clock,
+        stop=worker.stop,
+        log=log,
+        store=store,
+        config=conversations_config(worker.settings),
+    )
+    await run_conversations(ports)

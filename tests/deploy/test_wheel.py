@@ -245,7 +245,10 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
     here.environment["CONTEXTGAUGE_SERVE_PORT"] = "0"
     viewed = ["view", "projects", "--port", "0"]
     alerting = ["control", "--rules", "rules.toml"]
-    for worker in (["derive"], ["project"], ["serve"], alerting, viewed):
+    kept = Path(here.folder) / "compaction.toml"
+    kept.write_text('[conversations]\nsessions = ["*"]\n')
+    here.environment["CONTEXTGAUGE_COMPACTION_FILE"] = str(kept)
+    for worker in (["derive"], ["project"], ["conversations"], ["serve"], alerting, viewed):
         here.start(*worker)
     here.run("publish", "projects")
     until(
@@ -256,12 +259,18 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
     name = session["data"]["session_id"]
     for command in ("status", "events"):
         assert here.run(command, name)
+    until(
+        lambda: json.loads(here.run("context", "--json", name))["total"] > 0,
+        lambda: here.log("conversations"),
+    )
     assert here.run("top", "--once")
     here.run("dead", "list")
     here.run("rebuild")
     served(here)
     assert "no errors" in here.run("doctor")
-    assert here.stop() == dict.fromkeys(("derive", "project", "serve", "control", "view"), 0)
+    assert here.stop() == dict.fromkeys(
+        ("derive", "project", "conversations", "serve", "control", "view"), 0
+    )
     here.run("stack", "down")
     assert here.used == COMMANDS, "a command is not tried here"
 

@@ -24,6 +24,6 @@ def redis_acl(user: str, key_prefix: str = "cg", password: str = "PASSWORD") -> 
     lines = [line.split() for block in _blocks("text acl") for line in block.splitlines()]
     (rules,) = [words[2:] for words in lines if words[:2] == ["user", user]]
     return [
-        rule.replace("~cg:*", f"~{key_prefix}:*").replace(">PASSWORD", f">{password}")
+        rule.replace("~cg:", f"~{key_prefix}:").replace(">PASSWORD", f">{password}")
         for rule in rules
     ]

@@ -23,6 +23,7 @@ from streams.flow.project.fold import LoggedRecord
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import (
     Clock,
+    ConversationReader,
     Entry,
     Generations,
     Health,
@@ -161,6 +162,7 @@ def api_over(  # noqa: PLR0913 -- each test needs one or two of them
     only_here: bool = True,
     clock: Clock | None = None,
     titles: ReadTitles | None = None,
+    conversations: ConversationReader | None = None,
     is_local: bool = False,
 ) -> Api:
     """Return an application over views, for `view` where it is local, else for `serve`."""
@@ -182,6 +184,7 @@ def api_over(  # noqa: PLR0913 -- each test needs one or two of them
             origins=origins,
             only_here=only_here,
             titles=titles,
+            conversations=conversations,
             service="the local file" if is_local else "redis",
             host_setting="--host" if is_local else "CONTEXTGAUGE_SERVE_HOST",
         )

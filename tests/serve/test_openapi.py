@@ -16,6 +16,7 @@ from schemathesis.specs.openapi.checks import (
 from schemas.records import CompactBoundary
 from streams.serve.api.guard import STREAM
 from tests.serve.kit import GrowingViews, api_over, sample_records
+from tests.serve.text_kit import OneConversation, kept_conversation
 
 RECORDS = sample_records()
 SESSION = next(r.data.session_id for r in RECORDS if isinstance(r.data, CompactBoundary))
@@ -31,7 +32,8 @@ CHECKS = [
 def _app() -> Any:
     views = GrowingViews()
     views.add(*RECORDS)
-    return api_over(views, only_here=False).app
+    conversations = OneConversation(SESSION, kept_conversation())
+    return api_over(views, only_here=False, conversations=conversations).app
 
 
 # The feed never ends; tests/serve/test_stream.py asks it.
@@ -60,6 +62,9 @@ async def test_the_document_lists_every_route_with_errors_and_an_example() -> No
         "/v1/sessions/{session_id}/readings",
         "/v1/sessions/{session_id}/compactions",
         "/v1/sessions/{session_id}/rules",
+        "/v1/sessions/{session_id}/context",
+        "/v1/sessions/{session_id}/history",
+        "/v1/sessions/{session_id}/recall",
         "/v1/stats",
         "/v1/projection",
         "/v1/stream",

@@ -94,6 +94,7 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
     """Serve until it is stopped. Raises ConfigError, StopError."""
     settings, telemetry, health = worker.settings, worker.telemetry, worker.health
     views = wiring.redis_views(settings)
+    conversations = wiring.redis_conversations(settings)
     serving = Serving(
         reader=views,
         clock=worker.clock,
@@ -107,6 +108,7 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         streams=settings.serve_streams,
         origins=settings.serve_origins,
         points=wiring.compaction_points(settings),
+        conversations=conversations,
     )
     warn_of_open_access(settings, settings.serve_host, f"{PREFIX}SERVE_HOST")
     listener = listener_of("SERVE", settings.serve_host, settings.serve_port)
@@ -121,6 +123,7 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         await serve_until(worker.stop, serving, listener, settings.serve_proxies, ready)
     finally:
         listener.close()
+        await conversations.stop()
         await views.stop()
 
 

@@ -1,4 +1,4 @@
-"""`contextgauge derive` and `contextgauge project`: the workers of the pipeline."""
+"""`contextgauge derive`, `project` and `conversations`: the workers of the pipeline."""
 
 from typing import Annotated
 
@@ -70,6 +70,27 @@ async def _project(worker: WorkerContext) -> None:
     store = wiring.redis_views(worker.settings)
     try:
         await workers.project(worker, log, store)
+    finally:
+        await store.stop()
+        await log.stop()
+
+
+def conversations() -> None:
+    """Keep the conversations of chosen sessions in Redis, until stopped.
+
+    Whose text is kept is in the section [conversations] of the file in
+    CONTEXTGAUGE_COMPACTION_FILE; without it, nothing is. Run up to one worker per partition; any of
+    them may be killed at any time.
+    """
+    run("conversations", _conversations, bootstrap_servers, wiring.redis_url)
+
+
+async def _conversations(worker: WorkerContext) -> None:
+    workers.conversations_config(worker.settings)  # says what is wrong before anything is asked
+    log = wiring.kafka_log(worker.settings, "contextgauge-conversations")
+    store = wiring.redis_conversations(worker.settings)
+    try:
+        await workers.conversations(worker, log, store)
     finally:
         await store.stop()
         await log.stop()

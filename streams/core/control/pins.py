@@ -85,7 +85,8 @@ def check_pins(before: Sequence[Message], after: Sequence[Message]) -> PinsCheck
     texts = list(_texts(after))
     seen = "\n".join(map(plain, texts))
     passages = _Passages(texts)
-    kept, lost = [], []
+    kept: list[str] = []
+    lost: list[str] = []
     for pin in rules:
         is_there = plain(pin.text) in seen or passages.have(pin.text)
         (kept if is_there else lost).append(pin.text)
@@ -95,7 +96,8 @@ def check_pins(before: Sequence[Message], after: Sequence[Message]) -> PinsCheck
 def around_boundary(history: History) -> AroundBoundary | None:
     """Return the conversation before and after its latest compaction.
 
-    None where there was none, or where what the model sees cannot be read: an encrypted summary.
+    None where there was none that is known with what was before it, or where what the model sees
+    cannot be read: an encrypted summary.
     """
     active: list[Message] = []
     before_removal: tuple[Message, ...] = ()
@@ -115,10 +117,10 @@ def around_boundary(history: History) -> AroundBoundary | None:
             continue
         known = {each.id for each in former}
         if any(each.compaction is not None and each.id not in known for each in active):
-            before = before_removal or tuple(former)
+            before, before_removal = before_removal or tuple(former), ()
         elif not any(each.compaction is not None for each in active):
             before = None  # a reset: there is nothing that would have to be kept
-    if before is None or any(_is_unreadable(each) for each in history.active):
+    if not before or any(_is_unreadable(each) for each in history.active):
         return None
     return AroundBoundary(before, tuple(history.active))
 

@@ -72,7 +72,7 @@ return redis.call('HSET', KEYS[1], 'told_ms', ARGV[2], 'told_end', ARGV[3], 'tol
 """Store a heartbeat with a position of this build: a heartbeat alone never makes a position."""
 
 
-class _Script:
+class RedisScript:
     """A script of this folder, which Redis knows by its hash once it has run it."""
 
     def __init__(self, name: str) -> None:
@@ -93,7 +93,7 @@ class RedisViews(RedisViewReader):
 
     def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
         super().__init__(url, prefix, access)
-        self._apply, self._look = _Script("apply.lua"), _Script("look.lua")
+        self._apply, self._look = RedisScript("apply.lua"), RedisScript("look.lua")
 
     async def apply(
         self,

@@ -65,6 +65,32 @@ COUNTERS: dict[str, Metric] = {
         _PARTITION,
         "The cost of restoring; compaction of context.state keeps it low.",
     ),
+    "conversations_messages": Metric(
+        "Messages added to conversations that are kept",
+        _PARTITION,
+        "The rate is what is kept; messages of other sessions are passed over.",
+    ),
+    "conversations_writes": Metric(
+        "Scripts run in Redis", _PARTITION, "One for each batch, so far fewer than messages."
+    ),
+    "conversations_rereads": Metric(
+        "Batches whose position did not match the position in Redis",
+        _PARTITION,
+        "Another worker wrote, or Redis lost writes; the worker re-reads. Should be rare.",
+    ),
+    "conversations_losses": Metric(
+        "Detections of lines missing from Redis",
+        _PARTITION,
+        "Each reads the partition's log again: Redis evicts keys, or someone deletes keys.",
+    ),
+    "conversations_deletions": Metric(
+        "Requests to delete a session's text that were followed", _PARTITION, "An audit's figure."
+    ),
+    "conversations_expired": Metric(
+        "Sessions whose text was dropped for idleness, or as they no longer fit the patterns",
+        _PARTITION,
+        "Shows that retention works.",
+    ),
     "project_records": Metric(
         "Records folded into views", _PARTITION, "The rate is the throughput of the projection."
     ),
@@ -175,6 +201,19 @@ GAUGES: dict[str, Metric] = {
         "Age of the last derived message, or time since the last catch-up, while messages wait",
         _PARTITION,
         "How far behind the records are; 0 when there is no lag.",
+    ),
+    "conversations_sessions": Metric(
+        "Sessions of which something is kept", _PARTITION, "Drives the memory of worker and Redis."
+    ),
+    "conversations_lag_messages": Metric(
+        "Offsets of agent.messages that are not in the conversations yet",
+        _PARTITION,
+        "0 when idle.",
+    ),
+    "conversations_lag_seconds": Metric(
+        "Age of the last kept message, or time since the last catch-up, while messages wait",
+        _PARTITION,
+        "How far behind the conversations are; 0 when there is no lag.",
     ),
     "project_position": Metric(
         "Next offset of context.events",

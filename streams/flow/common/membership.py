@@ -19,7 +19,7 @@ from contextgauge.errors import ConfigError, RetryError
 from streams.flow.common.ports import WorkerPorts
 from streams.ports import GroupReader, Log
 
-Worker: TypeAlias = Literal["derive", "project"]
+Worker: TypeAlias = Literal["derive", "project", "conversations"]
 
 logger = structlog.get_logger()
 

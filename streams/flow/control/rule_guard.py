@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -60,7 +60,7 @@ class _Waiting:
 
 
 @dataclass(slots=True, eq=False)
-class _Partition:
+class GuardedPartition:
     position: int
     is_ours: bool = True
     waiting: deque[_Waiting] = field(default_factory=deque)
@@ -76,19 +76,20 @@ class RuleGuard:
 
     def __init__(self, messages_topic: str, ports: RuleGuardPorts) -> None:
         self._topic, self._ports = messages_topic, ports
-        self._partitions: dict[int, _Partition] = {}
+        self._partitions: dict[int, GuardedPartition] = {}
         self._checking: set[asyncio.Task[None]] = set()
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
         """Run until stopped, next to the stream. Raises what a check raised."""
-        self._failed = asyncio.get_running_loop().create_future()
+        failed = self._failed = asyncio.get_running_loop().create_future()
         stopping = asyncio.create_task(self._ports.stop.wait())
+        awaited: set[asyncio.Future[Any]] = {stopping, failed}
         try:
-            await asyncio.wait({stopping, self._failed}, return_when=asyncio.FIRST_COMPLETED)
-            if self._failed.done():
-                self._failed.result()
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            if failed.done():
+                failed.result()
         finally:
             tasks = (stopping, *self._checking)
             for task in tasks:
@@ -98,7 +99,7 @@ class RuleGuard:
     def assigned(self, positions: Mapping[int, int]) -> None:
         """Start on these partitions and no others."""
         self.revoked()
-        self._partitions = {number: _Partition(at) for number, at in positions.items()}
+        self._partitions = {number: GuardedPartition(at) for number, at in positions.items()}
 
     def revoked(self) -> None:
         """Release all partitions: their next worker checks what was not acknowledged."""
@@ -139,7 +140,7 @@ class RuleGuard:
         return int(found["src_offset"]) if is_recent else None
 
     async def _check(
-        self, partition: _Partition, waiting: _Waiting, record: Record, offset: int
+        self, partition: GuardedPartition, waiting: _Waiting, record: Record, offset: int
     ) -> None:
         try:
             async with self._places:
@@ -157,7 +158,7 @@ class RuleGuard:
         partition.advance()
 
     async def _result(
-        self, partition: _Partition, session_id: str, offset: int
+        self, partition: GuardedPartition, session_id: str, offset: int
     ) -> PinsCheck | None:
         """Return the check once the conversation is known so far; None where it cannot be."""
         clock, stop = self._ports.clock, self._ports.stop

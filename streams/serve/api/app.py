@@ -65,7 +65,7 @@ def create_app(serving: Serving) -> FastAPI:
         lifespan=lifespan,
     )
     router = APIRouter(dependencies=[Depends(none_unknown)])
-    routes.add_routes(router, reading, serving.reading)
+    routes.add_routes(router, reading, serving.reading, serving.conversations)
     add_stream(router, feed, serving)
     app.include_router(router)
     _add_service(app, serving)

@@ -12,9 +12,10 @@ from schemas.records import event_type
 from schemas.views import EntryStream
 from streams import codec
 from streams.core.session_status import THRESHOLDS
-from streams.ports import ReadingProgress
+from streams.ports import ConversationReader, ReadingProgress
 from streams.serve.api import agents, answers, parameters, shapes
 from streams.serve.api.answers import THRESHOLDS_JSON, judged
+from streams.serve.api.conversations import add_conversations
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import bad_parameter
 from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Cursor, Reading, read_cursor
@@ -28,10 +29,14 @@ _CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {
 
 
 def add_routes(
-    router: APIRouter, reading: Reading, local: Callable[[], ReadingProgress | None] | None
+    router: APIRouter,
+    reading: Reading,
+    local: Callable[[], ReadingProgress | None] | None,
+    conversations: ConversationReader | None,
 ) -> None:
-    """Add the routes. `local` as `Serving.reading`."""
+    """Add the routes. `local` as `Serving.reading`, `conversations` as there."""
     _add_sessions(router, reading)
+    add_conversations(router, reading, conversations)
     _add_session(router, reading)
     _add_records(router, reading)
     _add_stats(router, reading)

@@ -5,7 +5,15 @@ from dataclasses import dataclass
 
 from contextgauge.settings.forms import PREFIX
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
-from streams.ports import Clock, Health, ReadingProgress, Service, Telemetry, ViewReader
+from streams.ports import (
+    Clock,
+    ConversationReader,
+    Health,
+    ReadingProgress,
+    Service,
+    Telemetry,
+    ViewReader,
+)
 
 Report = Callable[[str, BaseException], None]
 """Logs an error and what was being done; never an error's text about a message."""
@@ -29,6 +37,7 @@ class Serving:
     `points` are where compactions are expected by the settings.
     `reading` returns how much of local transcripts has been read, where this process reads them;
     `titles` reads sessions' titles from there, if they are to be shown.
+    `conversations` reads sessions' text, where it is kept.
     """
 
     reader: ViewReader
@@ -47,3 +56,4 @@ class Serving:
     points: CompactionPoints = NO_POINTS
     reading: Callable[[], ReadingProgress | None] | None = None
     titles: ReadTitles | None = None
+    conversations: ConversationReader | None = None

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from contextgauge.compaction.messages import FormatName
+from contextgauge.compaction.session import ConversationState
 from schemas.views import Aggregates, Compaction, Distribution, SessionView, TriggerAggregates
 from streams.core.session_status import Severity, State
 from streams.core.until_compaction import PointSource
@@ -327,3 +329,49 @@ class ProblemShape(BaseModel):
     detail: str
     instance: str
     errors: list[WrongParameter] | None = None
+
+
+class _TextAnswer(_Shape):
+    """What answers with a session's text say of it."""
+
+    state: ConversationState = Field(
+        description="`whole`; `incomplete`: something that the model sees is not here."
+    )
+    position: int = Field(description="All messages before this offset of the partition are in.")
+    first_offset: int = Field(description="Offset of the first message that is known.")
+    model: str | None
+    agent_id: str | None
+    project: str | None
+    compactions: int = Field(description="The number of the last compaction.")
+    active: int = Field(description="Messages that the model sees.")
+    archived: int = Field(description="Messages that left the context, and are kept.")
+    dropped: int = Field(description="Messages that are no longer kept, for their size.")
+
+
+class ContextAnswer(_TextAnswer):
+    """The messages that the model should see now."""
+
+    format: FormatName
+    messages: list[Any]
+
+
+class HistoryEntryShape(_Shape):
+    """A message; `compaction` is the number of the compaction whose marker it is."""
+
+    id: str
+    active: bool
+    compaction: int | None
+    message: Any
+
+
+class HistoryAnswer(_TextAnswer):
+    """Messages, oldest first."""
+
+    messages: list[HistoryEntryShape]
+    next: int | None = Field(description="For `after`; null: there are no more.")
+
+
+class RecallAnswer(_TextAnswer):
+    """What archived messages say, fenced as data."""
+
+    answer: str

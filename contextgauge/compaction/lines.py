@@ -1,0 +1,247 @@
+"""What a line of a runtime says of a conversation: all that reading it needs, and no more."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from contextgauge.compaction.messages import FormatName
+from contextgauge.json_codec import dumps
+from contextgauge.normalise.claude import COMMAND
+from contextgauge.normalise.fields import flag, long_name, mapping, name
+from contextgauge.records import Json
+
+Line: TypeAlias = Mapping[str, Json]
+
+NO_TEXT_MARK: Final = "contextgauge_no_text"
+SHORTENED_MARK: Final = "contextgauge_shortened"
+"""The publisher's fields of a message that came without its texts, or with a part of them."""
+
+LEFT_OUT: Final = b"[contextgauge: "
+"""Stands where the publisher left something out."""
+
+OWN_FIELD: Final = "contextgauge"
+"""In a boundary's metadata: the plan and edit of a compaction that the service made."""
+
+_SYNTHETIC: Final = "<synthetic>"
+"""The model of messages that Claude Code writes itself."""
+
+DIGEST_BYTES: Final = 8
+
+_NAMES: Final = ("type", "subtype", "uuid", "parentUuid", "logicalParentUuid")
+_FLAGS: Final = ("isCompactSummary", "isSynthetic", "isReplay", "isMeta")
+_METADATA: Final = (
+    ("preserved_segment", "preservedSegment"),
+    ("pre_tokens", "preTokens"),
+    (OWN_FIELD, OWN_FIELD),
+)
+_FACTS: Final = ("session_meta", "turn_context")
+
+_ANSWER_FIELDS: Final = ("object", "role", "content", "id", "choices", "output", "model", "usage")
+_ANSWERS: Final[dict[str, FormatName]] = {
+    "chat.completion": "openai-chat",
+    "response": "openai-responses",
+}
+
+
+def reduced(line: Line) -> dict[str, Json] | None:
+    """Return what matters of a line; None where nothing does, as of a subagent's lines.
+
+    Reducing what was reduced changes nothing.
+    """
+    if _is_of_side(line):
+        return None
+    kept = _kept(line)
+    if is_linked(line):
+        kept = {} if kept is None else kept  # others name it as the one before them
+    if kept is None:
+        return None
+    kept |= _picked(line, *_NAMES)
+    kept |= {each: True for each in _FLAGS if line.get(each) is True}
+    if (folder := long_name(line, "cwd")) is not None:
+        kept["cwd"] = folder
+    if "uuid" not in kept and "timestamp" in line:
+        kept["timestamp"] = line["timestamp"]  # two that say the same are not the same
+    if NO_TEXT_MARK in line or (SHORTENED_MARK in line and LEFT_OUT in dumps(kept)):
+        kept[NO_TEXT_MARK] = True
+    return kept
+
+
+def _is_of_side(line: Line) -> bool:
+    return (
+        flag(line, "isSidechain", "is_sidechain")
+        or name(line, "parent_tool_use_id", "parentToolUseId") is not None
+    )
+
+
+def _kept(line: Line) -> dict[str, Json] | None:
+    """Return the fields that matter of a line by its type."""
+    payload = mapping(line, "payload")
+    if payload is not None:
+        return _kept_of_codex(line.get("type"), payload)
+    message = line.get("message")
+    match line.get("type"):
+        case "user" if isinstance(message, str):
+            return {"message": {"role": "user", "content": message}}
+        case "user" | "assistant" if isinstance(message, dict):
+            return {"message": message, **_picked(line, "supersedes")}
+        case "system":
+            return _kept_of_system(line)
+        case "conversation_reset" | "result":
+            return {}
+    return _kept_of_answer(line)
+
+
+def _kept_of_codex(kind: Json, payload: dict[str, Json]) -> dict[str, Json] | None:
+    if kind in ("response_item", "compacted"):
+        return {"payload": payload}
+    if kind in _FACTS:
+        return {"payload": _picked(payload, "cwd", "model")}
+    if kind == "event_msg" and payload.get("type") == "thread_rolled_back":
+        return {"payload": _picked(payload, "type")}
+    return None
+
+
+def _kept_of_system(line: Line) -> dict[str, Json] | None:
+    match line.get("subtype"):
+        case "init":
+            return _picked(line, "model")
+        case "compact_boundary":
+            return {"compact_metadata": _metadata(line)}
+        case "conversation_reset":
+            return {}
+    return None
+
+
+def _kept_of_answer(line: Line) -> dict[str, Json] | None:
+    answer = bare_answer(line)
+    if answer is None:
+        return None
+    if line.get("type") == "response.completed":
+        return {"response": _picked(answer.body, *_ANSWER_FIELDS)}
+    return _picked(line, *_ANSWER_FIELDS)
+
+
+def _picked(fields: Line, *names: str) -> dict[str, Json]:
+    return {each: fields[each] for each in names if each in fields}
+
+
+def _metadata(line: Line) -> dict[str, Json]:
+    metadata = mapping(line, "compact_metadata", "compactMetadata") or {}
+    spelled = {own: metadata.get(own, metadata.get(other)) for own, other in _METADATA}
+    return {each: value for each, value in spelled.items() if value is not None}
+
+
+def digest_of(line: Line) -> bytes:
+    """Return what makes two reduced lines the same: their id, else all that they say."""
+    uuid = name(line, "uuid")
+    value = dumps(line) if uuid is None else uuid.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(value, digest_size=DIGEST_BYTES).digest()
+
+
+class BareAnswer(NamedTuple):
+    """The body of an API's answer, published as it is."""
+
+    format: FormatName
+    body: dict[str, Json]
+
+
+def bare_answer(line: Line) -> BareAnswer | None:
+    """Return the answer of an API that a line is."""
+    kind = line.get("type")
+    if kind == "message" and line.get("role") == "assistant" and "content" in line:
+        return BareAnswer("anthropic", dict(line))
+    if kind == "response.completed" and (response := mapping(line, "response")) is not None:
+        return BareAnswer("openai-responses", response)
+    own = line.get("object")
+    if kind is None and isinstance(own, str) and own in _ANSWERS:
+        return BareAnswer(_ANSWERS[own], dict(line))
+    return None
+
+
+def model_of(line: Line) -> str | None:
+    """Return the model that a line names for the main conversation."""
+    holders = (line.get("message"), line.get("payload"), line.get("response"), line)
+    for each in holders:
+        if isinstance(each, dict) and (model := name(each, "model")) is not None:
+            return None if model == _SYNTHETIC else model
+    return None
+
+
+def folder_of(line: Line) -> str | None:
+    """Return the folder in which a line says that its agent works."""
+    payload = mapping(line, "payload") if line.get("type") in _FACTS else None
+    return long_name(line if payload is None else payload, "cwd")
+
+
+Kind: TypeAlias = Literal["reset", "clear", "other"]
+
+
+def reset_of(line: Line) -> Kind:
+    """Return whether a line begins the conversation again: by itself, or as the user's command."""
+    if "conversation_reset" in (line.get("type"), line.get("subtype")):
+        return "reset"
+    if line.get("type") != "user":
+        return "other"
+    begin = first_text((mapping(line, "message") or {}).get("content"))
+    command = COMMAND.match(begin) if begin.startswith("<") else None
+    return "clear" if command is not None and command[1] == "clear" else "other"
+
+
+def first_text(content: Json) -> str:
+    """Return the text with which a message begins."""
+    if isinstance(content, list):
+        first = content[0] if content else None
+        content = first.get("text") if isinstance(first, dict) else None
+    return content if isinstance(content, str) else ""
+
+
+def text_of(item: Json) -> str:
+    """Return the texts of an item of any format, a line each."""
+    content = item.get("content") if isinstance(item, dict) else None
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    texts = (each.get("text") for each in content if isinstance(each, dict))
+    return "\n".join(each for each in texts if isinstance(each, str))
+
+
+def is_boundary(line: Line) -> bool:
+    """Whether a line says that everything before it was compacted."""
+    return line.get("type") == "system" and line.get("subtype") == "compact_boundary"
+
+
+def is_linked(line: Line) -> bool:
+    """Whether a line says which one is before it, as lines of a transcript do."""
+    return name(line, "uuid") is not None and (
+        "parentUuid" in line or name(line, "logicalParentUuid") is not None
+    )
+
+
+def parent_of(line: Line) -> str | None:
+    """Return the id of the line before a line."""
+    return name(line, "parentUuid") or name(line, "logicalParentUuid")
+
+
+def own_edit(line: Line) -> dict[str, Json] | None:
+    """Return what a boundary says of the service's compaction that it is."""
+    if not is_boundary(line):
+        return None
+    metadata = mapping(line, "compact_metadata", "compactMetadata") or {}
+    return mapping(metadata, OWN_FIELD)
+
+
+def begins_anew(line: Line) -> bool:
+    """Whether nothing before a line is needed to know what the model sees after it."""
+    if is_boundary(line):
+        return own_edit(line) is None
+    return (
+        line.get("type") == "compacted"
+        or line.get("isCompactSummary") is True
+        or reset_of(line) != "other"
+    )
+
+
+def names_beginning(line: Line) -> bool:
+    """Whether a line can only be the first of its conversation."""
+    if line.get("type") == "session_meta":
+        return True
+    return is_linked(line) and parent_of(line) is None and not is_boundary(line)

@@ -1,0 +1,160 @@
+"""`contextgauge context`: what the model of a session sees, by the messages that are kept."""
+
+import asyncio
+from typing import Annotated, Final
+
+import typer
+
+from contextgauge.clock import SystemClock
+from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.displays import ContextStatus, context_box, context_text
+from contextgauge.compaction.messages import (
+    Block,
+    ContextCompaction,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from contextgauge.errors import StopError
+from schemas.records import Json
+from schemas.views import SessionView
+from streams import wiring
+from streams.cli.screen.figures import exact, safe
+from streams.cli.screen.options import AsJson
+from streams.cli.screen.output import out, say, write_json
+from streams.cli.sessions import stored_views
+from streams.core.session_status import leading_chain
+from streams.ports import SessionConversation
+from streams.serve.views.sessions import SessionLookupError, active_sessions
+from streams.serve.views.snapshot import ViewsGoneError
+
+_CATEGORIES: Final = ("Summary", "User", "Answers", "Thinking", "Tool calls", "Tool results")
+_NOTES: Final = {
+    "whole": "",
+    "incomplete": "Incomplete: a part of what the model sees is not kept; see CONVERSATIONS.md.",
+    "too_large": "Too large: it begins again at its next compaction or reset.",
+    "without_text": "Published without text: sizes are those of what stands in its place.",
+}
+
+
+def context(
+    session: Annotated[
+        str, typer.Argument(metavar="SESSION", help="Session ID or a unique prefix of it.")
+    ],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the model of a session sees, by its kept messages.
+
+    Active and total messages, summaries, usage, a breakdown by category, and the oldest message.
+    Token counts are estimates of the messages alone: system prompt and tools are not among them.
+    `contextgauge conversations` keeps the messages of sessions that you choose.
+    """
+    settings = wiring.settings()
+
+    async def read() -> tuple[SessionView, SessionConversation | None]:
+        async with (
+            wiring.started(stored_views(settings)) as views,
+            wiring.started(wiring.redis_conversations(settings)) as conversations,
+        ):
+            sessions = await active_sessions(views, SystemClock())
+            view = await sessions.find(session)
+            return view, await conversations.conversation(view.session_id)
+
+    try:
+        view, conversation = asyncio.run(read())
+    except (SessionLookupError, ViewsGoneError) as error:
+        # Ids are input, and each line of an error is printed as one of its own.
+        raise StopError(safe(str(error))) from None
+    if conversation is None:
+        raise StopError(
+            f"The messages of session {safe(view.session_id)} are not kept: name it in the section "
+            "[conversations] of the file in CONTEXTGAUGE_COMPACTION_FILE, and run "
+            "`contextgauge conversations`"
+        )
+    _show(view, conversation, as_json=as_json)
+
+
+def _show(view: SessionView, conversation: SessionConversation, *, as_json: bool) -> None:
+    by_category = breakdown(conversation)
+    status = status_of_context(view, conversation, sum(by_category.values()))
+    if as_json:
+        write_json(_document(view, conversation, status, by_category))
+        return
+    say(context_box(status), to=out)
+    say("", to=out)
+    say(context_text(status).partition("\n\nBreakdown")[0], to=out)
+    say("\nBreakdown (estimates):", to=out)
+    for name, tokens in by_category.items():
+        say(f"  {name}: {exact(tokens)} tokens", to=out)
+    if note := _NOTES[conversation.state]:
+        say(f"\n{note}", to=out)
+
+
+def status_of_context(
+    view: SessionView, conversation: SessionConversation, tokens: int
+) -> ContextStatus:
+    """Return the figures that the box shows."""
+    chain, history = leading_chain(view), conversation.history
+    reading = conversation.reading
+    before = 0 if reading is None else reading.archived_before
+    oldest_ms = conversation.oldest_ms
+    return ContextStatus(
+        window_tokens=0 if chain is None else chain.window or 0,
+        conversation_tokens=tokens,
+        active=len(history.active),
+        total=len(history.everything) + before,
+        summaries=sum(each.compaction is not None for each in history.active),
+        oldest_age_ms=None if oldest_ms is None else max(0, SystemClock().now_ms() - oldest_ms),
+    )
+
+
+def breakdown(conversation: SessionConversation) -> dict[str, int]:
+    """Return the estimated tokens of what the model sees, by category."""
+    tokens = dict.fromkeys(_CATEGORIES, 0)
+    for message in conversation.history.active:
+        for block in message.blocks:
+            name = _category(message, block)
+            tokens[name] += ESTIMATE.message(Message(message.role, (block,)))
+    return tokens
+
+
+def _category(message: Message, block: Block) -> str:
+    match block:
+        case ContextCompaction():
+            return "Summary"
+        case ToolCall():
+            return "Tool calls"
+        case ToolResult():
+            return "Tool results"
+        case Thinking():
+            return "Thinking"
+        case Text() | Image() if message.role != "assistant":
+            return "User"
+    return "Answers"
+
+
+def _document(
+    view: SessionView,
+    conversation: SessionConversation,
+    status: ContextStatus,
+    by_category: dict[str, int],
+) -> dict[str, Json]:
+    return {
+        "session_id": view.session_id,
+        "state": conversation.state,
+        "position": conversation.position,
+        "model": conversation.model,
+        "agent_id": conversation.agent_id,
+        "project": conversation.project,
+        "active": status.active,
+        "total": status.total,
+        "summaries": status.summaries,
+        "estimated_tokens": status.tokens,
+        "window_tokens": status.window_tokens or None,
+        "oldest_ms": conversation.oldest_ms,
+        "breakdown": {name.lower().replace(" ", "_"): n for name, n in by_category.items()},
+    }

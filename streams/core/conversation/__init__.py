@@ -1,0 +1,1 @@
+"""Conversations: what the model of a session sees, folded from `agent.messages`."""

@@ -1,0 +1,103 @@
+"""The store of conversations in memory: it behaves as `streams.edge.redis.conversations` does."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from contextgauge.errors import ConfigError
+from contextgauge.partitioner import key_bytes, partition_of_key
+from streams.codec.conversations import conversation_of
+from streams.ports import ApplyResult
+from streams.ports.conversations import LinesChange, SessionConversation, StoredConversations
+
+
+@dataclass(slots=True)
+class _Partition:
+    """What is kept of a partition; `count` is the number of sessions that were written."""
+
+    position: int | None = None
+    plan: str = ""
+    since_ms: int | None = None
+    count: int = 0
+    entries: dict[bytes, bytes] = field(default_factory=dict)
+    lines: dict[bytes, list[bytes]] = field(default_factory=dict)
+
+
+class MemoryConversations:
+    """The store of conversations, for tests and for embedded mode."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[int, _Partition] = {}
+        self._count: int | None = None
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def _of(self, partition: int) -> _Partition:
+        return self._partitions.setdefault(partition, _Partition())
+
+    async def position(self, partition: int) -> int | None:
+        return self._of(partition).position
+
+    async def conversation(self, session_id: str) -> SessionConversation | None:
+        if self._count is None:
+            return None
+        session = key_bytes(session_id)
+        own = self._of(partition_of_key(session, self._count))
+        entry = own.entries.get(session)
+        if entry is None or own.position is None:
+            return None
+        return conversation_of(entry, own.lines.get(session, []), own.position)
+
+    async def open(self, partition: int, partitions: int) -> StoredConversations | None:
+        if self._count not in (None, partitions):
+            raise ConfigError(
+                f"conversations are kept for {self._count} partitions, and agent.messages has "
+                f"{partitions}: set another CONTEXTGAUGE_KEY_PREFIX"
+            )
+        self._count, own = partitions, self._of(partition)
+        if own.position is None or own.count != len(own.entries):
+            return None
+        return StoredConversations(own.position, own.plan, own.since_ms, dict(own.entries))
+
+    async def lines(self, partition: int, session: bytes) -> Sequence[bytes]:
+        return list(self._of(partition).lines.get(session, []))
+
+    async def apply(
+        self,
+        partition: int,
+        *,
+        expected: int | None,
+        position: int,
+        plan: str,
+        since_ms: int | None,
+        changes: Mapping[bytes, LinesChange],
+    ) -> ApplyResult:
+        own = self._of(partition)
+        if own.position != expected:
+            return "done" if own.position == position else "mismatch"
+        if len(own.entries) != own.count or any(
+            len(own.lines.get(session, [])) != change.expected
+            for session, change in changes.items()
+        ):
+            return "damaged"
+        for session, change in changes.items():
+            if change.entry is None:
+                own.entries.pop(session, None)
+                own.lines.pop(session, None)
+                continue
+            own.entries[session] = change.entry
+            before = [] if change.replaces else own.lines.get(session, [])
+            own.lines[session] = [*before, *change.lines]
+        if expected is None:
+            own.plan, own.since_ms = plan, since_ms
+        own.position, own.count = position, len(own.entries)
+        return "applied"
+
+    async def drop(self, partition: int) -> None:
+        self._partitions[partition] = _Partition()
+
+    def lose(self, partition: int, session: bytes, *, entry: bool) -> None:
+        """Lose a session's entry, or else its lines, as a store may that evicts keys."""
+        own = self._of(partition)
+        (own.entries if entry else own.lines).pop(session)

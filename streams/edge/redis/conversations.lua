@@ -1,0 +1,62 @@
+-- Write one batch of a partition's conversations together with its position, or nothing.
+--
+-- KEYS[1] is the partition's position, KEYS[2] its sessions; the others are lists of lines.
+-- ARGV: expected offset ('' begins the partition), new offset, since ('' where nothing was lost
+-- before), format, plan; then for each list: session, entry ('' removes the session), the length that the
+-- list must have, 1 where the lines replace those of the list, number of lines, lines.
+--
+-- A script does not roll back, so everything that could fail is looked at before the first write.
+
+local call = redis.call
+local AT_ONCE = 1000
+
+local stored = call('HMGET', KEYS[1], 'offset', 'sessions', 'format')
+local at = stored[1] or ''
+if at ~= ARGV[1] then
+  -- There already: this call was made before, and its reply was lost.
+  if at == ARGV[2] then return 'done' end
+  return 'mismatch'
+end
+local known = at == '' and '0' or stored[2]
+if at ~= '' and stored[3] ~= ARGV[4] then return 'mismatch' end
+if tostring(call('HLEN', KEYS[2])) ~= known then return 'damaged' end
+
+local function each(visit)
+  local i = 6
+  for index = 3, #KEYS do
+    local lines = tonumber(ARGV[i + 4])
+    visit(KEYS[index], i, lines)
+    i = i + 5 + lines
+  end
+end
+
+local damaged = false
+each(function(key, i)
+  local kind = call('TYPE', key)['ok']
+  if kind ~= 'none' and kind ~= 'list' then
+    damaged = true
+  elseif call('LLEN', key) ~= tonumber(ARGV[i + 2]) then
+    damaged = true
+  end
+end)
+if damaged then return 'damaged' end
+
+each(function(key, i, lines)
+  if ARGV[i + 1] == '' then
+    call('HDEL', KEYS[2], ARGV[i])
+    call('UNLINK', key)
+    return
+  end
+  call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
+  if ARGV[i + 3] == '1' then call('UNLINK', key) end
+  for first = 1, lines, AT_ONCE do
+    local last = math.min(first + AT_ONCE - 1, lines)
+    call('RPUSH', key, unpack(ARGV, i + 4 + first, i + 4 + last))
+  end
+end)
+call('HSET', KEYS[1], 'offset', ARGV[2], 'sessions', call('HLEN', KEYS[2]), 'format', ARGV[4])
+if at == '' then
+  call('HSET', KEYS[1], 'plan', ARGV[5])
+  if ARGV[3] ~= '' then call('HSET', KEYS[1], 'since', ARGV[3]) end
+end
+return 'applied'

@@ -1,0 +1,146 @@
+"""Conversations in Redis: what the worker writes, and what the API and the control worker read.
+
+For each partition of `agent.messages` there are a position, a hash of the sessions' entries, and a
+list of lines for each session. They are written by one script, `conversations.lua`.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from contextgauge.errors import ConfigError, RetryError
+from contextgauge.partitioner import key_bytes, partition_of_key
+from streams.codec.conversations import FORMAT_VERSION, conversation_of
+from streams.edge.redis.access import NO_ACCESS, RedisAccess
+from streams.edge.redis.errors import TIMEOUT_S, replied
+from streams.edge.redis.keys import RedisKeys
+from streams.edge.redis.views import RedisScript
+from streams.ports import ApplyResult
+from streams.ports.conversations import LinesChange, SessionConversation, StoredConversations
+
+_SCAN_KEYS: Final = 1_000
+
+
+class RedisConversations:
+    """The store of conversations. `url` as redis-py takes it; `prefix` begins every key."""
+
+    def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
+        RedisKeys(prefix)  # raises for a bad prefix
+        self._prefix = f"{prefix}:conv:".encode()
+        self._url, self._access = url, access
+        self._redis = access.client(url, TIMEOUT_S)
+        self._apply = RedisScript("conversations.lua")
+        self._partitions: int | None = None
+
+    async def start(self) -> None:
+        try:
+            await replied("connecting", self._redis.ping())
+        except RetryError as error:
+            wrong = await self._access.wrong(self._url)
+            if wrong is not None:
+                raise ConfigError(f"connecting to Redis: {wrong}") from error
+            raise
+
+    async def stop(self) -> None:
+        await self._redis.aclose()
+
+    def _base(self, partition: int) -> bytes:
+        return self._prefix + b"{%d}:" % partition
+
+    def _keys(self, partition: int) -> tuple[bytes, bytes]:
+        base = self._base(partition)
+        return base + b"pos", base + b"sessions"
+
+    def _list(self, partition: int, session: bytes) -> bytes:
+        return self._base(partition) + b"l:" + session
+
+    async def position(self, partition: int) -> int | None:
+        key, _ = self._keys(partition)
+        offset = await replied("reading a position", self._redis.hget(key, "offset"))
+        return None if offset is None else int(offset)
+
+    async def conversation(self, session_id: str) -> SessionConversation | None:
+        partitions = await self._count()
+        if partitions is None:
+            return None
+        session = key_bytes(session_id)
+        partition = partition_of_key(session, partitions)
+        position_key, sessions_key = self._keys(partition)
+        async with self._redis.pipeline(transaction=True) as pipeline:
+            pipeline.hmget(position_key, "offset", "format")
+            pipeline.hget(sessions_key, session)
+            pipeline.lrange(self._list(partition, session), 0, -1)
+            answer = await replied("reading a conversation", pipeline.execute())
+        (offset, version), entry, lines = answer
+        if offset is None or entry is None or int(version) != FORMAT_VERSION:
+            return None
+        # Megabytes may have to be read: in a thread, for the event loop serves others.
+        return await asyncio.to_thread(conversation_of, entry, lines, int(offset))
+
+    async def _count(self) -> int | None:
+        if self._partitions is None:
+            answer = self._redis.get(self._prefix + b"partitions")
+            count = await replied("reading the number of partitions", answer)
+            self._partitions = None if count is None else int(count)
+        return self._partitions
+
+    async def open(self, partition: int, partitions: int) -> StoredConversations | None:
+        key, doing = self._prefix + b"partitions", "opening a partition"
+        await replied(doing, self._redis.set(key, partitions, nx=True))
+        stored = int(await replied(doing, self._redis.get(key)) or partitions)
+        if stored != partitions:
+            raise ConfigError(
+                f"conversations are kept for {stored} partitions, and agent.messages has "
+                f"{partitions}: set another CONTEXTGAUGE_KEY_PREFIX"
+            )
+        position_key, sessions_key = self._keys(partition)
+        async with self._redis.pipeline(transaction=True) as pipeline:
+            pipeline.hmget(position_key, "offset", "plan", "since", "format", "sessions")
+            pipeline.hgetall(sessions_key)
+            answer = await replied(doing, pipeline.execute())
+        (offset, plan, since, version, count), entries = answer
+        if offset is None or int(version) != FORMAT_VERSION or int(count) != len(entries):
+            return None
+        since_ms = None if since is None else int(since)
+        return StoredConversations(int(offset), (plan or b"").decode(), since_ms, entries)
+
+    async def lines(self, partition: int, session: bytes) -> Sequence[bytes]:
+        answer = self._redis.lrange(self._list(partition, session), 0, -1)
+        return list(await replied("reading a conversation", answer))
+
+    async def apply(
+        self,
+        partition: int,
+        *,
+        expected: int | None,
+        position: int,
+        plan: str,
+        since_ms: int | None,
+        changes: Mapping[bytes, LinesChange],
+    ) -> ApplyResult:
+        keys = [*self._keys(partition), *(self._list(partition, each) for each in changes)]
+        arguments: list[Any] = [
+            "" if expected is None else expected,
+            position,
+            "" if since_ms is None else since_ms,
+            FORMAT_VERSION,
+            plan,
+        ]
+        for session, change in changes.items():
+            head = (session, change.entry or b"", change.expected, int(change.replaces))
+            arguments += (*head, len(change.lines), *change.lines)
+        answer = self._apply.run(self._redis, keys, arguments)
+        result: ApplyResult = (await replied("writing conversations", answer)).decode()
+        return result
+
+    async def drop(self, partition: int) -> None:
+        base, doing, cursor = self._base(partition), "dropping conversations", 0
+        position_key, _ = self._keys(partition)
+        await replied(doing, self._redis.unlink(position_key))  # first: no one reads the rest then
+        while True:
+            answer = self._redis.scan(cursor, match=base + b"*", count=_SCAN_KEYS)
+            cursor, names = await replied(doing, answer)
+            if names:
+                await replied(doing, self._redis.unlink(*names))
+            if not cursor:
+                return

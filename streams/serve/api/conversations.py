@@ -1,0 +1,192 @@
+"""The routes that read a session's text where it is kept: context, history, recall."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Annotated, Any, Final, TypeAlias
+
+from fastapi import APIRouter, Query, Response
+
+from contextgauge.compaction.formats import write_messages
+from contextgauge.compaction.messages import FormatName, Message
+from contextgauge.compaction.recall import recall
+from schemas.records import Json
+from streams import codec
+from streams.ports import ConversationReader, SessionConversation
+from streams.serve.api import parameters, shapes
+from streams.serve.api.openapi import problems_of
+from streams.serve.api.problems import Problem
+from streams.serve.api.reading import Reading
+
+_PAGE: Final = 200
+_MOST: Final = 1_000
+_LONGEST: Final = 1_000
+
+Format: TypeAlias = Annotated[
+    FormatName, Query(description="The format of the messages: `plain`, or that of an API.")
+]
+HistoryStart: TypeAlias = Annotated[
+    int, Query(ge=0, description="`next` of the previous answer, to continue after it.")
+]
+HistoryLimit: TypeAlias = Annotated[
+    int, Query(ge=1, le=_MOST, description="Messages in the answer, at most.")
+]
+Words: TypeAlias = Annotated[
+    str | None, Query(max_length=_LONGEST, description="Words to look for, in any order.")
+]
+File: TypeAlias = Annotated[
+    str | None, Query(max_length=_LONGEST, description="Path of a file, or the end of it.")
+]
+MessageId: TypeAlias = Annotated[
+    str | None, Query(max_length=_LONGEST, description="Id of a message or of a tool's call.")
+]
+RecallStart: TypeAlias = Annotated[
+    int, Query(ge=0, description="Matches to skip; with `id`, characters to skip.")
+]
+
+_UNUSABLE: Final = {
+    "too_large": "The conversation is larger than what is kept of a session (max_mib and "
+    "max_messages in [conversations]): it begins again at its next compaction or reset.",
+    "without_text": "The session was published without its text (`publish --no-text`, or a "
+    "message over the size limit was shortened).",
+}
+
+
+def add_conversations(
+    router: APIRouter, reading: Reading, conversations: ConversationReader | None
+) -> None:
+    """Add the routes. `conversations` is None where no text is kept."""
+
+    async def find(session_id: str) -> SessionConversation:
+        conversation = None
+        if conversations is not None:
+            conversation = await conversations.conversation(session_id)
+        if conversation is None:
+            await reading.session(session_id)  # raises where there is no such session
+            raise _not_kept()
+        unusable = _UNUSABLE.get(conversation.state)
+        if unusable is not None:
+            raise Problem(HTTPStatus.CONFLICT, unusable, conversation.state.replace("_", "-"))
+        return conversation
+
+    described: dict[str, Any] = {"responses": problems_of(404, 409, 422), "tags": ["text"]}
+
+    @router.get(
+        "/v1/sessions/{session_id:id}/context",
+        response_model=shapes.ContextAnswer,
+        summary="Read the messages that the model should see now",
+        operation_id="readContext",
+        **described,
+    )
+    async def context(session_id: parameters.SessionId, format: Format = "plain") -> Response:  # noqa: A002 -- the parameter's name
+        """Read the conversation since its last compaction, with that one's summary."""
+        conversation = await find(session_id)
+        messages = await asyncio.to_thread(_written, conversation.history.active, format)
+        return _answer(conversation, {"format": format, "messages": messages})
+
+    @router.get(
+        "/v1/sessions/{session_id:id}/history",
+        response_model=shapes.HistoryAnswer,
+        summary="Read all messages that are kept of a session",
+        operation_id="readHistory",
+        **described,
+    )
+    async def history(
+        session_id: parameters.SessionId, after: HistoryStart = 0, limit: HistoryLimit = _PAGE
+    ) -> Response:
+        """Read archived messages and those of the context, oldest first, with their markers."""
+        conversation = await find(session_id)
+        everything = conversation.history.everything
+        page = everything[after : after + limit]
+        active = {each.id for each in conversation.history.active}
+        following = after + limit if after + limit < len(everything) else None
+        messages = [_entry(each, is_active=each.id in active) for each in page]
+        return _answer(conversation, {"messages": messages, "next": following})
+
+    @router.get(
+        "/v1/sessions/{session_id:id}/recall",
+        response_model=shapes.RecallAnswer,
+        summary="Look for archived messages",
+        operation_id="recallMessages",
+        **described,
+    )
+    async def recall_messages(
+        session_id: parameters.SessionId,
+        query: Words = None,
+        file: File = None,
+        id: MessageId = None,  # noqa: A002 -- the parameter's name
+        offset: RecallStart = 0,
+    ) -> Response:
+        """Look in what left the context: by words, by file or by id. The answer is fenced data."""
+        conversation = await find(session_id)
+        asked = {"text": query, "file": file, "id": id, "offset": offset}
+        arguments = {name: value for name, value in asked.items() if value is not None}
+        answer = await asyncio.to_thread(recall, conversation.history.archived, arguments)
+        return _answer(conversation, {"answer": answer})
+
+
+def _not_kept() -> Problem:
+    return Problem(
+        HTTPStatus.NOT_FOUND,
+        "The text of this session is not kept. Name it in the section [conversations] of the file "
+        "in CONTEXTGAUGE_COMPACTION_FILE, and run `contextgauge conversations`: see "
+        "docs/CONVERSATIONS.md.",
+        "no-text",
+    )
+
+
+def _answer(conversation: SessionConversation, members: dict[str, Json]) -> Response:
+    history, reading = conversation.history, conversation.reading
+    before = 0 if reading is None else reading.archived_before
+    body: dict[str, Json] = {
+        "state": conversation.state,
+        "position": conversation.position,
+        "first_offset": conversation.first_offset,
+        "model": conversation.model,
+        "agent_id": conversation.agent_id,
+        "project": conversation.project,
+        "compactions": history.rounds if reading is None else reading.compactions,
+        "active": len(history.active),
+        "archived": len(history.archived),
+        "dropped": before,
+        **members,
+    }
+    return Response(
+        codec.dumps(body), media_type="application/json", headers={"Cache-Control": "no-store"}
+    )
+
+
+def _entry(message: Message, *, is_active: bool) -> dict[str, Json]:
+    marker = message.compaction
+    return {
+        "id": message.id,
+        "active": is_active,
+        "compaction": None if marker is None else marker.number,
+        "message": next(iter(write_messages([message], "plain")), None),
+    }
+
+
+def _written(messages: Sequence[Message], format: FormatName) -> list[Json]:  # noqa: A002 -- its name everywhere
+    """Write messages as an API takes them: an answer that came in parts is one message."""
+    if format == "plain":
+        return write_messages(messages, format)
+    written = write_messages(_joined(messages), format)
+    if format != "anthropic":
+        return written
+    # Only these fields may be sent back: an id or a usage would be refused.
+    return [
+        {name: each[name] for name in ("role", "content")} if isinstance(each, dict) else each
+        for each in written
+    ]
+
+
+def _joined(messages: Sequence[Message]) -> list[Message]:
+    joined: list[Message] = []
+    for each in messages:
+        last = joined[-1] if joined else None
+        if last is not None and last.role == each.role == "assistant":
+            joined[-1] = replace(last, blocks=(*last.blocks, *each.blocks), source=None)
+        else:
+            joined.append(each)
+    return joined

@@ -1,0 +1,158 @@
+"""The contract of the store of conversations: the twin in memory and the one in a real Redis."""
+
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+from redis.asyncio import Redis
+
+from contextgauge.errors import ConfigError
+from streams.codec.conversations import SessionEntry, write_line, write_session_entry
+from streams.edge.memory.conversations import MemoryConversations
+from streams.edge.redis.access import RedisAccess
+from streams.edge.redis.conversations import RedisConversations
+from streams.ports import ApplyResult
+from streams.ports.conversations import ConversationStore, LinesChange
+from tests.secure.documented import redis_acl
+
+_PASSWORD = "of-this-test"  # noqa: S105 -- of a Redis that lives as long as a test session
+SESSION = b"s"
+
+
+@pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.service)])
+async def store(
+    request: pytest.FixtureRequest, key_prefix: str
+) -> AsyncIterator[ConversationStore]:
+    """Give each store in turn; that in Redis with the documented rights only."""
+    store: ConversationStore
+    if request.param == "memory":
+        store = MemoryConversations()
+    else:
+        url: str = request.getfixturevalue("redis_url")
+        name = f"conversations-of-{key_prefix}"
+        async with Redis.from_url(url) as redis:
+            rules = redis_acl("conversations", key_prefix, _PASSWORD)
+            await redis.execute_command("ACL", "SETUSER", name, "reset", *rules)  # type: ignore[no-untyped-call]  # redis-py
+        access = RedisAccess(username=name, password=_PASSWORD)
+        store = RedisConversations(url, key_prefix, access)
+    await store.start()
+    yield store
+    await store.stop()
+
+
+def line(offset: int, text: str) -> bytes:
+    message = {"type": "user", "message": {"role": "user", "content": text}}
+    return write_line(offset, 1_000 + offset, message)
+
+
+def entry(lines: int) -> bytes:
+    return write_session_entry(
+        SessionEntry(agent_id="a", project=None, first_offset=0, last_ms=1_000, lines=lines)
+    )
+
+
+async def apply(
+    store: ConversationStore,
+    expected: int | None,
+    position: int,
+    changes: Mapping[bytes, LinesChange],
+) -> ApplyResult:
+    return await store.apply(
+        0, expected=expected, position=position, plan="p", since_ms=5, changes=changes
+    )
+
+
+async def texts(store: ConversationStore) -> list[str]:
+    conversation = await store.conversation("s")
+    return [] if conversation is None else [each.text for each in conversation.history.active]
+
+
+async def test_lines_are_appended_with_the_position_and_read_as_a_conversation(
+    store: ConversationStore,
+) -> None:
+    assert await store.open(0, 1) is None
+    assert await store.position(0) is None
+    assert await store.conversation("s") is None
+    first = {SESSION: LinesChange(entry(1), 0, [line(0, "go")])}
+    assert await apply(store, None, 3, first) == "applied"
+    more = {SESSION: LinesChange(entry(2), 1, [line(3, "on")])}
+    assert await apply(store, 3, 5, more) == "applied"
+    assert await texts(store) == ["go", "on"]
+    conversation = await store.conversation("s")
+    assert conversation is not None
+    assert (conversation.state, conversation.position) == ("whole", 5)
+    assert (conversation.agent_id, conversation.first_offset) == ("a", 0)
+    stored = await store.open(0, 1)
+    assert stored == (5, "p", 5, {SESSION: entry(2)})
+    assert await store.lines(0, SESSION) == [line(0, "go"), line(3, "on")]
+
+
+async def test_a_batch_that_was_written_is_not_written_again(store: ConversationStore) -> None:
+    await store.open(0, 1)
+    changes = {SESSION: LinesChange(entry(1), 0, [line(0, "go")])}
+    assert await apply(store, None, 3, changes) == "applied"
+    assert await apply(store, None, 3, changes) == "done"
+    assert await apply(store, 1, 2, changes) == "mismatch"
+    assert await texts(store) == ["go"]
+
+
+async def test_lines_can_be_replaced_and_a_session_removed(store: ConversationStore) -> None:
+    await store.open(0, 1)
+    many = [line(index, f"{index}") for index in range(2_500)]
+    await apply(store, None, 1, {SESSION: LinesChange(entry(2_500), 0, many)})
+    assert len(await texts(store)) == 2_500
+    replaced = LinesChange(entry(1), 2_500, [line(7, "left")], replaces=True)
+    assert await apply(store, 1, 2, {SESSION: replaced}) == "applied"
+    assert await texts(store) == ["left"]
+    assert await apply(store, 2, 3, {SESSION: LinesChange(None, 1)}) == "applied"
+    assert await store.conversation("s") is None
+    assert await store.lines(0, SESSION) == []
+
+
+async def test_lost_lines_are_noticed_by_writer_and_reader(
+    store: ConversationStore, request: pytest.FixtureRequest, key_prefix: str
+) -> None:
+    await store.open(0, 1)
+    await apply(store, None, 1, {SESSION: LinesChange(entry(1), 0, [line(0, "go")])})
+    if isinstance(store, MemoryConversations):
+        store.lose(0, SESSION, entry=False)
+    else:
+        async with Redis.from_url(request.getfixturevalue("redis_url")) as redis:
+            await redis.delete(f"{key_prefix}:conv:{{0}}:l:s")
+    conversation = await store.conversation("s")
+    assert conversation is not None
+    assert conversation.state == "incomplete"
+    more = {SESSION: LinesChange(entry(2), 1, [line(3, "on")])}
+    assert await apply(store, 1, 5, more) == "damaged"
+
+
+async def test_a_lost_session_is_noticed_when_anything_is_written(
+    store: ConversationStore, request: pytest.FixtureRequest, key_prefix: str
+) -> None:
+    await store.open(0, 1)
+    await apply(store, None, 1, {SESSION: LinesChange(entry(1), 0, [line(0, "go")])})
+    if isinstance(store, MemoryConversations):
+        store.lose(0, SESSION, entry=True)
+    else:
+        async with Redis.from_url(request.getfixturevalue("redis_url")) as redis:
+            await redis.hdel(f"{key_prefix}:conv:{{0}}:sessions", "s")  # type: ignore[misc]  # redis-py
+    assert await store.open(0, 1) is None
+    assert await apply(store, 1, 5, {}) == "damaged"
+
+
+async def test_dropping_a_partition_leaves_the_others(store: ConversationStore) -> None:
+    await store.open(0, 2)
+    changes = {SESSION: LinesChange(entry(1), 0, [line(0, "go")])}
+    for partition in (0, 1):
+        await store.apply(
+            partition, expected=None, position=1, plan="p", since_ms=None, changes=changes
+        )
+    await store.drop(0)
+    assert await store.open(0, 2) is None
+    assert await store.lines(0, SESSION) == []
+    assert await store.open(1, 2) == (1, "p", None, {SESSION: entry(1)})
+
+
+async def test_another_number_of_partitions_is_refused(store: ConversationStore) -> None:
+    await store.open(0, 2)
+    with pytest.raises(ConfigError, match="CONTEXTGAUGE_KEY_PREFIX"):
+        await store.open(0, 3)

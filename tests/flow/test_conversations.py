@@ -1,0 +1,322 @@
+"""The worker that keeps conversations, on log and store in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from contextgauge.clock import SystemClock
+from contextgauge.messages import AGENT_ID_HEADER
+from contextgauge.partitioner import key_bytes, partition_of
+from contextgauge.records import Json
+from contextgauge.units import DAY_MS
+from schemas.commands import CommandEntry, TextDeleted
+from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
+from streams.codec.commands import write_entry
+from streams.core.alerts.rules import Patterns
+from streams.core.conversation.opt_in import KeptConversations
+from streams.edge.memory.conversations import MemoryConversations
+from streams.flow.conversations.config import ConversationsConfig, ConversationsPorts
+from streams.flow.conversations.worker import run_conversations
+from streams.ports import Headers, NewRecord, SessionConversation
+from tests.doubles.log import FaultyLog
+from tests.flow.derive_kit import Figures, Worker, board, until
+
+ALL = KeptConversations(sessions=Patterns(("*",)))
+PARTITIONS = 2
+
+
+class LateClock(SystemClock):
+    """A clock that a test can set forward."""
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.ahead_ms
+
+
+def user(text: str, **more: Json) -> dict[str, Json]:
+    return {"type": "user", "message": {"role": "user", "content": text}, **more}
+
+
+SUMMARY = (
+    {"type": "system", "subtype": "compact_boundary", "uuid": "b"},
+    user("So far.", uuid="s", isCompactSummary=True),
+)
+
+
+class ConversationsKit:
+    """A log with both topics, a store, and workers."""
+
+    def __init__(self) -> None:
+        self.clock = LateClock()
+        self.log, self.store = FaultyLog(self.clock), MemoryConversations()
+        self.config = ConversationsConfig(kept=ALL, poll_timeout_s=0.02, expire_s=0.01)
+
+    async def publish(
+        self, *lines: dict[str, Json], session: str = "s", agent: str | None = None
+    ) -> None:
+        headers: Headers = () if agent is None else ((AGENT_ID_HEADER, agent.encode()),)
+        values = [(orjson.dumps({**each, "session_id": session}), headers) for each in lines]
+        await self._append(AGENT_MESSAGES.name, session, values)
+
+    async def delete(self, session: str = "s") -> None:
+        entry = CommandEntry("d", 0, TextDeleted(session_id=session, requested_by="me"))
+        headers, value = write_entry(entry)
+        await self._append(CONTEXT_COMMANDS.name, session, [(value, headers)])
+
+    async def _append(self, topic: str, session: str, values: list[tuple[bytes, Headers]]) -> None:
+        producer = self.log.producer()
+        await producer.start()
+        for value, headers in values:
+            partition = partition_of(session, PARTITIONS)
+            record = NewRecord(topic, partition, key_bytes(session), value, headers)
+            await producer.send(record)
+        await producer.flush()
+        await producer.stop()
+
+    def start(self, kept: KeptConversations | None = None) -> Worker:
+        stop, figures = asyncio.Event(), Figures()
+        ports = ConversationsPorts(
+            log=self.log,
+            store=self.store,
+            config=self.config if kept is None else replace(self.config, kept=kept),
+            telemetry=figures,
+            health=board(),
+            clock=self.clock,
+            stop=stop,
+        )
+        return Worker(asyncio.create_task(run_conversations(ports)), stop, figures)
+
+    @asynccontextmanager
+    async def running(self, kept: KeptConversations | None = None) -> AsyncIterator[Worker]:
+        worker = self.start(kept)
+        try:
+            yield worker
+        finally:
+            await worker.stop()
+
+    async def caught_up(self) -> None:
+        reader = self.log.reader(AGENT_MESSAGES.name, range(PARTITIONS))
+        await reader.start()
+        ends = [(await reader.bounds(each))[1] for each in range(PARTITIONS)]
+        await reader.stop()
+
+        async def done() -> bool:
+            positions = [await self.store.position(each) for each in range(PARTITIONS)]
+            return positions == ends
+
+        await until(done)
+
+    async def conversation(self, session: str = "s") -> SessionConversation:
+        conversation = await self.store.conversation(session)
+        assert conversation is not None
+        return conversation
+
+    async def texts(self, session: str = "s") -> list[str]:
+        history = (await self.conversation(session)).history
+        return [
+            each.text if each.compaction is None else f"[{each.compaction.summary}]"
+            for each in history.active
+        ]
+
+    async def becomes(self, check: Callable[[SessionConversation], bool]) -> None:
+        async def done() -> bool:
+            conversation = await self.store.conversation("s")
+            return conversation is not None and check(conversation)
+
+        await until(done)
+
+
+@pytest.fixture
+async def kit() -> ConversationsKit:
+    kit = ConversationsKit()
+    await kit.log.create_topics([AGENT_MESSAGES, CONTEXT_COMMANDS], PARTITIONS)
+    return kit
+
+
+async def test_messages_become_a_conversation_and_a_restart_goes_on(kit: ConversationsKit) -> None:
+    await kit.publish(user("a", uuid="1"), agent="ann")
+    async with kit.running():
+        await kit.caught_up()
+    await kit.publish(user("b", uuid="2", cwd="/shop"), user("a", uuid="1"))
+    async with kit.running() as worker:
+        await kit.caught_up()
+    assert await kit.texts() == ["a", "b"]
+    conversation = await kit.conversation()
+    assert (conversation.state, conversation.agent_id) == ("whole", "ann")
+    assert conversation.project == "/shop"
+    assert worker.figures.total("conversations_messages") == 2
+
+
+async def test_only_sessions_that_fit_the_patterns_are_kept(kit: ConversationsKit) -> None:
+    kept = KeptConversations(agents=Patterns(("ann",)), projects=Patterns(("/shop*",)))
+    await kit.publish(user("mine", cwd="/shop/a"), session="one", agent="ann")
+    await kit.publish(user("other folder", cwd="/home"), session="two", agent="ann")
+    await kit.publish(user("other agent", cwd="/shop"), session="three", agent="bob")
+    async with kit.running(kept):
+        await kit.caught_up()
+    assert await kit.texts("one") == ["mine"]
+    assert await kit.store.conversation("two") is None
+    assert await kit.store.conversation("three") is None
+
+
+async def test_a_session_that_was_decided_late_is_not_whole(kit: ConversationsKit) -> None:
+    kept = KeptConversations(projects=Patterns(("/shop",)))
+    await kit.publish(user("lost"))
+    async with kit.running(kept):
+        await kit.caught_up()
+    await kit.publish(user("kept", cwd="/shop"))
+    async with kit.running(kept):
+        await kit.caught_up()
+    assert await kit.texts() == ["kept"]
+    assert (await kit.conversation()).state == "incomplete"
+
+
+async def test_other_patterns_are_applied_to_the_whole_log(kit: ConversationsKit) -> None:
+    await kit.publish(user("a"), session="one")
+    await kit.publish(user("b"), session="two")
+    async with kit.running(KeptConversations(sessions=Patterns(("one",)))):
+        await kit.caught_up()
+    assert await kit.store.conversation("two") is None
+    async with kit.running(KeptConversations(sessions=Patterns(("two",)))):
+
+        async def done() -> bool:
+            return await kit.store.conversation("two") is not None
+
+        await until(done)
+    assert (await kit.conversation("two")).state == "whole"
+    assert await kit.store.conversation("one") is None
+
+
+async def test_text_that_was_deleted_does_not_come_back_with_a_rebuild(
+    kit: ConversationsKit,
+) -> None:
+    await kit.publish(user("secret", uuid="1"))
+    async with kit.running():
+        await kit.caught_up()
+        kit.clock.ahead_ms += 10
+        await kit.delete()
+        await kit.becomes(lambda each: each.state == "incomplete")
+        assert await kit.texts() == []
+        kit.clock.ahead_ms += 10
+        await kit.publish(user("after", uuid="2"))
+        await kit.caught_up()
+    for partition in range(PARTITIONS):
+        await kit.store.drop(partition)
+    async with kit.running():
+        await kit.caught_up()
+    assert await kit.texts() == ["after"]
+    assert (await kit.conversation()).state == "incomplete"
+    assert not (await kit.conversation()).history.archived
+    await kit.publish(*SUMMARY)
+    async with kit.running():
+        await kit.caught_up()
+    assert (await kit.conversation()).state == "whole"
+
+
+async def test_a_store_that_was_emptied_is_filled_again(kit: ConversationsKit) -> None:
+    await kit.publish(user("a"))
+    async with kit.running() as worker:
+        await kit.caught_up()
+        for partition in range(PARTITIONS):
+            await kit.store.drop(partition)
+        await kit.publish(user("b"))
+        await kit.caught_up()
+        assert await kit.texts() == ["a", "b"]
+    assert worker.figures.total("conversations_rereads") > 0
+
+
+@pytest.mark.parametrize("entry", [True, False])
+async def test_what_was_lost_is_read_again(kit: ConversationsKit, *, entry: bool) -> None:
+    await kit.publish(user("a"))
+    async with kit.running() as worker:
+        await kit.caught_up()
+        kit.store.lose(partition_of("s", PARTITIONS), b"s", entry=entry)
+        await kit.publish(user("b"))
+        await kit.caught_up()
+        await kit.becomes(lambda each: each.state == "whole")
+        assert await kit.texts() == ["a", "b"]
+    assert worker.figures.total("conversations_losses") == 1
+
+
+async def test_a_log_that_lost_its_beginning_gives_no_whole_conversation(
+    kit: ConversationsKit,
+) -> None:
+    await kit.publish(user("gone"), user("left"))
+    partition = partition_of("s", PARTITIONS)
+    kit.log.delete_before(AGENT_MESSAGES.name, partition, 1)
+    kit.clock.ahead_ms += 1
+    await kit.publish(user("begins", uuid="1", parentUuid=None), session="s3")
+    async with kit.running():
+        await kit.caught_up()
+    assert await kit.texts() == ["left"]
+    assert (await kit.conversation()).state == "incomplete"
+    assert partition_of("s3", PARTITIONS) == partition
+    assert (await kit.conversation("s3")).state == "whole"
+
+
+async def test_an_idle_session_expires_and_is_incomplete_when_it_comes_back(
+    kit: ConversationsKit,
+) -> None:
+    await kit.publish(user("a"))
+    async with kit.running() as worker:
+        await kit.caught_up()
+        kit.clock.ahead_ms += 8 * DAY_MS
+
+        async def gone() -> bool:
+            return await kit.store.conversation("s") is None
+
+        await until(gone)
+        await kit.publish(user("b"))
+        await kit.caught_up()
+        assert await kit.texts() == ["b"]
+        assert (await kit.conversation()).state == "incomplete"
+    assert worker.figures.total("conversations_expired") == 1
+
+
+async def test_archived_messages_go_first_where_there_are_too_many_bytes(
+    kit: ConversationsKit,
+) -> None:
+    kept = replace(ALL, max_bytes=20_000)
+    long = "x" * 3_000
+    await kit.publish(*(user(f"{index} {long}") for index in range(4)), *SUMMARY)
+    await kit.publish(*(user(f"{index} {long}") for index in range(5, 8)))
+    async with kit.running(kept):
+        await kit.caught_up()
+    conversation = await kit.conversation()
+    assert conversation.state == "whole"
+    assert [text[:2] for text in await kit.texts()] == ["[S", "5 ", "6 ", "7 "]
+    assert conversation.history.archived == []
+    assert conversation.reading is not None
+    assert conversation.reading.archived_before == 4
+
+
+async def test_a_conversation_that_is_too_large_begins_at_its_next_compaction(
+    kit: ConversationsKit,
+) -> None:
+    kept = replace(ALL, max_bytes=20_000)
+    long = "x" * 3_000
+    await kit.publish(*(user(f"{index} {long}") for index in range(8)))
+    async with kit.running(kept):
+        await kit.caught_up()
+        assert (await kit.conversation()).state == "too_large"
+        assert await kit.texts() == []
+        await kit.publish(*SUMMARY, user("on"))
+        await kit.caught_up()
+    assert (await kit.conversation()).state == "whole"
+    assert await kit.texts() == ["[So far.]", "on"]
+
+
+async def test_two_workers_on_one_partition_lose_nothing(kit: ConversationsKit) -> None:
+    for index in range(10):
+        await kit.publish(user(f"{index}"))
+    async with kit.running(), kit.running():
+        await kit.caught_up()
+        await kit.publish(user("last"))
+        await kit.caught_up()
+    assert await kit.texts() == [*(f"{index}" for index in range(10)), "last"]

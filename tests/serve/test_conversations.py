@@ -1,0 +1,106 @@
+"""The routes that read a session's text."""
+
+from http import HTTPStatus
+
+import pytest
+
+from tests.serve.kit import Api, GrowingViews, api_over, sample_records
+from tests.serve.text_kit import OneConversation, kept_conversation
+
+
+@pytest.fixture
+async def served() -> tuple[Api, OneConversation, str]:
+    views = GrowingViews()
+    records = sample_records()
+    views.add(*records)
+    session_id, other = sorted({each.data.session_id for each in records})[:2]
+    reader = OneConversation(session_id, kept_conversation())
+    return api_over(views, conversations=reader), reader, other
+
+
+async def test_the_context_is_what_the_model_sees(
+    served: tuple[Api, OneConversation, str],
+) -> None:
+    api, reader, _ = served
+    answer = await api.client.get(f"/v1/sessions/{reader.session_id}/context")
+    body = answer.json()
+    assert (body["state"], body["active"], body["archived"]) == ("whole", 4, 1)
+    assert (body["compactions"], body["position"]) == (1, 6)
+    assert len(body["messages"]) == 4
+    assert "checkout" not in answer.text
+
+
+@pytest.mark.parametrize("name", ["anthropic", "openai-chat", "openai-responses", "gemini"])
+async def test_an_answer_in_parts_is_one_message_of_an_api(
+    served: tuple[Api, OneConversation, str], name: str
+) -> None:
+    api, reader, _ = served
+    path = f"/v1/sessions/{reader.session_id}/context?format={name}"
+    messages = (await api.client.get(path)).json()["messages"]
+    assert len(messages) == 3
+    if name == "anthropic":
+        texts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+        assert messages[2] == {"role": "assistant", "content": texts}
+
+
+async def test_the_history_has_archived_messages_and_markers_by_pages(
+    served: tuple[Api, OneConversation, str],
+) -> None:
+    api, reader, _ = served
+    path = f"/v1/sessions/{reader.session_id}/history"
+    first = (await api.client.get(f"{path}?limit=2")).json()
+    shown = [(each["id"], each["active"], each["compaction"]) for each in first["messages"]]
+    assert shown == [("1", False, None), ("s", True, 1)]
+    rest = (await api.client.get(f"{path}?after={first['next']}")).json()
+    assert [each["id"] for each in rest["messages"]] == ["2", "3", "4"]
+    assert rest["next"] is None
+
+
+async def test_recall_finds_what_left_the_context(
+    served: tuple[Api, OneConversation, str],
+) -> None:
+    api, reader, _ = served
+    path = f"/v1/sessions/{reader.session_id}/recall"
+    assert "checkout" in (await api.client.get(f"{path}?query=checkout")).json()["answer"]
+    assert "No archived" in (await api.client.get(f"{path}?file=a.py")).json()["answer"]
+
+
+async def test_a_session_whose_text_is_not_kept_says_how_to_keep_it(
+    served: tuple[Api, OneConversation, str],
+) -> None:
+    api, _, other = served
+    answer = await api.client.get(f"/v1/sessions/{other}/context")
+    assert answer.status_code == HTTPStatus.NOT_FOUND
+    assert answer.json()["type"].endswith(":no-text")
+    assert "CONTEXTGAUGE_COMPACTION_FILE" in answer.json()["detail"]
+    unknown = await api.client.get("/v1/sessions/nothing/context")
+    assert unknown.json()["type"].endswith(":no-session")
+
+
+@pytest.mark.parametrize("state", ["too_large", "without_text"])
+async def test_a_conversation_that_cannot_be_shown_is_a_conflict(
+    served: tuple[Api, OneConversation, str], state: str
+) -> None:
+    api, reader, _ = served
+    reader.kept = reader.kept._replace(state=state)  # type: ignore[arg-type]  # one of the states
+    answer = await api.client.get(f"/v1/sessions/{reader.session_id}/history")
+    assert answer.status_code == HTTPStatus.CONFLICT
+    assert answer.json()["type"].endswith(state.replace("_", "-"))
+
+
+async def test_an_incomplete_conversation_says_so(
+    served: tuple[Api, OneConversation, str],
+) -> None:
+    api, reader, _ = served
+    reader.kept = reader.kept._replace(state="incomplete")
+    answer = await api.client.get(f"/v1/sessions/{reader.session_id}/context")
+    assert answer.json()["state"] == "incomplete"
+
+
+async def test_a_store_that_is_away_is_no_missing_text(
+    served: tuple[Api, OneConversation, str],
+) -> None:
+    api, reader, _ = served
+    reader.away = True
+    answer = await api.client.get(f"/v1/sessions/{reader.session_id}/context")
+    assert answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
