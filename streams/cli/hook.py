@@ -5,7 +5,6 @@ goes wrong is one line on standard error, and the exit code is 0.
 """
 
 import hashlib
-import json
 import os
 import sys
 import time
@@ -20,6 +19,7 @@ import typer
 
 from contextgauge.state_folder import state_folder
 from contextgauge.units import DAY_MS, MINUTE_MS
+from streams import codec
 
 MOST_CHARACTERS: Final = 1_900
 """Runtimes put a longer text into a file, and show its beginning to the model."""
@@ -90,7 +90,7 @@ def _run(
 ) -> None:
     """Print the rules that were lost, if any. Never raises."""
     try:
-        given = json.loads(sys.stdin.read(_MOST_INPUT))
+        given = codec.loads(sys.stdin.read(_MOST_INPUT).encode())
         session_id = given.get("session_id") if isinstance(given, dict) else None
         if not isinstance(session_id, str) or not session_id:
             raise ValueError("standard input is not a hook's: it has no session_id")  # noqa: TRY301 -- reported below
@@ -104,7 +104,7 @@ def _run(
         if rules["lost_pins"]:
             text = context_of(rules["lost_pins"], rules["pins_lost"])
             output = {"hookEventName": event, "additionalContext": text}
-            sys.stdout.write(json.dumps({"hookSpecificOutput": output}) + "\n")
+            sys.stdout.write(codec.dumps({"hookSpecificOutput": output}).decode() + "\n")
         memory.remember(rules["boundary_id"])
     except Exception as error:  # noqa: BLE001 -- a hook must not stand in the way
         sys.stderr.write(f"contextgauge hook: {error}\n")
@@ -157,7 +157,7 @@ def _rules(address: str, token: str | None) -> dict[str, Any] | None:
         request.add_header("Authorization", f"Bearer {token}")
     try:
         with urlopen(request, timeout=_REQUEST_S) as answer:  # noqa: S310 -- as above
-            rules: dict[str, Any] | None = json.load(answer)["rules"]
+            rules: dict[str, Any] | None = codec.loads(answer.read(_MOST_INPUT))["rules"]
     except HTTPError as error:
         if error.code == 404:  # noqa: PLR2004 -- the session is not known yet
             return None

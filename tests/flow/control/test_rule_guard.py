@@ -54,6 +54,12 @@ class GuardKit(ControlKit):
         await super().create()
         await self.log.create_topics([AGENT_MESSAGES], 2)
 
+    async def start(self) -> None:
+        """Nothing."""
+
+    async def stop(self) -> None:
+        """Nothing."""
+
     async def position(self, partition: int) -> int | None:
         raise AssertionError(partition)
 
