@@ -61,6 +61,8 @@ class _Waiting:
 
 @dataclass(slots=True, eq=False)
 class GuardedPartition:
+    """A partition, from its assignment until it is revoked."""
+
     position: int
     is_ours: bool = True
     waiting: deque[_Waiting] = field(default_factory=deque)
