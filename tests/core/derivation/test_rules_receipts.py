@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from contextgauge.delivery.privacy import without_text
 from contextgauge.receipts import ReportedReceipt
 from schemas.records import CompactBoundary, CompactionComplete, ContextReading, PinsChecked
 from streams import codec
@@ -237,3 +238,21 @@ def test_r31_a_check_is_published_once() -> None:
     given, boundary_id = bound()
     message = checked(boundary_id)
     assert len(given.take(message, message)) == 1
+
+
+def test_messages_without_their_texts_give_the_same_receipts() -> None:
+    """As `publish --no-text` sends them."""
+
+    def sent(body: Body) -> Body:
+        return without_text(body, codec.dumps(body), b"k" * 32)
+
+    latest = {"response_id": "resp_c", "usage": USAGE}
+    payload: Body = {"compaction_response_id": "resp_c", "latest_token_usage_record": latest}
+    given = Given()
+    cost = one(given.take(sent(rollout("compacted", payload)), hint="r"), CompactBoundary).receipt
+    assert cost is not None
+    assert cost.summary_input_tokens == 250_000
+    given, boundary_id = bound()
+    data = one(given.take(sent(checked(boundary_id, 3, ("Never push.",)))), PinsChecked)
+    assert (data.pins_kept, data.pins_lost) == (3, 1)
+    assert "Never" not in data.lost_pins[0]
