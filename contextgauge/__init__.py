@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         RecordData,
         SessionInfo,
     )
+    from contextgauge.steering import steer
     from contextgauge.views import ChainView, SessionView
 
     __version__: str
@@ -85,9 +86,10 @@ __all__ = [
     "UndeliveredError",
     "WhenFull",
     "__version__",
+    "steer",
 ]
 
-_MODULES = ("errors", "records", "compaction_views", "views", "publisher")
+_MODULES = ("errors", "records", "compaction_views", "views", "publisher", "steering")
 """Where the names are; those that take longest to import are the last that are looked into."""
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from contextgauge.clock import SystemClock
+from schemas.commands import CommandView, ControlView, DecisionView
 from schemas.records import (
     Common,
     CompactBoundary,
@@ -21,9 +22,13 @@ from schemas.records import (
     PinsChecked,
     Record,
 )
+from schemas.topics import CONTEXT_COMMANDS
+from streams.edge.commands import LogCommandSink
+from streams.edge.memory.log import MemoryLog
 from streams.ports import ProjectorHeartbeat
 from streams.serve.api.openapi import EXAMPLES
 from streams.serve.feed.feed import encoded, feed_id
+from tests.doubles.control import KeptControl
 from tests.serve.kit import GrowingViews, api_over, sample_records
 from tests.serve.text_kit import OneConversation, kept_conversation
 
@@ -46,8 +51,27 @@ PATHS = {
     "readStats": "/v1/stats",
     "readProjection": "/v1/projection",
     "listAgentEvents": "/api/agents/{}/events",
+    "readControl": "/v1/sessions/{}/control",
 }
 """What is asked for the example of an operation."""
+
+_COMMAND = "5e3f6f0a-6f9b-4c1e-9a53-0b8a7f1d2c33"
+_SESSION_CHANGES = {
+    "compactSession": ("POST", "/compact", {"command_id": _COMMAND}),
+    "cancelCommand": ("DELETE", f"/compact/{_COMMAND}", None),
+    "deleteText": ("DELETE", "/text", None),
+    "setThresholds": ("PUT", "/thresholds", {"automatic": True, "compact_at": "80%"}),
+    "removeThresholds": ("DELETE", "/thresholds", None),
+}
+_CHANGES = {
+    name: (method, f"/v1/sessions/{{}}{path}", body)
+    for name, (method, path, body) in _SESSION_CHANGES.items()
+} | {
+    f"{verb}{scope.capitalize()}Thresholds": (method, f"/v1/{scope}s/x/thresholds", body)
+    for scope in ("agent", "project")
+    for verb, method, body in (("set", "PUT", {"automatic": True}), ("remove", "DELETE", None))
+}
+"""What is requested for the example of an operation that changes something."""
 
 
 class _Clock(SystemClock):
@@ -99,6 +123,44 @@ def _with_check(records: list[Record]) -> list[Record]:
     return [*records, checked]
 
 
+def _control(session_id: str, at_ms: int) -> KeptControl:
+    """Return a reader of what the control plane knows: a compaction that was done."""
+    decision = DecisionView(
+        id="0b7c4a52-0f4e-5a43-8a1b-3c2e5d6f7a81",
+        time_ms=at_ms - 90_000,
+        fired=True,
+        reason="above_threshold",
+        command_id=_COMMAND,
+        cause_id="4d1f8f1e-6f0f-5a52-9d2e-0a7b6c5d4e3f",
+        model="claude-sonnet-5",
+        used_tokens=171_204,
+        window=200_000,
+        window_source="catalog",
+        threshold_tokens=170_000,
+    )
+    command = CommandView(
+        command_id=_COMMAND,
+        trigger="auto",
+        requested_by="control",
+        instructions=None,
+        cause_id=decision.cause_id,
+        state="finished",
+        requested_ms=at_ms - 90_000,
+        accepted_ms=at_ms - 89_800,
+        planned_ms=at_ms - 89_500,
+        called_ms=at_ms - 89_400,
+        finished_ms=at_ms - 61_000,
+        attempt=1,
+        driver="service",
+        tokens_before=171_204,
+        summariser="anthropic:claude-haiku-4-5",
+        outcome="completed",
+        boundary_uuid="6a0e5b1c-2d3f-5c4b-8e9a-1f2d3c4b5a69",
+    )
+    view = ControlView(session_id=session_id, commands=(command,), decisions=(decision,))
+    return KeptControl({session_id: view}, at_ms)
+
+
 async def examples() -> dict[str, Any]:
     """Return an answer of each route, by its operation."""
     records = _session()
@@ -109,11 +171,22 @@ async def examples() -> dict[str, Any]:
         ProjectorHeartbeat(last_ms + _LATER_MS - _SILENT_MS, views.offsets[0], 0)
     )
     session = records[0].data.session_id
-    conversations = OneConversation(session, kept_conversation())
-    api = api_over(views, clock=_Clock(last_ms + _LATER_MS), conversations=conversations)
+    clock = _Clock(last_ms + _LATER_MS)
+    log = MemoryLog(clock)
+    await log.create_topics([CONTEXT_COMMANDS], 1)
+    api = api_over(
+        views,
+        clock=clock,
+        conversations=OneConversation(session, kept_conversation()),
+        control=_control(session, last_ms),
+        commands=LogCommandSink(log, CONTEXT_COMMANDS.name),
+    )
     found = {name: await api.json(path.format(session)) for name, path in PATHS.items()}
     entry = views.partitions[views.generation, 0].held.live[-1]
     position = feed_id(views.generation, views.offsets)
+    for name, (method, path, body) in _CHANGES.items():
+        answer = await api.client.request(method, path.format(session), json=body)
+        found[name] = answer.json()
     return {**found, "listen": encoded(b"record", position, entry.document).decode()}
 
 

@@ -93,6 +93,7 @@ class _Task(NamedTuple):
     measured: Measurement
     trigger: Trigger
     instructions: str | None = None
+    must: bool = False
 
 
 class _Restored(NamedTuple):
@@ -203,16 +204,18 @@ class Compactor:
         *,
         trigger: Trigger = "manual",
         instructions: str | None = None,
+        must: bool = False,
     ) -> Plan | None:
         """Work out a compaction of what is active now, without applying it.
 
-        The history may grow meanwhile. Returns None where there is nothing to compact, or a call
-        has no result yet. Raises NoSummaryError.
+        The history may grow meanwhile. With `must`, where the next request would not fit, a summary
+        that cannot be had is replaced by the deterministic floor. Returns None where there is
+        nothing to compact, or a call has no result yet. Raises NoSummaryError.
         """
         profile = self._resolved(call)
         window = window_of_call(profile, call, self._window_of) or _UNKNOWN
         frame = CallFrame(history, call, profile, window, CountOnce(self._counter))
-        return await self._plan(frame, _Task(frame.measure(), trigger, instructions))
+        return await self._plan(frame, _Task(frame.measure(), trigger, instructions, must))
 
     def apply(self, history: History, plan: Plan) -> None:
         """Put a plan into effect. Raises PlanRejectedError where what it covers changed."""
@@ -279,7 +282,7 @@ class Compactor:
         history, profile, began_ms = frame.history, frame.profile, self._now_ms()
         active, number = tuple(history.active), history.rounds + 1
         budget = task.measured.budget_tokens
-        overflow = starting is not None and starting.overflow
+        overflow = task.must or (starting is not None and starting.overflow)
         at = climb(active, profile, frame.counter, budget)
         enough = starting is not None and at.steps and at.tokens <= budget
         work, restored = None, _Restored((), 0, 0)

@@ -31,16 +31,33 @@ class Commands(LazyGroup):
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",
             ),
-            "compact": (
-                "compact",
-                "Compact the conversation of a file: write it, and print the receipt.",
+            "hook": (
+                "hook",
+                "Answer a hook of Claude Code: carry the user's rules over its compactions.",
             ),
             "demo": ("demo.command", "Run sessions through a whole pipeline and show the result."),
         },
         "Collect": {
-            "hook": ("hook", "Run as a hook of an agent's runtime, such as Claude Code."),
             "publish": ("publish.command", "Publish transcripts to Kafka, each line unchanged."),
             "simulate": ("simulate", "Simulate agent sessions with every kind of compaction."),
+        },
+        "Compact": {
+            "compact": (
+                "compact.command",
+                "Compact a session of the pipeline, or the conversation of a file.",
+            ),
+            "why": (
+                "control_plane.why",
+                "Show why a session was compacted, or was not.",
+            ),
+            "thresholds": (
+                "control_plane.thresholds",
+                "Set when sessions are compacted, or show what is set for one.",
+            ),
+            "forget": (
+                "control_plane.forget",
+                "Delete the text that the control plane keeps of a session.",
+            ),
         },
         "Run": {
             "stack": ("stack", "Run Kafka and Redis on this machine, for development."),
@@ -58,7 +75,7 @@ class Commands(LazyGroup):
                 "serve.server",
                 "Serve the API, the live feed and the web page, until stopped.",
             ),
-            "control": ("control", "Send alerts by webhook, until stopped."),
+            "control": ("control", "Send alerts and compact sessions, until stopped."),
             "token": ("token", "Create an access token for a reader of the API."),
         },
         "Maintain": {

@@ -1,4 +1,4 @@
-"""`contextgauge control`: alerts by webhook, by the rules of a TOML file."""
+"""`contextgauge control`: alerts by webhook, and compactions, by the rules of TOML files."""
 
 import asyncio
 from pathlib import Path
@@ -14,9 +14,11 @@ from contextgauge.kafka.connection import bootstrap_servers
 from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli.exits import Exit
+from streams.cli.screen.compaction_rules import show_service, whole_time
 from streams.cli.screen.figures import count, safe
 from streams.cli.screen.output import out, say
 from streams.cli.workers.run import run
+from streams.core.alerts.check import DEFAULT_MAX_AGE_MS
 from streams.core.alerts.rules import (
     AlertPlan,
     Exhaustion,
@@ -29,7 +31,10 @@ from streams.core.alerts.rules import (
     Thrashing,
 )
 from streams.edge.alerts.rules_file import addresses, read_plan
+from streams.edge.control.service_file import is_service_file, read_service, summariser_of
 from streams.wiring.context import WorkerContext
+
+NO_ALERTS = AlertPlan(max_age_ms=DEFAULT_MAX_AGE_MS, targets=(), rules=())
 
 
 def control(
@@ -48,8 +53,8 @@ def control(
         typer.Option(
             "--check",
             metavar="FILE",
-            help="Validate this file and the secrets that it names, list its rules, and exit. "
-            "Nothing is sent.",
+            help="Validate this file of alert rules, or of the compaction service, and the secrets "
+            "that it names; list its rules, and exit. Nothing is sent.",
         ),
     ] = None,
     test: Annotated[
@@ -62,38 +67,53 @@ def control(
         ),
     ] = None,
 ) -> None:
-    """Send alerts by webhook, until stopped.
+    """Send alerts and compact sessions, until stopped.
 
     Rules in a file select what to alert on: a window near its limit, a compaction that failed or
-    stalled. Reads context.events and retries what could not be sent. Run up to one worker per
-    partition; any of them may be killed at any time.
+    stalled. The file of CONTEXTGAUGE_COMPACTION_FILE selects the sessions to compact. Reads
+    context.events and retries what could not be sent. Run up to one worker per partition; any of
+    them may be killed at any time.
     """
     if check is not None and test is not None:
         raise ConfigError("--check and --test: choose one of the two; --test checks as well")
     if test is not None:
         _test(test)
     elif check is not None:
-        plan = read_plan(check)
-        addresses(plan)
-        _show(check, plan)
+        _check(check)
     else:
-        path = rules or wiring.settings().alerts_file
-        if path is None:
+        settings = wiring.settings()
+        path = rules or settings.alerts_file
+        if path is None and settings.compaction_file is None:
             raise ConfigError(
                 f"No alert rules: pass --rules FILE, or set {PREFIX}ALERTS_FILE; "
-                f"{document('ALERTS.md')} has examples"
+                f"{document('ALERTS.md')} has examples. To compact sessions, set "
+                f"{PREFIX}COMPACTION_FILE; see {document('CONTROL.md')}"
             )
-        _run(path)
+        _run(path, settings.compaction_file)
 
 
-def _run(rules: Path) -> None:
-    plan = read_plan(rules)
+def _check(path: Path) -> None:
+    if is_service_file(path):
+        service = read_service(path)
+        summariser_of(service.summariser)
+        show_service(path, service)
+    else:
+        plan = read_plan(path)
+        addresses(plan)
+        _show(path, plan)
+
+
+def _run(rules: Path | None, compaction: Path | None) -> None:
+    plan = NO_ALERTS if rules is None else read_plan(rules)
     targets = addresses(plan)
+    service = None if compaction is None else read_service(compaction)
+    if service is not None:
+        summariser_of(service.summariser)  # fails now and not at the first compaction
 
     async def work(worker: WorkerContext) -> None:
         from streams.wiring import control  # noqa: PLC0415 -- Faust takes a second
 
-        await control.control(worker, plan, targets)
+        await control.control(worker, plan, targets, service)
 
     run("control", work, bootstrap_servers)
 
@@ -116,7 +136,7 @@ def _show(path: Path, plan: AlertPlan) -> None:
     out.print(
         f"{safe(path.name)}: {count(len(plan.rules), 'rule')}, "
         f"{count(len(plan.targets), 'target')}; no alerts on what is older than "
-        f"{_time(plan.max_age_ms)}",
+        f"{whole_time(plan.max_age_ms)}",
         markup=False,
     )
     for rule in plan.rules:
@@ -131,9 +151,9 @@ def _condition(rule: Rule) -> str:
         case Failed(outcomes):
             return f"a compaction {' or '.join(sorted(outcomes))}"
         case Stalled(after_ms):
-            return f"a compaction silent for {_time(after_ms)}"
+            return f"a compaction silent for {whole_time(after_ms)}"
         case Thrashing(number, within_ms):
-            return f"{number} compactions within {_time(within_ms)}"
+            return f"{number} compactions within {whole_time(within_ms)}"
         case Exhaustion(reasons):
             return f"no room left ({', '.join(sorted(reasons))})"
         case LostRules(at_least):
@@ -149,10 +169,3 @@ def _filters(rule: Rule) -> str:
     }
     filters = [f"{name} {' '.join(item.texts)}" for name, item in patterns.items() if item.texts]
     return f", {', '.join(filters)}" if filters else ""
-
-
-def _time(time_ms: int) -> str:
-    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
-        if time_ms % size == 0:
-            return f"{time_ms // size} {unit}"
-    return f"{time_ms // 1_000} s"

@@ -10,6 +10,15 @@ from streams.edge.files.tokens import line_of, new_token
 
 def token(
     name: Annotated[str, typer.Argument(help="The reader's name: letters, digits, and . _ @ -")],
+    *,
+    write: Annotated[
+        bool,
+        typer.Option(
+            "--write",
+            help="The token may request compactions, set thresholds and delete text, too, where "
+            "the server allows it.",
+        ),
+    ] = False,
 ) -> None:
     """Create an access token for a reader of the API.
 
@@ -17,7 +26,7 @@ def token(
     that line has only the token's hash. Remove the line to revoke the token, without a restart.
     """
     created = new_token()
-    line = line_of(name, created)
+    line = line_of(name, created, may_write=write)
     say(f"The token of {name}; it is not shown again:")
     say(created)
     say("The line for the file of CONTEXTGAUGE_SERVE_TOKENS_FILE:")

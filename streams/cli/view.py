@@ -30,7 +30,7 @@ from streams.serve.api.serving import Serving
 from streams.settings import Settings
 from streams.settings.serving import ServingSettings
 from streams.wiring import view as parts
-from streams.wiring.serve import is_of_this_machine, readers
+from streams.wiring.serve import access, is_of_this_machine
 from streams.wiring.view import LocalView
 
 _HERE = "127.0.0.1"
@@ -166,7 +166,7 @@ def _serving(settings: Settings, host: str, local: LocalView, *, titles: bool) -
         health=health,
         probe=answers(telemetry, health),
         report=Report(clock, _report),
-        readers=readers(settings),
+        readers=access(settings).readers,
         only_here=is_of_this_machine(host),
         requests_per_s=settings.serve_requests_per_s,
         streams=settings.serve_streams,

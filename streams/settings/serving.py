@@ -29,6 +29,12 @@ class ServingSettings(BaseSettings):
         "`contextgauge token NAME` prints it. Reloaded when it changes. If unset, anyone who "
         "reaches the port may read.",
     )
+    serve_control: bool = Field(
+        default=False,
+        description="Whether the API may request compactions, cancel them, set thresholds and "
+        "delete text. Beyond this machine it needs CONTEXTGAUGE_SERVE_TOKENS_FILE too, and tokens "
+        "that `contextgauge token --write` made.",
+    )
     serve_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Origins whose pages may read the API from a browser (CORS), such as "

@@ -97,13 +97,14 @@ class WorkerSettings(BaseSettings):
     )
     alerts_file: Path | None = Field(
         default=None,
-        description="TOML file with the rules and targets of `contextgauge control`, unless "
+        description="TOML file with the alert rules and targets of `contextgauge control`, unless "
         "`--rules` is given.",
     )
     compaction_file: Path | None = Field(
         default=None,
-        description="TOML file that says whose text `contextgauge conversations` keeps, in its "
-        "section `[conversations]`.",
+        description="TOML file of the compaction service: which sessions are compacted, when, and "
+        "by what, and whose text is kept for that. If unset, `contextgauge control` compacts none, "
+        "and `contextgauge conversations` keeps no text.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Minimum severity of log lines: debug, info, warning or error."

@@ -22,7 +22,7 @@ from contextgauge.settings.forms import PREFIX
 from contextgauge.settings.loading import variable
 from contextgauge.settings.local_stack import stack_addresses
 from contextgauge.window_catalog import bundled
-from schemas.topics import DEAD_LETTERS, MIB
+from schemas.topics import CONTEXT_COMMANDS, DEAD_LETTERS, MIB
 from streams.core.derivation.rules_config import Rules
 from streams.core.until_compaction import CompactionPoints
 from streams.ports import started as started
@@ -30,8 +30,10 @@ from streams.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from contextgauge.kafka.options import KafkaOptions
+    from streams.edge.commands import LogCommandSink
     from streams.edge.kafka.log import KafkaLog
     from streams.edge.redis.access import RedisAccess
+    from streams.edge.redis.control import RedisControlStore
     from streams.edge.redis.conversations import RedisConversations
     from streams.edge.redis.views import RedisViews
 
@@ -145,3 +147,17 @@ def redis_conversations(settings: Settings) -> "RedisConversations":
     )
 
     return RedisConversations(redis_url(settings), settings.key_prefix, redis_access(settings))
+
+
+def command_sink(settings: Settings, client_id: str = "contextgauge-commands") -> "LogCommandSink":
+    """Return the sink of commands, not connected yet. Raises ConfigError."""
+    from streams.edge.commands import LogCommandSink  # noqa: PLC0415 -- loads pydantic
+
+    return LogCommandSink(kafka_log(settings, client_id), settings.topic(CONTEXT_COMMANDS).name)
+
+
+def control_store(settings: Settings) -> "RedisControlStore":
+    """Return the store of the control plane's views, not connected yet. Raises ConfigError."""
+    from streams.edge.redis.control import RedisControlStore  # noqa: PLC0415 -- loads redis
+
+    return RedisControlStore(redis_url(settings), settings.key_prefix, redis_access(settings))

@@ -3,32 +3,47 @@
 A module of its own because Faust takes a second to import.
 """
 
+import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any
 
 from contextgauge.errors import ConfigError
 from contextgauge.state_folder import state_folder
-from schemas.topics import CONTEXT_EVENTS
+from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS, CONTEXT_EVENTS
 from streams import wiring
 from streams.core.alerts.rules import AlertPlan, MemoryPlace
 from streams.core.alerts.watch import Who
+from streams.core.control.check import ServicePlan
 from streams.edge.alerts.memories import FileAlertMemory, RedisAlertMemory
 from streams.edge.alerts.rules_file import Address
 from streams.edge.alerts.webhooks import HttpWebhook
 from streams.edge.faust.stream import FaustStream
 from streams.flow.common.retry import RetryLoop
 from streams.flow.control import bodies
-from streams.flow.control.agents import AgentLookup
+from streams.flow.control.agents import AgentLookup, Owner
+from streams.flow.control.decisions import DecisionPorts, Decisions
+from streams.flow.control.fan_out import SharedStream
 from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
-from streams.ports import AlertMemory, Clock, WebhookResult
+from streams.ports import AlertMemory, Clock, RecordStream, WebhookResult
 from streams.settings import Settings
+from streams.wiring.compaction import compaction
 from streams.wiring.context import WorkerContext
+from streams.wiring.partition_counts import counts_differ
 
 _CLIENT_ID = "contextgauge-control"
 
 
-async def control(worker: WorkerContext, plan: AlertPlan, addresses: Mapping[str, Address]) -> None:
-    """Run a control worker until it is stopped. Raises StopError."""
+async def control(
+    worker: WorkerContext,
+    plan: AlertPlan,
+    addresses: Mapping[str, Address],
+    service: ServicePlan | None = None,
+) -> None:
+    """Run a control worker until it is stopped. Raises StopError.
+
+    It sends alerts by a plan; with a service's plan, it requests compactions, and carries them out.
+    """
     settings, clock = worker.settings, worker.clock
     topic, group = settings.topic(CONTEXT_EVENTS).name, settings.group_prefix + GROUP
     options = wiring.kafka_options(settings, _CLIENT_ID)
@@ -36,41 +51,87 @@ async def control(worker: WorkerContext, plan: AlertPlan, addresses: Mapping[str
     log = wiring.kafka_log(settings, _CLIENT_ID)
     memory = _memory(settings, plan.memory, clock)
     views = None if settings.redis_url is None else wiring.redis_views(settings)
+    lookup = None if views is None else AgentLookup(views, clock)
+    sink = wiring.command_sink(settings)
     try:
         worker.health.worker("joining")
         retry = RetryLoop(worker, "kafka")
         await retry.run(log.start)
-        counts = await retry.run(log.partition_counts, [topic])
-        if counts[topic] is None:
-            raise ConfigError(f"there is no topic {topic}: run `contextgauge topics create`")
+        commands = settings.topic(CONTEXT_COMMANDS).name
+        messages = settings.topic(AGENT_MESSAGES).name
+        needed = [topic] if service is None else [messages, topic, commands]
+        partitions = _common_count(await retry.run(log.partition_counts, needed))
         await memory.start()
+        max_age_ms = max(plan.max_age_ms, 0 if service is None else service.max_age_ms)
+        pending_ms = max(plan.pending_ms, max_age_ms)
+        stream: RecordStream = FaustStream(
+            options,
+            topic,
+            group,
+            settings.instance_id or None,
+            lambda: clock.now_ms() - max_age_ms,
+            lambda: clock.now_ms() - pending_ms,
+        )
+        context = _ports(worker)
+        decisions = None
+        owner_of = _no_owner if lookup is None else lookup.owner_of
+        if service is not None:
+            decisions = Decisions(
+                service.rules,
+                service.max_age_ms,
+                commands,
+                DecisionPorts(**context, log=log, sink=sink, owner_of=owner_of),
+            )
+            stream = SharedStream(stream, [decisions])
         ports = ControlPorts(
-            stream=FaustStream(
-                options,
-                topic,
-                group,
-                settings.instance_id or None,
-                lambda: clock.now_ms() - plan.max_age_ms,
-                lambda: clock.now_ms() - plan.pending_ms,
-            ),
+            **context,
+            stream=stream,
             log=log,
             webhooks=webhooks,
             memory=memory,
-            who_of=_nobody if views is None else AgentLookup(views, clock).who_of,
-            telemetry=worker.telemetry,
-            health=worker.health,
-            clock=clock,
-            stop=worker.stop,
+            who_of=_nobody if lookup is None else lookup.who_of,
             dice=random.SystemRandom(),
         )
-        await ControlWorker(plan, topic, ports).run()
+        alerts = ControlWorker(plan, topic, ports).run()
+        if service is None or decisions is None:
+            await alerts
+        else:
+            async with compaction(worker, service, partitions, owner_of) as executor:
+                await _together([alerts, decisions.run(), executor.run()])
     finally:
         for webhook in webhooks.values():
             await webhook.stop()
         await memory.stop()
         if views is not None:
             await views.stop()
+        await sink.stop()
         await log.stop()
+
+
+def _ports(worker: WorkerContext) -> dict[str, Any]:
+    names = ("telemetry", "health", "clock", "stop")
+    return {name: getattr(worker, name) for name in names}
+
+
+def _common_count(counts: Mapping[str, int | None]) -> int:
+    """Return how many partitions all topics have. Raises ConfigError where they differ."""
+    for name, count in counts.items():
+        if count is None:
+            raise ConfigError(f"there is no topic {name}: run `contextgauge topics create`")
+    first, *others = counts.values()
+    if any(count != first for count in others):
+        raise ConfigError(counts_differ(counts))
+    return first or 0
+
+
+async def _together(running: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Run all until they end; the first error ends the others, and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for each in running:
+                group.create_task(each)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
 
 
 async def try_targets(
@@ -83,6 +144,10 @@ async def try_targets(
     finally:
         for webhook in webhooks.values():
             await webhook.stop()
+
+
+async def _no_owner(_session_id: str) -> Owner:
+    return Owner()
 
 
 async def _nobody(_session_id: str) -> Who:

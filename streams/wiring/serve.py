@@ -1,23 +1,28 @@
-"""What the server needs besides its adapters: who may read, and from where."""
+"""What the server needs besides its adapters: who may read and write, and from where."""
 
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
+from typing import NamedTuple
 
 from contextgauge.settings.forms import PREFIX
 from streams.edge.files.tokens import TokenFile
 from streams.settings import Settings
 
 
-def readers(settings: Settings) -> Callable[[], Mapping[str, str]] | None:
-    """Return a function that gives readers' names by token hash; None: anyone may read.
+class Access(NamedTuple):
+    """Who may read: names by token hash; who may write: token hashes. None: anyone may."""
 
-    Raises ConfigError for a file that cannot be read.
-    """
+    readers: Callable[[], Mapping[str, str]] | None
+    writers: Callable[[], frozenset[str]] | None
+
+
+def access(settings: Settings) -> Access:
+    """Return who may do what. Raises ConfigError for a file that cannot be read."""
     if settings.serve_tokens_file is None:
-        return None
+        return Access(None, None)
     file = TokenFile(settings.serve_tokens_file, f"{PREFIX}SERVE_TOKENS_FILE")
     file.read()
-    return file.read
+    return Access(file.read, file.writers)
 
 
 def is_of_this_machine(host: str) -> bool:

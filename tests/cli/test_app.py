@@ -56,7 +56,7 @@ def test_help_is_printed(command: Command) -> None:
 
 def test_commands_are_grouped_by_purpose(command: Command) -> None:
     groups = re.findall(r"^(\w+):$", command("--help").stdout, re.MULTILINE)
-    assert groups == ["Options", "Look", "Collect", "Run", "Maintain"]
+    assert groups == ["Options", "Look", "Collect", "Compact", "Run", "Maintain"]
 
 
 def test_lines_in_a_pipe_are_not_filled_up_with_spaces(command: Command) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from contextgauge.errors import ConfigError
-from streams.edge.alerts.rules_file import addresses, line_of, read_plan
+from streams.edge.alerts.rules_file import addresses, read_plan
+from streams.edge.files.toml_file import line_of
 
 GOOD = """\
 [[targets]]

@@ -23,6 +23,8 @@ from streams.flow.project.fold import LoggedRecord
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import (
     Clock,
+    CommandSink,
+    ControlReader,
     ConversationReader,
     Entry,
     Generations,
@@ -164,6 +166,9 @@ def api_over(  # noqa: PLR0913 -- each test needs one or two of them
     titles: ReadTitles | None = None,
     conversations: ConversationReader | None = None,
     is_local: bool = False,
+    control: ControlReader | None = None,
+    commands: CommandSink | None = None,
+    writers: Callable[[], frozenset[str]] | None = None,
 ) -> Api:
     """Return an application over views, for `view` where it is local, else for `serve`."""
     telemetry, clock = PrometheusTelemetry("serve", "worker"), clock or SystemClock()
@@ -186,6 +191,9 @@ def api_over(  # noqa: PLR0913 -- each test needs one or two of them
             titles=titles,
             conversations=conversations,
             service="the local file" if is_local else "redis",
+            control=control,
+            commands=commands,
+            writers=writers,
             host_setting="--host" if is_local else "CONTEXTGAUGE_SERVE_HOST",
         )
     )

@@ -13,6 +13,9 @@ SessionOrPath = Annotated[
         "needs no Redis.",
     ),
 ]
+SessionId = Annotated[
+    str, typer.Argument(metavar="SESSION", help="Session ID or a unique prefix of it.")
+]
 Titles = Annotated[
     bool,
     typer.Option(

@@ -1,6 +1,7 @@
 """`contextgauge serve`: the HTTP API, the live feed and the page; uvicorn in a worker's event loop.
 
-It reads only Redis, so any number of servers may run, and any may be killed.
+It reads only Redis, and sends requests to the control plane to Kafka where it may. Any number of
+servers may run, and any may be killed.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ from streams.serve.api.app import create_app
 from streams.serve.api.serving import Serving
 from streams.settings import Settings
 from streams.wiring.context import WorkerContext
-from streams.wiring.serve import is_of_this_machine, readers
+from streams.wiring.serve import access, is_of_this_machine
 
 _KEEP_ALIVE_S = 30
 """Longer than the interval at which clients poll, so that they reuse their connections."""
@@ -95,6 +96,9 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
     settings, telemetry, health = worker.settings, worker.telemetry, worker.health
     views = wiring.redis_views(settings)
     conversations = wiring.redis_conversations(settings)
+    control = wiring.control_store(settings)
+    commands = wiring.command_sink(settings) if settings.serve_control else None
+    allowed = access(settings)
     serving = Serving(
         reader=views,
         clock=worker.clock,
@@ -102,7 +106,10 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         health=health,
         probe=answers(telemetry, health),
         report=Report(worker.clock),
-        readers=readers(settings),
+        readers=allowed.readers,
+        writers=allowed.writers,
+        control=control,
+        commands=commands,
         only_here=is_of_this_machine(settings.serve_host),
         requests_per_s=settings.serve_requests_per_s,
         streams=settings.serve_streams,
@@ -124,6 +131,9 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
     finally:
         listener.close()
         await conversations.stop()
+        if commands is not None:
+            await commands.stop()
+        await control.stop()
         await views.stop()
 
 

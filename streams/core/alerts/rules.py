@@ -1,5 +1,6 @@
 """An alert rule: a condition, for which chains, and its targets."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import ClassVar, Final, Literal, TypeAlias
@@ -80,14 +81,21 @@ class Patterns:
 
     def fit(self, name: str | None) -> bool:
         """Return whether a name matches; an unknown name only where no pattern is given."""
+        return self.fit_any(() if name is None else (name,))
+
+    def fit_any(self, names: Sequence[str]) -> bool:
+        """Return whether one of the names of a thing matches, and none is excluded."""
         if not self.texts:
             return True
-        if name is None:
+        if not names or any(
+            fnmatchcase(name, text[1:])
+            for text in self.texts
+            for name in names
+            if text.startswith("!")
+        ):
             return False
         patterns = [text for text in self.texts if not text.startswith("!")]
-        if any(fnmatchcase(name, text[1:]) for text in self.texts if text.startswith("!")):
-            return False
-        return not patterns or any(fnmatchcase(name, text) for text in patterns)
+        return not patterns or any(fnmatchcase(name, text) for text in patterns for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

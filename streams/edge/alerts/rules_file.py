@@ -3,9 +3,7 @@
 import base64
 import binascii
 import os
-import re
 import ssl
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,12 +11,9 @@ from urllib.parse import urlsplit
 from contextgauge.errors import ConfigError
 from contextgauge.settings.secrets import read_secret
 from contextgauge.tls_files import TlsFiles, context_of
-from streams.core.alerts.check import Fault, check_plan
-from streams.core.alerts.check import Path as Place
+from streams.core.alerts.check import check_plan
 from streams.core.alerts.rules import AlertPlan, Target
-
-_MOST_BYTES = 1024 * 1024
-"""No file of rules is longer; a wrong path may name something that never ends."""
+from streams.edge.files.toml_file import read_toml
 
 _SECRET_PREFIX = "whsec_"  # noqa: S105 -- how a secret begins, and no secret
 
@@ -37,52 +32,7 @@ class Address:
 
 def read_plan(path: Path) -> AlertPlan:
     """Return the plan of a file. Raises ConfigError, with a line for each fault."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(
-            f"{path} cannot be read ({error.strerror}): name the file of alert rules"
-        ) from None
-    if len(raw) > _MOST_BYTES:
-        raise ConfigError(f"{path} is too long for a file of alert rules: name the right file")
-    try:
-        text = raw.decode()
-        content = tomllib.loads(text)
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8 text: name the file of alert rules") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from None
-    plan, faults = check_plan(content)
-    if plan is None:
-        raise ConfigError("\n".join(_located(path, text, fault) for fault in faults))
-    return plan
-
-
-def _located(path: Path, text: str, fault: Fault) -> str:
-    line = line_of(text, fault.path)
-    place = path.name if line is None else f"{path.name}:{line}"
-    return f"{place}: {fault.path[-1]} {fault.problem}"
-
-
-def line_of(text: str, place: Place) -> int | None:
-    """Return the line of a key, counted from 1; of its table where the key itself is missing."""
-    lines = text.splitlines()
-    begin, end = 0, len(lines)
-    if len(place) > 1:
-        section, number = str(place[0]), int(place[1])
-        header = re.compile(rf"\s*\[\[\s*{re.escape(section)}\s*\]\]")
-        headers = [at for at, line in enumerate(lines) if header.match(line)]
-        if number >= len(headers):
-            # Written as a list of inline tables: the list's own line is as near as it gets.
-            return line_of(text, (section,))
-        begin = headers[number]
-    for at in range(begin + (len(place) > 1), end):
-        if re.match(r"\s*\[", lines[at]):
-            break
-        if re.match(rf"""\s*["']?{re.escape(str(place[-1]))}["']?\s*=""", lines[at]):
-            return at + 1
-    return begin + 1 if len(place) > 1 else None
+    return read_toml(path, "alert rules", check_plan)
 
 
 def addresses(plan: AlertPlan) -> dict[str, Address]:

@@ -1,4 +1,4 @@
-"""The file of those who may read: a line each, a name and the hash of a token.
+"""The file of those who may read: a line each, a name and the hash of a token; `write` after it.
 
 A token is 32 random bytes, which cannot be guessed, so a plain SHA-256 of it is all that has to be
 kept: what makes hashes of passwords slow is of no use here, and would be paid at each request.
@@ -15,7 +15,7 @@ from contextgauge.errors import ConfigError
 from contextgauge.settings.secrets import read_secret
 
 _SCHEME: Final = "sha256:"
-_LINE: Final = re.compile(r"([A-Za-z0-9._@-]{1,100})[ \t]+sha256:([0-9a-f]{64})")
+_LINE: Final = re.compile(r"([A-Za-z0-9._@-]{1,100})[ \t]+sha256:([0-9a-f]{64})([ \t]+write)?")
 NAME: Final = re.compile(r"[A-Za-z0-9._@-]{1,100}")
 """What a reader may be called: it stands in logs."""
 
@@ -33,13 +33,13 @@ def hashed(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def line_of(name: str, token: str) -> str:
+def line_of(name: str, token: str, *, may_write: bool = False) -> str:
     """Return the line of a reader. Raises ConfigError for a name that is none."""
     if not NAME.fullmatch(name):
         raise ConfigError(
             f"{name!r} is not a valid reader name: up to 100 letters, digits, and . _ @ -"
         )
-    return f"{name} {_SCHEME}{hashed(token)}"
+    return f"{name} {_SCHEME}{hashed(token)}{' write' if may_write else ''}"
 
 
 class TokenFile:
@@ -49,6 +49,7 @@ class TokenFile:
         self._path, self._variable = path, variable
         self._seen: tuple[int, int, int] | None = None
         self._names: dict[str, str] = {}
+        self._writers: frozenset[str] = frozenset()
 
     def read(self) -> Mapping[str, str]:
         """Return the names of readers by the hashes of their tokens. Raises ConfigError."""
@@ -63,8 +64,13 @@ class TokenFile:
             self._seen = seen
         return self._names
 
+    def writers(self) -> frozenset[str]:
+        """Return the hashes of the tokens that may write, too. Raises ConfigError."""
+        self.read()
+        return self._writers
+
     def _parsed(self, text: str) -> dict[str, str]:
-        names = {}
+        names, writers = {}, set()
         for number, line in enumerate(text.splitlines(), 1):
             stripped = line.strip()
             if not stripped or stripped.startswith("#"):
@@ -77,9 +83,12 @@ class TokenFile:
                     "line that `contextgauge token NAME` prints"
                 )
             names[match[2]] = match[1]
+            if match[3]:
+                writers.add(match[2])
         if not names:
             raise ConfigError(
                 f"{self._variable}={self._path} names no reader: add a line with "
                 "`contextgauge token NAME`, or unset it to let everybody read"
             )
+        self._writers = frozenset(writers)
         return names

@@ -151,6 +151,11 @@ COUNTERS: dict[str, Metric] = {
         "`old`, `no_time`: a backfill, or a runtime without timestamps; `other_agent`: excluded by "
         "the rule's `agents`; `sent_before`: re-read after a restart.",
     ),
+    "control_decisions": Metric(
+        "Decisions on compacting a session, by reason",
+        ("reason",),
+        "How often sessions are compacted automatically, and why they were not.",
+    ),
     "control_deliveries": Metric(
         "Webhook requests by outcome",
         ("target", "outcome"),

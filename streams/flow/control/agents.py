@@ -1,6 +1,7 @@
-"""Looks up which agent runs a session in its view, where recent records do not name it."""
+"""Looks up whose session it is in its view, where recent records do not name it."""
 
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple, TypeAlias
 
 import structlog
 
@@ -18,6 +19,16 @@ _REST_S: Final = 10.0
 logger = structlog.get_logger()
 
 
+class Owner(NamedTuple):
+    """Whose session it is: the publisher's agent, and the whole path of its folder."""
+
+    agent_id: str | None = None
+    cwd: str | None = None
+
+
+OwnerOf: TypeAlias = Callable[[str], Awaitable[Owner]]
+
+
 class AgentLookup:
     """Asks the session's view."""
 
@@ -26,6 +37,14 @@ class AgentLookup:
         self._not_before_s = clock.monotonic_s()
 
     async def who_of(self, session_id: str) -> Who:
+        """Return the agent that the publisher named for a session, and its folder's own name.
+
+        Raises RetryError where it cannot be looked up now.
+        """
+        owner = await self.owner_of(session_id)
+        return Who.of(owner.agent_id, owner.cwd)
+
+    async def owner_of(self, session_id: str) -> Owner:
         """Return the agent that the publisher named for a session, and the session's folder.
 
         Raises RetryError where it cannot be looked up now.
@@ -36,15 +55,15 @@ class AgentLookup:
             generation = (await self._reader.generations()).active
             position = None if generation is None else await self._reader.position(generation, 0)
             if generation is None or position is None:
-                return Who()
+                return Owner()
             partition = partition_of(session_id, position.partitions)
             key = codec.key_bytes(session_id)
             (document,) = await self._reader.views(generation, partition, [key])
             if document is None:
-                return Who()
+                return Owner()
             identity = view_codec.decode(SessionView, document).identity
         except (RetryError, VersionError) as error:
             self._not_before_s = self._clock.monotonic_s() + _REST_S
             logger.warning("a session's agent cannot be looked up", error=str(error))
             raise RetryError(str(error)) from error
-        return Who.of(identity.publisher_agent_id, identity.cwd)
+        return Owner(identity.publisher_agent_id, identity.cwd)

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from starlette.requests import Request
@@ -31,6 +31,10 @@ from streams.serve.views.snapshot import Snapshot
 T = TypeVar("T")
 
 MEDIA_TYPE: Final = "application/json"
+
+CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {
+    304: {"description": "Nothing changed since the entity tag in If-None-Match was given."}
+}
 
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 """For clients that poll without an entity tag."""

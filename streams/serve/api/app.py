@@ -1,6 +1,6 @@
 """The application that `contextgauge serve` runs: guard, routes, errors and the live feed.
 
-It only reads views: no Kafka, no derivation, no writing.
+It reads views. Where it may, it sends requests to the control plane, and writes nothing else.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from contextgauge.errors import FormerViewsError, RetryError, StopError
-from streams.serve.api import answers, openapi, routes
+from streams.serve.api import answers, control, openapi, routes
 from streams.serve.api.guard import PROBES, STREAM, Guard, is_private
 from streams.serve.api.page import add_page
 from streams.serve.api.parameters import none_unknown
@@ -65,6 +65,7 @@ def create_app(serving: Serving) -> FastAPI:
         lifespan=lifespan,
     )
     router = APIRouter(dependencies=[Depends(none_unknown)])
+    control.add_control(router, reading, serving)
     routes.add_routes(router, reading, serving.reading, serving.conversations)
     add_stream(router, feed, serving)
     app.include_router(router)
@@ -120,7 +121,7 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
     async def of_the_framework(request: Request, error: HTTPException) -> Response:
         details = {
             404: f"There is nothing at {request.url.path[:200]!r}: see /docs.",
-            405: "The API is read-only: use GET or HEAD.",
+            405: "There is no such method at this address: see /docs.",
         }
         if error.status_code == HTTPStatus.NOT_FOUND and _is_for_people(request):
             page = openapi.nothing_here(request.url.path)
@@ -138,7 +139,8 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
     @app.exception_handler(RequestValidationError)
     async def of_parameters(request: Request, error: RequestValidationError) -> Response:
         # The second part of a location is the parameter's name, after query, path or header.
-        wrong = [(str(item["loc"][1]), str(item["msg"])) for item in error.errors()]
+        # Of a body that is missing there is but the one.
+        wrong = [(str(item["loc"][:2][-1]), str(item["msg"])) for item in error.errors()]
         return bad_parameter(*wrong).response(request.url.path)
 
     @app.exception_handler(RetryError)

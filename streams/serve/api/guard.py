@@ -29,15 +29,18 @@ STREAM: Final = "/v1/stream"
 MAY_STILL_READ: Final = "contextgauge.may_still_read"
 """In the scope of a request with a token: returns whether it is still valid, for the feed."""
 
+READER: Final = "contextgauge.reader"
+"""In the scope of a request: the reader's name, None without a token."""
+
 _PRIVATE: Final = ("/v1", "/api")
 """Paths with data of sessions. All others are the same for everybody."""
 
-_WITH_IDS: Final = ("/v1/sessions/", "/api/agents/")
+_WITH_IDS: Final = ("/v1/sessions/", "/v1/agents/", "/v1/projects/", "/api/agents/")
 
 _TARGET_BYTES: Final = 8 * 1024
 _HEADER_BYTES: Final = 32 * 1024
 _BODY_BYTES: Final = 16 * 1024
-"""No route reads a body; some clients send one with a GET."""
+"""Bodies are a few settings and a text for a summariser; some clients send one with a GET."""
 
 _UNDER_WAY: Final = 500
 """Requests answered at a time: each may take a connection to Redis, which has 10 000 for all."""
@@ -145,6 +148,7 @@ class Guard:
             )
         if has_readers and name is None and is_private(path):
             raise _unauthorized(headers)
+        scope[READER] = name
         if name is not None:
             scope[MAY_STILL_READ] = lambda: self._is_known(headers)
 
@@ -209,8 +213,7 @@ def _check_sizes(scope: Scope, headers: Headers) -> None:
     if has_unknown_size or not length.isdecimal() or int(length) > _BODY_BYTES:
         raise Problem(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"No request needs a body; the limit is {_BODY_BYTES} bytes, and a body needs a "
-            "Content-Length.",
+            f"The limit of a body is {_BODY_BYTES} bytes, and it needs a Content-Length.",
             "too-large",
         )
 

@@ -20,7 +20,8 @@ _EVERYWHERE: Final = (401, 413, 414, 429, 500, 503)
 
 _DESCRIPTION: Final = (
     "Sessions, their sizes and compactions, from the projection. Every answer has its "
-    "generation and its age (`as_of`). Errors are problem documents (RFC 9457)."
+    "generation and its age (`as_of`). Errors are problem documents (RFC 9457). Requests that "
+    "change something are answered with 202 where the server allows them, else with 403."
 )
 
 
@@ -62,8 +63,9 @@ def document(app: FastAPI) -> dict[str, Any]:
             private = path.startswith(("/v1/", "/api/"))
             for operation in operations.values():
                 example = examples.get(operation["operationId"])
-                for content in operation["responses"]["200"]["content"].values():
-                    content["example"] = example
+                for success in {"200", "202"} & set(operation["responses"]):
+                    for content in operation["responses"][success]["content"].values():
+                        content["example"] = example
                 if private:
                     operation["responses"] = {**common, **operation["responses"]}
                     operation["security"] = [{}, {"bearer": []}]

@@ -27,7 +27,7 @@ class _AnyText(Convertor[str]):
     The guard leaves it encoded.
     """
 
-    regex = r"[\s\S]*"
+    regex = r"[^/]*"
 
     def convert(self, value: str) -> str:
         return unquote(value)
@@ -53,6 +53,23 @@ AgentId: TypeAlias = Annotated[
     Path(
         description="An agent's id, as its publisher names it, or a session's.",
         examples=["reviewer"],
+    ),
+]
+CommandId: TypeAlias = Annotated[
+    str,
+    Path(
+        description="A command's id, as the request was answered with.",
+        examples=["5e3f6f0a-6f9b-4c1e-9a53-0b8a7f1d2c33"],
+        max_length=100,
+    ),
+]
+ScopeName: TypeAlias = Annotated[
+    str,
+    Path(
+        description="An agent's id, or a project: the path of its folder, or the folder's name.",
+        examples=["reviewer"],
+        min_length=1,
+        max_length=1_000,
     ),
 ]
 SessionIds: TypeAlias = Annotated[

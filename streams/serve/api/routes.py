@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
@@ -22,10 +22,6 @@ from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Cursor, Readi
 from streams.serve.api.totals import Totals
 from streams.serve.views.session_index import ListOrder, SessionFilter
 from streams.serve.views.sessions import SessionKey, Sessions
-
-_CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {
-    304: {"description": "Nothing changed since the entity tag in If-None-Match was given."}
-}
 
 
 def add_routes(
@@ -48,7 +44,7 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
     @router.get(
         "/v1/sessions",
         response_model=shapes.SessionsAnswer,
-        responses=_CONDITIONAL | problems_of(400, 410, 422),
+        responses=answers.CONDITIONAL | problems_of(400, 410, 422),
         summary="List sessions",
         operation_id="listSessions",
         tags=["sessions"],
@@ -117,7 +113,7 @@ def _add_session(router: APIRouter, reading: Reading) -> None:
     @router.get(
         "/v1/sessions/{session_id:id}/compactions",
         response_model=shapes.CompactionsAnswer,
-        responses=_CONDITIONAL | problems_of(404, 422),
+        responses=answers.CONDITIONAL | problems_of(404, 422),
         summary="List a session's compactions",
         operation_id="listCompactions",
         tags=["sessions"],
@@ -135,7 +131,7 @@ def _add_session(router: APIRouter, reading: Reading) -> None:
     @router.get(
         "/v1/sessions/{session_id:id}/rules",
         response_model=shapes.RulesAnswer,
-        responses=_CONDITIONAL | problems_of(404, 422),
+        responses=answers.CONDITIONAL | problems_of(404, 422),
         summary="Read which rules of the user are still there",
         operation_id="readRules",
         tags=["sessions"],
@@ -184,7 +180,7 @@ async def _records(  # noqa: PLR0917 -- the parameters of the route
 def _add_records(router: APIRouter, reading: Reading) -> None:
     described: dict[str, Any] = {
         "response_model": shapes.RecordsAnswer,
-        "responses": _CONDITIONAL | problems_of(400, 404, 410, 422),
+        "responses": answers.CONDITIONAL | problems_of(400, 404, 410, 422),
         "tags": ["sessions"],
     }
 
@@ -223,7 +219,7 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
     @router.get(
         "/v1/sessions/{session_id:id}",
         response_model=shapes.SessionAnswer,
-        responses=_CONDITIONAL | problems_of(404, 422),
+        responses=answers.CONDITIONAL | problems_of(404, 422),
         summary="Read a session",
         operation_id="readSession",
         tags=["sessions"],
@@ -248,7 +244,7 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
     @router.get(
         "/v1/stats",
         response_model=shapes.StatsAnswer,
-        responses=_CONDITIONAL | problems_of(422),
+        responses=answers.CONDITIONAL | problems_of(422),
         summary="Read the aggregates",
         operation_id="readStats",
         tags=["aggregates"],
@@ -296,7 +292,7 @@ def _add_agents(router: APIRouter, reading: Reading) -> None:
     @router.get(
         "/api/agents/{agent_id:id}/events",
         response_model=list[shapes.ChatEvent],
-        responses=_CONDITIONAL | problems_of(422),
+        responses=answers.CONDITIONAL | problems_of(422),
         summary="List an agent's events for its chat",
         operation_id="listAgentEvents",
         tags=["agents"],

@@ -7,6 +7,8 @@ from contextgauge.settings.forms import PREFIX
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.ports import (
     Clock,
+    CommandSink,
+    ControlReader,
     ConversationReader,
     Health,
     ReadingProgress,
@@ -35,6 +37,9 @@ class Serving:
     `streams` limits the live feed. `origins` are those of pages that may read from a browser.
     `service` is where the views are, and `host_setting` sets the address, for messages.
     `points` are where compactions are expected by the settings.
+    `control` reads what the control plane knows, where there is one; `commands` is where requests
+    to it go, None: this server only reads. `writers` returns the hashes of the tokens that may
+    write; None as `readers`.
     `reading` returns how much of local transcripts has been read, where this process reads them;
     `titles` reads sessions' titles from there, if they are to be shown.
     `conversations` reads sessions' text, where it is kept.
@@ -57,3 +62,6 @@ class Serving:
     reading: Callable[[], ReadingProgress | None] | None = None
     titles: ReadTitles | None = None
     conversations: ConversationReader | None = None
+    control: ControlReader | None = None
+    commands: CommandSink | None = None
+    writers: Callable[[], frozenset[str]] | None = None

@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from streams.core.alerts.check import Fault, check_plan
+from streams.core.alerts.check import check_plan
 from streams.core.alerts.rules import (
     AlertPlan,
     Exhaustion,
@@ -15,6 +15,7 @@ from streams.core.alerts.rules import (
     Stalled,
     Thrashing,
 )
+from streams.core.sections import Fault
 
 TARGET = '[[targets]]\nname = "ops"\nurl = "https://hooks.example/x"\n'
 PRESSURE = '[[rules]]\nname = "full"\nwhen = "pressure"\nat_percent = 80\ntargets = ["ops"]\n'

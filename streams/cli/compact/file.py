@@ -1,12 +1,11 @@
 """`contextgauge compact FILE`: compacts the conversation of a file, and prints what that did."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import NamedTuple
 
 import typer
 from rich.console import Console
@@ -17,121 +16,49 @@ from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.history import History
 from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.ports import Summariser
-from contextgauge.compaction.profiles import PROFILES, Profile, profile_named
+from contextgauge.compaction.profiles import Profile, profile_named
 from contextgauge.compaction.receipts import Receipt
-from contextgauge.compaction.summarisers import summariser_named
 from contextgauge.compaction.transcripts import ReadConversation, read_conversation
 from contextgauge.compaction.writing import NoSummaryError
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.json_codec import dumps, dumps_indented
 from streams.cli.screen.figures import count, duration, exact
 from streams.cli.screen.output import err, out, say
+from streams.edge.control.service_file import EXTRACTIVE, make_summariser
 
-_STANDARD = "-"
-_EXTRACTIVE = "extractive"
-
-
-FileArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="A transcript of Claude Code or Codex, a JSON list of messages, or the body of a "
-        "request to Anthropic, OpenAI or Gemini; - for standard input.",
-    ),
-]
-Output = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Where to write the compacted conversation; - for standard output. By default "
-        "NAME.compacted.json in this folder.",
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
-ProfileName = Annotated[
-    str, typer.Option("--profile", metavar="NAME", help=f"One of {', '.join(PROFILES)}.")
-]
-WindowTokens = Annotated[
-    int | None,
-    typer.Option(
-        "--window",
-        min=1,
-        metavar="TOKENS",
-        help="The model's context window. By default, that of the model in the file.",
-    ),
-]
-Keep = Annotated[
-    int | None,
-    typer.Option(
-        "--keep",
-        min=0,
-        metavar="COUNT",
-        help="Latest messages that stay as they are. By default, the profile's.",
-    ),
-]
-Instructions = Annotated[
-    str | None,
-    typer.Option("--instructions", metavar="TEXT", help="What the summary should heed."),
-]
-SummariserName = Annotated[
-    str,
-    typer.Option(
-        "--summariser",
-        metavar="NAME",
-        help="extractive needs no model; or PROVIDER:MODEL, with a provider of anthropic, openai, "
-        "openai-responses, gemini, compatible.",
-    ),
-]
-Url = Annotated[
-    str | None,
-    typer.Option("--url", metavar="URL", help="Address of the server of --summariser."),
-]
-KeyVariable = Annotated[
-    str | None,
-    typer.Option(
-        "--key-variable",
-        metavar="NAME",
-        help="The environment variable with the key of --summariser. By default, that of the "
-        "provider's SDK; to a --url, no key is sent by default.",
-    ),
-]
-ReceiptAsJson = Annotated[bool, typer.Option("--json", help="Print the receipt as JSON.")]
+STANDARD = "-"
 
 
-def compact(  # noqa: PLR0913 -- each is an option
-    file: FileArgument,
-    *,
-    output: Output = None,
-    force: Force = False,
-    profile: ProfileName = "default",
-    window: WindowTokens = None,
-    keep: Keep = None,
-    instructions: Instructions = None,
-    summariser: SummariserName = _EXTRACTIVE,
-    url: Url = None,
-    key_variable: KeyVariable = None,
-    as_json: ReceiptAsJson = False,
+class FileOptions(NamedTuple):
+    """The options of a file's compaction, as they are on the command line."""
+
+    output: str | None
+    force: bool
+    profile: str
+    window: int | None
+    keep: int | None
+    summariser: str
+    url: str | None
+    key_variable: str | None
+
+
+def compact_file(
+    file: str, options: FileOptions, *, instructions: str | None, as_json: bool
 ) -> None:
-    """Compact the conversation of a file: write it, and print the receipt.
-
-    The file is only read. What a transcript's last compaction archived is left out, as its model
-    no longer sees it.
-    """
-    target = _target(file, output, force=force)
+    """Compact the conversation of a file: write it, and print the receipt."""
+    target = _target(file, options.output, force=options.force)
     read = read_conversation(_bytes_of(file))
     history = History(read.request.messages)
     compactor = Compactor(
-        profile=_profile(profile, keep),
-        summariser=_summariser(summariser, url, key_variable),
+        profile=_profile(options.profile, options.keep),
+        summariser=_summariser(options.summariser, options.url, options.key_variable),
     )
     call = ModelCall(
         system=read.request.system,
         tools=read.request.tools,
         reserved_output_tokens=read.request.reserved_output_tokens,
         model=read.request.model,
-        window_tokens=window,
+        window_tokens=options.window,
     )
     try:
         receipt = asyncio.run(compactor.compact(history, call, instructions=instructions))
@@ -157,20 +84,17 @@ def _profile(name: str, keep: int | None) -> Profile:
 
 
 def _summariser(name: str, url: str | None, key_variable: str | None) -> Summariser | None:
-    if name == _EXTRACTIVE:
+    if name == EXTRACTIVE:
         for option, value in (("--url", url), ("--key-variable", key_variable)):
             if value is not None:
                 raise ConfigError(f"{option} is for a model: name it with --summariser")
         return None
-    key = None
-    if key_variable is not None and not (key := os.environ.get(key_variable)):
-        raise ConfigError(f"--key-variable: the environment has no {key_variable}, or it is empty")
-    return summariser_named(name, api_key=key, base_url=url)
+    return make_summariser(name, url=url, key_env=key_variable, key_name="--key-variable")
 
 
 def _target(file: str, output: str | None, *, force: bool) -> Path | None:
     """Return where to write, None for standard output. Raises ConfigError."""
-    if output == _STANDARD or (output is None and file == _STANDARD):
+    if output == STANDARD or (output is None and file == STANDARD):
         return None
     target = Path(output or f"{Path(file).stem}.compacted.json")
     if target.exists() and not force:
@@ -180,7 +104,7 @@ def _target(file: str, output: str | None, *, force: bool) -> Path | None:
 
 def _bytes_of(file: str) -> bytes:
     try:
-        return sys.stdin.buffer.read() if file == _STANDARD else Path(file).read_bytes()
+        return sys.stdin.buffer.read() if file == STANDARD else Path(file).read_bytes()
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
 

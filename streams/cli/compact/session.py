@@ -1,0 +1,150 @@
+"""`contextgauge compact SESSION`: requests a compaction, and waits for it where it is to."""
+
+import asyncio
+import signal
+from typing import Final
+
+import typer
+
+from contextgauge.compaction.displays import CompactionResult, compact_text
+from contextgauge.errors import StopError
+from schemas.commands import CancelRequested, CommandView, CompactRequested, ControlView
+from streams.cli.control_plane.connection import CLOCK, ControlPlane, requested_by, with_control
+from streams.cli.exits import Exit, by_signal
+from streams.cli.screen.commands import progress_text, result_text
+from streams.cli.screen.figures import duration, safe
+from streams.cli.screen.output import err, out, say, write_json
+from streams.edge.commands import new_id
+
+_LOOK_S: Final = 0.5
+_PATIENCE_MS: Final = 10_000
+"""For a control worker to report for the first time after it was started."""
+
+
+def compact_session(
+    name: str, instructions: str | None, *, urgent: bool, wait: bool, as_json: bool
+) -> None:
+    """Request a compaction. Raises StopError, and Exit where it did not succeed."""
+    try:
+        outcome = with_control(
+            lambda plane: _request(
+                plane, name, instructions, urgent=urgent, wait=wait, as_json=as_json
+            )
+        )
+    except KeyboardInterrupt:
+        say(
+            "It goes on without this command. Follow it with "
+            f"`contextgauge why {name}`, or cancel it with `contextgauge compact {name} --cancel`."
+        )
+        raise typer.Exit(by_signal(signal.SIGINT)) from None
+    if outcome is not None and outcome != "completed":
+        raise typer.Exit(Exit.STOPPED)
+
+
+async def _request(
+    plane: ControlPlane,
+    name: str,
+    instructions: str | None,
+    *,
+    urgent: bool,
+    wait: bool,
+    as_json: bool,
+) -> str | None:
+    """Send the request; return the outcome, None where nothing was waited for."""
+    session_id = (await plane.find(name)).session_id
+    command_id = new_id()
+    await plane.send(
+        CompactRequested(
+            session_id=session_id,
+            command_id=command_id,
+            trigger="manual",
+            requested_by=requested_by(),
+            instructions=instructions,
+            urgent=urgent,
+        )
+    )
+    silence = await plane.silence(session_id)
+    if not wait:
+        if as_json:
+            write_json({"session_id": session_id, "command_id": command_id})
+        else:
+            say(f"Requested: command {command_id} of session {session_id}")
+            say(f"Follow it with `contextgauge why {name}`.")
+        if silence is not None:
+            say(silence[0].upper() + silence[1:], "yellow")
+        return None
+    command = await _outcome(plane, session_id, command_id)
+    if as_json:
+        write_json(command)
+    elif command.outcome == "completed" and (result := _result(command)) is not None:
+        say_lines(compact_text(result))
+        say(result_text(command))
+    else:
+        say(result_text(command))
+    return command.outcome
+
+
+async def _outcome(plane: ControlPlane, session_id: str, command_id: str) -> CommandView:
+    """Return the command once it is finished. Raises StopError where no one carries it out."""
+    began_ms, shown = CLOCK.now_ms(), ""
+    with err.status("requested …", spinner="line") as status:
+        while True:
+            command = of(await plane.view(session_id), command_id)
+            if command is not None and command.outcome is not None:
+                return command
+            text = progress_text(command)
+            waited_ms = CLOCK.now_ms() - began_ms
+            if err.is_terminal:
+                status.update(f"{safe(text)} … {duration(waited_ms // 1_000 * 1_000)}")
+            elif text != shown:
+                say(text)
+            shown = text
+            silence = await plane.silence(session_id)
+            if silence is not None and waited_ms >= _PATIENCE_MS:
+                raise StopError(silence)
+            await asyncio.sleep(_LOOK_S)
+
+
+def of(view: ControlView, command_id: str) -> CommandView | None:
+    """Return a command of a session."""
+    return next((each for each in view.commands if each.command_id == command_id), None)
+
+
+def _result(command: CommandView) -> CompactionResult | None:
+    """Return the figures of a receipt; None where there are none, as of a runtime's own."""
+    receipt = command.receipt or {}
+    before, after = receipt.get("tokens_before"), receipt.get("tokens_after")
+    removed = receipt.get("messages_archived")
+    if not isinstance(before, int) or not isinstance(after, int) or not isinstance(removed, int):
+        return None
+    return CompactionResult(removed=removed, tokens_before=before, tokens_after=after)
+
+
+def say_lines(text: str) -> None:
+    """Print lines to standard output; each may quote input."""
+    for line in text.splitlines():
+        say(line, to=out)
+
+
+def cancel_session(name: str) -> None:
+    """Cancel the session's open commands. Raises StopError where there is none."""
+
+    async def cancel(plane: ControlPlane) -> None:
+        session_id = (await plane.find(name)).session_id
+        view = await plane.view(session_id)
+        commands = [each for each in view.commands if each.outcome is None]
+        if not commands:
+            silence = await plane.silence(session_id)
+            because = "" if silence is None else f"; {silence}"
+            raise StopError(f"no compaction of {session_id} is under way{because}")
+        for command in commands:
+            await plane.send(
+                CancelRequested(
+                    session_id=session_id,
+                    command_id=command.command_id,
+                    requested_by=requested_by(),
+                )
+            )
+            say(f"Cancelling {command.command_id}: {progress_text(command)}")
+
+    with_control(cancel)

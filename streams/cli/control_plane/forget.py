@@ -1,0 +1,42 @@
+"""`contextgauge forget`: deletes the text that is kept of a session."""
+
+from typing import Annotated
+
+import typer
+
+from schemas.commands import TextDeleted
+from streams.cli.control_plane.connection import ControlPlane, requested_by, with_control
+from streams.cli.screen.figures import count
+from streams.cli.screen.options import SessionId
+from streams.cli.screen.output import say
+
+
+def forget(
+    session: SessionId,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Delete the text that the control plane keeps of a session.
+
+    Deleted is what was published until now, and a rebuild does not bring it back. Figures stay,
+    and the topic agent.messages has the messages until its retention is over.
+    """
+
+    async def find(plane: ControlPlane) -> str:
+        return (await plane.find(session)).session_id
+
+    session_id = with_control(find)
+    if not yes:
+        typer.confirm(f"Delete the text of session {session_id}?", abort=True, err=True)
+
+    async def send(plane: ControlPlane) -> None:
+        await plane.send(TextDeleted(session_id=session_id, requested_by=requested_by()))
+        days = plane.settings.messages_retention_days
+        kept = "for ever" if days < 0 else f"for {count(days, 'day')}"
+        say(f"Requested: the text of {session_id} up to now is deleted.")
+        say(f"agent.messages keeps its messages {kept} from their publication.")
+        silence = await plane.silence(session_id)
+        if silence is not None:
+            say(silence[0].upper() + silence[1:], "yellow")
+
+    with_control(send)

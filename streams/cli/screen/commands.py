@@ -1,0 +1,138 @@
+"""Commands and decisions of the control plane on the screen."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from schemas.commands import CommandOutcome, CommandView, ControlView, DecisionView, ThresholdsSet
+from streams.cli.screen.figures import ago, duration, exact, percent, safe, thousands
+from streams.cli.screen.tables import plain_table
+from streams.core.control.reasons import MEANINGS
+
+_OUTCOMES: dict[CommandOutcome, str] = {
+    "completed": "compacted",
+    "nothing_to_compact": "nothing to compact",
+    "refused": "refused",
+    "cancelled": "cancelled",
+    "failed": "failed",
+    "expired": "expired",
+}
+_STYLES: dict[CommandOutcome, str] = {
+    "completed": "green",
+    "failed": "red",
+    "refused": "yellow",
+    "expired": "yellow",
+}
+_SHORT_ID = 8
+
+
+def progress_text(command: CommandView | None) -> str:
+    """Return how far a command is, in a few words."""
+    if command is None or command.state == "requested":
+        text = "requested"
+    elif command.state == "accepted":
+        text = f"accepted by {command.driver}"
+    elif command.state == "planned":
+        text = "planned"
+        if command.tokens_before is not None:
+            text += f", from {exact(command.tokens_before)} tokens"
+    elif command.state == "called":
+        text = f"waiting for {command.summariser}"
+    else:
+        text = "finished"
+    if command is not None and command.attempt > 1:
+        text += f", attempt {command.attempt}"
+    return text + (", being cancelled" if command is not None and command.is_cancelling else "")
+
+
+def result_text(command: CommandView) -> str:
+    """Return what became of a command, in a line."""
+    outcome = "open" if command.outcome is None else _OUTCOMES[command.outcome]
+    parts = [outcome[0].upper() + outcome[1:]]
+    if command.reason is not None:
+        parts[0] += f": {command.reason}"
+    if command.finished_ms is not None:
+        parts.append(f"after {duration(max(command.finished_ms - command.requested_ms, 0))}")
+    if command.outcome == "completed":
+        parts.append(f"by {command.driver}")
+    return ", ".join(parts)
+
+
+def why_table(view: ControlView, now_ms: int) -> Table:
+    """Return all that is known of a session, the newest first."""
+    rows: list[tuple[int, tuple[Text, Text, Text]]] = [
+        (each.time_ms, _decision_cells(each)) for each in view.decisions
+    ]
+    rows += [
+        (each.finished_ms or each.requested_ms, _command_cells(each)) for each in view.commands
+    ]
+    table = plain_table("When", "What", "Size", "Why", wrap={"Why"})
+    for time_ms, cells in sorted(rows, key=lambda row: -row[0]):
+        table.add_row(ago(time_ms, now_ms), *cells)
+    return table
+
+
+def _decision_cells(decision: DecisionView) -> tuple[Text, Text, Text]:
+    what = Text("requested") if decision.fired else Text("not compacted", style="yellow")
+    meaning = MEANINGS.get(decision.reason, decision.reason)  # type: ignore[call-overload]  # of another build
+    return what, _size(decision), Text(safe(str(meaning)))
+
+
+def _size(decision: DecisionView) -> Text:
+    used, window = decision.used_tokens, decision.window
+    if used is None:
+        return Text("unknown", style="dim")
+    text = thousands(used)
+    if window:
+        text += f" of {thousands(window)} ({percent(100 * used / window)})"
+    if decision.threshold_tokens is not None:
+        text += f"\nfrom {thousands(decision.threshold_tokens)}"
+    return Text(text)
+
+
+def _command_cells(command: CommandView) -> tuple[Text, Text, Text]:
+    if command.outcome is None:
+        what = Text(command.state, style="bold")
+        why = progress_text(command)
+    else:
+        what = Text(_OUTCOMES[command.outcome], style=_STYLES.get(command.outcome, ""))
+        why = command.reason or ""
+    parts = [why] if why else []
+    parts.append(f"{_trigger(command)}, command {command.command_id[:_SHORT_ID]}")
+    if command.instructions:
+        parts.append(f"“{command.instructions}”")
+    if command.finished_ms is not None:
+        parts.append(f"took {duration(max(command.finished_ms - command.requested_ms, 0))}")
+    if command.summariser is not None:
+        parts.append(f"summary by {command.summariser}")
+    return what, _change(command), Text(safe("; ".join(parts)))
+
+
+def _trigger(command: CommandView) -> str:
+    if command.trigger == "manual":
+        return f"asked for by {command.requested_by}"
+    return "automatic" if command.trigger == "auto" else "model changed"
+
+
+def _change(command: CommandView) -> Text:
+    after = (command.receipt or {}).get("tokens_after")
+    before = (command.receipt or {}).get("tokens_before", command.tokens_before)
+    if not isinstance(before, int):
+        return Text("")
+    if not isinstance(after, int):
+        return Text(thousands(before))
+    return Text(f"{thousands(before)} → {thousands(after)}")
+
+
+def thresholds_text(entry: ThresholdsSet | None) -> str:
+    """Return thresholds that were set, in a line."""
+    if entry is None:
+        return "nothing set: the service's file holds"
+    parts: Sequence[str | None] = (
+        None if entry.automatic is None else ("automatic" if entry.automatic else "not automatic"),
+        None if entry.compact_at is None else f"compact at {entry.compact_at}",
+        None if entry.compact_to is None else f"to {entry.compact_to}",
+    )
+    text = ", ".join(part for part in parts if part is not None)
+    return f"{text} (set by {entry.requested_by})"

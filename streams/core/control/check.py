@@ -1,0 +1,154 @@
+"""Reading the service's plan from a file's content: every fault named by its place, all at once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar, get_args
+from urllib.parse import urlsplit
+
+from contextgauge.compaction.profiles import PROFILES, Profile, profile_named
+from contextgauge.errors import ConfigError
+from contextgauge.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from streams.core.alerts.rules import Patterns
+from streams.core.control.service import (
+    DEFAULT_CALLS,
+    DEFAULT_DEADLINE_MS,
+    DEFAULT_MAX_AGE_MS,
+    SERVICE,
+    SummariserPlan,
+    SummariserProvider,
+)
+from streams.core.control.thresholds import SessionRule, Thresholds, check_order, parse_size
+from streams.core.sections import Fault, Section, Table, near
+from streams.core.until_compaction import Threshold
+
+_Result = TypeVar("_Result")
+
+_PROVIDERS: Final[tuple[SummariserProvider, ...]] = get_args(SummariserProvider)
+_MOST_CALLS: Final = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePlan:
+    """The whole file. What is older than `max_age_ms` compacts no session.
+
+    `calls` of the summariser run at a time; a command that is not done after `deadline_ms` fails.
+    `drivers` are the tables of runtimes' drivers, as they are in the file.
+    """
+
+    max_age_ms: int = DEFAULT_MAX_AGE_MS
+    calls: int = DEFAULT_CALLS
+    deadline_ms: int = DEFAULT_DEADLINE_MS
+    summariser: SummariserPlan = SummariserPlan()  # noqa: RUF009 -- it is frozen
+    rules: tuple[SessionRule, ...] = ()
+    drivers: Table = field(default_factory=dict)
+
+
+def check_service(content: Table) -> tuple[ServicePlan | None, list[Fault]]:
+    """Return the plan that the content asks for, or None and all that is wrong with it."""
+    faults: list[Fault] = []
+    top = Section(content, (), faults)
+    service = top.table("service")
+    drivers = top.table("drivers").content
+    names = (SERVICE, *map(str, drivers))
+    plan = ServicePlan(
+        max_age_ms=service.duration(
+            "max_age", DEFAULT_MAX_AGE_MS, least_ms=SECOND_MS, most_ms=HOUR_MS
+        ),
+        calls=service.number("calls", 1, _MOST_CALLS, DEFAULT_CALLS),
+        deadline_ms=service.duration(
+            "deadline", DEFAULT_DEADLINE_MS, least_ms=MINUTE_MS, most_ms=DAY_MS
+        ),
+        summariser=_summariser(top.table("summariser")),
+        rules=tuple(_rule(section, names) for section in top.tables("sessions", None)),
+        drivers=drivers,
+    )
+    service.no_others()
+    top.ignore("conversations")
+    top.no_others()
+    return (None, faults) if faults else (plan, [])
+
+
+def _summariser(section: Section) -> SummariserPlan:
+    provider = section.one_of("provider", _PROVIDERS, "extractive") or "extractive"
+    plan = SummariserPlan(
+        provider=provider,
+        model=section.text("model"),
+        url=section.text("url"),
+        key_env=section.text("key_env"),
+        redact=section.flag("redact") is not False,
+    )
+    if provider == "extractive":
+        for key in ("model", "url", "key_env"):
+            if section.value(key) is not None:
+                section.fault(key, "is for a model: name its provider")
+    elif plan.model is None:
+        section.fault("model", "is missing: name the provider's model")
+    if provider == "compatible" and plan.url is None:
+        section.fault("url", "is missing: a compatible server is known by its address")
+    if plan.url is not None and not _is_address(plan.url):
+        section.fault("url", "is no address: begin it with https:// or http://")
+    section.no_others()
+    return plan
+
+
+def _rule(section: Section, drivers: Sequence[str]) -> SessionRule:
+    patterns = {
+        key: Patterns(section.texts(key)) for key in ("sessions", "projects", "agents", "models")
+    }
+    sizes = {key: _size(section, key) for key in ("compact_at", "compact_to", "hard_at")}
+    _noted(section, "compact_at", lambda: check_order(**sizes))
+    profile = section.text("profile")
+    if profile is not None and profile not in PROFILES:
+        section.fault("profile", f"is {profile!r}: it is one of {', '.join(PROFILES)}")
+    driver = section.text("driver")
+    if driver is not None and driver not in drivers:
+        section.fault(
+            "driver",
+            f"is {driver!r}{near(driver, drivers)}: it is {SERVICE}, or a runtime's with a table "
+            f"[drivers.{driver}]",
+        )
+    rule = SessionRule(
+        **patterns,
+        **sizes,
+        automatic=section.flag("automatic"),
+        driver=driver,
+        profile=profile,
+    )
+    section.no_others()
+    return rule
+
+
+def _size(section: Section, key: str) -> Threshold | None:
+    value = section.value(key)
+    return None if value is None else _noted(section, key, lambda: parse_size(value, key))
+
+
+def _noted(section: Section, key: str, make: Callable[[], _Result]) -> _Result | None:
+    """Return what is made, or note the error's text, which begins with the key."""
+    try:
+        return make()
+    except ConfigError as error:
+        section.fault(key, str(error).removeprefix(f"{key} "))
+        return None
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname)
+
+
+def profile_of(thresholds: Thresholds, window: int) -> Profile:
+    """Return the engine's profile for a session: its own figures, with the session's sizes.
+
+    `window` is the model's. Raises ConfigError for a profile that is unknown here.
+    """
+    profile = profile_named(thresholds.profile)
+    sizes = thresholds.sizes(window)
+    if sizes is None or window <= 0:
+        return profile
+    compact_at, compact_to = (min(1.0, max(size, 1) / window) for size in sizes[:2])
+    return replace(profile, compact_at=compact_at, compact_to=compact_to)

@@ -1,0 +1,50 @@
+"""The words for why a compaction was requested, or was not: a closed list.
+
+docs/CONTROL.md has the same list; a test compares the two.
+"""
+
+from typing import Final, Literal, TypeAlias, get_args
+
+FiredReason: TypeAlias = Literal["above_threshold", "model_change", "hard_limit"]
+IdleReason: TypeAlias = Literal[
+    "default_window",
+    "unknown_window",
+    "record_too_old",
+    "command_open",
+    "pause_after_failure",
+    "awaiting_effect",
+    "no_progress",
+]
+DecisionReason: TypeAlias = FiredReason | IdleReason
+
+MEANINGS: Final[dict[DecisionReason, str]] = {
+    "above_threshold": "The size reached compact_at: a compaction was requested.",
+    "model_change": (
+        "The model or its window changed, and the size is above the new compact_at: "
+        "a compaction was requested."
+    ),
+    "hard_limit": (
+        "The size reached hard_at: a compaction was requested that does not wait for a model."
+    ),
+    "default_window": (
+        "The model is unknown and its window assumed: nothing is compacted by an assumption. "
+        "Set the window with CONTEXTGAUGE_WINDOWS."
+    ),
+    "unknown_window": "The window is unknown: set it with CONTEXTGAUGE_WINDOWS.",
+    "record_too_old": (
+        "The reading, or its arrival in Kafka, was older than max_age: what was published late, "
+        "or read late, compacts no session."
+    ),
+    "command_open": "A compaction of this session was requested already and is not finished.",
+    "pause_after_failure": (
+        "The last compaction did not succeed less than a minute ago; the pause doubles with each "
+        "failure, up to ten minutes."
+    ),
+    "awaiting_effect": "A compaction has just finished, and its effect is not known yet.",
+    "no_progress": (
+        "Two compactions in a row left the session above compact_at: nothing more is requested "
+        "until it was below, or its thresholds or window change."
+    ),
+}
+
+REASONS: Final[tuple[DecisionReason, ...]] = (*get_args(FiredReason), *get_args(IdleReason))

@@ -1,0 +1,189 @@
+"""Decisions on compacting sessions: records of a stream in, entries of `context.commands` out.
+
+What was requested before, what became of it, and which thresholds were set is read from the log of
+commands itself: each partition's trigger follows the partition of the same number. A record is
+acknowledged once what it gives rise to is in the log.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from contextgauge.backoff import sleep_until
+from contextgauge.errors import RetryError, VersionError
+from schemas.commands import CommandEntry, CompactionDecided
+from schemas.records import event_type
+from streams import codec
+from streams.codec.commands import read_entry
+from streams.core.control.thresholds import SessionRule, ThresholdBook
+from streams.core.control.trigger import TRIGGER_KINDS, Trigger
+from streams.flow.common.ports import WorkerPorts
+from streams.flow.common.retry import RetryLoop
+from streams.flow.control.agents import Owner
+from streams.ports import CommandSink, Headers, Log, PartitionReader, ReceivedRecord, started
+
+_EVALUATED: Final = frozenset(event_type(kind).encode() for kind in TRIGGER_KINDS)
+_POLL_ENTRIES: Final = 2_000
+_POLL_S: Final = 1.0
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionPorts(WorkerPorts):
+    """What decisions need of the outside world. `log` has the topic of commands."""
+
+    log: Log
+    sink: CommandSink
+    owner_of: Callable[[str], Awaitable[Owner]]
+
+
+@dataclass(slots=True, eq=False)
+class _Partition:
+    """A partition, from its assignment until it is revoked."""
+
+    number: int
+    position: int
+    trigger: Trigger
+    commands_position: int | None = None
+    """The next entry of the log of commands; None before the first."""
+    is_ours: bool = True
+    is_restored: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Decisions:
+    """Handles the records of one stream by the rules of the service's file."""
+
+    def __init__(
+        self, rules: Sequence[SessionRule], max_age_ms: int, topic: str, ports: DecisionPorts
+    ) -> None:
+        self._rules, self._max_age_ms = rules, max_age_ms
+        self._topic, self._ports = topic, ports
+        self._partitions: dict[int, _Partition] = {}
+        self._following: set[asyncio.Task[None]] = set()
+        self._failed: asyncio.Future[None] | None = None
+
+    async def run(self) -> None:
+        """Run until stopped, beside the stream. Raises what following the log raised."""
+        self._failed = asyncio.get_running_loop().create_future()
+        stopping = asyncio.create_task(self._ports.stop.wait())
+        try:
+            await asyncio.wait({stopping, self._failed}, return_when=asyncio.FIRST_COMPLETED)
+            if self._failed.done():
+                self._failed.result()
+        finally:
+            for task in (stopping, *self._following):
+                task.cancel()
+            await asyncio.gather(stopping, *self._following, return_exceptions=True)
+
+    def assigned(self, positions: Mapping[int, int]) -> None:
+        """Take partitions over, and begin to read what was requested in them."""
+        self.revoked()
+        for number, position in positions.items():
+            trigger = Trigger(ThresholdBook(self._rules), self._max_age_ms)
+            partition = self._partitions[number] = _Partition(number, position, trigger)
+            task = asyncio.create_task(self._follow(partition))
+            self._following.add(task)
+            task.add_done_callback(self._following.discard)
+
+    def revoked(self) -> None:
+        """Release all partitions: their next worker evaluates what was not acknowledged."""
+        for partition in self._partitions.values():
+            partition.is_ours = False
+            partition.is_restored.set()
+        self._partitions.clear()
+
+    async def handle(self, arrivals: Sequence[ReceivedRecord]) -> None:
+        """Evaluate records, in order."""
+        for arrival in arrivals:
+            partition = self._partitions.get(arrival.partition)
+            if partition is None or not arrival.is_current():
+                continue  # of a former assignment: it is read again
+            await partition.is_restored.wait()
+            if not partition.is_ours or not arrival.is_current():
+                continue
+            if _is_evaluated(arrival.record.headers):
+                try:
+                    await self._evaluate(partition, arrival)
+                except RetryError:
+                    if self._ports.stop.is_set():
+                        return  # it is not acknowledged, and so evaluated again
+                    raise
+            arrival.acknowledge()
+
+    async def _evaluate(self, partition: _Partition, arrival: ReceivedRecord) -> None:
+        logged_ms, now_ms = arrival.record.timestamp_ms, self._ports.clock.now_ms()
+        record = codec.from_binary(arrival.record.headers, arrival.record.value or b"")
+        trigger = partition.trigger
+        if trigger.needs_identity(record, logged_ms, now_ms):
+            # Where it cannot be looked up now, the session's next reading looks again.
+            with contextlib.suppress(RetryError):
+                owner = await self._ports.owner_of(record.data.session_id)
+                trigger.identify(record.data.session_id, owner.agent_id, owner.cwd)
+        entries = trigger.observe(record, logged_ms, now_ms)
+        if entries:
+            await RetryLoop(self._ports, "kafka").run(self._ports.sink.send, entries)
+        for entry in entries:
+            if isinstance(entry.data, CompactionDecided):
+                self._ports.telemetry.count("control_decisions", reason=entry.data.reason)
+
+    async def _follow(self, partition: _Partition) -> None:
+        """Read the partition's entries, from the first to the last and on."""
+        retry = RetryLoop(self._ports, "kafka")
+        try:
+            while partition.is_ours:
+                reader = self._ports.log.reader(self._topic, [partition.number])
+                async with started(_Retried(reader, retry)):
+                    with contextlib.suppress(RetryError):  # it is read on from where it was
+                        await self._read(partition, reader)
+                await sleep_until(self._ports.clock, self._ports.stop, _POLL_S)
+        except RetryError:
+            return  # the worker stops, and this has only given up waiting
+        except Exception as error:  # noqa: BLE001 -- `run` raises it
+            if self._failed is not None and not self._failed.done():
+                self._failed.set_exception(error)
+
+    async def _read(self, partition: _Partition, reader: PartitionReader) -> None:
+        first, end = await reader.bounds(partition.number)
+        position = max(first, partition.commands_position or 0)
+        reader.seek(partition.number, position)
+        while partition.is_ours:
+            if position >= end and not partition.is_restored.is_set():
+                partition.is_restored.set()
+                logger.info("read the commands", partition=partition.number, position=position)
+            batch = await reader.poll(partition.number, _POLL_ENTRIES, _POLL_S)
+            for record in batch.records:
+                entry = _entry_of(record.headers, record.value)
+                if entry is not None:
+                    partition.trigger.note(entry)
+            position = partition.commands_position = batch.position
+
+
+class _Retried:
+    """A reader whose start is tried until it succeeds."""
+
+    def __init__(self, reader: PartitionReader, retry: RetryLoop) -> None:
+        self._reader, self._retry = reader, retry
+
+    async def start(self) -> None:
+        await self._retry.run(self._reader.start)
+
+    async def stop(self) -> None:
+        await self._reader.stop()
+
+
+def _entry_of(headers: Headers, value: bytes | None) -> CommandEntry | None:
+    """Read an entry; None for one that this build cannot read: it decides nothing here."""
+    try:
+        return read_entry(headers, value or b"")
+    except VersionError as error:
+        logger.warning("an entry of the log of commands is left out", error=str(error))
+        return None
+
+
+def _is_evaluated(headers: Headers) -> bool:
+    return any(name == "ce_type" and value in _EVALUATED for name, value in headers)

@@ -1,0 +1,338 @@
+"""Commands of the control plane, over twins in memory: what is sent, and what is shown."""
+
+import asyncio
+import json
+import os
+import signal
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from contextgauge.clock import SystemClock
+from contextgauge.errors import ConfigError, RetryError, StopError
+from contextgauge.partitioner import partition_of
+from schemas.commands import (
+    CancelRequested,
+    CommandData,
+    CommandView,
+    CompactRequested,
+    ControlView,
+    DecisionView,
+    TextDeleted,
+    ThresholdsSet,
+)
+from schemas.records import Record
+from schemas.topics import CONTEXT_COMMANDS
+from streams import wiring
+from streams.cli.app import app
+from streams.cli.compact import session as compacting
+from streams.cli.control_plane import connection
+from streams.codec.commands import read_entry
+from streams.edge.commands import LogCommandSink
+from streams.edge.memory.log import MemoryLog
+from tests.doubles.control import KeptControl
+from tests.serve.kit import PARTITIONS, GrowingViews, sample_records
+
+TOPIC = CONTEXT_COMMANDS.name
+NOW_MS = 1_793_534_400_000
+DONE = CommandView(
+    command_id="5e3f6f0a-6f9b-4c1e-9a53-0b8a7f1d2c33",
+    trigger="auto",
+    requested_by="control",
+    instructions=None,
+    cause_id="r-1",
+    state="finished",
+    requested_ms=NOW_MS - 90_000,
+    accepted_ms=NOW_MS - 89_000,
+    finished_ms=NOW_MS - 61_600,
+    attempt=1,
+    driver="service",
+    tokens_before=171_204,
+    summariser="anthropic:claude-haiku-4-5",
+    outcome="completed",
+    receipt={"tokens_before": 171_204, "tokens_after": 52_300, "messages_archived": 41},
+)
+DECISION = DecisionView(
+    id="d-1",
+    time_ms=NOW_MS - 90_000,
+    fired=True,
+    reason="above_threshold",
+    command_id=DONE.command_id,
+    cause_id="r-1",
+    model="claude-sonnet-5",
+    used_tokens=171_204,
+    window=200_000,
+    window_source="catalog",
+    threshold_tokens=170_000,
+)
+
+
+class AnsweringLog(MemoryLog):
+    """A log whose requests a control worker answers at once, with `answer` of each."""
+
+    def __init__(self, control: KeptControl, session: str) -> None:
+        super().__init__(SystemClock())
+        self.control, self.session = control, session
+        self.answer: CommandView | None = None
+
+    def entries(self) -> list[CommandData]:
+        number = partition_of(self.session, PARTITIONS)
+
+        async def read() -> list[CommandData]:
+            reader = self.reader(TOPIC, [number])
+            await reader.start()
+            reader.seek(number, 0)
+            batch = await reader.poll(number, 100, 0.01)
+            await reader.stop()
+            return [read_entry(each.headers, each.value or b"").data for each in batch.records]
+
+        return asyncio.run(read())
+
+    def sink(self) -> LogCommandSink:
+        log = self
+
+        class Sink(LogCommandSink):
+            async def send(self, entries: object) -> None:
+                await super().send(entries)  # type: ignore[arg-type]
+                for entry in entries:  # type: ignore[attr-defined]
+                    if log.answer is not None and isinstance(entry.data, CompactRequested):
+                        command = replace(log.answer, command_id=entry.data.command_id)
+                        view = ControlView(session_id=log.session, commands=(command,))
+                        log.control.views[log.session] = view
+
+        return Sink(self, TOPIC)
+
+
+@pytest.fixture(scope="module")
+def all_records() -> list[Record]:
+    return sample_records()
+
+
+class Plane:
+    """What the commands are connected to."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self.session = records[0].data.session_id
+        self.views = GrowingViews()
+        self.views.add(*[each for each in records if each.data.session_id == self.session])
+        self.control = KeptControl(seen_ms=SystemClock().now_ms())
+        self.log = AnsweringLog(self.control, self.session)
+        asyncio.run(self.log.create_topics([CONTEXT_COMMANDS], PARTITIONS))
+
+    def run(self, *arguments: str, text: str | None = None) -> Result:
+        return CliRunner().invoke(app, list(arguments), input=text)
+
+
+@pytest.fixture
+def plane(all_records: list[Record], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plane:
+    made = Plane(all_records)
+    monkeypatch.setenv("CONTEXTGAUGE_REDIS_URL", "redis://127.0.0.1:1/0")
+    monkeypatch.setenv("CONTEXTGAUGE_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    monkeypatch.setattr(wiring, "redis_views", lambda _settings: made.views)
+    monkeypatch.setattr(wiring, "control_store", lambda _settings: made.control)
+    monkeypatch.setattr(wiring, "command_sink", lambda _settings: made.log.sink())
+    monkeypatch.setattr(compacting, "_LOOK_S", 0.01)
+    monkeypatch.setattr(compacting, "_PATIENCE_MS", 50)
+    monkeypatch.setattr(connection, "requested_by", lambda: "cli:ada")
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+def test_a_compaction_is_requested(plane: Plane) -> None:
+    result = plane.run("compact", plane.session[:12], "--instructions", "keep the API", "--urgent")
+    assert result.exit_code == 0, result.output
+    (sent,) = plane.log.entries()
+    assert isinstance(sent, CompactRequested)
+    assert (sent.session_id, sent.trigger) == (plane.session, "manual")
+    assert (sent.instructions, sent.urgent) == ("keep the API", True)
+    assert sent.requested_by.startswith("cli")
+    assert f"command {sent.command_id} of session {plane.session}" in result.stderr
+    assert "contextgauge why" in result.stderr
+
+
+def test_waiting_shows_the_result_as_seed_004_does(plane: Plane) -> None:
+    plane.log.answer = DONE
+    result = plane.run("compact", plane.session, "--wait")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == [
+        "Compacting conversation...",
+        "Removed: 41 messages",
+        "Saved: 118K tokens",
+    ]
+    assert "Compacted, after 28.4 s, by service" in result.stderr
+
+
+@pytest.mark.parametrize("outcome", ["failed", "refused", "cancelled", "nothing_to_compact"])
+def test_another_outcome_is_an_error_with_the_reason(plane: Plane, outcome: str) -> None:
+    plane.log.answer = replace(DONE, outcome=outcome, reason="it is too large", receipt=None)  # type: ignore[arg-type]
+    result = plane.run("compact", plane.session, "--wait")
+    assert result.exit_code == 1
+    assert ": it is too large, after 28.4 s" in result.stderr
+    assert result.stdout == ""
+
+
+def test_the_command_as_json(plane: Plane) -> None:
+    plane.log.answer = DONE
+    result = plane.run("compact", plane.session, "--wait", "--json")
+    assert json.loads(result.stdout)["outcome"] == "completed"
+    result = plane.run("compact", plane.session, "--json")
+    assert set(json.loads(result.stdout)) == {"session_id", "command_id"}
+
+
+def test_waiting_ends_where_no_control_worker_runs(plane: Plane) -> None:
+    plane.control.seen_ms = None
+    result = plane.run("compact", plane.session, "--wait")
+    assert isinstance(result.exception, StopError)
+    assert "no control worker has reported yet" in str(result.exception)
+    assert "CONTEXTGAUGE_COMPACTION_FILE" in str(result.exception)
+    plane.control.seen_ms = SystemClock().now_ms() - 90_000
+    result = plane.run("compact", plane.session)
+    assert result.exit_code == 0
+    assert "No control worker has reported for 1 min 30 s" in result.stderr
+
+
+def test_ctrl_c_says_how_to_cancel(plane: Plane) -> None:
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    result = plane.run("compact", plane.session, "--wait")
+    assert result.exit_code == 130
+    assert f"contextgauge compact {plane.session} --cancel" in result.stderr
+
+
+def test_what_is_under_way_is_cancelled(plane: Plane) -> None:
+    result = plane.run("compact", plane.session, "--cancel")
+    assert isinstance(result.exception, StopError)
+    assert "no compaction of" in str(result.exception)
+    command = replace(DONE, state="called", outcome=None, attempt=2)
+    plane.control.views[plane.session] = ControlView(
+        session_id=plane.session, commands=(DONE, command)
+    )
+    result = plane.run("compact", plane.session, "--cancel")
+    assert result.exit_code == 0, result.output
+    (sent,) = plane.log.entries()
+    assert isinstance(sent, CancelRequested)
+    assert sent.command_id == command.command_id
+    assert "waiting for anthropic:claude-haiku-4-5, attempt 2" in result.stderr
+
+
+def test_what_is_neither_a_file_nor_a_session_is_an_error(plane: Plane) -> None:
+    result = plane.run("compact", "nothing-like-it")
+    assert isinstance(result.exception, StopError)
+    assert "no session 'nothing-like-it'" in str(result.exception)
+    assert plane.log.entries() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["talk.json", "--wait"], "talk.json is a file: --wait is for a session"),
+        (["SESSION", "--window", "9000"], "SESSION is no file here: --window is for a file"),
+        (["SESSION", "--profile", "default"], "--profile is for a file"),
+        (["SESSION", "--cancel", "--wait"], "--cancel goes with no other option"),
+    ],
+)
+def test_options_of_the_other_form_are_refused(
+    plane: Plane, arguments: list[str], message: str
+) -> None:
+    Path("talk.json").write_text("[]")
+    result = plane.run("compact", *arguments)
+    assert isinstance(result.exception, ConfigError)
+    assert message in str(result.exception)
+
+
+def test_why_lists_decisions_and_commands_the_newest_first(plane: Plane) -> None:
+    plane.control.views[plane.session] = ControlView(
+        session_id=plane.session, commands=(DONE,), decisions=(DECISION,)
+    )
+    result = plane.run("why", plane.session)
+    assert result.exit_code == 0, result.output
+    lines = [line for line in result.stdout.splitlines() if line.strip()]
+    assert lines[0].split() == ["When", "What", "Size", "Why"]
+    assert "compacted" in lines[1]
+    assert "171K → 52K" in lines[1]
+    assert "171K of 200K (85%)" in lines[2]
+    assert "The size reached compact_at" in result.stdout
+    assert "took 28.4 s" in result.stdout
+    result = plane.run("why", plane.session, "--json")
+    assert json.loads(result.stdout)["decisions"][0]["reason"] == "above_threshold"
+
+
+def test_why_says_where_nothing_is_known(plane: Plane) -> None:
+    result = plane.run("why", plane.session)
+    assert result.exit_code == 0
+    assert "Nothing was decided about" in result.stderr
+
+
+def test_thresholds_are_set_shown_and_removed(plane: Plane) -> None:
+    result = plane.run(
+        "thresholds", "--session", plane.session[:12], "--automatic", "--compact-at", "80%"
+    )
+    assert result.exit_code == 0, result.output
+    assert "automatic, compact at 80%" in result.stderr
+    plane.run("thresholds", "--agent", "reviewer", "--no-automatic")
+    plane.run("thresholds", "--project", "app", "--compact-to", "60000")
+    plane.run("thresholds", "--session", plane.session, "--remove")
+    entries = [each for each in plane.log.entries() if isinstance(each, ThresholdsSet)]
+    by = entries[0].requested_by
+    assert entries == [
+        ThresholdsSet(
+            scope="session",
+            name=plane.session,
+            requested_by=by,
+            automatic=True,
+            compact_at="80%",
+        ),
+        ThresholdsSet(scope="agent", name="reviewer", requested_by=by, automatic=False),
+        ThresholdsSet(scope="project", name="app", requested_by=by, compact_to="60000"),
+        ThresholdsSet(scope="session", name=plane.session, requested_by=by),
+    ]
+    result = plane.run("thresholds", "--session", plane.session)
+    assert "nothing set: the service's file holds" in result.stdout
+    plane.control.views[plane.session] = ControlView(
+        session_id=plane.session, thresholds=entries[0]
+    )
+    result = plane.run("thresholds", "--session", plane.session)
+    assert "automatic, compact at 80% (set by cli" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name one of --session, --agent, --project"),
+        (["--agent", "a", "--project", "p"], "name one of"),
+        (["--agent", "a"], "set --compact-at"),
+        (["--agent", "a", "--compact-at", "lots"], "compact_at 'lots' is no size"),
+        (["--agent", "a", "--remove", "--automatic"], "--remove goes with no other"),
+    ],
+)
+def test_wrong_thresholds_are_refused(plane: Plane, arguments: list[str], message: str) -> None:
+    result = plane.run("thresholds", *arguments)
+    assert isinstance(result.exception, ConfigError)
+    assert message in str(result.exception)
+    assert plane.log.entries() == []
+
+
+def test_a_text_is_deleted_after_a_confirmation(plane: Plane) -> None:
+    result = plane.run("forget", plane.session[:12], text="n\n")
+    assert result.exit_code == 1
+    assert plane.log.entries() == []
+    result = plane.run("forget", plane.session[:12], text="y\n")
+    assert result.exit_code == 0, result.output
+    assert "agent.messages keeps its messages for 30 days" in result.stderr
+    assert plane.run("forget", plane.session, "--yes").exit_code == 0
+    assert [type(each) for each in plane.log.entries()] == [TextDeleted, TextDeleted]
+
+
+def test_without_kafka_nothing_is_shown_as_requested(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Away(LogCommandSink):
+        async def send(self, entries: object) -> None:  # noqa: ARG002 -- it fails
+            raise RetryError("Kafka is away")
+
+    monkeypatch.setattr(wiring, "command_sink", lambda _settings: Away(plane.log, TOPIC))
+    result = plane.run("compact", plane.session)
+    assert isinstance(result.exception, RetryError)
+    assert "Requested" not in result.output

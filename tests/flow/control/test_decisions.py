@@ -1,0 +1,207 @@
+"""Decisions over a log: entries in the log of commands, each once, whatever is killed when."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from contextgauge.errors import ConfigError, RetryError
+from schemas.commands import CommandEntry, CompactionDecided, CompactRequested, ThresholdsSet
+from schemas.topics import CONTEXT_COMMANDS
+from streams.codec.commands import read_entry
+from streams.core.alerts.rules import Patterns
+from streams.core.control.thresholds import SessionRule
+from streams.edge.commands import LogCommandSink
+from streams.flow.control.agents import Owner
+from streams.flow.control.decisions import DecisionPorts, Decisions
+from streams.flow.control.fan_out import SharedStream
+from streams.ports import NewRecord
+from tests.doubles.record_stream import MemoryRecordStream
+from tests.flow.control.control_kit import TOPIC, ControlKit, pressured, until_so
+from tests.flow.derive_kit import until
+
+COMMANDS = CONTEXT_COMMANDS.name
+MAX_AGE_MS = 600_000
+ON = SessionRule(automatic=True)
+
+
+class DecisionKit(ControlKit):
+    """A worker that only decides, over the log in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rules: tuple[SessionRule, ...] = (ON,)
+        self.fail_sends = 0
+        self.sink = LogCommandSink(self.log, COMMANDS)
+
+    async def create(self) -> None:
+        await super().create()
+        await self.log.create_topics([CONTEXT_COMMANDS], 2)
+
+    async def send(self, entries: Sequence[CommandEntry]) -> None:
+        if self.fail_sends:
+            self.fail_sends -= 1
+            raise RetryError("Kafka is away")
+        await self.sink.send(entries)
+
+    async def start(self) -> None:
+        """Nothing: it connects by itself."""
+
+    async def stop(self) -> None:
+        await self.sink.stop()
+
+    async def owner_of(self, session_id: str) -> Owner:
+        self.asked.append(session_id)
+        if self.agents_are_away:
+            raise RetryError("away")
+        return Owner(self.agents.get(session_id), self.folders.get(session_id))
+
+    @asynccontextmanager
+    async def deciding(self) -> AsyncIterator[list[asyncio.Task[None]]]:
+        stop = asyncio.Event()
+        ports = DecisionPorts(
+            telemetry=self.figures,
+            health=self.health,
+            clock=self.clock,
+            stop=stop,
+            log=self.log,
+            sink=self,
+            owner_of=self.owner_of,
+        )
+        decisions = Decisions(self.rules, MAX_AGE_MS, COMMANDS, ports)
+
+        def oldest_ms() -> int:
+            return self.clock.at_ms - MAX_AGE_MS
+
+        inner = MemoryRecordStream(self.log, TOPIC, (0, 1), self.acknowledged, oldest_ms, oldest_ms)
+        tasks = [
+            asyncio.create_task(SharedStream(inner, []).run(decisions, stop)),
+            asyncio.create_task(decisions.run()),
+        ]
+        try:
+            yield tasks
+            stop.set()
+            await asyncio.wait_for(asyncio.gather(*tasks), 20)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def entries(self, partition: int = 0) -> list[CommandEntry]:
+        reader = self.log.reader(COMMANDS, [partition])
+        await reader.start()
+        first, end = await reader.bounds(partition)
+        reader.seek(partition, first)
+        found: list[CommandEntry] = []
+        while len(found) < end - first:
+            batch = await reader.poll(partition, 1_000, 0.01)
+            found += [read_entry(each.headers, each.value or b"") for each in batch.records]
+        await reader.stop()
+        return found
+
+    async def requests(self) -> list[CompactRequested]:
+        return [
+            entry.data for entry in await self.entries() if isinstance(entry.data, CompactRequested)
+        ]
+
+    async def until_requested(self, count: int) -> None:
+        async def is_so() -> bool:
+            return len(await self.requests()) >= count
+
+        await until(is_so)
+
+
+@pytest.fixture
+async def kit() -> DecisionKit:
+    kit = DecisionKit()
+    await kit.create()
+    # Sessions of these tests are on partition 0, as their records are.
+    return kit
+
+
+SESSION = "s4"  # murmur2 puts it on partition 0 of two
+
+
+async def test_a_reading_above_the_threshold_is_a_request_in_the_log(kit: DecisionKit) -> None:
+    await kit.write(pressured(50, 86, session=SESSION))
+    async with kit.deciding():
+        await kit.until_requested(1)
+        await kit.until_acknowledged()
+    decided, requested = await kit.entries()
+    assert isinstance(decided.data, CompactionDecided)
+    assert isinstance(requested.data, CompactRequested)
+    assert kit.figures.counts["control_decisions", "above_threshold"] == 1
+
+
+async def test_a_worker_that_died_before_the_acknowledgement_requests_nothing_twice(
+    kit: DecisionKit,
+) -> None:
+    await kit.write(pressured(86, 87, session=SESSION))
+    async with kit.deciding():
+        await kit.until_acknowledged()
+    kit.acknowledged.clear()
+    before = await kit.entries()
+    async with kit.deciding():
+        await kit.until_acknowledged()
+    assert [entry.id for entry in await kit.entries()] == [entry.id for entry in before]
+    assert len(await kit.requests()) == 1
+
+
+async def test_nothing_is_acknowledged_before_it_is_in_the_log(kit: DecisionKit) -> None:
+    kit.fail_sends = 1_000_000
+    await kit.write(pressured(86, session=SESSION))
+    async with kit.deciding():
+        await until_so(lambda: kit.fail_sends < 1_000_000)
+        assert kit.acknowledged.get(0, 0) < await kit.end()
+    assert await kit.entries() == []
+    kit.fail_sends = 2
+    async with kit.deciding():
+        await kit.until_acknowledged()
+    assert len(await kit.requests()) == 1
+
+
+async def test_thresholds_that_were_set_hold_from_the_start_and_meanwhile(
+    kit: DecisionKit,
+) -> None:
+    kit.rules = ()
+    on = ThresholdsSet(scope="agent", name="reviewer", requested_by="ada", automatic=True)
+    await kit.sink.send([CommandEntry("e-1", kit.clock.at_ms, on)])
+    kit.agents[SESSION] = "reviewer"
+    await kit.write(pressured(86, session=SESSION))
+    async with kit.deciding():
+        await kit.until_requested(1)
+    assert kit.asked == [SESSION]
+
+
+async def test_whose_session_it_is_is_looked_up_again_where_it_could_not_be(
+    kit: DecisionKit,
+) -> None:
+    kit.rules = (SessionRule(agents=Patterns(("reviewer",)), automatic=True),)
+    kit.agents[SESSION] = "reviewer"
+    kit.agents_are_away = True
+    records = pressured(86, 87, session=SESSION)
+    await kit.write(records[:-1])
+    async with kit.deciding():
+        await kit.until_acknowledged()
+        assert await kit.entries() == []
+        kit.agents_are_away = False
+        await kit.write(records[-1:])
+        await kit.until_requested(1)
+
+
+async def test_an_entry_that_cannot_be_read_is_left_out(kit: DecisionKit) -> None:
+    producer = kit.log.producer()
+    await producer.send(NewRecord(COMMANDS, 0, b"s", b"{}", (("ce_type", b"other"),)))
+    await producer.flush()
+    await kit.write(pressured(86, session=SESSION))
+    async with kit.deciding():
+        await kit.until_acknowledged()
+
+
+async def test_a_log_of_commands_that_is_gone_ends_the_worker(kit: DecisionKit) -> None:
+    del kit.log._topics[COMMANDS]  # noqa: SLF001 -- as an operator deletes it
+    await kit.write(pressured(86, session=SESSION))
+    with pytest.raises(ConfigError, match="create the topics"):
+        async with kit.deciding() as (_, deciding):
+            await asyncio.wait_for(deciding, 5)
