@@ -13,7 +13,6 @@ To run it against a deployment of your own: `contextgauge conversations`, `conte
 
 import asyncio
 import json
-import sys
 import uuid
 from datetime import UTC, datetime
 from typing import Any
@@ -21,9 +20,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
 from urllib.request import urlopen
 
-from compacting_agent import SYSTEM, TASK, TOOLS, WINDOW_TOKENS, ask_model, read_file
-
-from contextgauge import Publisher, SessionStream
+from contextgauge import SessionStream
 
 AGENT = "demo-reviewer"
 MODEL = "scripted-reviewer"

@@ -180,7 +180,6 @@ async def examples() -> dict[str, Any]:
         clock=clock,
         conversations=OneConversation(session, kept_conversation()),
         control=_control(session, last_ms),
-        conversations=OneConversation(session, kept_conversation()),
         commands=LogCommandSink(log, CONTEXT_COMMANDS.name),
     )
     found = {name: await api.json(path.format(session)) for name, path in PATHS.items()}

@@ -167,7 +167,7 @@ def _wait_until_it_heeds_sigterm(process: subprocess.Popen[str]) -> None:
         if any(int(mask, 16) >> (signal.SIGTERM - 1) & 1 for mask in masks):
             return
         time.sleep(0.05)
-    assert process.poll() is not None, f"{process.args}: SIGTERM would kill it, it has no handler"
+    assert process.poll() is not None, f"{process.args!r}: SIGTERM would kill it, it has no handler"
 
 
 @pytest.mark.service
