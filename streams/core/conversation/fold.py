@@ -7,6 +7,7 @@ fold adds what concerns the log: offsets, and whether the conversation is all th
 from collections.abc import Mapping
 
 from contextgauge.compaction.conversation import ConversationReading
+from contextgauge.compaction.history import History
 from contextgauge.compaction.lines import begins_anew, reduced
 from contextgauge.compaction.session import ConversationState, SessionConversation
 from contextgauge.errors import ConfigError
@@ -76,6 +77,11 @@ class ConversationFold:
     def outgrow(self) -> None:
         """Give up all that is known: it is more than is kept of a session."""
         self._reading, self._is_too_large = ConversationReading(), True
+
+    @property
+    def history(self) -> History:
+        """The history as it is now."""
+        return self._reading.history
 
     @property
     def compactions(self) -> int:
