@@ -9,6 +9,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ sessions = ["*"]
 """
 
 
-class Model:
+class SummaryServer:
     """A server of summaries that holds its answers back while a test wants that."""
 
     def __init__(self) -> None:
@@ -80,6 +81,10 @@ class Model:
         self.go = asyncio.Event()
         self.go.set()
         self.url = ""
+
+    def was_called(self, before: int) -> bool:
+        """Return whether it was called since it had so many calls."""
+        return self.calls > before
 
     async def handle(self, request: web.Request) -> web.Response:
         await request.read()
@@ -103,13 +108,13 @@ class Model:
 
 
 @pytest.fixture
-async def model() -> AsyncIterator[Model]:
-    found = Model()
+async def model() -> AsyncIterator[SummaryServer]:
+    found = SummaryServer()
     async with web_server(found.handle) as found.url:
         yield found
 
 
-class Service:
+class ServiceUnderTest:
     """The topics of one test, and what a test does with them."""
 
     def __init__(self, log: KafkaLog, prefix: str) -> None:
@@ -183,19 +188,19 @@ class Service:
 
 
 @pytest.fixture
-async def service(kafka: str, prefix: str) -> AsyncIterator[Service]:
+async def service(kafka: str, prefix: str) -> AsyncIterator[ServiceUnderTest]:
     log = KafkaLog(KafkaOptions(kafka))
     await log.start()
     settings = load_settings({"topic_prefix": prefix})
     await log.create_topics([settings.topic(topic) for topic in TOPICS], PARTITIONS)
-    yield Service(log, prefix)
+    yield ServiceUnderTest(log, prefix)
     await log.stop()
 
 
 @pytest.fixture
 def workers(  # noqa: PLR0917 -- fixtures
-    service: Service,  # noqa: ARG001 -- the topics are there before the workers
-    model: Model,
+    service: ServiceUnderTest,  # noqa: ARG001 -- the topics are there before the workers
+    model: SummaryServer,
     kafka: str,
     redis_url: str,
     prefix: str,
@@ -225,7 +230,7 @@ def workers(  # noqa: PLR0917 -- fixtures
         logger.warning("%s", worker.log()[-4_000:])
 
 
-async def check(service: Service, kept: RedisConversations, sessions: list[str]) -> None:
+async def check(service: ServiceUnderTest, kept: RedisConversations, sessions: list[str]) -> None:
     """Check what must be so whatever was killed when."""
     entries = await service.entries()
     requested = {each.command_id for each in entries if isinstance(each, CompactRequested)}
@@ -251,7 +256,7 @@ async def check(service: Service, kept: RedisConversations, sessions: list[str])
         said = {
             each["uuid"]
             for each in lines
-            if each["type"] in ("user", "assistant") and not each.get("isCompactSummary")
+            if each.get("type") in ("user", "assistant") and not each.get("isCompactSummary")
         }
         assert said
         assert said <= there
@@ -264,8 +269,8 @@ async def check(service: Service, kept: RedisConversations, sessions: list[str])
 
 
 async def test_a_killed_worker_leaves_one_outcome_of_each_command(
-    service: Service,
-    model: Model,
+    service: ServiceUnderTest,
+    model: SummaryServer,
     workers: dict[str, WorkerProcess],
     redis_url: str,
     key_prefix: str,
@@ -286,7 +291,7 @@ async def test_a_killed_worker_leaves_one_outcome_of_each_command(
         if step == "requested":
             await asyncio.sleep(chance.uniform(0.0, 0.5))
         else:
-            await until(lambda calls=calls: model.calls > calls)
+            await until(partial(model.was_called, calls))
         await service.say(session, 1)
         if step == "swap":
             await asyncio.sleep(chance.uniform(0.0, 0.2))

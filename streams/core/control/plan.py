@@ -18,7 +18,7 @@ CALL_S: Final = 300.0
 """What a summary of a long conversation in several parts may take, seconds."""
 
 
-class SessionFacts(NamedTuple):
+class CompactedSession(NamedTuple):
     """A session, as far as it is known, and the thresholds that were set for it by commands.
 
     `window` is the one that its compaction was decided by.
@@ -32,10 +32,10 @@ class SessionFacts(NamedTuple):
     thresholds: Sequence[ThresholdsSet] = ()
 
 
-class SessionPlan(NamedTuple):
+class SessionPolicy(NamedTuple):
     """How one session is compacted. `driver` is `service`, or the name of a runtime's driver.
 
-    One that has not opted in is not compacted, whoever requests it.
+    One that has not opted in is not compacted on any request.
     """
 
     opted_in: bool
@@ -48,7 +48,7 @@ class SessionPlan(NamedTuple):
 class ControlPlan:
     """The configuration of the compaction service. Durations are seconds."""
 
-    session: Callable[[SessionFacts], SessionPlan]
+    session: Callable[[CompactedSession], SessionPolicy]
     summariser: Summariser | None = None
     """None: summaries are extracted, without a model."""
     max_age_ms: int = DEFAULT_MAX_AGE_MS
