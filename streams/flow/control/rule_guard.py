@@ -146,9 +146,9 @@ class RuleGuard:
     ) -> None:
         try:
             async with self._places:
-                check = await self._result(partition, record.data.session_id, offset)
+                number = waiting.arrival.partition
+                check = await self._result(number, partition, record.data.session_id, offset)
                 if check is not None and partition.is_ours:
-                    number = waiting.arrival.partition
                     await RetryLoop(self._ports, "kafka").run(self._publish, number, record, check)
         except RetryError:
             return  # the worker stops; it is not acknowledged, and so checked again
@@ -160,15 +160,19 @@ class RuleGuard:
         partition.advance()
 
     async def _result(
-        self, partition: GuardedPartition, session_id: str, offset: int
+        self, number: int, partition: GuardedPartition, session_id: str, offset: int
     ) -> PinsCheck | None:
         """Return the check once the conversation is known so far; None where it cannot be."""
         clock, stop = self._ports.clock, self._ports.stop
         retry, reader = RetryLoop(self._ports, "redis"), self._ports.conversations
         until_ms = clock.now_ms() + WAIT_MS
         while partition.is_ours:
+            position = await retry.run(reader.position, number)
             conversation = await retry.run(reader.conversation, session_id)
-            if conversation is not None:
+            if conversation is None:
+                if position is None or position > offset:
+                    return None  # its text is not kept
+            else:
                 if conversation.state in {"too_large", "without_text"}:
                     return None
                 if conversation.position > offset and conversation.state == "whole":
