@@ -12,7 +12,7 @@ from typing import Final
 
 import typer
 
-from contextgauge.compaction.branches import is_boundary
+from contextgauge.compaction.lines import is_boundary
 from contextgauge.compaction.messages import Carried
 from contextgauge.compaction.pins import carry
 from contextgauge.compaction.transcripts import read_conversation

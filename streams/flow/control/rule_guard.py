@@ -15,6 +15,7 @@ from typing import Any, Final
 import structlog
 
 from contextgauge.backoff import sleep_until
+from contextgauge.compaction.history import History
 from contextgauge.errors import RetryError
 from contextgauge.json_codec import dumps
 from schemas.records import MAIN_CHAIN, CompactBoundary, Record, event_type
@@ -51,6 +52,11 @@ class RuleGuardPorts(WorkerPorts):
     log: Log
     conversations: ConversationReader
     has_texts: bool
+
+
+def _judged(history: History) -> PinsCheck | None:
+    around = around_boundary(history)
+    return None if around is None else check_pins(*around)
 
 
 @dataclass(slots=True)
@@ -176,8 +182,8 @@ class RuleGuard:
                 if conversation.state in {"too_large", "without_text"}:
                     return None
                 if conversation.position > offset and conversation.state == "whole":
-                    around = around_boundary(conversation.history)
-                    return None if around is None else check_pins(*around)
+                    # Megabytes may have to be read: in a thread, for others use the event loop.
+                    return await asyncio.to_thread(_judged, conversation.history)
             if clock.now_ms() >= until_ms:
                 if conversation is not None:
                     logger.info("the rules were not checked: the conversation is not known so far")
