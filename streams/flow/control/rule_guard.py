@@ -15,6 +15,7 @@ from typing import Any, Final
 import structlog
 
 from contextgauge.backoff import sleep_until
+from contextgauge.compaction.history import History
 from contextgauge.errors import RetryError
 from contextgauge.json_codec import dumps
 from schemas.records import MAIN_CHAIN, CompactBoundary, Record, event_type
@@ -51,6 +52,11 @@ class RuleGuardPorts(WorkerPorts):
     log: Log
     conversations: ConversationReader
     has_texts: bool
+
+
+def _judged(history: History) -> PinsCheck | None:
+    around = around_boundary(history)
+    return None if around is None else check_pins(*around)
 
 
 @dataclass(slots=True)
@@ -146,9 +152,9 @@ class RuleGuard:
     ) -> None:
         try:
             async with self._places:
-                check = await self._result(partition, record.data.session_id, offset)
+                number = waiting.arrival.partition
+                check = await self._result(number, partition, record.data.session_id, offset)
                 if check is not None and partition.is_ours:
-                    number = waiting.arrival.partition
                     await RetryLoop(self._ports, "kafka").run(self._publish, number, record, check)
         except RetryError:
             return  # the worker stops; it is not acknowledged, and so checked again
@@ -160,20 +166,24 @@ class RuleGuard:
         partition.advance()
 
     async def _result(
-        self, partition: GuardedPartition, session_id: str, offset: int
+        self, number: int, partition: GuardedPartition, session_id: str, offset: int
     ) -> PinsCheck | None:
         """Return the check once the conversation is known so far; None where it cannot be."""
         clock, stop = self._ports.clock, self._ports.stop
         retry, reader = RetryLoop(self._ports, "redis"), self._ports.conversations
         until_ms = clock.now_ms() + WAIT_MS
         while partition.is_ours:
+            position = await retry.run(reader.position, number)
             conversation = await retry.run(reader.conversation, session_id)
-            if conversation is not None:
+            if conversation is None:
+                if position is None or position > offset:
+                    return None  # its text is not kept
+            else:
                 if conversation.state in {"too_large", "without_text"}:
                     return None
                 if conversation.position > offset and conversation.state == "whole":
-                    around = around_boundary(conversation.history)
-                    return None if around is None else check_pins(*around)
+                    # Megabytes may have to be read: in a thread, for others use the event loop.
+                    return await asyncio.to_thread(_judged, conversation.history)
             if clock.now_ms() >= until_ms:
                 if conversation is not None:
                     logger.info("the rules were not checked: the conversation is not known so far")

@@ -48,6 +48,7 @@ class GuardKit(ControlKit):
         self.conversations: list[SessionConversation | RetryError | None] = []
         self.has_texts = True
         self.asked_conversations = 0
+        self.kept_until: int | None = 0
         self.given = Given()
 
     async def create(self) -> None:
@@ -61,7 +62,8 @@ class GuardKit(ControlKit):
         """Nothing."""
 
     async def position(self, partition: int) -> int | None:
-        raise AssertionError(partition)
+        assert partition == 0
+        return self.kept_until
 
     async def conversation(self, session_id: str) -> SessionConversation | None:
         """Return what is kept now; the last of the test's answers stays."""
@@ -200,6 +202,18 @@ async def test_what_cannot_be_judged_is_not_published(
     await kit.bound()
     async with kit.guarding():
         await kit.until_acknowledged()
+    assert not await kit.published()
+
+
+@pytest.mark.parametrize("kept_until", [None, BOUNDARY_AT + 1])
+async def test_a_session_whose_text_is_not_kept_is_done_at_once(
+    kit: GuardKit, kept_until: int | None
+) -> None:
+    kit.conversations, kit.kept_until = [None], kept_until
+    await kit.bound()
+    async with kit.guarding():
+        await kit.until_acknowledged()
+    assert kit.asked_conversations == 1
     assert not await kit.published()
 
 
