@@ -1,7 +1,7 @@
 """The topics as data: names, keys, partitions, retention, sizes.
 
-`agent.messages`, `context.events` and `context.state` have equal partition counts and the same
-partitioner, murmur2 of the session id: a session's records stay on its messages' partition.
+`agent.messages`, `context.events`, `context.state` and `context.commands` have equal partition
+counts and the same partitioner, murmur2 of the session id: all of a session is on one number.
 Names carry the prefix of the settings in front. All figures here are defaults; settings win.
 """
 
@@ -54,7 +54,12 @@ TOPICS: tuple[Topic, ...] = (
     CONTEXT_COMMANDS,
 )
 
-CO_PARTITIONED: tuple[Topic, ...] = (AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE)
+CO_PARTITIONED: tuple[Topic, ...] = (
+    AGENT_MESSAGES,
+    CONTEXT_EVENTS,
+    CONTEXT_STATE,
+    CONTEXT_COMMANDS,
+)
 """Topics whose partition counts must be equal."""
 
 __all__ = [

@@ -87,7 +87,7 @@ class ReadingState:
         links = self._branches.links(ids)
         return {
             "messages": [write_message(each) for each in active],
-            "without_text": sorted(self.without_text & ids),
+            "without_text": list[Json](sorted(self.without_text & ids)),
             "archived": self.archived_before + len(self.history.everything) - len(active),
             "compactions": self.compactions,
             "model": self.model,

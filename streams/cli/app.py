@@ -31,6 +31,10 @@ class Commands(LazyGroup):
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",
             ),
+            "hook": (
+                "hook",
+                "Answer a hook of Claude Code: carry the user's rules over its compactions.",
+            ),
             "demo": ("demo.command", "Run sessions through a whole pipeline and show the result."),
         },
         "Collect": {

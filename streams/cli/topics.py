@@ -12,6 +12,7 @@ from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import out, say, write_json
 from streams.cli.screen.tables import plain_table
 from streams.settings import Settings
+from streams.wiring.partition_counts import counts_differ
 
 app = typer.Typer(no_args_is_help=True, help="Create and list the Kafka topics.")
 
@@ -59,11 +60,7 @@ def _check_counts(settings: Settings, counts: dict[str, int | None]) -> None:
     """Raise ConfigError where co-partitioned topics differ in their partitions."""
     by_topic = {topic.name: counts[topic.name] for topic in map(settings.topic, CO_PARTITIONED)}
     if len(set(by_topic.values())) > 1:
-        differing = ", ".join(f"{name} has {count}" for name, count in by_topic.items())
-        raise ConfigError(
-            f"partition counts differ ({differing}): a session must have the same partition in "
-            "all; recreate the wrong topics, or use another CONTEXTGAUGE_TOPIC_PREFIX"
-        )
+        raise ConfigError(counts_differ(by_topic))
 
 
 def _show(settings: Settings, counts: dict[str, int | None]) -> None:

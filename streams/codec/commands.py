@@ -18,6 +18,9 @@ _TYPES: Final = {
 }
 _KINDS: Final = {name: kind for kind, name in _TYPES.items()}
 
+KNOWN_TYPES: Final = frozenset(name.encode() for name in _KINDS)
+"""Types that this build reads, as they are in the header."""
+
 
 @cache
 def _adapter(kind: str) -> TypeAdapter[Any]:

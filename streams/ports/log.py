@@ -6,7 +6,7 @@ in `position`, never `last offset + 1`.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 from contextgauge.containers import Line
 from contextgauge.ports import Cluster, Headers, NewRecord
@@ -51,17 +51,36 @@ class LineBatch(NamedTuple):
     settle: Callable[[], None] = lambda: None
 
 
+Approval: TypeAlias = Callable[[Mapping[tuple[str, int], int]], Awaitable[bool]]
+"""Whether a transaction is to be committed, by the first offset in each partition."""
+
+
 class TransactionalProducer(Protocol):
     """The one producer of an input partition, with a transactional id of its own."""
 
     async def start(self) -> None:
         """Initialise: fence an older producer of this id and settle its transaction."""
 
-    async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]:
+    @overload
+    async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]: ...
+
+    @overload
+    async def commit(
+        self, records: Sequence[NewRecord], approve: Approval
+    ) -> Mapping[tuple[str, int], int] | None: ...
+
+    async def commit(
+        self, records: Sequence[NewRecord], approve: Approval | None = None
+    ) -> Mapping[tuple[str, int], int] | None:
         """Append all records in one transaction, or nothing.
 
         Returns the end of each partition written to, the transaction's marker included: the
         partition's committed end as long as no one else has written since.
+        `approve` is awaited once the records are written and before they are committed, with the
+        offset of the first one of each partition. A reader has everything before these offsets
+        by then, and nothing from them on. Where it returns False the transaction is aborted: this
+        returns None, and the producer can be used again. What it raises is raised, and the
+        producer is spent; it has to return within the transaction's timeout.
         Raises FencedError if another producer took the id over, RetryError if the broker is
         away or did not answer in time: then the transaction may have been committed or not, and
         only what a new producer reads after its start is certain. The producer is spent then.

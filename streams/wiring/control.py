@@ -10,7 +10,7 @@ from typing import Any
 
 from contextgauge.errors import ConfigError
 from contextgauge.state_folder import state_folder
-from schemas.topics import CONTEXT_COMMANDS, CONTEXT_EVENTS
+from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS, CONTEXT_EVENTS
 from streams import wiring
 from streams.core.alerts.rules import AlertPlan, MemoryPlace
 from streams.core.alerts.watch import Who
@@ -27,7 +27,9 @@ from streams.flow.control.fan_out import SharedStream
 from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
 from streams.ports import AlertMemory, Clock, RecordStream, WebhookResult
 from streams.settings import Settings
+from streams.wiring.compaction import compaction
 from streams.wiring.context import WorkerContext
+from streams.wiring.partition_counts import counts_differ
 
 _CLIENT_ID = "contextgauge-control"
 
@@ -40,7 +42,7 @@ async def control(
 ) -> None:
     """Run a control worker until it is stopped. Raises StopError.
 
-    It sends alerts by a plan; with a service's plan, it requests compactions too.
+    It sends alerts by a plan; with a service's plan, it requests compactions, and carries them out.
     """
     settings, clock = worker.settings, worker.clock
     topic, group = settings.topic(CONTEXT_EVENTS).name, settings.group_prefix + GROUP
@@ -56,8 +58,9 @@ async def control(
         retry = RetryLoop(worker, "kafka")
         await retry.run(log.start)
         commands = settings.topic(CONTEXT_COMMANDS).name
-        needed = [topic] if service is None else [topic, commands]
-        _check_topics(await retry.run(log.partition_counts, needed))
+        messages = settings.topic(AGENT_MESSAGES).name
+        needed = [topic] if service is None else [messages, topic, commands]
+        partitions = _common_count(await retry.run(log.partition_counts, needed))
         await memory.start()
         max_age_ms = max(plan.max_age_ms, 0 if service is None else service.max_age_ms)
         pending_ms = max(plan.pending_ms, max_age_ms)
@@ -71,8 +74,8 @@ async def control(
         )
         context = _ports(worker)
         decisions = None
+        owner_of = _no_owner if lookup is None else lookup.owner_of
         if service is not None:
-            owner_of = _no_owner if lookup is None else lookup.owner_of
             decisions = Decisions(
                 service.rules,
                 service.max_age_ms,
@@ -89,8 +92,12 @@ async def control(
             who_of=_nobody if lookup is None else lookup.who_of,
             dice=random.SystemRandom(),
         )
-        running = [ControlWorker(plan, topic, ports).run()]
-        await _together(running if decisions is None else [*running, decisions.run()])
+        alerts = ControlWorker(plan, topic, ports)
+        if service is None or decisions is None:
+            await alerts.run()
+        else:
+            async with compaction(worker, service, partitions, owner_of) as executor:
+                await _together([alerts.run(), decisions.run(), executor.run()])
     finally:
         for webhook in webhooks.values():
             await webhook.stop()
@@ -106,16 +113,15 @@ def _ports(worker: WorkerContext) -> dict[str, Any]:
     return {name: getattr(worker, name) for name in names}
 
 
-def _check_topics(counts: Mapping[str, int | None]) -> None:
+def _common_count(counts: Mapping[str, int | None]) -> int:
+    """Return how many partitions all topics have. Raises ConfigError where they differ."""
     for name, count in counts.items():
         if count is None:
             raise ConfigError(f"there is no topic {name}: run `contextgauge topics create`")
-    if len(set(counts.values())) > 1:
-        listed = ", ".join(f"{name}: {count}" for name, count in counts.items())
-        raise ConfigError(
-            f"topics have different numbers of partitions ({listed}): delete the topic of "
-            "commands, and run `contextgauge topics create`"
-        )
+    first, *others = counts.values()
+    if any(count != first for count in others):
+        raise ConfigError(counts_differ(counts))
+    return first or 0
 
 
 async def _together(running: Sequence[Coroutine[Any, Any, None]]) -> None:

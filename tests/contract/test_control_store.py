@@ -1,4 +1,4 @@
-"""The contract of the control plane's store, held against Redis."""
+"""The contract of the control plane's store: the same tests on its twin in memory and on Redis."""
 
 from collections.abc import AsyncIterator
 
@@ -7,8 +7,8 @@ import pytest
 from contextgauge.errors import VersionError
 from schemas.commands import CommandView, ControlView, DecisionView, ThresholdsSet
 from streams.edge.redis.control import KEPT_MS, RedisControlStore
-
-pytestmark = pytest.mark.service
+from streams.ports import ControlStore
+from tests.doubles.control_store import MemoryControlStore
 
 COMMAND = CommandView(
     command_id="c-1",
@@ -43,20 +43,24 @@ VIEW = ControlView(
 )
 
 
-@pytest.fixture
-async def store(redis_url: str, key_prefix: str) -> AsyncIterator[RedisControlStore]:
-    made = RedisControlStore(redis_url, key_prefix)
+@pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.service)])
+async def store(
+    request: pytest.FixtureRequest, key_prefix: str
+) -> AsyncIterator[MemoryControlStore | RedisControlStore]:
+    made: MemoryControlStore | RedisControlStore = MemoryControlStore()
+    if request.param == "redis":
+        made = RedisControlStore(request.getfixturevalue("redis_url"), key_prefix)
     await made.start()
     yield made
     await made.stop()
 
 
-async def test_nothing_is_known_at_first(store: RedisControlStore) -> None:
+async def test_nothing_is_known_at_first(store: ControlStore) -> None:
     assert await store.control_view("s-1") is None
     assert await store.control_seen_ms(0) is None
 
 
-async def test_views_are_replaced_and_the_report_is_noted(store: RedisControlStore) -> None:
+async def test_views_are_replaced_and_the_report_is_noted(store: ControlStore) -> None:
     other = ControlView(session_id="lone \ud800")
     await store.put(0, {"s-1": VIEW, other.session_id: other}, 7, 1_000)
     assert await store.control_view("s-1") == VIEW
@@ -66,14 +70,16 @@ async def test_views_are_replaced_and_the_report_is_noted(store: RedisControlSto
     assert await store.control_seen_ms(0) == 2_000
 
 
-async def test_an_owner_of_the_past_changes_nothing(store: RedisControlStore) -> None:
+async def test_an_owner_of_the_past_changes_nothing(store: ControlStore) -> None:
     await store.put(0, {"s-1": VIEW}, 7, 2_000)
     await store.put(0, {"s-1": ControlView(session_id="s-1")}, 6, 3_000)
     assert await store.control_view("s-1") == VIEW
     assert await store.control_seen_ms(0) == 2_000
 
 
-async def test_views_expire_and_other_versions_are_refused(store: RedisControlStore) -> None:
+@pytest.mark.service
+async def test_views_expire_and_other_versions_are_refused(redis_url: str, key_prefix: str) -> None:
+    store = RedisControlStore(redis_url, key_prefix)
     await store.put(0, {"s-1": VIEW}, 7, 2_000)
     redis, key = store._redis, store._session("s-1")  # noqa: SLF001 -- what it holds is tested
     assert 0 < await redis.pttl(key) <= KEPT_MS

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Mapping
 
 import pytest
 
@@ -244,3 +245,73 @@ async def test_a_record_that_is_too_large_is_refused(under_test: LogUnderTest) -
     async with under_test.transactional("a"):
         values = await under_test.values(topic=topic.name)
         assert values == [noise[:-1024]] * (1 + len(too_large))
+
+
+async def test_a_transaction_is_checked_against_what_was_written_before_it(
+    under_test: LogUnderTest,
+) -> None:
+    at = (under_test.topic, 0)
+    seen: list[tuple[int, list[bytes | None]]] = []
+
+    async def approve(first: Mapping[tuple[str, int], int]) -> bool:
+        await under_test.write(b"behind it")
+        async with under_test.reading(0) as reader:
+            values: list[bytes | None] = []
+            position = 0
+            async with asyncio.timeout(PATIENCE_S):
+                while position < first[at]:
+                    batch = await reader.poll(0, 10, 0.1)
+                    values += [record.value for record in batch.records]
+                    position = batch.position
+            assert await reader.poll(0, 10, 0.1) == Batch([], first[at])
+        seen.append((position, values))
+        return len(seen) > 1
+
+    async with under_test.transactional("a") as producer:
+        await producer.commit([NewRecord(*at, b"key", b"earlier")])
+        await under_test.write(b"in between")
+        both = [NewRecord(*at, b"key", b"one"), NewRecord(*at, b"key", b"two")]
+        assert await producer.commit(both, approve) is None
+        assert await under_test.values() == [b"earlier", b"in between", b"behind it"]
+        ends = await producer.commit([*both, NewRecord(under_test.topic, 1, None, b"")], approve)
+    offsets = {record.value: record.offset for record in await under_test.committed_records()}
+    assert ends is not None
+    # The other record was written while the transaction was open, and its marker after that.
+    assert ends[at] >= offsets[b"two"] + 2
+    assert [values for _, values in seen] == [
+        [b"earlier", b"in between"],
+        [b"earlier", b"in between", b"behind it"],
+    ]
+    assert seen[1][0] == offsets[b"one"]
+    assert await under_test.values(1) == [b""]
+
+
+async def test_an_approval_that_fails_leaves_nothing_behind(under_test: LogUnderTest) -> None:
+    record = NewRecord(under_test.topic, 0, b"key", b"lost")
+
+    async def approve(_first: Mapping[tuple[str, int], int]) -> bool:
+        raise RetryError("the check failed")
+
+    async with under_test.transactional("a") as producer:
+        with pytest.raises(RetryError):
+            await producer.commit([record], approve)
+        with pytest.raises(RetryError):
+            await producer.commit([record])
+    async with under_test.transactional("a") as producer:
+        assert await under_test.values() == []
+        await producer.commit([record._replace(value=b"written")])
+    assert await under_test.values() == [b"written"]
+
+
+async def test_who_is_fenced_during_an_approval_commits_nothing(under_test: LogUnderTest) -> None:
+    record = NewRecord(under_test.topic, 0, b"key", b"of the older")
+
+    async def approve(_first: Mapping[tuple[str, int], int]) -> bool:
+        async with under_test.transactional("a") as newer:
+            await newer.commit([record._replace(value=b"of the newer")])
+        return True
+
+    async with under_test.transactional("a") as older:
+        with pytest.raises(FencedError):
+            await older.commit([record], approve)
+    assert await under_test.values() == [b"of the newer"]

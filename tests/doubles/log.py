@@ -8,7 +8,7 @@ from schemas.topics import Topic
 from streams.edge.memory.log import MemoryLog, MemoryProducer, MemoryTransactionalProducer
 from streams.edge.memory.partition import Transaction
 from streams.edge.memory.readers import MemoryGroupReader, MemoryPartitionReader
-from streams.ports import Clock, NewRecord
+from streams.ports import Approval, Clock, NewRecord
 
 
 class FaultyLog(MemoryLog):
@@ -84,11 +84,15 @@ class FaultyLog(MemoryLog):
 class _TransactionalProducer(MemoryTransactionalProducer):
     _log: FaultyLog
 
-    async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]:
+    async def commit(  # type: ignore[override]  # one signature for both overloads
+        self, records: Sequence[NewRecord], approve: Approval | None = None
+    ) -> Mapping[tuple[str, int], int] | None:
         if self._log.away:
             self._spent = True
         self._log.check()
-        return await super().commit(records)
+        if approve is None:
+            return await super().commit(records)
+        return await super().commit(records, approve)
 
     def _end(self, transaction: Transaction) -> None:
         if self._log.cut_commits:

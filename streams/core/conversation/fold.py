@@ -55,12 +55,12 @@ class ConversationFold:
         and nothing is changed; else such a one is ignored.
         """
         if self._is_too_large:
-            kept = reduced(line)
+            kept = reduced(dict(line))
             if kept is None or not begins_anew(kept):
                 self._position = max(self._position, offset + 1)
                 return False
         try:
-            is_new = self._reading.add(line, f"m{offset}", strict=strict)
+            is_new = self._reading.add(dict(line), f"m{offset}", strict=strict)
         except ConfigError:
             is_new = True  # it cannot be read: the conversation is incomplete now
         if is_new:

@@ -8,17 +8,15 @@ with SHA-256 of `id.timestamp.body`. A receiver that has any library for it need
 import asyncio
 import base64
 import contextlib
-import errno
 import hashlib
 import hmac
-import socket
-import ssl
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 
 import aiohttp
 
 from streams.edge.alerts.rules_file import Address
+from streams.edge.unreachable import why_unreachable
 from streams.ports import Clock, WebhookResult
 
 _FINAL = frozenset({400, 405, 410, 411, 413, 414, 415, 422, 431, 501})
@@ -32,42 +30,10 @@ _MOST_ANSWER_BYTES = 64 * 1024
 """Read of an answer, so that the connection can be reused; its content is ignored."""
 
 
-_REASONS = {
-    errno.ECONNREFUSED: "the connection was refused",
-    errno.ECONNRESET: "it closed the connection",
-    errno.EPIPE: "it closed the connection",
-    errno.ETIMEDOUT: "it timed out",
-    errno.EHOSTUNREACH: "no route to it",
-    errno.ENETUNREACH: "no route to it",
-}
-_CERTIFICATES = {10: "has expired", 62: "is another name's", 64: "is another address's"}
-"""By OpenSSL's X509_V_ERR_ codes."""
-
-
 def signature_of(key: bytes, alert_id: str, timestamp_s: int, body: bytes) -> str:
     """Return the value of `webhook-signature`."""
     signed = f"{alert_id}.{timestamp_s}.".encode() + body
     return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
-
-
-def _why(error: Exception) -> str:
-    """Return why a receiver cannot be reached, without the error's own text."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        code = getattr(error.certificate_error, "verify_code", 0)
-        return f"TLS: its certificate {_CERTIFICATES.get(code, 'is of no trusted authority')}"
-    if isinstance(error, ssl.SSLError):
-        return "TLS: no agreement with it"
-    name = "its name is not found"
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return name
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    number = (cause.errno if isinstance(cause, OSError) else None) or 0
-    why = name if isinstance(cause, socket.gaierror) else _REASONS.get(number)
-    if why is None and isinstance(error, aiohttp.ServerDisconnectedError):
-        why = "it closed the connection"
-    if isinstance(error, aiohttp.ClientProxyConnectionError):
-        return f"the proxy: {why or type(error).__name__}"
-    return why or type(error).__name__
 
 
 class HttpWebhook:
@@ -109,7 +75,7 @@ class HttpWebhook:
             return WebhookResult("retry", "it did not answer in time")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # Not the error's text: it may show the address, which may be a secret.
-            return WebhookResult("retry", f"it cannot be reached: {_why(error)}")
+            return WebhookResult("retry", f"it cannot be reached: {why_unreachable(error)}")
 
     async def stop(self) -> None:
         """Close the connections."""

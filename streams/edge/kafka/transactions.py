@@ -1,10 +1,11 @@
-"""Writing to Kafka in transactions: one at a time, for the deriver.
+"""Writing to Kafka in transactions: one at a time, for the deriver and the control plane.
 
 aiokafka gives no way to learn a batch's offset after a lost reply: the end is unknown then.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple, overload
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import ProducerFenced
@@ -15,6 +16,7 @@ from contextgauge.kafka.client import UNKNOWN_OFFSET, append, bounded, close_pro
 from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.ports import NewRecord
+from streams.ports import Approval
 
 
 class KafkaTransactionalProducer:
@@ -46,19 +48,29 @@ class KafkaTransactionalProducer:
             await producer.start()
         self._spent = False
 
-    async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]:
+    @overload
+    async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]: ...
+
+    @overload
+    async def commit(
+        self, records: Sequence[NewRecord], approve: Approval
+    ) -> Mapping[tuple[str, int], int] | None: ...
+
+    async def commit(
+        self, records: Sequence[NewRecord], approve: Approval | None = None
+    ) -> Mapping[tuple[str, int], int] | None:
         producer = self._producer
         if producer is None or self._spent:
             raise RetryError(f"the producer {self._id} is not started, or spent by an error")
         self._spent = True
         async with bounded(self._options.commit_timeout_s, f"committing as {self._id}"):
-            ends = await self._commit(producer, records)
+            ends = await self._commit(producer, records, approve)
         self._spent = False
         return ends
 
     async def _commit(
-        self, producer: AIOKafkaProducer, records: Sequence[NewRecord]
-    ) -> dict[tuple[str, int], int]:
+        self, producer: AIOKafkaProducer, records: Sequence[NewRecord], approve: Approval | None
+    ) -> dict[tuple[str, int], int] | None:
         by_target: dict[tuple[str, int], list[NewRecord]] = {}
         for record in records:
             by_target.setdefault((record.topic, record.partition), []).append(record)
@@ -70,12 +82,25 @@ class KafkaTransactionalProducer:
         if failures:
             # Being fenced explains all other failures, and demands another reaction.
             raise next((f for f in failures if isinstance(f, ProducerFenced)), failures[0])
-        await producer.commit_transaction()
-        return {
-            target: end
-            for target, end in zip(by_target, outcomes, strict=True)
-            if isinstance(end, int)
+        written = {
+            target: outcome
+            for target, outcome in zip(by_target, outcomes, strict=True)
+            if isinstance(outcome, _Written)
         }
+        if approve is not None and not await self._approved(written, approve):
+            await producer.abort_transaction()
+            return None
+        await producer.commit_transaction()
+        return {target: each.end for target, each in written.items() if each.end is not None}
+
+    async def _approved(
+        self, written: Mapping[tuple[str, int], "_Written"], approve: Approval
+    ) -> bool:
+        first = {target: each.first for target, each in written.items()}
+        known = {target: offset for target, offset in first.items() if offset is not None}
+        if len(known) < len(first):
+            raise RetryError(f"a reply to {self._id} was lost: its records' offsets are unknown")
+        return await approve(known)
 
     async def stop(self) -> None:
         producer, self._producer = self._producer, None
@@ -83,10 +108,20 @@ class KafkaTransactionalProducer:
             await close_producer(producer, abandon=self._spent)
 
 
+class _Written(NamedTuple):
+    """One partition's first offset of a transaction, and its end with the marker to come.
+
+    None where it is not known.
+    """
+
+    first: int | None
+    end: int | None
+
+
 async def _send_all(
     producer: AIOKafkaProducer, target: tuple[str, int], records: Sequence[NewRecord]
-) -> int | None:
-    """Write one partition's records; return its end with the marker to come, if it is known."""
+) -> _Written:
+    """Write one partition's records; return where they are."""
     topic, partition = target
     acknowledged = []
     builder, count = producer.create_batch(), 0
@@ -97,5 +132,9 @@ async def _send_all(
             append(builder, record)
         count += 1
     acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
-    last: RecordMetadata = (await asyncio.gather(*acknowledged))[-1]
-    return None if last.offset == UNKNOWN_OFFSET else last.offset + count + 1
+    batches: list[RecordMetadata] = await asyncio.gather(*acknowledged)
+    first, last = batches[0].offset, batches[-1].offset
+    return _Written(
+        None if first == UNKNOWN_OFFSET else first,
+        None if last == UNKNOWN_OFFSET else last + count + 1,
+    )

@@ -8,12 +8,13 @@ One process, one event loop.
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import overload
 
 from contextgauge.errors import ConfigError, FencedError, RecordError, RetryError
 from schemas.topics import Topic
 from streams.edge.memory.partition import MemoryTopicPartition, Transaction
 from streams.edge.memory.readers import MemoryGroup, MemoryGroupReader, MemoryPartitionReader
-from streams.ports import Clock, LogRecord, NewRecord
+from streams.ports import Approval, Clock, LogRecord, NewRecord
 
 _BATCH_BYTES = 61
 """What Kafka puts in front of a batch's records; they are counted into a message's size."""
@@ -130,7 +131,17 @@ class MemoryTransactionalProducer:
         self._log.take_over(self._id, self)
         self._spent = False
 
-    async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]:
+    @overload
+    async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]: ...
+
+    @overload
+    async def commit(
+        self, records: Sequence[NewRecord], approve: Approval
+    ) -> Mapping[tuple[str, int], int] | None: ...
+
+    async def commit(
+        self, records: Sequence[NewRecord], approve: Approval | None = None
+    ) -> Mapping[tuple[str, int], int] | None:
         if self._spent:
             raise RetryError(f"the producer {self._id} is not started, or spent by an error")
         self._spent = True
@@ -140,8 +151,15 @@ class MemoryTransactionalProducer:
         for record in records:
             self._log.check_size(record)
         transaction = self.running = Transaction()
+        first: dict[tuple[str, int], int] = {}
         for record in records:
+            at = record.topic, record.partition
+            first.setdefault(at, self._log.partition(*at).next_offset)
             self._log.write(record, transaction)
+        if approve is not None and not await self._approved(approve, first):
+            transaction.end("aborted")
+            self.running, self._spent = None, False
+            return None
         self._end(transaction)
         self.running = None
         self._spent = False
@@ -151,6 +169,12 @@ class MemoryTransactionalProducer:
             ).next_offset
             for record in records
         }
+
+    async def _approved(self, approve: Approval, first: Mapping[tuple[str, int], int]) -> bool:
+        approved = await approve(first)
+        if self._log.owner(self._id) is not self:
+            raise FencedError(f"another producer took the transactional id {self._id} over")
+        return approved
 
     def _end(self, transaction: Transaction) -> None:
         transaction.end("committed")

@@ -1,6 +1,7 @@
 """Looks up whose session it is in its view, where recent records do not name it."""
 
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple, TypeAlias
 
 import structlog
 
@@ -23,6 +24,9 @@ class Owner(NamedTuple):
 
     agent_id: str | None = None
     cwd: str | None = None
+
+
+OwnerOf: TypeAlias = Callable[[str], Awaitable[Owner]]
 
 
 class AgentLookup:

@@ -165,6 +165,23 @@ class CompactionsAnswer(BaseAnswer):
     compactions: list[Compaction]
 
 
+class RulesShape(_Shape):
+    """Which rules of the user the model still sees after a boundary; null: not checked (yet)."""
+
+    boundary_id: str = Field(description="The id of the receipt, and of the boundary's record.")
+    number: int
+    time_ms: int | None
+    pins_kept: int | None
+    pins_lost: int | None
+    lost_pins: tuple[str, ...] | None = Field(description="The first 20 lost rules.")
+
+
+class RulesAnswer(_Answer):
+    """The rules after the latest compaction of the main conversation."""
+
+    rules: RulesShape | None = Field(description="Null: it was never compacted.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributionShape(Distribution):
     """Whole numbers counted; `mean` is floored, percentiles are off by up to 2 %."""

@@ -44,7 +44,7 @@ def _partition_counts(facts: Facts, expected: Expected) -> Iterator[Values]:
     counts = {
         topic.name: len(actual.partitions)
         for topic, actual in _existing(facts, expected)
-        if topic in {expected.messages, expected.events, expected.state}
+        if topic in {expected.messages, expected.events, expected.state, expected.commands}
     }
     if not counts:
         raise UnknownFactError("the topics do not exist")

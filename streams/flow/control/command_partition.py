@@ -1,0 +1,256 @@
+"""One partition of the compaction service: its log, and the commands that are carried out.
+
+    own the log ─▶ follow it ─▶ act on what has changed: finish, accept, carry out ─▶ store views
+
+A command is carried out by a job of its own; a partition that is lost ends all of them, and its
+next owner goes on from the log.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from typing import Any, Final
+
+import structlog
+
+from contextgauge.backoff import first_of
+from contextgauge.errors import RetryError
+from schemas.commands import CommandAccepted, CommandEntry, CommandFinished, ControlView
+from streams.codec.cloudevents import rfc3339
+from streams.core.control.log import Begin, Finish, OpenCommand, Run, actions
+from streams.core.control.messages import AttemptMessages, step_id
+from streams.core.control.plan import SessionPlan
+from streams.core.control.service import SERVICE
+from streams.core.control.thresholds import Subject
+from streams.flow.common.retry import RetryLoop
+from streams.flow.control.agents import Owner
+from streams.flow.control.command_job import CommandJob, OutcomeError
+from streams.flow.control.command_log import CommandLog
+from streams.flow.control.command_ports import CommandPorts
+from streams.flow.control.conversations import conversation_at, subject_of
+from streams.flow.control.driver_job import DriverJob
+from streams.flow.control.planning import Planner
+from streams.flow.control.restating import restate
+from streams.flow.control.service_job import ServiceJob
+from streams.ports import started
+
+_TICK_S: Final = 1.0
+"""How often sessions with open commands are looked at even where nothing has changed."""
+_STORED_AT_ONCE: Final = 200
+_REPORT_S: Final = 5.0
+"""How often the owner reports to the store, changed or not."""
+
+logger = structlog.get_logger()
+
+
+class CommandPartition:
+    """The partition, from its takeover until it is lost or released."""
+
+    def __init__(self, ports: CommandPorts, number: int, planner: Planner) -> None:
+        self._ports, self.number, self._planner = ports, number, planner
+        self.log = CommandLog(ports, number)
+        self.is_running = False
+        """Whether it has been taken over."""
+        self._acted_s = ports.clock.monotonic_s()
+        self._jobs: dict[str, CommandJob | None] = {}
+        """By session: what is carried out; None while the command is examined."""
+        self._busy: dict[str, str] = {}
+        """By session: the id of that command."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failure: asyncio.Future[None] | None = None
+
+    async def run(self) -> None:
+        """Own the partition until cancelled. Raises FencedError, RetryError or StopError."""
+        ports = self._ports
+        failure = self._failure = asyncio.get_running_loop().create_future()
+        began_s = ports.clock.monotonic_s()
+        async with self.log.owned():
+            logger.info(
+                "partition is owned",
+                partition=self.number,
+                sessions=len(self.log.sessions),
+                open=sum(len(state.open) for state in self.log.sessions.values()),
+                seconds=round(ports.clock.monotonic_s() - began_s, 3),
+            )
+            self.is_running = True
+            self.log.unstored.update(self.log.sessions)
+            works = (self.log.follow(), self._act(), self._store(), restate(ports, self.log))
+            for work in works:
+                self._spawn(work)
+            try:
+                await failure
+            finally:
+                for task in self._tasks:
+                    task.cancel()
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def silent_s(self) -> float:
+        """Return for how long it has made no progress, seconds."""
+        last_s = min(self._acted_s, self.log.read_s) if self.is_running else self.log.read_s
+        return self._ports.clock.monotonic_s() - last_s
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and self._failure is not None and not self._failure.done():
+            self._failure.set_exception(error)
+
+    async def _act(self) -> None:
+        """Do what the log demands, whenever it has changed."""
+        log, clock = self.log, self._ports.clock
+        log.changed.update(log.sessions)
+        while True:
+            self._acted_s = clock.monotonic_s()
+            changed = set(log.changed)
+            log.changed.clear()
+            log.news.clear()
+            finished: list[CommandEntry] = []
+            for session_id in changed:
+                finished += self._act_on(session_id)
+            if finished:
+                await log.append(finished)
+                continue
+            await first_of(log.news.wait(), clock.sleep(_TICK_S))
+            log.changed.update(
+                session_id for session_id, state in log.sessions.items() if state.open
+            )
+
+    def _act_on(self, session_id: str) -> list[CommandEntry]:
+        """Begin what is to be begun; return the entries of what is finished at once."""
+        state, now_ms = self.log.state(session_id), self._ports.clock.now_ms()
+        busy = self._busy.get(session_id)
+        job = self._jobs.get(session_id)
+        if busy is not None and job is not None:
+            command = state.of(busy)
+            if command is not None and command.cancelled is not None:
+                job.cancel()
+        finished = []
+        for action in actions(state, now_ms, self._ports.plan.max_age_ms, busy=busy):
+            if isinstance(action, Finish):
+                finished.append(self._finished(action))
+            else:
+                self._busy[session_id] = action.command.id
+                self._jobs[session_id] = None
+                self._spawn(self._serve(action))
+        return finished
+
+    def _finished(self, action: Finish) -> CommandEntry:
+        command = action.command
+        data = CommandFinished(
+            session_id=command.request.session_id,
+            command_id=command.id,
+            outcome=action.outcome,
+            attempt=0,
+            reason=action.reason,
+        )
+        return self._entry(command.id, data)
+
+    def _entry(self, command_id: str, data: CommandAccepted | CommandFinished) -> CommandEntry:
+        return CommandEntry(step_id(command_id, 0, data.kind), self._ports.clock.now_ms(), data)
+
+    async def _serve(self, action: Begin | Run) -> None:
+        """Carry a command out; whatever becomes of it, another one may be begun afterwards."""
+        session_id = action.command.request.session_id
+        try:
+            try:
+                session = await self._examined(action.command)
+                command = await self._accepted(action.command, session)
+                job = self._jobs[session_id] = self._job(command, session)
+                self.log.changed.add(session_id)  # it may have been cancelled meanwhile
+                self.log.news.set()
+            except OutcomeError as end:
+                await self._give_up(action.command, end)
+            else:
+                await job.run()
+        finally:
+            self._busy.pop(session_id, None)
+            self._jobs.pop(session_id, None)
+            self.log.changed.add(session_id)
+            self.log.news.set()
+
+    async def _give_up(self, command: OpenCommand, end: OutcomeError) -> None:
+        """Finish a command without an attempt; one of a former owner ends in the log, too."""
+        request, lines = command.request, []
+        if command.is_called and command.accepted and command.accepted.driver == SERVICE:
+            messages = AttemptMessages(
+                request.session_id, command.id, command.attempt + 1, request.trigger
+            )
+            lines.append(messages.failed(end.reason, rfc3339(self._ports.clock.now_ms())))
+        await self.log.append([self._finished(Finish(command, end.outcome, end.reason))], lines)
+
+    async def _examined(self, command: OpenCommand) -> SessionPlan:
+        """Return how the session is compacted. Raises OutcomeError where it is not to be."""
+        ports, request = self._ports, command.request
+        owner = Owner()
+        with contextlib.suppress(RetryError):  # the conversation may tell
+            owner = await ports.owner_of(request.session_id)
+        subject = Subject(request.session_id, owner.agent_id, owner.cwd)
+        session = ports.plan.session(self.log.facts(subject))
+        if not session.opted_in:
+            # Whose session it is may be known from its conversation only.
+            conversation = await conversation_at(
+                ports, request.session_id, self.number, request.upto_offset or 0
+            )
+            if conversation is not None:
+                facts = self.log.facts(subject_of(request.session_id, conversation))
+                session = ports.plan.session(facts)
+        if command.accepted is not None:
+            session = session._replace(driver=command.accepted.driver)
+        elif not session.opted_in:
+            raise OutcomeError(
+                "refused",
+                "the session has not opted in: name it, its agent or its project in the file of "
+                "CONTEXTGAUGE_COMPACTION_FILE",
+            )
+        if session.driver != SERVICE and session.driver not in ports.drivers:
+            known = ", ".join(sorted((SERVICE, *ports.drivers)))
+            raise OutcomeError(
+                "refused", f"no driver {session.driver!r} is configured; there are: {known}"
+            )
+        return session
+
+    async def _accepted(self, command: OpenCommand, session: SessionPlan) -> OpenCommand:
+        """Have the command accepted, if it is not yet; return it as the log has it."""
+        ports, request = self._ports, command.request
+        if command.accepted is None:
+            upto = request.upto_offset
+            if upto is None:
+                topic = ports.messages_topic
+                async with started(ports.log.reader(topic, [self.number])) as reader:
+                    _, upto = await reader.bounds(self.number)
+            data = CommandAccepted(
+                session_id=request.session_id,
+                command_id=command.id,
+                driver=session.driver,
+                upto_offset=upto,
+            )
+            await self.log.append([self._entry(command.id, data)])
+        return self.log.state(request.session_id).of(command.id) or command
+
+    def _job(self, command: OpenCommand, session: SessionPlan) -> CommandJob:
+        if session.driver == SERVICE:
+            return ServiceJob(self._ports, self.log, command, self._planner)
+        return DriverJob(self._ports, self.log, command, self._ports.drivers[session.driver])
+
+    async def _store(self) -> None:
+        """Store the views of what has changed, and report each few seconds."""
+        log, ports = self.log, self._ports
+        retry = RetryLoop(ports, "redis")
+        while True:
+            log.to_store.clear()
+            names = list(log.unstored)[:_STORED_AT_ONCE]
+            log.unstored.difference_update(names)
+            views: dict[str, ControlView] = {name: log.state(name).view for name in names}
+            position = max(log.position, log.written)
+            try:
+                await retry.run(ports.store.put, self.number, views, position, ports.clock.now_ms())
+            except RetryError:
+                return  # the worker stops
+            if not log.unstored:
+                await first_of(log.to_store.wait(), ports.clock.sleep(_REPORT_S))

@@ -1,0 +1,127 @@
+"""`contextgauge hook pre-compact`: the rules of users, and no compaction that is blocked."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from streams.cli import hook
+from streams.cli.hook import app, instructions, standing_rules
+
+RULE = "Never change the files below vendor/."
+LATER = "The tests must not need a network."
+
+
+def line(kind: str, uuid: str, parent: str | None, text: str, **more: object) -> dict[str, Any]:
+    message = {"role": kind, "content": text}
+    return {"type": kind, "uuid": uuid, "parentUuid": parent, "message": message, **more}
+
+
+LINES: list[dict[str, Any]] = [
+    line("user", "1", None, f"Tidy the parser up. {RULE}"),
+    line("assistant", "2", "1", "You must never believe what I say."),
+    {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "uuid": "3",
+        "parentUuid": None,
+        "logicalParentUuid": "2",
+    },
+    line("user", "4", "3", "The user must never be asked again.", isCompactSummary=True),
+    line("assistant", "5", "4", "Going on."),
+    line("user", "6", "5", LATER),
+    line("assistant", "7", "6", "I shall."),
+]
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in LINES) + '{"type": "us')
+    return path
+
+
+def given(path: Path) -> str:
+    return json.dumps(
+        {
+            "session_id": "s",
+            "transcript_path": str(path),
+            "hook_event_name": "PreCompact",
+            "trigger": "auto",
+            "custom_instructions": None,
+        }
+    )
+
+
+def test_rules_of_the_user_are_printed_from_before_other_compactions_too(transcript: Path) -> None:
+    result = CliRunner().invoke(app, ["pre-compact"], input=given(transcript))
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert result.stdout.splitlines()[1:] == [f"- {RULE}", f"- {LATER}"]
+    # A line that begins with a brace would be read as the hook's JSON.
+    assert result.stdout.startswith("The user laid these rules down")
+
+
+def test_without_rules_nothing_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_text(json.dumps(line("user", "1", None, "What is this?")))
+    result = CliRunner().invoke(app, ["pre-compact"], input=given(tmp_path / "s.jsonl"))
+    assert (result.exit_code, result.output) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no transcript_path on standard input: make it a PreCompact hook of Claude Code"),
+        ('{"transcript_path": 3}', "no transcript_path on standard input"),
+        (given(Path("nowhere")), "the transcript cannot be read (No such file or directory)"),
+    ],
+)
+def test_a_failure_does_not_block_the_compaction(text: str, why: str) -> None:
+    """Claude Code blocks it for exit code 2 only."""
+    result = CliRunner().invoke(app, ["pre-compact"], input=text)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"contextgauge hook pre-compact: {why}")
+
+
+def test_a_fault_of_ours_does_not_block_it_either(
+    transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: bytes) -> tuple[str, ...]:
+        raise ZeroDivisionError("a text of the transcript")
+
+    monkeypatch.setattr(hook, "standing_rules", broken)
+    result = CliRunner().invoke(app, ["pre-compact"], input=given(transcript))
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "contextgauge hook pre-compact: ZeroDivisionError\n",
+    )
+
+
+def test_the_installed_command_answers(transcript: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "streams", "hook", "pre-compact"],
+        input=given(transcript),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert RULE in done.stdout
+
+
+def test_an_empty_transcript_has_no_rules() -> None:
+    assert standing_rules(b"") == ()
+    assert standing_rules(b"no JSON\n") == ()
+
+
+def test_the_oldest_rules_are_left_out_where_there_are_too_many() -> None:
+    text = instructions([f"Rule {number}: {'x' * 100}" for number in range(200)])
+    assert len(text) < 9_000
+    assert "Rule 199" in text.splitlines()[-1]
+    assert "Rule 0:" not in text

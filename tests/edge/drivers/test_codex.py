@@ -1,0 +1,246 @@
+"""The driver of Codex against an app server of its protocol: over sockets, and as a process."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from contextgauge.clock import SystemClock
+from streams.edge.drivers.app_server import AppServerPlace
+from streams.edge.drivers.codex import CodexDriver
+from tests.edge.drivers.codex_kit import THREAD, TOKEN, CodexServer
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+async def over_socket(
+    stack: AsyncExitStack, server: CodexServer, timeout_s: float = 5.0, token: str | None = TOKEN
+) -> CodexDriver:
+    url = await stack.enter_async_context(server.listening())
+    place = AppServerPlace(url, token=token)
+    return CodexDriver(place, SystemClock(), timeout_s, answer_s=0.5, stop_s=0.3)
+
+
+def as_process(behaviour: str, timeout_s: float = 5.0) -> CodexDriver:
+    module = "tests.edge.drivers.codex_kit"
+    command = ("env", f"PYTHONPATH={ROOT}", sys.executable, "-m", module, behaviour)
+    place = AppServerPlace(command=command)
+    return CodexDriver(place, SystemClock(), timeout_s, answer_s=10.0, stop_s=0.5)
+
+
+async def test_a_thread_is_compacted_over_a_web_socket(stack: AsyncExitStack) -> None:
+    server = CodexServer()
+    driver = await over_socket(stack, server)
+    assert driver.name == "codex"
+    result = await driver.compact(THREAD, None)
+    assert result == ("done", "Codex compacted the thread")
+    assert server.methods() == [
+        "initialize",
+        "initialized",
+        "thread/resume",
+        "thread/compact/start",
+    ]
+    assert server.messages[-1]["params"] == {"threadId": THREAD}
+    # The approval that the server asked for is another client's to answer.
+    assert all("method" in message for message in server.messages)
+    assert (server.connections, server.open, server.close_codes) == (1, 0, [1000])
+
+
+async def test_a_thread_is_compacted_over_a_unix_socket(tmp_path: Path) -> None:
+    server = CodexServer()
+    async with server.listening(tmp_path / "codex.sock") as url:
+        driver = CodexDriver(AppServerPlace(url), SystemClock())
+        assert (await driver.compact(THREAD, None)).outcome == "done"
+
+
+async def test_a_thread_is_compacted_by_a_process() -> None:
+    assert (await as_process("compacts").compact(THREAD, None)).outcome == "done"
+
+
+async def test_the_result_reports_that_codex_accepts_no_instructions(stack: AsyncExitStack) -> None:
+    driver = await over_socket(stack, CodexServer())
+    result = await driver.compact(THREAD, "keep the names")
+    assert result == (
+        "done",
+        "Codex compacted the thread; it accepts no instructions, so without them",
+    )
+
+
+@pytest.mark.parametrize("behaviour", ["legacy", "needs turns", "never ends"])
+async def test_other_versions_are_understood(stack: AsyncExitStack, behaviour: str) -> None:
+    driver = await over_socket(stack, CodexServer(behaviour))
+    assert (await driver.compact(THREAD, None)).outcome == "done"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "outcome", "reason"),
+    [
+        ("busy", "retry", "the thread is busy with a turn"),
+        ("away", "retry", "it answered the handshake with 503"),
+        ("silent", "retry", "Codex did not answer initialize within 0.5 s"),
+        (
+            "overloaded",
+            "retry",
+            "Codex answered thread/compact/start with error -32001: Server overloaded",
+        ),
+        (
+            "fails",
+            "retry",
+            "the compaction failed in Codex: responseStreamDisconnected, HTTP 503",
+        ),
+        ("stopped", "refused", "the compaction was interrupted in Codex"),
+        ("lies", "refused", "Codex ended the turn without a compaction"),
+        ("garbage", "refused", "it does not speak the protocol of Codex"),
+    ],
+)
+async def test_what_goes_wrong_has_a_result(
+    stack: AsyncExitStack, behaviour: str, outcome: str, reason: str
+) -> None:
+    driver = await over_socket(stack, CodexServer(behaviour))
+    assert await driver.compact(THREAD, None) == (outcome, reason)
+
+
+async def test_a_busy_thread_is_left_alone(stack: AsyncExitStack) -> None:
+    server = CodexServer("busy")
+    await (await over_socket(stack, server)).compact(THREAD, None)
+    assert "thread/compact/start" not in server.methods()
+
+
+async def test_an_unknown_thread_is_refused(stack: AsyncExitStack) -> None:
+    driver = await over_socket(stack, CodexServer())
+    result = await driver.compact("0199", None)
+    assert result == (
+        "refused",
+        "Codex answered thread/resume with error -32600: no rollout found for 0199",
+    )
+
+
+async def test_a_wrong_token_is_refused(stack: AsyncExitStack) -> None:
+    driver = await over_socket(stack, CodexServer(), token="another")  # noqa: S106 -- a wrong one
+    assert await driver.compact(THREAD, None) == (
+        "refused",
+        "it answered the handshake with 401",
+    )
+    assert "another" not in repr(AppServerPlace("ws://x", token="another"))  # noqa: S106 -- as above
+
+
+async def test_a_server_that_is_not_there_is_tried_again(unused_tcp_port: int) -> None:
+    driver = CodexDriver(AppServerPlace(f"ws://127.0.0.1:{unused_tcp_port}"), SystemClock())
+    assert await driver.compact(THREAD, None) == (
+        "retry",
+        "it cannot be reached: the connection was refused",
+    )
+
+
+async def test_a_compaction_that_takes_too_long_is_interrupted(stack: AsyncExitStack) -> None:
+    server = CodexServer("hangs")
+    driver = await over_socket(stack, server, timeout_s=0.4)
+    result = await driver.compact(THREAD, None)
+    assert result == ("retry", "not finished within 0.4 s: the compaction was interrupted")
+    assert server.interrupted.is_set()
+
+
+async def test_an_interrupt_without_an_answer_leaves_the_outcome_open(
+    stack: AsyncExitStack,
+) -> None:
+    server = CodexServer("deaf")
+    driver = await over_socket(stack, server, timeout_s=0.4)
+    assert await driver.compact(THREAD, None) == (
+        "started",
+        "not finished within 0.4 s; Codex does not confirm that it stopped",
+    )
+
+
+@pytest.mark.parametrize("behaviour", ["hangs", "deaf"])
+async def test_a_cancelled_call_interrupts_the_compaction(
+    stack: AsyncExitStack, behaviour: str
+) -> None:
+    server = CodexServer(behaviour)
+    call = asyncio.create_task((await over_socket(stack, server)).compact(THREAD, None))
+    await server.requested.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert server.interrupted.is_set()
+
+
+async def test_a_lost_connection_is_made_again_and_the_compaction_followed(
+    stack: AsyncExitStack,
+) -> None:
+    server = CodexServer("drops")
+    call = asyncio.create_task((await over_socket(stack, server)).compact(THREAD, None))
+    await server.resumed.wait()
+    await server.finish()
+    assert await call == ("done", "Codex compacted the thread")
+    assert server.methods().count("thread/compact/start") == 1
+    assert server.connections == 2
+
+
+async def test_a_compaction_that_ended_during_the_break_has_an_open_outcome(
+    stack: AsyncExitStack,
+) -> None:
+    server = CodexServer("drops")
+    call = asyncio.create_task((await over_socket(stack, server)).compact(THREAD, None))
+    await server.requested.wait()
+    await server.finish()
+    assert await call == (
+        "started",
+        "the connection was lost while Codex compacted: the thread is idle again",
+    )
+
+
+async def test_a_server_that_stays_away_has_an_open_outcome() -> None:
+    server = CodexServer("drops")
+    async with server.listening() as url:
+        driver = CodexDriver(AppServerPlace(url), SystemClock(), 1.0, answer_s=0.5, stop_s=0.3)
+        call = asyncio.create_task(driver.compact(THREAD, None))
+        await server.requested.wait()
+    result = await call
+    assert result == (
+        "started",
+        (
+            "the connection was lost while Codex compacted: it cannot be reached: "
+            "the connection was refused"
+        ),
+    )
+
+
+async def test_a_request_without_an_answer_may_have_started_it(stack: AsyncExitStack) -> None:
+    server = CodexServer("lost at once")
+    driver = await over_socket(stack, server, timeout_s=1.0)
+    result = await driver.compact(THREAD, None)
+    # It is active, and no turn is known that could be interrupted.
+    assert result.outcome == "started"
+    assert server.methods().count("thread/compact/start") == 1
+
+
+async def test_a_process_that_dies_took_the_compaction_with_it() -> None:
+    result = await as_process("dies").compact(THREAD, None)
+    assert result == ("retry", "its process ended with 3")
+
+
+async def test_a_process_that_stays_is_killed() -> None:
+    """What holds of every driver (conftest.py) includes that it is gone."""
+    assert (await as_process("stays").compact(THREAD, None)).outcome == "done"
+
+
+async def test_a_process_that_hangs_is_interrupted_and_ended() -> None:
+    result = await as_process("hangs", timeout_s=5.0).compact(THREAD, None)
+    assert result == ("retry", "not finished within 5 s: the compaction was interrupted")
+
+
+async def test_a_command_that_is_not_there_is_refused() -> None:
+    driver = CodexDriver(AppServerPlace(command=("codex-of-nowhere", "x")), SystemClock())
+    assert await driver.compact(THREAD, None) == (
+        "refused",
+        "codex-of-nowhere cannot be started (No such file or directory): correct `command`",
+    )

@@ -1,0 +1,334 @@
+"""Commands of the compaction service, each from its request to its one outcome."""
+
+import asyncio
+
+import pytest
+
+from contextgauge.partitioner import partition_of
+from schemas.commands import (
+    CommandAccepted,
+    CommandCalled,
+    CommandPlanned,
+    TextDeleted,
+    ThresholdsSet,
+)
+from streams.flow.derive.deriver import Deriver, input_message
+from streams.ports import DriverResult
+from tests.flow.control.command_kit import MESSAGES, PARTITIONS, SESSION, Kit
+from tests.flow.derive_kit import RULES
+
+
+@pytest.fixture
+async def kit() -> Kit:
+    kit = Kit()
+    await kit.create()
+    return kit
+
+
+async def test_a_request_becomes_a_compaction(kit: Kit) -> None:
+    await kit.say(12)
+    await kit.request()
+    async with kit.worker():
+        outcome = await kit.outcome()
+    assert outcome.outcome == "completed", outcome
+    assert kit.kinds() == [
+        "compact_requested",
+        "command_accepted",
+        "command_planned",
+        "command_called",
+        "command_finished",
+    ]
+    await kit.check()
+    conversation = await kit.conversations.conversation(SESSION)
+    assert conversation is not None
+    assert len(conversation.history.active) < 12
+    marker = conversation.history.active[0].compaction
+    assert marker is not None
+    assert "messages of work" in marker.summary
+    view = await kit.store.control_view(SESSION)
+    assert view is not None
+    assert [each.outcome for each in view.commands] == ["completed"]
+
+
+async def test_the_deriver_makes_its_records(kit: Kit) -> None:
+    await kit.say(12)
+    kit.summaries.open.clear()
+    await kit.request()
+    async with kit.worker():
+        await kit.until(lambda: len(kit.entries(CommandCalled)) > 2)
+        kit.summaries.open.set()
+        await kit.outcome()
+    deriver = Deriver(RULES)
+    records = [
+        record.data.kind
+        for message in kit.read(MESSAGES, partition_of(SESSION, PARTITIONS))
+        for record in deriver.derive(input_message(message)).records
+    ]
+    compaction = [kind for kind in records if kind.startswith("compact")]
+    assert compaction[0] == "compaction_start"
+    assert compaction[-2:] == ["compact_boundary", "compaction_summary"]
+    assert set(compaction[1:-2]) == {"compaction_progress"}
+
+
+async def test_a_second_request_is_refused_while_one_is_open(kit: Kit) -> None:
+    await kit.say(12)
+    kit.summaries.open.clear()
+    await kit.request("one")
+    async with kit.worker():
+        await kit.until(lambda: kit.entries(CommandCalled))
+        await kit.request("two")
+        refused = await kit.outcome("two")
+        assert refused.outcome == "refused"
+        assert "one" in (refused.reason or "")
+        kit.summaries.open.set()
+        assert (await kit.outcome("one")).outcome == "completed"
+    await kit.check()
+
+
+async def test_the_same_request_again_does_nothing(kit: Kit) -> None:
+    await kit.say(12)
+    await kit.request()
+    await kit.request()
+    async with kit.worker():
+        await kit.outcome()
+        await kit.request()
+        await kit.say(12)
+        await kit.request("other")
+        assert (await kit.outcome("other")).outcome == "completed"
+    await kit.check()
+
+
+async def test_sessions_are_compacted_side_by_side(kit: Kit) -> None:
+    names = [f"session-{number}" for number in range(6)]
+    for name in names:
+        await kit.say(12, name)
+        await kit.request(f"of {name}", session_id=name)
+    async with kit.worker():
+        for name in names:
+            assert (await kit.outcome(f"of {name}")).outcome == "completed"
+    for name in names:
+        await kit.check(name)
+
+
+async def test_messages_that_come_meanwhile_stay(kit: Kit) -> None:
+    await kit.say(12)
+    kit.summaries.open.clear()
+    await kit.request()
+    async with kit.worker():
+        await kit.until(lambda: kit.summaries.calls)
+        await kit.say(3)
+        kit.summaries.open.set()
+        assert (await kit.outcome()).outcome == "completed"
+    await kit.check()
+    conversation = await kit.conversations.conversation(SESSION)
+    assert conversation is not None
+    assert [each.text.split()[1] for each in conversation.history.active[-6:]] == [
+        "13", "13", "14", "14", "15", "15"
+    ]  # fmt: skip
+
+
+async def test_a_plan_whose_conversation_was_cleared_is_made_again(kit: Kit) -> None:
+    await kit.say(12)
+    kit.summaries.open.clear()
+    await kit.request()
+    async with kit.worker():
+        await kit.until(lambda: kit.summaries.calls)
+        await kit.publish({"type": "conversation_reset", "trigger": "clear"})
+        await kit.say(12)
+        kit.summaries.open.set()
+        outcome = await kit.outcome()
+    assert (outcome.outcome, outcome.attempt) == ("completed", 2)
+    await kit.check()
+
+
+async def test_a_conversation_that_keeps_changing_fails_the_command(kit: Kit) -> None:
+    kit.change(most_plans=2)
+    await kit.say(12)
+    kit.summaries.open.clear()
+    await kit.request()
+    async with kit.worker():
+        for calls in (1, 2):
+            await kit.until(lambda calls=calls: kit.summaries.calls == calls)
+            await kit.publish({"type": "conversation_reset", "trigger": "clear"})
+            await kit.say(12)
+            kit.summaries.open.set()
+            if calls == 1:
+                await kit.until(
+                    lambda: len(kit.entries(CommandPlanned)) == 2 or kit.summaries.calls == 2
+                )
+                kit.summaries.open.clear()
+        outcome = await kit.outcome()
+    assert outcome.outcome in ("failed", "completed")
+    await kit.check()
+
+
+async def test_nothing_to_compact(kit: Kit) -> None:
+    await kit.say(1, words=1)
+    await kit.request()
+    async with kit.worker():
+        assert (await kit.outcome()).outcome == "nothing_to_compact"
+    assert len(kit.lines()) == 2
+    await kit.check()
+
+
+async def test_what_cannot_be_compacted_is_refused(kit: Kit) -> None:
+    async with kit.worker():
+        await kit.say(2)
+        kit.opted_in = False
+        await kit.request("closed")
+        assert "opted in" in ((await kit.outcome("closed")).reason or "")
+        kit.opted_in, kit.driver = True, "gone"
+        await kit.request("no driver")
+        assert "'gone'" in ((await kit.outcome("no driver")).reason or "")
+        kit.driver = "service"
+        await kit.request("of another", session_id="unknown")
+        assert "no conversation" in ((await kit.outcome("of another")).reason or "")
+    assert {
+        each.outcome
+        for name in ("closed", "no driver", "of another")
+        for each in kit.finished(name)
+    } == {"refused"}
+
+
+async def test_an_offset_that_is_not_reached_fails_the_command(kit: Kit) -> None:
+    await kit.say(12)
+    kit.conversations.held = 3
+    await kit.request(upto_offset=20)
+    async with kit.worker():
+        outcome = await kit.outcome()
+    assert outcome.outcome in ("failed", "refused")
+    assert "up to offset 3" in (outcome.reason or "")
+
+
+async def test_a_summary_that_fails_is_asked_for_again(kit: Kit) -> None:
+    await kit.say(12)
+    kit.summaries.failures = 2
+    await kit.request()
+    async with kit.worker():
+        outcome = await kit.outcome()
+    assert (outcome.outcome, outcome.attempt) == ("completed", 3)
+    await kit.check()
+
+
+async def test_no_summary_leaves_the_conversation_as_it_was(kit: Kit) -> None:
+    await kit.say(12)
+    before = await kit.conversations.conversation(SESSION)
+    kit.summaries.failures = 99
+    await kit.request()
+    async with kit.worker():
+        outcome = await kit.outcome()
+    assert outcome.outcome == "failed"
+    assert "the provider is away" in (outcome.reason or "")
+    assert kit.lines()[-1]["compact_result"] == "failed"
+    await kit.check()
+    after = await kit.conversations.conversation(SESSION)
+    assert before is not None
+    assert after is not None
+    assert after.history.active == before.history.active
+
+
+async def test_an_urgent_command_waits_for_no_model(kit: Kit) -> None:
+    await kit.say(12)
+    kit.summaries.open.clear()
+    await kit.request(urgent=True)
+    async with kit.worker():
+        assert (await kit.outcome()).outcome == "completed"
+    assert kit.summaries.calls == 0
+    await kit.check()
+
+
+async def test_a_command_has_a_deadline(kit: Kit) -> None:
+    kit.change(command_s=0.5)
+    await kit.say(12)
+    kit.summaries.open.clear()
+    await kit.request()
+    async with kit.worker():
+        outcome = await kit.outcome()
+        kit.summaries.open.set()
+    assert outcome.outcome == "failed"
+    assert "waiting for a summary" in (outcome.reason or "")
+    await kit.check()
+
+
+async def test_deleting_the_text_ends_the_command(kit: Kit) -> None:
+    await kit.say(12)
+    kit.summaries.open.clear()
+    await kit.request()
+    async with kit.worker():
+        await kit.until(lambda: kit.summaries.calls)
+        await kit.send(TextDeleted(session_id=SESSION, requested_by="test"))
+        kit.summaries.open.set()
+        outcome = await kit.outcome()
+    assert (outcome.outcome, outcome.reason) == ("cancelled", "the session's text was deleted")
+    assert not kit.boundaries()
+
+
+class Runtime:
+    """A driver that answers as it is told."""
+
+    name = "runtime"
+
+    def __init__(self, *answers: DriverResult) -> None:
+        self.answers = list(answers)
+        self.calls = 0
+
+    async def compact(self, session_id: str, instructions: str | None) -> DriverResult:  # noqa: ARG002 -- the port's
+        self.calls += 1
+        return self.answers.pop(0)
+
+    async def stop(self) -> None:
+        pass
+
+
+async def drive(kit: Kit, *answers: DriverResult) -> Runtime:
+    runtime = Runtime(*answers)
+    kit.drivers["runtime"] = runtime
+    kit.driver = "runtime"
+    await kit.say(1)
+    await kit.request()
+    return runtime
+
+
+async def test_a_runtime_that_has_compacted_is_done(kit: Kit) -> None:
+    runtime = await drive(kit, DriverResult("retry", "away"), DriverResult("done", ""))
+    async with kit.worker():
+        assert (await kit.outcome()).outcome == "completed"
+    assert runtime.calls == 2
+    assert len(kit.lines()) == 2
+
+
+async def test_a_runtime_that_has_started_is_done_with_its_boundary(kit: Kit) -> None:
+    await drive(kit, DriverResult("started", ""))
+    async with kit.worker():
+        await kit.until(lambda: kit.entries(CommandCalled))
+        await asyncio.sleep(0.05)
+        assert not kit.finished()
+        await kit.publish({"type": "system", "subtype": "compact_boundary"})
+        assert (await kit.outcome()).outcome == "completed"
+
+
+async def test_a_runtime_that_refuses_and_one_that_is_silent(kit: Kit) -> None:
+    kit.change(driver_s=0.1)
+    runtime = await drive(
+        kit, DriverResult("refused", "no such thread"), DriverResult("started", "")
+    )
+    async with kit.worker():
+        outcome = await kit.outcome()
+        assert (outcome.outcome, outcome.reason) == ("refused", "no such thread")
+        await kit.request("again")
+        assert (await kit.outcome("again")).outcome == "failed"
+    assert runtime.calls == 2
+
+
+async def test_settings_that_would_expire_are_written_again(kit: Kit) -> None:
+    from streams.flow.control.restating import expiring  # noqa: PLC0415
+
+    del expiring
+    some = ThresholdsSet(scope="agent", name="a", requested_by="test", compact_at="85%")
+    await kit.send(some)
+    async with kit.worker():
+        await kit.say(12)
+        await kit.request()
+        await kit.outcome()
+    assert len(kit.entries(ThresholdsSet)) == 1
+    assert len(kit.entries(CommandAccepted)) == 1
