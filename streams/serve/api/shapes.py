@@ -165,7 +165,7 @@ class CompactionsAnswer(BaseAnswer):
     compactions: list[Compaction]
 
 
-class RulesShape(_Shape):
+class RulesShape(BaseShape):
     """Which rules of the user the model still sees after a boundary; null: not checked (yet)."""
 
     boundary_id: str = Field(description="The id of the receipt, and of the boundary's record.")
@@ -176,7 +176,7 @@ class RulesShape(_Shape):
     lost_pins: tuple[str, ...] | None = Field(description="The first 20 lost rules.")
 
 
-class RulesAnswer(_Answer):
+class RulesAnswer(BaseAnswer):
     """The rules after the latest compaction of the main conversation."""
 
     rules: RulesShape | None = Field(description="Null: it was never compacted.")
