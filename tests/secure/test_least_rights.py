@@ -103,8 +103,8 @@ def test_every_component_does_its_work_and_a_worker_that_loses_its_rights_stops(
         assert done.returncode == 0, done.stderr
 
     requester = _as(granted, "requester", "reader")
-    for arguments in (("compact", found[0]), ("thresholds", "--agent", "a", "--automatic")):
-        done = command(*arguments, **requester)
+    for words in (("compact", found[0]), ("thresholds", "--agent", "a", "--automatic")):
+        done = command(*words, **requester)
         assert done.returncode == 0, done.stderr
     done = command("why", found[0], **granted.redis_settings("reader"))
     assert done.returncode == 0, done.stderr

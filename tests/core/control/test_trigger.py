@@ -256,9 +256,11 @@ def test_a_window_that_shrinks_compacts_without_another_reading() -> None:
     deciding = Deciding(ON)
     records = deciding.given.take(init(at=0), at(50, 1))
     assert deciding.observe(records) == []
-    limits = next(each for each in records if isinstance(each.data, ContextLimits))
-    smaller = replace(limits, id="smaller", time_ms=START_MS + 2_000)
-    smaller = replace(smaller, data=replace(limits.data, window=110_000, window_source="runtime"))
+    limits, data = next(
+        (each, each.data) for each in records if isinstance(each.data, ContextLimits)
+    )
+    window = replace(data, window=110_000, window_source="runtime")
+    smaller = replace(limits, id="smaller", time_ms=START_MS + 2_000, data=window)
     entries = deciding.observe([smaller])
     (command,) = requests(entries)
     assert (command.trigger, command.cause_id, command.urgent) == ("model_change", "smaller", False)
