@@ -8,6 +8,7 @@ their closed union. `docs/RULES.md` explains every field and where it comes from
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from contextgauge.compaction_views import Compaction, CompactionReceipt
     from contextgauge.errors import (
         ClosedError,
         ConfigError,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         Stream,
         WhenFull,
     )
+    from contextgauge.receipts import ReportedReceipt
     from contextgauge.records import (
         Category,
         CompactBoundary,
@@ -38,12 +40,13 @@ if TYPE_CHECKING:
         ContextReading,
         ContextReset,
         ContextWarning,
+        PinsChecked,
         Record,
         RecordData,
         SessionInfo,
     )
     from contextgauge.steering import steer
-    from contextgauge.views import ChainView, Compaction, SessionView
+    from contextgauge.views import ChainView, SessionView
 
     __version__: str
 
@@ -57,6 +60,7 @@ __all__ = [
     "CompactionComplete",
     "CompactionFailed",
     "CompactionProgress",
+    "CompactionReceipt",
     "CompactionStart",
     "CompactionSummary",
     "CompactionTiming",
@@ -69,10 +73,12 @@ __all__ = [
     "ContextWarning",
     "ContextgaugeError",
     "Fate",
+    "PinsChecked",
     "Publisher",
     "PublisherStats",
     "Record",
     "RecordData",
+    "ReportedReceipt",
     "RetryError",
     "SessionInfo",
     "SessionView",
@@ -83,7 +89,7 @@ __all__ = [
     "steer",
 ]
 
-_MODULES = ("errors", "records", "views", "publisher", "steering")
+_MODULES = ("errors", "records", "compaction_views", "views", "publisher", "steering")
 """Where the names are; those that take longest to import are the last that are looked into."""
 
 

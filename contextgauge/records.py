@@ -5,10 +5,12 @@ is the name on the wire); `Record` is the CloudEvents 1.0 envelope
 around it. Token counts are whole tokens, durations whole milliseconds, percentages are floored
 to two decimals. A field is null where the source did not report it: nothing is made up.
 
-The source of every field is `docs/RULES.md`; the numbers R1 to R30 there are the rules' names.
+The source of every field is `docs/RULES.md`; the numbers R1 to R31 there are the rules' names.
 """
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
+
+from contextgauge.receipts import ReportedReceipt
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -174,7 +176,9 @@ class CompactBoundary(Common):
     `attempt_id` is null where no start was seen. `post_tokens` is what the runtime reported:
     the summary and the preserved messages, not the context's size. `number` counts the chain's
     boundaries from 1. `messages_total` counts the chain's messages since the session's start, left
-    out of records of before. `metadata` is the whole original object, keys as they came.
+    out of records of before. `metadata` is the whole original object, keys as they came; of the
+    service's the edit is left out, which is text of the conversation. `receipt` is null where the
+    message reports nothing of it.
     """
 
     kind: ClassVar[Literal["compact_boundary"]] = "compact_boundary"
@@ -189,6 +193,7 @@ class CompactBoundary(Common):
     messages_since_last: int
     messages_total: int | None = None
     metadata: dict[str, Json]
+    receipt: ReportedReceipt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,10 +219,27 @@ class CompactionSummary(Common):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PinsChecked(Common):
+    """Which of the user's standing rules the model still sees after a boundary (R31).
+
+    `number` is the boundary's. `lost_pins` are the first of the lost ones, shortened; none where
+    they may not be published.
+    """
+
+    kind: ClassVar[Literal["pins_checked"]] = "pins_checked"
+    boundary_id: str
+    number: int
+    pins_kept: int
+    pins_lost: int
+    lost_pins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionComplete(Common):
     """A compaction was measured by the chain's next reading, or ended unmeasured (nulls).
 
-    `tokens_saved` is before minus after and may be negative.
+    `tokens_saved` is before minus after and may be negative. `cache_rewrite_tokens` is what that
+    reading's response wrote to the cache.
     """
 
     kind: ClassVar[Literal["compaction_complete"]] = "compaction_complete"
@@ -227,6 +249,7 @@ class CompactionComplete(Common):
     tokens_after: int | None
     tokens_saved: int | None
     duration_ms: int | None
+    cache_rewrite_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,6 +315,7 @@ RecordData: TypeAlias = (
     | CompactBoundary
     | CompactionTiming
     | CompactionSummary
+    | PinsChecked
     | CompactionComplete
     | CompactionFailed
     | ContextEdit
@@ -312,6 +336,7 @@ Kind: TypeAlias = Literal[
     "compact_boundary",
     "compaction_timing",
     "compaction_summary",
+    "pins_checked",
     "compaction_complete",
     "compaction_failed",
     "context_edit",
@@ -323,7 +348,8 @@ Kind: TypeAlias = Literal[
 DATA_CLASS_BY_KIND: Final[dict[str, type[RecordData]]] = {cls.kind: cls for cls in DATA_CLASSES}
 
 LATER_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {
-    CompactBoundary: ("messages_total",),
+    CompactBoundary: ("messages_total", "receipt"),
+    CompactionComplete: ("cache_rewrite_tokens",),
     SessionInfo: ("publisher_agent_id",),
 }
 """Fields that a kind got after its first records were written. Where null they are left out, so

@@ -11,13 +11,12 @@ from bisect import bisect_left
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from contextgauge.compaction_views import VIEW_VERSION
 from contextgauge.records import (
     Category,
     DurationSource,
-    Json,
     Outcome,
     Runtime,
-    TokenSource,
     Trigger,
     TriggerReason,
     WindowSource,
@@ -28,13 +27,6 @@ if TYPE_CHECKING:
     from dataclasses import dataclass
 else:
     from contextgauge.frozen import dataclass
-
-VIEW_VERSION = 3
-"""Version of every document below; a reader that meets another must not guess.
-
-2 has `unknown_trigger` where 1 had another name. 3 has durations that are reported after their
-boundary, where a compaction's duration is from, sizes by trigger, and finer buckets.
-"""
 
 FORMAT_VERSION = 4
 """Version of the keys and of what they hold, stored with each partition's position.
@@ -88,7 +80,7 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCompaction:
-    """A chain's last boundary while its summary or its measurement may still come."""
+    """A chain's last boundary: while its summary or measurement may still come, or its check."""
 
     boundary_id: str
     number: int
@@ -118,8 +110,9 @@ class ChainView:
     largest reading or size before a compaction, with its percentage then. `messages` counts since
     the last boundary or reset, `oldest_ms` is when the oldest of them was seen: after a boundary,
     the boundary's time. `differences` are the last positive ones between readings of this epoch,
-    `growth_tokens` their median, `responses_left` how many more such steps fit. `last_sequence` is
-    the sequence of the chain's last record.
+    `growth_tokens` their median, `responses_left` how many more such steps fit. `latest` is the
+    last boundary, whose rules may be checked at any time. `last_sequence` is the sequence of the
+    chain's last record.
     """
 
     chain: str
@@ -147,6 +140,7 @@ class ChainView:
     responses_left: int | None = None
     pending: PendingCompaction | None = None
     untimed: UntimedCompaction | None = None
+    latest: PendingCompaction | None = None
     last_sequence: int = 0
 
 
@@ -241,34 +235,6 @@ class SessionView:
     chains: dict[str, ChainView]
     attempt: AttemptView | None
     compactions: CompactionsView
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compaction:
-    """One compaction that succeeded, whole. `number` counts those of its chain, from 1.
-
-    `tokens_after` and `tokens_saved` are measured by the chain's next reading; `complete` means
-    that this has happened, or that it can no longer happen.
-    """
-
-    version: int = VIEW_VERSION
-    chain: str
-    number: int
-    boundary_id: str
-    attempt_id: str | None
-    trigger: Trigger | None
-    time_ms: int | None
-    tokens_before: int | None
-    tokens_before_source: TokenSource | None
-    post_tokens: int | None
-    tokens_after: int | None
-    tokens_saved: int | None
-    duration_ms: int | None
-    duration_source: DurationSource | None
-    messages_since_last: int
-    complete: bool
-    metadata: dict[str, Json]
-    summary: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

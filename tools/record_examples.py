@@ -8,13 +8,20 @@ last record; `tests/serve/test_openapi.py` checks them against the schemas.
 
 import asyncio
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from contextgauge.clock import SystemClock
 from schemas.commands import CommandView, ControlView, DecisionView
-from schemas.records import CompactionComplete, CompactionSummary, Record
+from schemas.records import (
+    Common,
+    CompactBoundary,
+    CompactionComplete,
+    CompactionSummary,
+    PinsChecked,
+    Record,
+)
 from schemas.topics import CONTEXT_COMMANDS
 from streams.edge.commands import LogCommandSink
 from streams.edge.memory.log import MemoryLog
@@ -28,6 +35,7 @@ from tests.serve.text_kit import OneConversation, kept_conversation
 _LATER_MS = 400
 _SILENT_MS = 310
 
+_CHECK_ID = "3d0c7c52-7c3f-5b0e-9a55-0a8f0c1f2b7e"
 _SUMMARY = "The shop's cart is being moved to the new API; tests for checkout are still red."
 
 PATHS = {
@@ -36,6 +44,7 @@ PATHS = {
     "listEvents": "/v1/sessions/{}/events?type=context_warning&limit=1",
     "listReadings": "/v1/sessions/{}/readings?limit=1",
     "listCompactions": "/v1/sessions/{}/compactions",
+    "readRules": "/v1/sessions/{}/rules",
     "readContext": "/v1/sessions/{}/context",
     "readHistory": "/v1/sessions/{}/history?limit=2",
     "recallMessages": "/v1/sessions/{}/recall?query=checkout",
@@ -47,9 +56,10 @@ PATHS = {
 """What is asked for the example of an operation."""
 
 _COMMAND = "5e3f6f0a-6f9b-4c1e-9a53-0b8a7f1d2c33"
+_OPEN = "8c0d2b7e-41f5-4f0a-b1c9-6e2a7d3f5b10"
 _SESSION_CHANGES = {
     "compactSession": ("POST", "/compact", {"command_id": _COMMAND}),
-    "cancelCommand": ("DELETE", f"/compact/{_COMMAND}", None),
+    "cancelCommand": ("DELETE", f"/compact/{_OPEN}", None),
     "deleteText": ("DELETE", "/text", None),
     "setThresholds": ("PUT", "/thresholds", {"automatic": True, "compact_at": "80%"}),
     "removeThresholds": ("DELETE", "/thresholds", None),
@@ -92,7 +102,26 @@ def _session() -> list[Record]:
             for record in records
         )
     ]
-    return min(compacted, key=len)
+    return _with_check(min(compacted, key=len))
+
+
+def _with_check(records: list[Record]) -> list[Record]:
+    """Return the records with a check of the user's rules after the last boundary."""
+    boundary_id, boundary = [
+        (record.id, record.data) for record in records if isinstance(record.data, CompactBoundary)
+    ][-1]
+    common = {each.name: getattr(boundary, each.name) for each in fields(Common)}
+    data = PinsChecked(
+        **common,
+        boundary_id=boundary_id,
+        number=boundary.number,
+        pins_kept=4,
+        pins_lost=1,
+        lost_pins=("Never change the price table without my approval.",),
+    )
+    last = records[-1]
+    checked = replace(last, id=_CHECK_ID, sequence=last.sequence + 1, data=data)
+    return [*records, checked]
 
 
 def _control(session_id: str, at_ms: int) -> KeptControl:

@@ -326,7 +326,7 @@ _FIELDS: Final[Fields] = {
         _NAME,
         "uuid parentUuid parent_uuid logicalParentUuid logical_parent_uuid requestId request_id "
         "agentId agent_id parent_tool_use_id parentToolUseId task_id subagent_type subagentType "
-        "version claude_code_version claudeCodeVersion runtime_version fallback_model "
+        "boundary_id version claude_code_version claudeCodeVersion runtime_version fallback_model "
         "fallbackModel",
     ),
     **_named(_LONG_NAME, "cwd thread_id"),
@@ -370,12 +370,12 @@ _PAYLOADS: Final[Mapping[str, Fields]] = {
     },
     "turn_context": {"cwd": _LONG_NAME, "model": _NAME},
     "response_item": {**_named(_word, "type role status"), "content": _content},
-    "event_msg": {
-        "type": _word,
-        "info": _structure,
-        "item": _ITEM,
+    "event_msg": {"type": _word, "info": _structure, "item": _ITEM},
+    "compacted": {
+        "message": _text,
+        "compaction_response_id": _NAME,
+        "latest_token_usage_record": _of({"response_id": _NAME, "usage": _structure}),
     },
-    "compacted": {"message": _text},
 }
 """Payloads of a Codex rollout by the line's type."""
 

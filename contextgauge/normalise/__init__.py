@@ -62,6 +62,7 @@ _SYSTEM: Final[dict[str, Reader]] = {
     "status": claude.status,
     "compact_boundary": claude.compact_boundary,
     "microcompact_boundary": claude.microcompact_boundary,
+    "pins_checked": claude.pins_checked,
     "model_refusal_fallback": claude.model_fallback,
     "autocompact_state": claude.autocompact_state,
     "hook_started": claude.hook_frame,

@@ -27,6 +27,7 @@ from contextgauge.normalise.signals import (
     MicroCompaction,
     ModelReport,
     ModelWindow,
+    PinCheck,
     Reset,
     RuntimeWindows,
     SessionFacts,
@@ -35,10 +36,15 @@ from contextgauge.normalise.signals import (
     TurnEnded,
     UserLine,
 )
+from contextgauge.receipts import ReportedReceipt
 from contextgauge.records import Category, ExhaustedReason, Runtime, Trigger
 
 MAX_CATEGORIES: Final = 1_000
 """Rows of a context-usage answer; a longer list is none. Real ones have about ten."""
+
+MAX_PIN: Final = 200
+MAX_PINS: Final = 20
+"""Characters of a lost rule, and lost rules, in a record: enough to know which they are."""
 
 TRANSCRIPT_FIELDS: Final[tuple[str, ...]] = ("sessionId", "isSidechain", "parentUuid")
 UNCOUNTED: Final = ("<local-command-", "<command-")
@@ -228,7 +234,41 @@ def compact_boundary(body: Body) -> tuple[Signal, ...]:
         summary=None,
         precomputed=truth(metadata, "precomputed") is True,
     )
+    own = mapping(metadata, "contextgauge")
+    if own is not None:
+        edit_left_out = {key: value for key, value in own.items() if key != "edit"}
+        boundary = boundary._replace(
+            metadata={**metadata, "contextgauge": edit_left_out}, receipt=_receipt(own)
+        )
     return (boundary,)
+
+
+def _receipt(own: Body) -> ReportedReceipt:
+    """Return what the service reports of its own compaction."""
+    engine = mapping(own, "receipt") or {}
+    return ReportedReceipt(
+        command_id=name(own, "command_id"),
+        command_attempt=count(own, "attempt"),
+        reason=name(own, "reason"),
+        cause_id=name(own, "cause_id"),
+        summary_input_tokens=count(engine, "summary_input_tokens"),
+        summary_cache_read_tokens=count(engine, "summary_cache_read_tokens"),
+        summary_output_tokens=count(engine, "summary_output_tokens"),
+        messages_archived=count(engine, "messages_archived"),
+        pins_carried=count(engine, "pins"),
+    )
+
+
+def pins_checked(body: Body) -> tuple[Signal, ...]:
+    """Return which rules were found after a boundary (R31); one without its figures is nothing."""
+    boundary_id, kept = name(body, "boundary_id"), count(body, "kept")
+    lost = body.get("lost")
+    if boundary_id is None or kept is None or not isinstance(lost, list):
+        return ()
+    texts = [text[:MAX_PIN] for text in lost if isinstance(text, str) and text]
+    number = count(body, "lost_count")
+    number = len(lost) if number is None else number
+    return (PinCheck(boundary_id, kept, number, tuple(texts[: min(number, MAX_PINS)])),)
 
 
 def microcompact_boundary(body: Body) -> tuple[Signal, ...]:

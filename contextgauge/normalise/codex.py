@@ -31,7 +31,8 @@ from contextgauge.normalise.signals import (
     Twin,
     UserLine,
 )
-from contextgauge.normalise.usage import read_codex_usage, read_output
+from contextgauge.normalise.usage import read_codex_usage, read_output, summary_cost
+from contextgauge.receipts import ReportedReceipt
 
 _TOTALS: Final = (
     ("input_tokens", "inputTokens"),
@@ -124,7 +125,20 @@ def _duration_ms(holder: Body) -> int | None:
 def compacted(body: Body) -> tuple[Signal, ...]:
     """Return the boundary that a `compacted` line is (R29)."""
     payload = mapping(body, "payload") or {}
-    return (Boundary(None, None, None, None, None, payload, text(payload, "message")),)
+    boundary = Boundary(None, None, None, None, None, payload, text(payload, "message"))
+    return (boundary._replace(receipt=_own_cost(payload)),)
+
+
+def _own_cost(payload: Body) -> ReportedReceipt | None:
+    """Return the cost of the compacting call, if the latest usage that comes along is that one's.
+
+    It may be that of the response before.
+    """
+    latest = mapping(payload, "latest_token_usage_record") or {}
+    response, usage = name(payload, "compaction_response_id"), mapping(latest, "usage")
+    if response is None or usage is None or name(latest, "response_id") != response:
+        return None
+    return summary_cost(read_codex_usage(usage), read_output(usage))
 
 
 def thread_started(body: Body) -> tuple[Signal, ...]:

@@ -4,7 +4,13 @@ from typing import Final
 
 from contextgauge.normalise.fields import flag, items, mapping, name
 from contextgauge.normalise.signals import Body, Boundary, Response, ResponseEnd, Signal
-from contextgauge.normalise.usage import find_usage, read_output, read_usage
+from contextgauge.normalise.usage import (
+    find_usage,
+    read_output,
+    read_usage,
+    server_compaction_cost,
+    summary_cost,
+)
 from contextgauge.records import Json
 
 SYNTHETIC_MODEL: Final = "<synthetic>"
@@ -28,6 +34,13 @@ def read_response(body: Body, message: Body, *, output_is_final: bool) -> Respon
     key = name(message, "id", "responseId", "response_id") or name(body, "request_id", "requestId")
     usage = find_usage(message) or find_usage(body)
     own_call = message.get("object") == _COMPACTION_CALL
+    boundary = _inner_boundary(message)
+    if boundary is not None and usage is not None:
+        if own_call:
+            cost = summary_cost(read_usage(usage), read_output(usage))
+        else:
+            cost = server_compaction_cost(usage)
+        boundary = boundary._replace(receipt=cost)
     return Response(
         key,
         key,
@@ -36,7 +49,7 @@ def read_response(body: Body, message: Body, *, output_is_final: bool) -> Respon
         read_output(usage) if usage is not None and output_is_final else None,
         applied_edits(message),
         message.get("stop_reason") == _WINDOW_EXCEEDED,
-        _inner_boundary(message),
+        boundary,
     )
 
 

@@ -7,6 +7,7 @@ apply. Token counts are whole tokens; None means «not reported».
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
+from contextgauge.receipts import ReportedReceipt
 from contextgauge.records import Category, ExhaustedReason, Json, Runtime, Trigger
 
 
@@ -84,6 +85,16 @@ class Boundary(NamedTuple):
     summary: str | None
     precomputed: bool = False
     form: Twin | None = None
+    receipt: ReportedReceipt | None = None
+
+
+class PinCheck(NamedTuple):
+    """Which standing rules are still there after a boundary (R31); `texts` are some of the lost."""
+
+    boundary_id: str
+    kept: int
+    lost: int
+    texts: tuple[str, ...]
 
 
 class Timing(NamedTuple):
@@ -294,6 +305,7 @@ Signal: TypeAlias = (
     | CompactionRefused
     | Boundary
     | Timing
+    | PinCheck
     | Reset
     | TurnEnded
     | Exhausted

@@ -1,9 +1,11 @@
 """Usage by provider: Anthropic counts cached tokens next to the input, others inside (R7, R8)."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from contextgauge.normalise.fields import count, items, mapping
 from contextgauge.normalise.signals import Body, Usage
+from contextgauge.receipts import ReportedReceipt
 
 _RESPONSE_ITERATIONS: Final = ("message", "fallback_message")
 """Iterations that are a call of the conversation; others are a tool's or a compaction's own."""
@@ -54,6 +56,34 @@ def read_output(usage: Body) -> int | None:
     )
 
 
+def summary_cost(usage: Usage | None, output: int | None) -> ReportedReceipt | None:
+    """Return a receipt with the cost of the call that wrote a summary; None where it is unknown."""
+    if usage is None and output is None:
+        return None
+    return ReportedReceipt(
+        summary_input_tokens=None if usage is None else usage.used,
+        summary_cache_read_tokens=None if usage is None else usage.read,
+        summary_output_tokens=output,
+    )
+
+
+def server_compaction_cost(usage: Body) -> ReportedReceipt | None:
+    """Return the cost of a compaction inside a response: that of its iterations of this type."""
+    calls = [each for each in items(usage, "iterations") if each.get("type") == "compaction"]
+    inputs = [counts for each in calls if (counts := _of_anthropic(each)) is not None]
+    total = Usage(
+        _sum(each.input for each in inputs),
+        _sum(each.creation for each in inputs),
+        _sum(each.read for each in inputs),
+    )
+    return summary_cost(total if inputs else None, _sum(map(read_output, calls)))
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
 def _cached(usage: Body, details: str, *others: str) -> int | None:
     """Return the cached tokens of a usage's details, else those under another name."""
     cached = count(mapping(usage, details) or {}, "cached_tokens")
@@ -76,6 +106,10 @@ def _next_to_input(usage: Body) -> Usage | None:
         if entry.get("type") in _RESPONSE_ITERATIONS:
             counted = entry
             break
+    return _of_anthropic(counted)
+
+
+def _of_anthropic(counted: Body) -> Usage | None:
     fresh = count(counted, "input_tokens")
     creation = count(counted, "cache_creation_input_tokens")
     read = count(counted, "cache_read_input_tokens")

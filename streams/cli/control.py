@@ -23,6 +23,7 @@ from streams.core.alerts.rules import (
     AlertPlan,
     Exhaustion,
     Failed,
+    LostRules,
     Patterns,
     Pressure,
     Rule,
@@ -151,10 +152,12 @@ def _condition(rule: Rule) -> str:
             return f"a compaction {' or '.join(sorted(outcomes))}"
         case Stalled(after_ms):
             return f"a compaction silent for {whole_time(after_ms)}"
-        case Thrashing(count, within_ms):
-            return f"{count} compactions within {whole_time(within_ms)}"
+        case Thrashing(number, within_ms):
+            return f"{number} compactions within {whole_time(within_ms)}"
         case Exhaustion(reasons):
             return f"no room left ({', '.join(sorted(reasons))})"
+        case LostRules(at_least):
+            return f"{count(at_least, 'rule')} of the user lost at a compaction"
 
 
 def _filters(rule: Rule) -> str:

@@ -12,12 +12,13 @@ from typing import Final
 
 import typer
 
-from contextgauge.compaction.branches import is_boundary
+from contextgauge.compaction.lines import is_boundary
 from contextgauge.compaction.messages import Carried
 from contextgauge.compaction.pins import carry
 from contextgauge.compaction.transcripts import read_conversation
 from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
+from streams.cli.hook_rules import session_start, user_prompt_submit
 
 app = typer.Typer(
     help="Answer a hook of Claude Code: carry the user's rules over its compactions.",
@@ -39,6 +40,10 @@ _INTRODUCTION: Final = (
 @app.callback()
 def hook() -> None:
     """Answer a hook of Claude Code: carry the user's rules over its compactions."""
+
+
+app.command("session-start")(session_start)
+app.command("user-prompt-submit")(user_prompt_submit)
 
 
 @app.command("pre-compact")

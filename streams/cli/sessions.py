@@ -12,11 +12,12 @@ import typer
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
 from schemas.records import Json, Record
-from schemas.views import SessionView
+from schemas.views import Compaction, SessionView
 from streams import codec, wiring
 from streams.cli.screen.figures import exact, safe
 from streams.cli.screen.options import AsJson, SessionOrPath, Titles
 from streams.cli.screen.output import err, out, reading, say, write_json
+from streams.cli.screen.receipt import receipt_box
 from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import live_first, sessions_table
 from streams.cli.screen.timeline import timeline
@@ -106,11 +107,18 @@ def status(
 ) -> None:
     """Show one session: usage, breakdown, messages, compactions.
 
+    Then the receipt of the latest compaction: what it cost and did.
+
     `--line` prints `Context: 45% (58K/128K tokens)`, with `~` before figures that rest on the
     default window, which is assumed for an unknown model.
     """
 
-    def show(view: SessionView, timed: SessionView, points: CompactionPoints) -> None:
+    def show(
+        view: SessionView,
+        timed: SessionView,
+        points: CompactionPoints,
+        latest: Compaction | None,
+    ) -> None:
         now_ms = SystemClock().now_ms()
         if as_json:
             write_json(_judged(view, timed, points, now_ms))
@@ -118,16 +126,20 @@ def status(
             say(status_line(timed, now_ms), to=out)
         else:
             out.print(status_box(timed, now_ms, points))
+            if latest is not None:
+                out.print(receipt_box(latest))
 
     async def read(reader: Sessions) -> None:
         view = await reader.find(session)
         points = await reader.points([view], wiring.compaction_points(wiring.settings()))
-        show(view, (await reader.with_arrivals([view]))[0], points)
+        stored = await reader.compactions(view.session_id)
+        latest = view_codec.decode(Compaction, stored[0]) if stored else None
+        show(view, (await reader.with_arrivals([view]))[0], points, latest)
 
     if is_path(session):
         with reading():
             replayed = session_of(session)
-        show(replayed.view, replayed.view, replayed.points)
+        show(replayed.view, replayed.view, replayed.points, replayed.latest_compaction())
     else:
         _read_views(read)
 

@@ -15,12 +15,13 @@ from contextgauge.containers import Line
 from contextgauge.errors import StopError
 from contextgauge.normalise import session_of as session_named_by
 from schemas.messages import DeadLetter
-from schemas.records import Record
-from schemas.views import MODEL_FIELD, Aggregates, SessionView
+from schemas.records import CompactBoundary, Record
+from schemas.views import MODEL_FIELD, Aggregates, Compaction, SessionView
 from streams import codec, wiring
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import count, exact, first_of, safe
 from streams.core.projection import statistics
+from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
 from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files import reading as files
@@ -194,6 +195,16 @@ class ReplayedSession(NamedTuple):
     view: SessionView
     records: list[Record]
     points: CompactionPoints
+
+    def latest_compaction(self) -> Compaction | None:
+        """Return the compaction with the latest boundary, after all records of it."""
+        latest: Compaction | None = None
+        for record in self.records:
+            if isinstance(record.data, CompactBoundary) or (
+                latest is not None and getattr(record.data, "boundary_id", "") == latest.boundary_id
+            ):
+                latest = compaction(latest, record)
+        return latest
 
 
 def _expanded(path: str) -> str:

@@ -6,7 +6,7 @@ A module of its own because Faust takes a second to import.
 import asyncio
 import random
 from collections.abc import Coroutine, Mapping, Sequence
-from functools import partial
+from contextlib import AsyncExitStack
 from typing import Any
 
 from contextgauge.errors import ConfigError
@@ -23,10 +23,12 @@ from streams.edge.faust.stream import FaustStream
 from streams.flow.common.retry import RetryLoop
 from streams.flow.control import bodies
 from streams.flow.control.agents import AgentLookup, Owner
+from streams.flow.control.command_worker import CommandWorker
 from streams.flow.control.decisions import DecisionPorts, Decisions
 from streams.flow.control.fan_out import SharedStream
+from streams.flow.control.rule_guard import RuleGuard, RuleGuardPorts
 from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
-from streams.ports import AlertMemory, Clock, RecordStream, WebhookResult
+from streams.ports import AlertMemory, Clock, Log, RecordStream, WebhookResult
 from streams.settings import Settings
 from streams.wiring.compaction import compaction
 from streams.wiring.context import WorkerContext
@@ -46,14 +48,14 @@ async def control(
     It sends alerts by a plan; with a service's plan, it requests compactions, and carries them out.
     """
     settings, clock = worker.settings, worker.clock
-    topic, group = settings.topic(CONTEXT_EVENTS).name, settings.group_prefix + GROUP
-    options = wiring.kafka_options(settings, _CLIENT_ID)
+    topic = settings.topic(CONTEXT_EVENTS).name
     webhooks = _webhooks(plan, addresses, clock)
     log = wiring.kafka_log(settings, _CLIENT_ID)
     memory = _memory(settings, plan.memory, clock)
     views = None if settings.redis_url is None else wiring.redis_views(settings)
     lookup = None if views is None else AgentLookup(views, clock)
     sink = wiring.command_sink(settings)
+    exits = AsyncExitStack()
     try:
         worker.health.worker("joining")
         retry = RetryLoop(worker, "kafka")
@@ -64,10 +66,7 @@ async def control(
         partitions = _common_count(await retry.run(log.partition_counts, needed))
         await memory.start()
         max_age_ms = max(plan.max_age_ms, 0 if service is None else service.max_age_ms)
-        pending_ms = max(plan.pending_ms, max_age_ms)
-        since, pending = (partial(_before, clock, age_ms) for age_ms in (max_age_ms, pending_ms))
-        instance = settings.instance_id or None
-        stream: RecordStream = FaustStream(options, topic, group, instance, since, pending)
+        stream = _stream(worker, topic, max_age_ms, max(plan.pending_ms, max_age_ms))
         context = _ports(worker)
         decisions = None
         owner_of = _no_owner if lookup is None else lookup.owner_of
@@ -78,7 +77,10 @@ async def control(
                 commands,
                 DecisionPorts(**context, log=log, sink=sink, owner_of=owner_of),
             )
-            stream = SharedStream(stream, [decisions])
+        guard = await _rule_guard(worker, log, exits)
+        others: list[Decisions | RuleGuard] = [each for each in (decisions, guard) if each]
+        if others:
+            stream = SharedStream(stream, others)
         ports = ControlPorts(
             **context,
             stream=stream,
@@ -88,13 +90,16 @@ async def control(
             who_of=_nobody if lookup is None else lookup.who_of,
             dice=random.SystemRandom(),
         )
-        alerts = ControlWorker(plan, topic, ports)
-        if service is None or decisions is None:
-            await alerts.run()
-        else:
-            async with compaction(worker, service, partitions, owner_of) as executor:
-                await _together([alerts.run(), decisions.run(), executor.run()])
+        works: list[ControlWorker | CommandWorker | Decisions | RuleGuard] = [
+            ControlWorker(plan, topic, ports),
+            *others,
+        ]
+        if service is not None:
+            executor = compaction(worker, service, partitions, owner_of)
+            works.append(await exits.enter_async_context(executor))
+        await _together([each.run() for each in works])
     finally:
+        await exits.aclose()
         for webhook in webhooks.values():
             await webhook.stop()
         await memory.stop()
@@ -104,8 +109,28 @@ async def control(
         await log.stop()
 
 
-def _before(clock: Clock, age_ms: int) -> int:
-    return clock.now_ms() - age_ms
+def _stream(worker: WorkerContext, topic: str, max_age_ms: int, pending_ms: int) -> RecordStream:
+    settings, clock = worker.settings, worker.clock
+    return FaustStream(
+        wiring.kafka_options(settings, _CLIENT_ID),
+        topic,
+        settings.group_prefix + GROUP,
+        settings.instance_id or None,
+        lambda: clock.now_ms() - max_age_ms,
+        lambda: clock.now_ms() - pending_ms,
+    )
+
+
+async def _rule_guard(worker: WorkerContext, log: Log, exits: AsyncExitStack) -> RuleGuard | None:
+    """Return the guard of the user's rules, where text is kept of sessions; else None."""
+    settings = worker.settings
+    if settings.redis_url is None or settings.compaction_file is None:
+        return None
+    conversations = wiring.redis_conversations(settings)
+    exits.push_async_callback(conversations.stop)
+    await RetryLoop(worker, "redis").run(conversations.start)
+    ports = RuleGuardPorts(**_ports(worker), log=log, conversations=conversations, has_texts=True)
+    return RuleGuard(settings.topic(AGENT_MESSAGES).name, ports)
 
 
 def _ports(worker: WorkerContext) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from rich.console import Console, RenderableType
 
 from schemas.records import (
     DATA_CLASSES,
+    CompactBoundary,
     CompactionFailed,
     CompactionStart,
     ContextLimits,
@@ -20,6 +21,7 @@ from streams.cli.screen.output import GUESS_EXPLAINED
 from streams.cli.screen.timeline import FOLDED, LOG_ORDER, describe, timeline
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from tests.cli.views_kit import records_of
+from tests.core.history import History
 
 NOW_MS = 1_800_000_000_000
 
@@ -34,9 +36,11 @@ def _shown(renderable: RenderableType, width: int = 120) -> str:
 @pytest.fixture(scope="module")
 def records() -> list[Record]:
     """All records of the simulator's sample."""
-    return records_of(
+    records = records_of(
         (each.value, each.session_id) for each in sample_sessions(SimulationOptions())
     )
+    boundary = next(record for record in records if isinstance(record.data, CompactBoundary))
+    return [*records, History().pins_checked(boundary, 3, ("Never push.",))]
 
 
 def test_every_kind_of_record_has_a_description(records: list[Record]) -> None:

@@ -30,6 +30,7 @@ from tests.core.given import (
     session,
     side,
     summary,
+    system,
 )
 
 
@@ -51,6 +52,8 @@ def records_of_every_kind() -> list[Record]:
     answer = {"totalTokens": 9, "categories": [{"id": "messages", "tokens": 3}]}
     given.take({"type": "control_response", "response": {"response": answer}}, hint=SESSION)
     given.take({"type": "compacted", "payload": {}}, hint=SESSION)
+    boundary_id = given.records[-1].id
+    given.take(system("pins_checked", boundary_id=boundary_id, kept=2, lost=["Half \ud800."]))
     item = {"type": "ContextCompaction", "id": "i1"}
     payload = {"type": "item_completed", "item": item, "started_at_ms": 1, "completed_at_ms": 9}
     given.take({"type": "event_msg", "payload": payload}, hint=SESSION)

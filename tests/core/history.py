@@ -24,6 +24,7 @@ from schemas.records import (
     ContextReset,
     DurationSource,
     Outcome,
+    PinsChecked,
     Record,
     RecordData,
     SessionInfo,
@@ -132,7 +133,7 @@ class History:
         data = CompactionProgress(**self.common(), attempt_id=attempt.id, elapsed_ms=elapsed_ms)
         return self.record(data)
 
-    def boundary(
+    def boundary(  # noqa: PLR0913 -- by name: the fields of the record
         self,
         trigger: Trigger | None = "auto",
         *,
@@ -182,7 +183,12 @@ class History:
         return self.record(data)
 
     def complete(
-        self, boundary: Record, after: int | None = 30_000, at: float | None = -1
+        self,
+        boundary: Record,
+        after: int | None = 30_000,
+        at: float | None = -1,
+        *,
+        cache_rewrite: int | None = None,
     ) -> Record:
         """A compaction was measured, or no longer can be."""
         assert isinstance(boundary.data, CompactBoundary)
@@ -195,8 +201,22 @@ class History:
             tokens_after=after,
             tokens_saved=None if before is None or after is None else before - after,
             duration_ms=boundary.data.duration_ms,
+            cache_rewrite_tokens=cache_rewrite,
         )
         return self.record(data, at)
+
+    def pins_checked(self, boundary: Record, kept: int = 3, lost: tuple[str, ...] = ()) -> Record:
+        """The rules were looked for after a boundary."""
+        assert isinstance(boundary.data, CompactBoundary)
+        data = PinsChecked(
+            **self.common(boundary.data.chain),
+            boundary_id=boundary.id,
+            number=boundary.data.number,
+            pins_kept=kept,
+            pins_lost=len(lost),
+            lost_pins=lost,
+        )
+        return self.record(data)
 
     def failed(self, outcome: Outcome = "failed", error: str | None = "too long") -> Record:
         """An attempt ended without a boundary."""

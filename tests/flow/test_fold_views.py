@@ -67,6 +67,28 @@ async def test_a_timing_reaches_a_compaction_that_a_former_worker_measured() -> 
     assert b"hour:2026-11-01T14" not in held.stats
 
 
+async def test_a_check_reaches_its_compaction_in_any_batch() -> None:
+    told = History()
+    boundary = told.boundary("auto", at=0)
+    records = [
+        boundary,
+        told.reading(30_000),
+        told.complete(boundary),
+        told.reading(31_000),
+        told.pins_checked(boundary, 3, ("Never push to main.",)),
+    ]
+    log = on_log([Told(record, START_MS) for record in records])
+    for sizes in ([5], [1, 4], [3, 2], [4, 1], [1, 1, 1, 1, 1]):
+        store = MemoryViews()
+        for batch in batches(log, sizes):
+            await project_all(store, [batch])
+        held = stored(store)
+        assert held == wanted(log)
+        document = view_codec.decode(Compaction, held.compactions[b"s-1"][b"1"])
+        receipt = document.receipt
+        assert (receipt.pins_kept, receipt.pins_lost, receipt.tokens_after) == (3, 1, 30_000)
+
+
 def test_compactions_that_can_no_longer_change_leave_memory() -> None:
     told, fold = History(), Fold(strict=False)
     first, second = told.boundary(duration_ms=None), told.boundary(number=2, duration_ms=None)
@@ -76,7 +98,9 @@ def test_compactions_that_can_no_longer_change_leave_memory() -> None:
     for item in placed(on_log([Told(record) for record in records])):
         fold.add(item)
         held.append(sorted(name for _, name in fold._compactions))  # noqa: SLF001 -- what it holds shows nowhere
-    assert held == [[b"1"], [b"2"], [b"2"], []]
+    assert held == [[b"1"], [b"2"], [b"2"], [b"2"]]  # its rules may still be checked
+    fold.forget_sessions()
+    assert fold.missing_compactions([told.pins_checked(second)]) == [(b"s-1", b"2")]
 
 
 def test_a_complete_compaction_is_read_again_for_its_duration() -> None:

@@ -62,15 +62,24 @@ class Agent:
             compact_error=why,
         )  # fmt: skip
 
-    def compacted(self, time_ms: int, pre: int, duration_ms: int, summary: str) -> None:
-        """Say that it ended, and with what."""
+    def compacted(
+        self, time_ms: int, pre: int, duration_ms: int, summary: str, **more: object
+    ) -> None:
+        """Say that it ended, and with what; `more` is of its metadata."""
         self._say(time_ms, type="system", subtype="status", status=None, compact_result="success")
-        metadata = {"trigger": "auto", "pre_tokens": pre, "duration_ms": duration_ms}
+        metadata = {"trigger": "auto", "pre_tokens": pre, "duration_ms": duration_ms, **more}
         self._say(time_ms, type="system", subtype="compact_boundary", compact_metadata=metadata)
         text = f"This session is being continued from a previous conversation. {summary}"
         self._say(
             time_ms, type="user", isSynthetic=True, parent_tool_use_id=None,
             message={"role": "user", "content": text},
+        )  # fmt: skip
+
+    def checked(self, time_ms: int, boundary_id: str, kept: int, lost: list[str]) -> None:
+        """Say which rules were found after a boundary."""
+        self._say(
+            time_ms, type="system", subtype="pins_checked", boundary_id=boundary_id, kept=kept,
+            lost=lost,
         )  # fmt: skip
 
     def _say(self, time_ms: int, **body: Any) -> None:

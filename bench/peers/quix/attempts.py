@@ -147,7 +147,7 @@ class Attempts:
             passed = self.received_ms - live
         return passed if passed >= 0 else None
 
-    def complete(self, chain: Doc, after: int | None) -> None:
+    def complete(self, chain: Doc, after: int | None, rewritten: int | None = None) -> None:
         """Emit the completion of the chain's unmeasured boundary, if there is one."""
         pending = chain["unmeasured"]
         if pending is None:
@@ -161,5 +161,7 @@ class Attempts:
             "tokens_saved": None if before is None or after is None else before - after,
             "duration_ms": duration,
         }
+        if rewritten is not None:
+            fields["cache_rewrite_tokens"] = rewritten
         rank = FORCED if after is None else COMPLETE
         self.emit(rank, self.subject, "compaction_complete", fields, boundary_id)

@@ -229,7 +229,7 @@ class Step(Attempts):
             "messages_total": chain["total"],
         }
         self.emit(READING, name, "context_reading", fields)
-        self.complete(chain, used)
+        self.complete(chain, used, creation)
         chain["used"], chain["percent"] = used, percent
         chain["awaited"] = chain["unmeasured"] = None
         if window is None or used * 100 < window * 10:

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from contextgauge.receipts import ReportedReceipt
 from schemas.records import (
     MAIN_CHAIN,
     CompactBoundary,
@@ -26,6 +27,7 @@ from schemas.records import (
     ContextReading,
     ContextReset,
     ContextWarning,
+    PinsChecked,
     Record,
     RecordData,
     SessionInfo,
@@ -41,6 +43,7 @@ from streams.cli.screen.figures import (
     thousands,
 )
 from streams.cli.screen.output import GUESS_EXPLAINED
+from streams.cli.screen.receipt import cost_words
 from streams.cli.screen.render import chain_labels, guess, used_and_remaining
 from streams.cli.screen.tables import plain_table
 from streams.core.error_words import error_words
@@ -51,6 +54,7 @@ _STYLES = {
     CompactBoundary.kind: "magenta",
     CompactionComplete.kind: "bold magenta",
     CompactionFailed.kind: "red",
+    PinsChecked.kind: "magenta",
     ContextExhausted.kind: "bold red",
     ContextReset.kind: "cyan",
 }
@@ -209,7 +213,39 @@ def _moment(time_ms: int) -> str:
 def _style(data: RecordData) -> str:
     if isinstance(data, ContextWarning):
         return "red" if data.threshold_percent >= THRESHOLDS.critical_percent else "yellow"
+    if isinstance(data, PinsChecked) and data.pins_lost:
+        return "bold red"
     return _STYLES.get(data.kind, "")
+
+
+def _reported(receipt: ReportedReceipt | None) -> str:
+    """Return what a boundary reports of its own cost, and what asked for it."""
+    if receipt is None:
+        return ""
+    cost = cost_words(
+        receipt.summary_input_tokens,
+        receipt.summary_cache_read_tokens,
+        receipt.summary_output_tokens,
+    )
+    parts = [
+        cost and f"summary {cost}",
+        receipt.reason and receipt.reason.replace("_", " "),
+        receipt.command_id and f"command {receipt.command_id}",
+    ]
+    return "".join(f" · {part}" for part in parts if part)
+
+
+def _rewritten(tokens: int | None) -> str:
+    return "" if tokens is None else f" · {exact(tokens)} written to the cache"
+
+
+def _rules(data: PinsChecked) -> str:
+    """Return how many rules are still there, and which are lost."""
+    figures = (
+        f"#{data.number} · {count(data.pins_kept, 'rule')} kept · {exact(data.pins_lost)} lost"
+    )
+    texts = ", ".join(f"“{text}”" for text in data.lost_pins)
+    return f"{figures}: {texts}" if texts else figures
 
 
 def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, PLR0912 -- a case per kind
@@ -248,17 +284,18 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
             return (
                 f"#{data.number} {data.trigger or 'unknown trigger'} at "
                 f"{thousands(data.pre_tokens)} · {count(data.messages_since_last, 'message')} "
-                f"· took {duration(data.duration_ms)}"
+                f"· took {duration(data.duration_ms)}{_reported(data.receipt)}"
             )
         case CompactionTiming():
             return f"took {duration(data.duration_ms)}"
         case CompactionSummary():
             return f"{exact(len(data.summary))} characters"
+        case PinsChecked():
+            return _rules(data)
         case CompactionComplete():
-            return (
-                f"{exact(data.tokens_before)} → {exact(data.tokens_after)} tokens · "
-                f"saved {exact(data.tokens_saved)}"
-            )
+            sizes = f"{exact(data.tokens_before)} → {exact(data.tokens_after)} tokens"
+            rewritten = _rewritten(data.cache_rewrite_tokens)
+            return f"{sizes} · saved {exact(data.tokens_saved)}{rewritten}"
         case CompactionFailed():
             outcome = "outcome unknown" if data.outcome == "unknown" else data.outcome
             why = "" if data.error is None else f" · {error_words(data.error)}"

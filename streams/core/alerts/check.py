@@ -13,6 +13,7 @@ from streams.core.alerts.rules import (
     Exhaustion,
     Failed,
     Format,
+    LostRules,
     MemoryPlace,
     Patterns,
     Pressure,
@@ -160,5 +161,7 @@ def _condition(section: "Section", kind: AlertKind, max_age_ms: int) -> Conditio
         case "exhausted":
             reasons = section.some_of("reasons", _REASONS, default=_REASONS)
             return Exhaustion(frozenset(reasons))
+        case "rules_lost":
+            return LostRules(section.number("at_least", 1, _MOST_COUNT, default=1))
         case _:
             assert_never(kind)

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from schemas.records import ExhaustedReason, Outcome
 
-AlertKind: TypeAlias = Literal["pressure", "failed", "stalled", "thrash", "exhausted"]
+AlertKind: TypeAlias = Literal["pressure", "failed", "stalled", "thrash", "exhausted", "rules_lost"]
 Format: TypeAlias = Literal["json", "slack"]
 MemoryPlace: TypeAlias = Literal["auto", "redis", "file"]
 """Where it is remembered what was sent; `auto`: in Redis where there is one."""
@@ -59,7 +59,15 @@ class Exhaustion:
     reasons: frozenset[ExhaustedReason]
 
 
-Condition: TypeAlias = Pressure | Failed | Stalled | Thrashing | Exhaustion
+@dataclass(frozen=True, slots=True)
+class LostRules:
+    """Rules of the user are not in the conversation any more after a boundary: so many, or more."""
+
+    kind: ClassVar[AlertKind] = "rules_lost"
+    at_least: int
+
+
+Condition: TypeAlias = Pressure | Failed | Stalled | Thrashing | Exhaustion | LostRules
 
 
 @dataclass(frozen=True, slots=True)

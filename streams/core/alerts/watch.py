@@ -28,6 +28,7 @@ from schemas.records import (
     ContextExhausted,
     ContextReading,
     Json,
+    PinsChecked,
     Record,
     RecordData,
     SessionInfo,
@@ -39,6 +40,7 @@ from streams.core.alerts.rules import (
     Condition,
     Exhaustion,
     Failed,
+    LostRules,
     Pressure,
     Rule,
     Stalled,
@@ -67,7 +69,11 @@ RECALLED_KINDS: Final = frozenset(
 )
 """Kinds of records that later alerts can depend on."""
 
-WATCHED_KINDS: Final = RECALLED_KINDS | {ContextExhausted.kind, ContextReading.kind}
+WATCHED_KINDS: Final = RECALLED_KINDS | {
+    ContextExhausted.kind,
+    ContextReading.kind,
+    PinsChecked.kind,
+}
 """Kinds of records that can raise an alert, or that one can depend on."""
 
 
@@ -172,6 +178,8 @@ class Watch:
                 return list(self._failed(record, data))
             case ContextExhausted() as data:
                 return list(self._exhausted(record, data))
+            case PinsChecked() as data:
+                return list(self._pins_checked(record, data))
             case SessionInfo() as data:
                 self._info(data)
         return []
@@ -319,6 +327,18 @@ class Watch:
         for rule, condition in self._rules_for(data, Exhaustion):
             if data.reason in condition.reasons:
                 yield self._alert(rule, record, {"reason": data.reason})
+
+    def _pins_checked(self, record: Record, data: PinsChecked) -> Iterator[Alert]:
+        for rule, condition in self._rules_for(data, LostRules):
+            if data.pins_lost >= condition.at_least:
+                # Without their texts, which are the user's words.
+                facts: dict[str, Json] = {
+                    "boundary_id": data.boundary_id,
+                    "number": data.number,
+                    "pins_kept": data.pins_kept,
+                    "pins_lost": data.pins_lost,
+                }
+                yield self._alert(rule, record, facts)
 
     def _info(self, data: SessionInfo) -> None:
         who = Who.of(data.publisher_agent_id, data.cwd)

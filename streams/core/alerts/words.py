@@ -4,7 +4,14 @@ from typing import Final, assert_never
 
 from contextgauge.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from schemas.records import Json
-from streams.core.alerts.rules import Exhaustion, Failed, Pressure, Stalled, Thrashing
+from streams.core.alerts.rules import (
+    Exhaustion,
+    Failed,
+    LostRules,
+    Pressure,
+    Stalled,
+    Thrashing,
+)
 from streams.core.alerts.watch import Alert
 from streams.core.error_words import error_words
 from streams.core.session_status import whole_percents
@@ -60,6 +67,10 @@ def _what(alert: Alert) -> str:
             return (
                 f"a turn stopped because the window was full ({error_words(str(facts['reason']))})"
             )
+        case LostRules():
+            lost, number = facts["pins_lost"], facts["number"]
+            rules = "rule of the user is" if lost == 1 else "rules of the user are"
+            return f"{_grouped(lost)} {rules} not in the conversation after compaction {number}"
         case _:
             assert_never(condition)
 

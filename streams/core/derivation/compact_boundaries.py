@@ -2,7 +2,15 @@
 
 from typing import Final
 
-from contextgauge.normalise.signals import Boundary, Reset, Timing, Twin, UserLine
+from contextgauge.normalise.signals import (
+    Boundary,
+    PinCheck,
+    Reset,
+    Timing,
+    Twin,
+    Usage,
+    UserLine,
+)
 from schemas.records import (
     MAIN_CHAIN,
     CompactBoundary,
@@ -11,6 +19,7 @@ from schemas.records import (
     CompactionTiming,
     ContextReset,
     DurationSource,
+    PinsChecked,
     TokenSource,
 )
 from streams.core.derivation.compaction_attempts import duration_ms, move
@@ -55,6 +64,7 @@ def bound(step: Step, boundary: Boundary) -> None:
             messages_since_last=chain.since_boundary,
             messages_total=chain.total,
             metadata=boundary.metadata,
+            receipt=boundary.receipt,
         )
     )
     awaited = AwaitedSummary(boundary_id, boundary.anchor)
@@ -69,6 +79,25 @@ def bound(step: Step, boundary: Boundary) -> None:
     chain.unmeasured = Unmeasured(boundary_id, boundary.trigger, pre_tokens, duration)
     chain.twin = _TWINS.get(boundary.form)
     chain.untimed = boundary_id if duration is None else None
+    chain.boundary_id = boundary_id
+
+
+def check_pins(step: Step, check: PinCheck) -> None:
+    """Report which rules are still there after the chain's latest boundary (R31)."""
+    name = step.subject
+    chain = step.chains[name]
+    if check.boundary_id != chain.boundary_id:
+        return
+    step.emit(
+        PinsChecked(
+            **step.common(name, chain.model),
+            boundary_id=check.boundary_id,
+            number=chain.boundaries,
+            pins_kept=check.kept,
+            pins_lost=check.lost,
+            lost_pins=check.texts,
+        )
+    )
 
 
 def apply_timing(step: Step, timing: Timing) -> None:
@@ -125,11 +154,15 @@ def user_line(step: Step, line: UserLine) -> None:
         chain.total += 1
 
 
-def complete(step: Step, name: str, chain: Chain, tokens_after: int | None) -> None:
-    """Emit the completion of the chain's unmeasured boundary, if there is one."""
+def complete(step: Step, name: str, chain: Chain, usage: Usage | None) -> None:
+    """Emit the completion of the chain's unmeasured boundary, if there is one.
+
+    `usage` is that of the reading which measures it; None: nothing will.
+    """
     pending = chain.unmeasured
     if pending is None:
         return
+    tokens_after = None if usage is None else usage.used
     saved: int | None = None
     if pending.tokens_before is not None and tokens_after is not None:
         saved = pending.tokens_before - tokens_after
@@ -139,6 +172,7 @@ def complete(step: Step, name: str, chain: Chain, tokens_after: int | None) -> N
             **pending._asdict(),
             tokens_after=tokens_after,
             tokens_saved=saved,
+            cache_rewrite_tokens=None if usage is None else usage.creation,
         ),
         pending.boundary_id,
     )

@@ -20,6 +20,7 @@ from contextgauge.normalise.signals import (
     ModelReport,
     Normal,
     OwnWindow,
+    PinCheck,
     Reset,
     Response,
     ResponseEnd,
@@ -57,7 +58,17 @@ _NOT_MAIN: Final = "agent:main"
 """Chain of a subagent that calls itself `main`: it must not touch the main one (R2)."""
 
 _OF_A_CHAIN: Final = frozenset(
-    {Response, UserLine, ResponseEnd, Boundary, Timing, MicroCompaction, Reset, TriggerHint}
+    (
+        Response,
+        UserLine,
+        ResponseEnd,
+        Boundary,
+        Timing,
+        PinCheck,
+        MicroCompaction,
+        Reset,
+        TriggerHint,
+    )
 )
 """Signals that belong to the message's chain; all others are the main chain's (R2)."""
 
@@ -186,6 +197,8 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one ar
             boundaries.reset(step, signal)
         case Timing():
             boundaries.apply_timing(step, signal)
+        case PinCheck():
+            boundaries.check_pins(step, signal)
         case CompactionStatus(event="COMPACTING"):
             attempts.compacting(step, is_item=signal.is_item)
         case CompactionStatus():

@@ -165,7 +165,7 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
             messages_total=chain.total,
         )
     )
-    complete(step, name, chain, used)
+    complete(step, name, chain, usage)
     if window is not None and percent is not None:
         chain.announced = _warn(step, chain, usage, window, source, percent)
     chain.used, chain.percent = used, percent

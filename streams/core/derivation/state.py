@@ -55,7 +55,7 @@ class Chain:
     count of applied messages when this chain last had one. `response` is the hash of the latest
     response's key, `output` what is finally known of its output. `untimed` is the id of the latest
     boundary if its duration is null (R29). `twin` is the other form in which the latest boundary
-    may be reported, until the next reading or attempt.
+    may be reported, until the next reading or attempt. `boundary_id` is the latest boundary's.
     """
 
     memory: bytes
@@ -76,6 +76,7 @@ class Chain:
     reported_limits: ReportedLimits | None
     untimed: str | None
     twin: Twin | None
+    boundary_id: str | None
 
     def __init__(
         self,
@@ -97,6 +98,7 @@ class Chain:
         reported_limits: ReportedLimits | None = None,
         untimed: str | None = None,
         twin: Twin | None = None,
+        boundary_id: str | None = None,
     ) -> None:
         self.memory = memory
         self.response = response
@@ -116,6 +118,7 @@ class Chain:
         self.reported_limits = reported_limits
         self.untimed = untimed
         self.twin = twin
+        self.boundary_id = boundary_id
 
     def copy(self) -> "Chain":
         """Return another one that is equal."""
@@ -138,6 +141,7 @@ class Chain:
             self.reported_limits,
             self.untimed,
             self.twin,
+            self.boundary_id,
         )
 
 

@@ -28,6 +28,7 @@ RECORD_ORDER: Final = (
     "compact_boundary",
     "compaction_timing",
     "compaction_summary",
+    "pins_checked",
     "context_limits",
     "context_edit",
     "context_reading",

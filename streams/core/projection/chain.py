@@ -50,6 +50,7 @@ def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: 
         responses_left=_responses_left(_limit(chain, data.window), used, growth),
         pending=chain.pending,
         untimed=chain.untimed,
+        latest=chain.latest,
         last_sequence=record.sequence,
     )
 

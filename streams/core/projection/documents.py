@@ -14,10 +14,12 @@ from schemas.records import (
     CompactionSummary,
     CompactionTiming,
     ContextReading,
+    PinsChecked,
     Record,
 )
 from schemas.views import ChainView, Compaction, EntryStream, LiveEntry, SessionView
 from streams.core.projection.project import awaits
+from streams.core.projection.receipts import begun, completed
 from streams.core.session_status import leading_chain
 
 
@@ -41,7 +43,8 @@ def touched_compaction(view: SessionView | None, record: Record) -> str | None:
     """Return the name of the compaction that the record begins or adds to, if any.
 
     `view` is the session's before the record: a summary and a completion are those of their
-    chain's last boundary, a timing that of its latest one without a duration.
+    chain's last boundary, a timing that of its latest one without a duration, a check of its rules
+    that of the latest one.
     """
     data = record.data
     chain = None if view is None else view.chains.get(data.chain)
@@ -58,13 +61,18 @@ def touched_compaction(view: SessionView | None, record: Record) -> str | None:
             if untimed is None or not awaits(chain, data):
                 return None
             return compaction_name(data.chain, untimed.number)
+        case PinsChecked():
+            latest = None if chain is None else chain.latest
+            if latest is None or latest.boundary_id != data.boundary_id:
+                return None
+            return compaction_name(data.chain, latest.number)
         case _:
             return None
 
 
 def changeable_compactions(chain: ChainView) -> frozenset[str]:
     """Return the names of a chain's compactions that later records may still add to."""
-    boundaries = (chain.pending, chain.untimed)
+    boundaries = (chain.latest, chain.untimed)
     return frozenset(compaction_name(chain.chain, each.number) for each in boundaries if each)
 
 
@@ -91,6 +99,7 @@ def compaction(before: Compaction | None, record: Record) -> Compaction | None:
                 complete=False,
                 metadata=data.metadata,
                 summary=None,
+                receipt=begun(record.id, data),
             )
         case CompactionSummary() if before is not None:
             return replace(before, summary=data.summary)
@@ -100,11 +109,17 @@ def compaction(before: Compaction | None, record: Record) -> Compaction | None:
                 tokens_after=data.tokens_after,
                 tokens_saved=data.tokens_saved,
                 complete=True,
+                receipt=completed(before.receipt, data),
             )
         case CompactionTiming() if before is not None:
             return replace(
-                before, duration_ms=data.duration_ms, duration_source=data.duration_source
+                before,
+                duration_ms=data.duration_ms,
+                duration_source=data.duration_source,
+                receipt=completed(before.receipt, data),
             )
+        case PinsChecked() if before is not None:
+            return replace(before, receipt=completed(before.receipt, data))
         case _:
             return before
 

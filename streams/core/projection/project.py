@@ -159,7 +159,7 @@ def _bound(chain: ChainView, record: Record, data: CompactBoundary) -> ChainView
     pending = PendingCompaction(boundary_id=record.id, number=data.number)
     total = chain.messages_total if data.messages_total is None else data.messages_total
     chain = replace(begin_epoch(chain, record.time_ms), messages_total=total)
-    return replace(chain, pending=pending, untimed=untimed)
+    return replace(chain, pending=pending, untimed=untimed, latest=pending)
 
 
 def _attempt(attempt: AttemptView | None, record: Record) -> AttemptView | None:

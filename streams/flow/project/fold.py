@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from contextgauge.errors import LostError
-from schemas.records import CompactionTiming, Record
+from schemas.records import CompactionTiming, PinsChecked, Record
 from schemas.topics import DAY_MS
 from schemas.views import (
     PARTITION_FIELD,
@@ -137,13 +137,13 @@ class Fold:
         ]
 
     def missing_compactions(self, records: Iterable[Record]) -> list[tuple[bytes, bytes]]:
-        """Return complete compactions, by session and name, whose durations are in the records.
+        """Return complete compactions, by session and name, that records add to so late.
 
-        Few are reported so late; holding all that wait for one would take much memory.
+        Few get a duration or a check then; holding all that may get one would take much memory.
         """
         places = []
         for record in records:
-            if isinstance(record.data, CompactionTiming):
+            if isinstance(record.data, CompactionTiming | PinsChecked):
                 session = codec.key_bytes(record.data.session_id)
                 name = touched_compaction(self._views[session], record)
                 place = None if name is None else (session, codec.key_bytes(name))
@@ -176,7 +176,7 @@ class Fold:
     def forget_sessions(self, beyond: int = CACHED_SESSIONS) -> None:
         """Drop the least recently used sessions from memory, beyond so many.
 
-        And all complete compactions, also those whose durations may still be reported.
+        And all complete compactions, also those that a later record may add to.
         """
         held = self._compactions.items()
         self._compactions = {place: each for place, each in held if not each.complete}

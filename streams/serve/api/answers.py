@@ -18,7 +18,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from contextgauge.errors import VersionError
-from schemas.views import VIEW_VERSION, SessionView
+from contextgauge.records import Json
+from schemas.records import MAIN_CHAIN
+from schemas.views import VIEW_VERSION, Compaction, SessionView
 from streams import codec
 from streams.codec import Encoded
 from streams.codec import views as view_codec
@@ -154,6 +156,26 @@ class SharedCache(Generic[T]):
 
 
 THRESHOLDS_JSON: Final = Encoded(codec.dumps(THRESHOLDS._asdict()))
+
+
+def rules(documents: Iterable[bytes]) -> dict[str, Json] | None:
+    """Return what was found of the user's rules after main's latest compaction; None: no such.
+
+    `documents` are compactions, the newest first.
+    """
+    stored = (view_codec.decode(Compaction, document) for document in documents)
+    latest = next((each for each in stored if each.chain == MAIN_CHAIN), None)
+    if latest is None:
+        return None
+    lost = latest.receipt.lost_pins
+    return {
+        "boundary_id": latest.boundary_id,
+        "number": latest.number,
+        "time_ms": latest.time_ms,
+        "pins_kept": latest.receipt.pins_kept,
+        "pins_lost": latest.receipt.pins_lost,
+        "lost_pins": None if lost is None else list(lost),
+    }
 
 
 class Context(NamedTuple):

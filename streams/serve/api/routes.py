@@ -128,6 +128,24 @@ def _add_session(router: APIRouter, reading: Reading) -> None:
         documents = await reading.at(snapshot).compactions(session_id)
         return answers.answer(snapshot, tag, {"compactions": answers.documents(documents)})
 
+    @router.get(
+        "/v1/sessions/{session_id:id}/rules",
+        response_model=shapes.RulesAnswer,
+        responses=answers.CONDITIONAL | problems_of(404, 422),
+        summary="Read which rules of the user are still there",
+        operation_id="readRules",
+        tags=["sessions"],
+    )
+    async def rules(request: Request, session_id: parameters.SessionId) -> Response:
+        """Read what the check after the main conversation's latest compaction found."""
+        snapshot, view = await reading.session(session_id)
+        tag = answers.tag(request.url.path, view, snapshot.version)
+        same = answers.unchanged(request, tag, snapshot)
+        if same is not None:
+            return same
+        documents = await reading.at(snapshot).compactions(session_id)
+        return answers.answer(snapshot, tag, {"rules": answers.rules(documents)})
+
 
 async def _records(  # noqa: PLR0917 -- the parameters of the route
     reading: Reading,

@@ -48,6 +48,7 @@ const FIGURES = [
   ["Tokens before", "reported", "reported", "derived", "derived", "unknown", IF_SENT],
   ["Tokens after", "derived", "derived", "derived", "derived", "unknown", "derived"],
   ["Summary", "reported", "reported", "reported unless encrypted", "reported unless encrypted", "unknown", IF_SENT],
+  ["Cost of the summary", "unknown", "unknown", "reported by newer versions", "reported", "unknown", IF_SENT],
 ];
 
 const WORDS = [

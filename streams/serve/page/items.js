@@ -5,6 +5,7 @@ import { now } from "./api.js";
 import { attr, factList, h, icon, Keyed, setText, setIcon, shown, text, texts } from "./dom.js";
 import { ago, count, duration, elapsed, errorWords, exact, moment, percent, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
 import { outlook, windowNote } from "./gauge.js";
+import { DURATION_SOURCES, receiptPart, triggerWords } from "./receipt.js";
 import { chainName, isElevated, isHigh, MAIN, silence, stateOf } from "./status.js";
 import { tipped } from "./tip.js";
 import { momentOf } from "./timeline.js";
@@ -107,11 +108,6 @@ function lineItem(item, session) {
   return oneLine(item, session, `line ${item.kind}`, [icon(sign), h("span", { class: "words", title }, words(item.data))]);
 }
 
-const TRIGGERS = { manual: "manual", auto: "automatic" };
-const DURATION_SOURCES = {
-  reported: "reported by the runtime", paired: "from start to end",
-  precomputed: "in the background: nobody waited",
-};
 const SIGNS = { running: "spinner", stalled: "warning", done: "check", failed: "cross", lost: "unknown" };
 const OUTCOMES = { failed: "Compaction failed", blocked: "Compaction was blocked", unknown: "Compaction ended, outcome unknown" };
 
@@ -129,6 +125,7 @@ function compactionItem(first, session) {
   const facts = factList();
   const summary = h("pre", { class: "summary-text", tabindex: "0" });
   const unfold = h("details", { class: "summary", hidden: true }, h("summary", {}, "Summary"), summary);
+  const receipt = receiptPart();
   const raw = foldedRecords(() => item);
   const el = h(
     "li",
@@ -136,6 +133,7 @@ function compactionItem(first, session) {
     h("div", { class: "compaction-head" }, sign, h("strong", {}, t.title), h("span", { class: "note-text" }, t.note),
       badge.el, h("time", { class: "when" }, t.when)),
     facts.el,
+    receipt.el,
     unfold,
     raw.el,
   );
@@ -155,6 +153,9 @@ function compactionItem(first, session) {
     badge.write();
     tick();
     facts.set(factsOf(item));
+    const isDone = item.status === "done";
+    shown(receipt.el, isDone);
+    if (isDone) receipt.update(item.document);
     const words = item.document?.summary ?? null;
     shown(unfold, words !== null);
     if (words !== null && summary.textContent !== words) summary.textContent = words;
@@ -198,7 +199,7 @@ function factsOf({ status, document, failure, used_tokens: used }) {
   const known = DURATION_SOURCES[document.duration_source];
   const isAwaited = document.tokens_after === null && !document.complete;
   return [
-    ["Trigger", TRIGGERS[document.trigger] ?? UNKNOWN],
+    ["Trigger", triggerWords(document.trigger)],
     ["Tokens", `${exact(document.tokens_before)} → ${isAwaited ? "not measured yet" : exact(document.tokens_after)}`],
     ["Took", document.duration_ms !== null && known ? `${took}, ${known}` : took],
     ["After", count(document.messages_since_last, "message")],

@@ -22,7 +22,7 @@ const SINGLE = new Set([
 const PLACING = new Set(["compaction_start", "compact_boundary", "compaction_failed"]);
 
 /** Kinds that change a compaction's document. */
-const DOCUMENTED = new Set(["compact_boundary", "compaction_timing", "compaction_summary", "compaction_complete"]);
+const DOCUMENTED = new Set(["compact_boundary", "compaction_timing", "compaction_summary", "compaction_complete", "pins_checked"]);
 
 /** Kinds that belong to an attempt. */
 const OF_ATTEMPTS = new Set([...PLACING, ...DOCUMENTED, "compaction_progress"]);

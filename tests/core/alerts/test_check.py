@@ -9,6 +9,7 @@ from streams.core.alerts.rules import (
     AlertPlan,
     Exhaustion,
     Failed,
+    LostRules,
     Patterns,
     Pressure,
     Stalled,
@@ -83,6 +84,14 @@ def plan(text: str) -> AlertPlan:
     assert faults == []
     assert found is not None
     return found
+
+
+def test_lost_rules_are_alerted_from_one_on_unless_the_file_gives_more() -> None:
+    rule = '[[rules]]\nname = "lost"\nwhen = "rules_lost"\ntargets = "ops"\n'
+    assert [each.condition for each in plan(TARGET + rule).rules] == [LostRules(1)]
+    assert plan(f"{TARGET}{rule}at_least = 3").rules[0].condition == LostRules(3)
+    (fault,) = faults(f"{TARGET}{rule}at_least = 0")
+    assert fault.path == ("rules", 0, "at_least")
 
 
 def faults(text: str) -> list[Fault]:

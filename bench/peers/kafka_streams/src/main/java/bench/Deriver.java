@@ -540,6 +540,9 @@ final class Deriver {
     boolean measured = c.pendingBefore != NONE && after != NONE;
     number("tokens_saved", measured ? c.pendingBefore - after : NONE);
     number("duration_ms", c.pendingDuration);
+    if (after != NONE) {
+      number("cache_rewrite_tokens", c.creation);
+    }
     end(after == NONE ? FORCED : COMPLETE, id, "compaction_complete", subject);
   }
 

@@ -1,0 +1,184 @@
+"""Hooks that hand the user's rules back which the summary of a compaction lost.
+
+They never stand in the way: whatever goes wrong is one line on standard error, and the exit code
+is 0.
+"""
+
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+import typer
+
+from contextgauge.state_folder import state_folder
+from contextgauge.units import DAY_MS, MINUTE_MS
+from streams import codec
+
+MOST_CHARACTERS: Final = 1_900
+"""Runtimes put a longer text into a file, and show its beginning to the model."""
+
+RECENT_MS: Final = 10 * MINUTE_MS
+"""A boundary that is older is not the one that a session starts again after."""
+
+_MOST_INPUT: Final = 1 << 20
+_REQUEST_S: Final = 2.0
+_LOOK_EVERY_S: Final = 0.5
+_KEPT_MS: Final = 30 * DAY_MS
+
+_INTRODUCTION: Final = (
+    "The user laid these rules down earlier in this session. The summary of the conversation left "
+    "them out; they still apply:"
+)
+
+Url = Annotated[str, typer.Option("--url", metavar="URL", help="Address of `contextgauge serve`.")]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option("--token-file", metavar="FILE", help="File with the access token of the API."),
+]
+
+_HERE: Final = "http://127.0.0.1:8642"
+
+
+def session_start(
+    *,
+    url: Url = _HERE,
+    token_file: TokenFile = None,
+    wait: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0, max=60, help="How long to wait for the rules to be checked."
+        ),
+    ] = 8.0,
+) -> None:
+    """Hand the user's rules back that the summary of a compaction lost.
+
+    For SessionStart with the matcher `compact`. Needs `contextgauge control` and kept
+    conversations; other session starts do nothing.
+    """
+    _run("SessionStart", url, token_file, wait, lambda given: given.get("source") == "compact")
+
+
+def user_prompt_submit(*, url: Url = _HERE, token_file: TokenFile = None) -> None:
+    """Hand lost rules back with the user's next prompt, once after each compaction.
+
+    For UserPromptSubmit: also for runtimes that ignore what SessionStart prints after a compaction.
+    """
+    _run("UserPromptSubmit", url, token_file, 0.0, lambda _: True)
+
+
+def _run(
+    event: str,
+    url: str,
+    token_file: Path | None,
+    wait_s: float,
+    concerns: Callable[[Mapping[str, Any]], bool],
+) -> None:
+    """Print the rules that were lost, if any. Never raises."""
+    try:
+        given = codec.loads(sys.stdin.read(_MOST_INPUT).encode())
+        session_id = given.get("session_id") if isinstance(given, dict) else None
+        if not isinstance(session_id, str) or not session_id:
+            raise ValueError("standard input is not a hook's: it has no session_id")  # noqa: TRY301 -- reported below
+        if not concerns(given):
+            return
+        memory = _Memory(event, session_id)
+        token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
+        rules = _await_rules(_address(url, session_id), token, memory, wait_s)
+        if rules is None:
+            return
+        if rules["lost_pins"]:
+            text = context_of(rules["lost_pins"], rules["pins_lost"])
+            output = {"hookEventName": event, "additionalContext": text}
+            sys.stdout.write(codec.dumps({"hookSpecificOutput": output}).decode() + "\n")
+        memory.remember(rules["boundary_id"])
+    except Exception as error:  # noqa: BLE001 -- a hook must not stand in the way
+        sys.stderr.write(f"contextgauge hook: {error}\n")
+
+
+def context_of(lost: list[str], count: int) -> str:
+    """Return the text for the model, as many rules as there is room for."""
+    lines = [_INTRODUCTION]
+    for rule in lost:
+        line = f"- {' '.join(rule.split())}"
+        if sum(map(len, lines)) + len(line) + len(lines) > MOST_CHARACTERS:
+            break
+        lines.append(line)
+    more = count - (len(lines) - 1)
+    return "\n".join([*lines, f"({more} more: ask the user)"] if more > 0 else lines)
+
+
+def _address(url: str, session_id: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"--url {url} is no address: begin it with http:// or https://")
+    return f"{url.rstrip('/')}/v1/sessions/{quote(session_id, safe='')}/rules"
+
+
+def _await_rules(
+    address: str, token: str | None, memory: "_Memory", wait_s: float
+) -> dict[str, Any] | None:
+    """Return what was checked of a boundary that was not handled yet; None: there is none."""
+    until_s = time.monotonic() + wait_s
+    while True:
+        rules = _rules(address, token)
+        if (
+            rules is not None
+            and rules["pins_kept"] is not None
+            and not memory.knows(rules["boundary_id"])
+            and (wait_s == 0 or _is_recent(rules["time_ms"]))
+        ):
+            return rules
+        if time.monotonic() >= until_s:
+            return None
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _is_recent(time_ms: int | None) -> bool:
+    return time_ms is None or time.time() * 1_000 - time_ms <= RECENT_MS
+
+
+def _rules(address: str, token: str | None) -> dict[str, Any] | None:
+    request = Request(address)  # noqa: S310 -- `_address` has checked it
+    if token is not None:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urlopen(request, timeout=_REQUEST_S) as answer:  # noqa: S310 -- as above
+            rules: dict[str, Any] | None = codec.loads(answer.read(_MOST_INPUT))["rules"]
+    except HTTPError as error:
+        if error.code == 404:  # noqa: PLR2004 -- the session is not known yet
+            return None
+        raise
+    return rules
+
+
+class _Memory:
+    """The boundary whose rules a hook handled last, of each session, in the state folder."""
+
+    def __init__(self, event: str, session_id: str) -> None:
+        name = hashlib.sha256(f"{event} {session_id}".encode("utf-8", "replace")).hexdigest()
+        self._folder = state_folder(os.environ.get("CONTEXTGAUGE_STATE_FOLDER")) / "hooks"
+        self._path = self._folder / name
+
+    def knows(self, boundary_id: str) -> bool:
+        """Return whether it is this boundary."""
+        try:
+            return self._path.read_text(encoding="utf-8") == boundary_id
+        except FileNotFoundError:
+            return False
+
+    def remember(self, boundary_id: str) -> None:
+        """Remember a boundary, and forget those of sessions of long ago."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        own = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        own.write_text(boundary_id, encoding="utf-8")
+        own.replace(self._path)
+        oldest_s = time.time() - _KEPT_MS / 1_000
+        for path in self._folder.iterdir():
+            if path.stat().st_mtime < oldest_s:
+                path.unlink(missing_ok=True)

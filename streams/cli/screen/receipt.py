@@ -1,0 +1,102 @@
+"""A compaction's receipt in the terminal: what it did, in the words of the page."""
+
+from rich.console import RenderableType
+from rich.panel import Panel
+from rich.text import Text
+
+from contextgauge.compaction_views import Compaction, CompactionReceipt
+from streams.cli.screen.figures import UNKNOWN, count, duration, exact, safe
+from streams.cli.screen.tables import facts_box
+
+_PREVIEW_CHARACTERS = 80
+
+_SOURCES = {
+    "reported": "reported",
+    "last_reading": "of the last response",
+    "next_reading": "of the next response",
+    "paired": "from start to end",
+    "precomputed": "in the background",
+}
+
+
+def receipt_box(compaction: Compaction) -> Panel:
+    """Return all that is known of a compaction: figure by figure, then the summary's beginning."""
+    own = compaction.receipt
+    more: list[RenderableType] = [
+        Text(f"Lost rule: {safe(text)}", style="bold red") for text in own.lost_pins or ()
+    ]
+    if compaction.summary is not None and compaction.summary.strip():
+        more += [Text(), Text(safe(_preview(compaction.summary)), style="dim")]
+    facts = [(name, Text(safe(value))) for name, value in _facts(own)]
+    return facts_box(_marker(compaction), facts, *more)
+
+
+def _marker(compaction: Compaction) -> str:
+    own = compaction.receipt
+    parts = [f"Context compacted #{compaction.number}"]
+    if own.messages_archived is not None:
+        parts.append(f"{count(own.messages_archived, 'message')} archived")
+    if own.tokens_saved is not None:
+        parts.append(f"~{exact(own.tokens_saved)} tokens freed")
+    elif own.tokens_before is not None:
+        parts.append(f"{exact(own.tokens_before)} tokens before")
+    return " · ".join(parts)
+
+
+def _preview(summary: str) -> str:
+    line = " ".join(summary[: 10 * _PREVIEW_CHARACTERS].split())
+    if len(line) <= _PREVIEW_CHARACTERS:
+        return line
+    return f"{line[: _PREVIEW_CHARACTERS - 3].rstrip()}..."
+
+
+def _facts(own: CompactionReceipt) -> list[tuple[str, str]]:
+    reason = "" if own.reason is None else f": {own.reason.replace('_', ' ')}"
+    facts = [
+        ("Asked for", f"{own.trigger or UNKNOWN}{reason}"),
+        ("Before", _sized(own.tokens_before, own.tokens_before_source)),
+        ("After", _sized(own.tokens_after, own.tokens_after_source)),
+        ("Summary cost", _summary_cost(own) or UNKNOWN),
+        ("Cache rewrite", _sized(own.cache_rewrite_tokens, None)),
+        ("Took", _with_source(duration(own.duration_ms), own.duration_source)),
+        ("Carried over", _counted(own.pins_carried, "statement")),
+        ("Rules", _rules(own)),
+    ]
+    if own.command_id is not None:
+        attempt = "" if own.command_attempt is None else f", attempt {own.command_attempt}"
+        facts.append(("Command", f"{own.command_id}{attempt}"))
+    if own.cause_id is not None:
+        facts.append(("Caused by", own.cause_id))
+    return [*facts, ("Receipt", own.id)]
+
+
+def _summary_cost(own: CompactionReceipt) -> str:
+    return cost_words(
+        own.summary_input_tokens, own.summary_cache_read_tokens, own.summary_output_tokens
+    )
+
+
+def cost_words(read: int | None, cached: int | None, written: int | None) -> str:
+    """Return what was read and written to make a summary; nothing where both are unknown."""
+    if read is None and written is None:
+        return ""
+    part = f" ({exact(cached)} cached)" if cached else ""
+    return f"{exact(read)} read{part}, {exact(written)} written"
+
+
+def _rules(own: CompactionReceipt) -> str:
+    if own.pins_kept is None:
+        return UNKNOWN
+    return f"{exact(own.pins_kept)} kept, {exact(own.pins_lost)} lost"
+
+
+def _sized(tokens: int | None, source: str | None) -> str:
+    return UNKNOWN if tokens is None else _with_source(f"{exact(tokens)} tokens", source)
+
+
+def _counted(number: int | None, name: str) -> str:
+    return UNKNOWN if number is None else count(number, name)
+
+
+def _with_source(words: str, source: str | None) -> str:
+    return words if source is None else f"{words}, {_SOURCES[source]}"

@@ -1,0 +1,139 @@
+"""`contextgauge hook`: lost rules go back to the runtime, and nothing else happens to it."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from streams.cli.hook import app
+from streams.cli.hook_rules import MOST_CHARACTERS, context_of
+
+SESSION = "5b1f 0c/2e"
+LOST = {
+    "boundary_id": "b-1",
+    "number": 1,
+    "time_ms": int(time.time() * 1_000),
+    "pins_kept": 2,
+    "pins_lost": 1,
+    "lost_pins": ["Never push\nto main."],
+}
+
+
+class Api:
+    """The rules as a server tells them: one answer after the other, the last one stays."""
+
+    def __init__(self) -> None:
+        self.answers: list[dict[str, Any] | int | None] = [LOST]
+        self.asked: list[tuple[str, str | None]] = []
+        api = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                api.asked.append((self.path, self.headers["Authorization"]))
+                answer = api.answers.pop(0) if len(api.answers) > 1 else api.answers[0]
+                status = answer if isinstance(answer, int) else 200
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(json.dumps({"rules": answer}).encode())
+
+            def log_message(self, *_: object) -> None:
+                """Nothing."""
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    api = Api()
+    serving = threading.Thread(target=api.server.serve_forever, args=(0.01,))
+    serving.start()
+    yield api
+    api.server.shutdown()
+    serving.join()
+    api.server.server_close()
+
+
+def run(api: Api, command: str, *options: str, given: object = None) -> tuple[Any, str]:
+    """Run a hook; return what it printed as JSON, and what it reported."""
+    body = {"session_id": SESSION, "source": "compact"} if given is None else given
+    value = body if isinstance(body, str) else json.dumps(body)
+    done = CliRunner().invoke(app, [command, "--url", api.url, *options], input=value)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout) if done.stdout else None, done.stderr
+
+
+def test_lost_rules_are_handed_back_after_a_compaction(api: Api) -> None:
+    output, _ = run(api, "session-start")
+    specific = output["hookSpecificOutput"]
+    assert specific["hookEventName"] == "SessionStart"
+    assert specific["additionalContext"].endswith("they still apply:\n- Never push to main.")
+    assert api.asked == [("/v1/sessions/5b1f%200c%2F2e/rules", None)]
+
+
+def test_each_compaction_is_handed_back_once(api: Api) -> None:
+    assert run(api, "user-prompt-submit")[0]["hookSpecificOutput"]["additionalContext"]
+    assert run(api, "user-prompt-submit") == (None, "")
+    api.answers = [LOST | {"boundary_id": "b-2"}]
+    assert run(api, "user-prompt-submit")[0] is not None
+
+
+def test_it_waits_for_the_check_of_a_new_boundary(api: Api) -> None:
+    old = LOST | {"boundary_id": "b-0", "time_ms": 1_000}
+    unchecked = LOST | {"pins_kept": None, "pins_lost": None, "lost_pins": None}
+    api.answers = [404, None, old, unchecked, LOST]
+    assert run(api, "session-start", "--wait", "20")[0] is not None
+    assert len(api.asked) == 5
+
+
+def test_it_does_not_wait_for_ever(api: Api) -> None:
+    api.answers = [None]
+    assert run(api, "session-start", "--wait", "0.1") == (None, "")
+
+
+def test_nothing_lost_gives_nothing(api: Api) -> None:
+    api.answers = [LOST | {"pins_lost": 0, "lost_pins": []}]
+    assert run(api, "session-start") == (None, "")
+
+
+@pytest.mark.parametrize("source", ["startup", "resume", "clear", None])
+def test_other_session_starts_do_nothing(api: Api, source: str | None) -> None:
+    given = {"session_id": SESSION, "source": source}
+    assert run(api, "session-start", given=given) == (None, "")
+    assert not api.asked
+
+
+@pytest.mark.parametrize("given", ["", "no json", "[]", "{}", '{"session_id": 7}'])
+def test_wrong_input_is_reported_and_is_harmless(api: Api, given: str) -> None:
+    output, error = run(api, "session-start", given=given)
+    assert output is None
+    assert error.startswith("contextgauge hook: ")
+
+
+def test_an_api_that_fails_or_is_away_is_harmless(api: Api) -> None:
+    api.answers = [500]
+    assert "500" in run(api, "session-start")[1]
+    output, error = run(api, "session-start", "--url", "http://127.0.0.1:1")
+    assert (output, error[:18]) == (None, "contextgauge hook:")
+    assert "begin it with" in run(api, "session-start", "--url", "file:///etc/passwd")[1]
+
+
+def test_the_token_is_sent(api: Api, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret\n")
+    run(api, "session-start", "--token-file", str(token))
+    assert api.asked[0][1] == "Bearer secret"
+
+
+def test_what_has_no_room_is_counted() -> None:
+    text = context_of(["x" * 200] * 20, 30)
+    assert len(text) <= MOST_CHARACTERS + 40
+    assert text.count("\n- ") == 8
+    assert text.endswith("(22 more: ask the user)")

@@ -1,0 +1,62 @@
+"""The receipt of a compaction on a session's page."""
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.page.pretend import Api
+from tests.page.told import NOW_MS, SESSION, Told
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+OWN = {
+    "command_id": "c-1",
+    "attempt": 2,
+    "reason": "above_threshold",
+    "cause_id": "0f3c",
+    "receipt": {
+        "messages_archived": 48,
+        "summary_input_tokens": 90_000,
+        "summary_cache_read_tokens": 80_000,
+        "summary_output_tokens": 2_100,
+        "pins": 14,
+    },
+}
+
+
+async def test_a_receipt_shows_every_figure_and_the_lost_rules(
+    page: Page, told: Told, api: Api
+) -> None:
+    told.agent.compacted(NOW_MS, 154_000, 9_000, "Fixed the importer.", contextgauge=OWN)
+    told.agent.respond(NOW_MS + 1_000, 31_000)
+    await told.tell()
+    receipt = page.locator(".compaction .receipt").first
+    marker = receipt.locator("summary")
+    await expect(marker).to_contain_text(
+        "Context compacted #1 · 48 messages archived · ~123,000 tokens freed · This session is"
+    )
+    await marker.click()
+    await expect(receipt).to_contain_text("automatic: above threshold")
+    await expect(receipt).to_contain_text("90,000 read (80,000 from the cache), 2,100 written")
+    await expect(receipt).to_contain_text("c-1, attempt 2")
+    await expect(receipt).to_contain_text("Rulesunknown")
+    boundary_id = api.compactions[SESSION][0]["boundary_id"]
+    await expect(receipt).to_contain_text(boundary_id)
+    told.agent.checked(NOW_MS + 2_000, boundary_id, 3, ["Never push to main.", "No new packages."])
+    await told.tell()
+    await expect(receipt).to_contain_text("3 kept, 2 lost")
+    await expect(receipt.locator("li")).to_have_text(["Never push to main.", "No new packages."])
+    await expect(marker).to_contain_text("2 rules lost")
+
+
+async def test_what_a_runtime_does_not_report_is_unknown(page: Page, told: Told) -> None:
+    told.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
+    await told.tell()
+    receipt = page.locator(".compaction .receipt").first
+    await expect(receipt.locator("summary")).to_contain_text(
+        "Context compacted #1 · 154,000 tokens before"
+    )
+    await receipt.locator("summary").click()
+    for name in ("After", "Writing the summary", "Messages archived", "Rules"):
+        value = receipt.locator(f"dt:text-is('{name}') + dd")
+        await expect(value).to_have_text("unknown")
+    await expect(receipt.locator("dt:text-is('Command')")).to_have_count(0)
