@@ -151,6 +151,11 @@ COUNTERS: dict[str, Metric] = {
         "`old`, `no_time`: a backfill, or a runtime without timestamps; `other_agent`: excluded by "
         "the rule's `agents`; `sent_before`: re-read after a restart.",
     ),
+    "control_commands": Metric(
+        "Commands that are finished, by outcome",
+        ("outcome",),
+        "`failed` leaves the conversation as it was; `contextgauge why` shows the reason.",
+    ),
     "control_decisions": Metric(
         "Decisions on compacting a session, by reason",
         ("reason",),

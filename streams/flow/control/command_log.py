@@ -19,7 +19,7 @@ from contextgauge import json_codec
 from contextgauge.errors import RetryError, VersionError
 from contextgauge.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from contextgauge.partitioner import key_bytes, partition_of
-from schemas.commands import CommandData, CommandEntry, CommandStep, ThresholdsSet
+from schemas.commands import CommandData, CommandEntry, CommandFinished, CommandStep, ThresholdsSet
 from streams.codec.commands import KNOWN_TYPES, read_entry, write_entry
 from streams.core.control.log import SessionControl, empty, fold
 from streams.core.control.messages import Line
@@ -172,6 +172,8 @@ class CommandLog:
             now_ms = ports.clock.now_ms()
             for entry in entries:
                 self._fold(entry, now_ms)
+                if isinstance(entry.data, CommandFinished):
+                    ports.telemetry.count("control_commands", outcome=entry.data.outcome)
             return True
 
     def _is_over(self, data: CommandData) -> bool:
