@@ -88,16 +88,17 @@ def _commands_of(content: bytes) -> list[OpenCommand]:
         document = None
     if not isinstance(document, dict):
         raise RetryError("the commands of the session cannot be read: the answer is not JSON")
-    views: Any = document.get("commands")
+    view: Any = document.get("control")
+    views: Any = view.get("commands") if isinstance(view, dict) else None
     return [
         OpenCommand(
-            view["command_id"],
-            instructions if isinstance(instructions := view.get("instructions"), str) else None,
-            view.get("is_cancelling") is True,
+            each["command_id"],
+            instructions if isinstance(instructions := each.get("instructions"), str) else None,
+            each.get("is_cancelling") is True,
         )
-        for view in (views if isinstance(views, list) else [])
-        if isinstance(view, dict)
-        and isinstance(view.get("command_id"), str)
-        and view.get("driver") == _DRIVER
-        and view.get("state") in _OPEN
+        for each in (views if isinstance(views, list) else [])
+        if isinstance(each, dict)
+        and isinstance(each.get("command_id"), str)
+        and each.get("driver") == _DRIVER
+        and each.get("state") in _OPEN
     ]

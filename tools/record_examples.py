@@ -56,9 +56,10 @@ PATHS = {
 """What is asked for the example of an operation."""
 
 _COMMAND = "5e3f6f0a-6f9b-4c1e-9a53-0b8a7f1d2c33"
+_OPEN = "8c0d2b7e-41f5-4f0a-b1c9-6e2a7d3f5b10"
 _SESSION_CHANGES = {
     "compactSession": ("POST", "/compact", {"command_id": _COMMAND}),
-    "cancelCommand": ("DELETE", f"/compact/{_COMMAND}", None),
+    "cancelCommand": ("DELETE", f"/compact/{_OPEN}", None),
     "deleteText": ("DELETE", "/text", None),
     "setThresholds": ("PUT", "/thresholds", {"automatic": True, "compact_at": "80%"}),
     "removeThresholds": ("DELETE", "/thresholds", None),

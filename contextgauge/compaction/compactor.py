@@ -51,6 +51,7 @@ from contextgauge.compaction.profiles import (
     share_of,
 )
 from contextgauge.compaction.receipts import LadderStep, Receipt, StepName, Trigger
+from contextgauge.compaction.restore import Restored, within
 from contextgauge.compaction.trigger import (
     Decision,
     Due,
@@ -60,9 +61,11 @@ from contextgauge.compaction.trigger import (
     Warn,
     compacted,
     decide,
+    declined,
     failed,
 )
 from contextgauge.compaction.writing import (
+    DeclinedError,
     NoSummaryError,
     Writer,
     Written,
@@ -96,21 +99,13 @@ class _Task(NamedTuple):
     must: bool = False
 
 
-class _Restored(NamedTuple):
-    """Texts that follow the summary, their tokens, and how many there was no room for."""
-
-    texts: tuple[str, ...]
-    tokens: int
-    omitted: int
-
-
 class _Done(NamedTuple):
     """What a compaction worked out: rungs, division and text, and when it began."""
 
     climb: Climb
     work: Summarising
     written: Written
-    restored: _Restored
+    restored: Restored
     began_ms: int
 
 
@@ -164,6 +159,11 @@ class Compactor:
         reason goes to `on_event`, and the next try waits. Where the request would not fit the
         window any more, the deterministic floor is taken instead.
         """
+        prepared = await self._prepared(history, call)
+        history.begin_call()
+        return prepared
+
+    async def _prepared(self, history: History, call: ModelCall) -> Prepared:
         profile = self._resolved(call)
         window = window_of_call(profile, call, self._window_of)
         if not profile.enabled:
@@ -171,8 +171,7 @@ class Compactor:
         if window is None:
             return Prepared(tuple(history.active), Idle("unknown_window"))
         frame = CallFrame(history, call, profile, window, CountOnce(self._counter))
-        self._clear(frame)
-        measured = frame.measure()
+        measured = self._cleared(frame, frame.measure())
         situation = self._situation(frame, measured)
         history.trigger, decision = decide(history.trigger, measured.limits, situation)
         if isinstance(decision, Warn):
@@ -195,6 +194,7 @@ class Compactor:
         if plan is None:
             return None
         self.apply(history, plan)
+        history.begin_call()  # the next answer is to what is active now
         return plan.receipt
 
     async def plan(
@@ -221,7 +221,10 @@ class Compactor:
         """Put a plan into effect. Raises PlanRejectedError where what it covers changed."""
         history.apply(plan)
         history.trigger = compacted(history.trigger)
-        self._hooks.emit(CompactionDone(plan.receipt))
+        markers = (each.compaction for each in plan.replacement)
+        summary = next((each.summary for each in markers if each is not None), "")
+        archives = plan.receipt.number is not None
+        self._hooks.emit(CompactionDone(plan.receipt, summary if archives else ""))
 
     def _resolved(self, call: ModelCall) -> Profile:
         return resolve(
@@ -246,20 +249,25 @@ class Compactor:
             now_ms=self._now_ms(),
         )
 
-    def _clear(self, frame: CallFrame) -> None:
-        """Clear old tool results once the request has `clear_at_tokens`, as a plan of its own."""
+    def _cleared(self, frame: CallFrame, measured: Measurement) -> Measurement:
+        """Clear old tool results once the request has `clear_at_tokens`, as a plan of its own.
+
+        Returns the measurement of what is active then.
+        """
         if frame.profile.clear_at_tokens is None:
-            return
-        measured = frame.measure()
+            return measured
         excess = measured.size.tokens - frame.profile.clear_at_tokens
         if excess < 0:
-            return
+            return measured
         active, least = frame.history.active, frame.profile.clear_at_least_tokens
-        at = clear_only(active, frame.profile, frame.counter, max(least, excess))
-        if at.steps and measured.messages_tokens - at.tokens >= least:
-            receipt = self._receipt(_Task(measured, "auto"), at.steps, at.tokens, self._now_ms())
-            frame.history.apply(plan_of(active, at.messages, receipt))
-            self._hooks.emit(CompactionDone(receipt))
+        start = Climb(tuple(active), measured.messages_tokens)
+        at = clear_only(start, frame.profile, frame.counter, max(least, excess))
+        if not at.steps or measured.messages_tokens - at.tokens < least:
+            return measured
+        receipt = self._receipt(_Task(measured, "auto"), at.steps, at.tokens, self._now_ms())
+        frame.history.apply(plan_of(active, at.messages, receipt))
+        self._hooks.emit(CompactionDone(receipt))
+        return frame.measure()
 
     async def _automatic(self, frame: CallFrame, measured: Measurement, due: Due) -> Prepared:
         history = frame.history
@@ -268,7 +276,11 @@ class Compactor:
             plan = await self._plan(frame, _Task(measured, "auto"), starting)
         except NoSummaryError as error:
             retry_ms = None if error.retry_after_s is None else int(error.retry_after_s * 1_000)
-            history.trigger = failed(history.trigger, self._now_ms(), retry_ms)
+            now_ms = self._now_ms()
+            if isinstance(error, DeclinedError):
+                history.trigger = declined(history.trigger, now_ms, history.turns)
+            else:
+                history.trigger = failed(history.trigger, now_ms, retry_ms)
             self._hooks.emit(CompactionNotDone(str(error), history.trigger.retry_at_ms))
             return Prepared(tuple(history.active), due)
         if plan is None:
@@ -283,11 +295,12 @@ class Compactor:
         active, number = tuple(history.active), history.rounds + 1
         budget = task.measured.budget_tokens
         overflow = task.must or (starting is not None and starting.overflow)
-        at = climb(active, profile, frame.counter, budget)
+        at = climb(Climb(active, task.measured.messages_tokens), profile, frame.counter, budget)
         enough = starting is not None and at.steps and at.tokens <= budget
-        work, restored = None, _Restored((), 0, 0)
+        work, restored = None, Restored((), 0)
         if "summarise" in profile.rungs and not enough:
-            restored = self._restored(profile, frame.counter, budget)
+            texts = self._hooks.restore() if self._hooks.restore is not None else ()
+            restored = within(texts, share_of(budget, profile.restore_share), frame.counter)
             work = prepare(
                 at,
                 profile,
@@ -312,21 +325,10 @@ class Compactor:
         written = await writer.write(request, work, profile, floor=overflow)
         return self._finished(active, frame, task, _Done(at, work, written, restored, began_ms))
 
-    def _restored(self, profile: Profile, counter: Counter, budget_tokens: int) -> _Restored:
-        """Return the texts of the restore hook that there is room for, the first ones first."""
-        texts = self._hooks.restore() if self._hooks.restore is not None else ()
-        room, tokens = share_of(budget_tokens, profile.restore_share), 0
-        for index, text in enumerate(texts):
-            more = counter.text(text)
-            if tokens + more > room:
-                return _Restored(tuple(texts[:index]), tokens, len(texts) - index)
-            tokens += more
-        return _Restored(tuple(texts), tokens, 0)
-
     async def _confirmed(self, starting: CompactionStarting) -> None:
         self._hooks.emit(starting)
         if self._hooks.confirm is not None and not await self._hooks.confirm(starting):
-            raise NoSummaryError(["declined"])
+            raise DeclinedError
 
     def _finished(
         self, active: Sequence[Message], frame: CallFrame, task: _Task, done: _Done

@@ -152,7 +152,7 @@ class ConversationReading(ReadingState):
             self.without_text.update(each.id for each in named)
         return named
 
-    def _once(self, message: Message, value: Mapping[str, Json]) -> Message:
+    def _once(self, message: Message, value: dict[str, Json]) -> Message:
         """Leave what an API reported with the last message of an answer: each line repeats it."""
         answer = name(value, "id")
         if message.usage is None or answer is None:

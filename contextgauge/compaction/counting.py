@@ -2,7 +2,7 @@
 
 No tokenizer of a current model is public, and characters are at hand: the estimate is seed 002's,
 a token for four characters, rounded up for each part. What an API reports replaces it as soon as
-there is an answer: `size_of` adds an estimate only of what follows the last one.
+there is an answer: `reported_size` adds an estimate only of what follows the last one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -65,24 +65,25 @@ ESTIMATE: Final[Counter] = Estimate()
 
 def message_tokens(message: Message, counter: Counter) -> int:
     """Return the tokens of a message whose texts a counter counts."""
-    tokens = ROLE_TOKENS
-    for block in message.blocks:
-        tokens += _block_tokens(block, counter)
+    return ROLE_TOKENS + _blocks_tokens(message.blocks, counter)
+
+
+def _blocks_tokens(blocks: Iterable[Block], counter: Counter) -> int:
+    tokens = 0
+    for block in blocks:
+        if isinstance(block, Text):
+            tokens += counter.text(block.text)
+        elif isinstance(block, ToolCall):
+            tokens += counter.text(block.name) + counter.text(block.arguments)
+        elif isinstance(block, ToolResult):
+            tokens += _blocks_tokens(block.content, counter)
+        elif isinstance(block, Image):
+            tokens += block.tokens
+        elif isinstance(block, Thinking | Opaque):  # partly encrypted: no text to be counted
+            tokens += -(-block.characters // CHARACTERS_PER_TOKEN)
+        else:
+            tokens += counter.text(block.summary)
     return tokens
-
-
-def _block_tokens(block: Block, counter: Counter) -> int:
-    if isinstance(block, Text):
-        return counter.text(block.text)
-    if isinstance(block, ToolCall):
-        return counter.text(block.name) + counter.text(block.arguments)
-    if isinstance(block, ToolResult):
-        return sum(_block_tokens(each, counter) for each in block.content)
-    if isinstance(block, Image):
-        return block.tokens
-    if isinstance(block, Thinking | Opaque):  # partly encrypted: not a text that can be counted
-        return -(-block.characters // CHARACTERS_PER_TOKEN)
-    return counter.text(block.summary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,28 +171,33 @@ class Size:
     basis: Basis
 
 
-def size_of(
-    request: ModelRequest, counter: Counter, *, reported: bool = True, fresh_from: int = 0
+def estimated_size(request: ModelRequest, counter: Counter) -> Size:
+    """Return an estimate of the size of a request, whatever an API reported."""
+    system = counter.text(request.system)
+    tools = sum(map(counter.text, request.tools))
+    messages = sum(map(counter.message, request.messages))
+    whole = system + tools + messages
+    return Size(whole, system, tools, messages, request.reserved_output_tokens, "estimated")
+
+
+def reported_size(
+    request: ModelRequest, counter: Counter, estimate: Size, *, fresh_from: int = 0
 ) -> Size:
-    """Return the size of a request.
+    """Return the size of a request by what an API reported, the estimate where it did not.
 
     Where an answer among the messages has its usage, the last one's counts and an estimate of what
     follows it. A usage is of the request as it was: one before the message at `fresh_from`, or
-    before the last compaction's marker, is void. Without `reported` none counts.
+    before the last compaction's marker, is void.
     """
-    system = counter.text(request.system)
-    tools = sum(map(counter.text, request.tools))
     messages = request.messages
-    answered = _last_answered(messages, fresh_from) if reported else None
+    answered = _last_answered(messages, fresh_from)
     if answered is None:
-        estimate = sum(map(counter.message, messages))
-        whole = system + tools + estimate
-        return Size(whole, system, tools, estimate, request.reserved_output_tokens, "estimated")
+        return estimate
     index, usage = answered
     following = sum(counter.message(messages[at]) for at in range(index + 1, len(messages)))
     whole = usage.context + usage.output + following
-    rest = max(0, whole - system - tools)
-    return Size(whole, system, tools, rest, request.reserved_output_tokens, "reported")
+    rest = max(0, whole - estimate.system - estimate.tools)
+    return replace(estimate, tokens=whole, messages=rest, basis="reported")
 
 
 def _last_answered(messages: Sequence[Message], fresh_from: int) -> tuple[int, ApiUsage] | None:
@@ -200,7 +206,7 @@ def _last_answered(messages: Sequence[Message], fresh_from: int) -> tuple[int, A
         message = messages[index]
         if message.compaction is not None:
             return None
-        if message.role == "assistant" and message.usage is not None:
+        if message.usage is not None and message.role == "assistant":
             return index, message.usage
     return None
 

@@ -6,6 +6,7 @@ from typing import ClassVar, TypeAlias
 
 from contextgauge.compaction.profiles import Window
 from contextgauge.compaction.receipts import Receipt
+from contextgauge.records import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,21 @@ class CompactionStarting:
 
 @dataclass(frozen=True, slots=True)
 class CompactionDone:
-    """A compaction took effect."""
+    """A compaction took effect. `summary` is empty where no message was archived."""
 
     name: ClassVar[str] = "compaction-complete"
     receipt: Receipt
+    summary: str = ""
+
+    def seed_002(self) -> dict[str, Json]:
+        """Return the fields of seed 002's `compactionEvent`; round 0 where nothing was archived."""
+        return {
+            "round": self.receipt.number or 0,
+            "tokensBefore": self.receipt.tokens_before,
+            "tokensAfter": self.receipt.tokens_after,
+            "summaryContent": self.summary,
+            "compactedMessageIds": list(self.receipt.archived_ids),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +75,9 @@ class Hooks:
     """What an agent loop may have the engine call back.
 
     `on_event` is called with each event, in the agent's loop. `confirm` is asked before an
-    automatic compaction: False leaves the conversation as it is until a pause is over. `review` is
-    shown a summary before it is used and returns it, changed or not, or None to refuse it (001).
+    automatic compaction: False leaves the conversation as it is until the user's next turn, or
+    until a pause is over. `review` is shown a summary before it is used and returns it, changed
+    or not, or None to refuse it (001).
     `restore` gives texts that follow the summary, such as `restore_texts` makes, the most important
     first; what the profile's `restore_share` has no room for is left out. What a hook raises
     reaches the caller.

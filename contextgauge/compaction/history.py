@@ -69,6 +69,7 @@ class History:
         self._active: list[Message] = []
         self._fresh_from = self._edited_until = self._saved_since_report = 0
         self._next_number = self._turns = self._rounds = 0
+        self._calling = self._edited_during_call = False
         self.trigger = TriggerState()
         self.tokens = CumulativeTokens()
         self.extend(messages)
@@ -141,7 +142,15 @@ class History:
 
         A compaction's marker among them, as in a conversation that was stored with it, archives
         what came before it but for system messages (001).
+
+        An answer to a call that began before an edit reports the size of what is no longer sent:
+        its usage counts in the sums, and is no size of the conversation.
         """
+        if message.usage is not None:
+            self.tokens = self.tokens.add(message.usage)
+            if self._edited_during_call:
+                message = replace(message, usage=None)
+            self._calling = self._edited_during_call = False
         if not message.id:
             message = replace(message, id=self._new_id("cg-m"))
         elif message.id in self._by_id:
@@ -153,9 +162,12 @@ class History:
             self._fresh_from = len(self._active)
         self._active.append(message)
         if message.usage is not None:
-            self.tokens = self.tokens.add(message.usage)
             self._saved_since_report = 0
         return message
+
+    def begin_call(self) -> None:
+        """Note that the model is called now with what is active."""
+        self._calling, self._edited_during_call = True, False
 
     def extend(self, messages: Iterable[Message]) -> None:
         """Add messages in order. Raises ConfigError."""
@@ -241,6 +253,7 @@ class History:
         self._entries.append(edit)
         self._active = edit.on(self._active)
         self._edited_until = len(self._active)
+        self._edited_during_call = self._calling
         if edit.receipt is None:
             # Taken back from the end on, what was reported of the rest holds.
             is_end = not edit.replacement and edit.start == len(self._active)

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.messages import Pin, PinKind
@@ -263,6 +264,7 @@ def masked(text: str, kind: PinKind) -> str:
     return words if kind in {"constraint", "request"} else _GIVEN_NUMBER.sub(r"\1 #", words)
 
 
+@lru_cache(maxsize=64)
 def plain(text: str) -> str:
     """Return a text for comparison: lower case, single blanks, no marks at its ends."""
     return " ".join(text.lower().split()).strip(" .!;:-")

@@ -54,11 +54,8 @@ def tokens_of(messages: Sequence[Message], counter: Counter) -> int:
     return sum(map(counter.message, messages))
 
 
-def climb(
-    messages: Sequence[Message], profile: Profile, counter: Counter, budget_tokens: int
-) -> Climb:
+def climb(at: Climb, profile: Profile, counter: Counter, budget_tokens: int) -> Climb:
     """Run the rungs that need no summary, in the profile's order, until the budget is met."""
-    at = Climb(tuple(messages), tokens_of(messages, counter))
     for rung in profile.rungs:
         if at.tokens <= budget_tokens:
             break
@@ -69,11 +66,8 @@ def climb(
     return at
 
 
-def clear_only(
-    messages: Sequence[Message], profile: Profile, counter: Counter, excess_tokens: int
-) -> Climb:
+def clear_only(at: Climb, profile: Profile, counter: Counter, excess_tokens: int) -> Climb:
     """Clear old results as a step of its own, below the threshold of a compaction (004)."""
-    at = Climb(tuple(messages), tokens_of(messages, counter))
     return _stepped(
         at, "clear-results", clear_results(at.messages, profile, counter, excess_tokens), counter
     )
@@ -82,7 +76,10 @@ def clear_only(
 def _stepped(at: Climb, rung: RungName, edited: Edited, counter: Counter) -> Climb:
     if not edited.changed:
         return at
-    tokens = tokens_of(edited.messages, counter)
+    tokens = at.tokens
+    for before, after in zip(at.messages, edited.messages, strict=True):
+        if after is not before:
+            tokens += counter.message(after) - counter.message(before)
     step = LadderStep(rung, at.tokens, tokens, edited.changed, REASONS[rung])
     return Climb(tuple(edited.messages), tokens, (*at.steps, step))
 
@@ -226,7 +223,9 @@ def shorten_only(at: Climb, profile: Profile, counter: Counter, budget_tokens: i
     return Climb(messages, tokens_of(messages, counter), (*at.steps, *steps))
 
 
-def document(work: Summarising, prose: str, profile: Profile, counter: Counter) -> str | None:
+def document(
+    work: Summarising, prose: str, profile: Profile, counter: Counter, floor_text: Callable[[], str]
+) -> str | None:
     """Return the whole text of the compaction's message around a summariser's prose.
 
     What code carries is audited after all shortening: None where the prose left something out that
@@ -242,7 +241,7 @@ def document(work: Summarising, prose: str, profile: Profile, counter: Counter) 
         counter=counter,
     )
     missing = audit(text, work.carried)
-    if missing and len(audit(floor_document(work, counter), work.carried)) < len(missing):
+    if missing and len(audit(floor_text(), work.carried)) < len(missing):
         return None
     return text
 

@@ -1,7 +1,6 @@
 """What a line of a runtime says of a conversation: all that reading it needs, and no more."""
 
 import hashlib
-from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from contextgauge.compaction.messages import FormatName
@@ -10,7 +9,7 @@ from contextgauge.normalise.claude import COMMAND
 from contextgauge.normalise.fields import flag, long_name, mapping, name
 from contextgauge.records import Json
 
-Line: TypeAlias = Mapping[str, Json]
+Line: TypeAlias = dict[str, Json]
 
 NO_TEXT_MARK: Final = "contextgauge_no_text"
 SHORTENED_MARK: Final = "contextgauge_shortened"

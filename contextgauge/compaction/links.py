@@ -83,14 +83,12 @@ def belongs_to_previous(messages: Sequence[Message]) -> list[bool]:
     for message in messages:
         assistant = message.role == "assistant"
         belongs.append(reasoning or (run and assistant))
-        reasoning = bool(message.blocks) and all(
-            isinstance(each, Thinking) for each in message.blocks
-        )
-        run = assistant and (run or any(map(_is_held, message.blocks)))
+        held, reasoning = False, bool(message.blocks)
+        for block in message.blocks:
+            if isinstance(block, Thinking):
+                held = True
+            else:
+                reasoning = False
+                held = held or (isinstance(block, Opaque) and block.kind not in _COMPACTIONS)
+        run = assistant and (run or held)
     return belongs
-
-
-def _is_held(block: Block) -> bool:
-    return isinstance(block, Thinking) or (
-        isinstance(block, Opaque) and block.kind not in _COMPACTIONS
-    )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from contextgauge.compaction.counting import Counter, Size, size_of
+from contextgauge.compaction.counting import Counter, Size, estimated_size, reported_size
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Message, ModelRequest
 from contextgauge.compaction.profiles import Profile, Window, share_of
@@ -66,7 +66,9 @@ class CountOnce:
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
-        self._counted: dict[int, tuple[Message, int]] = {}
+        self._counted: dict[int, int] = {}
+        # Held too, so that no other message can have the same id meanwhile.
+        self._messages: list[Message] = []
 
     def text(self, text: str) -> int:
         """Return the tokens of a text."""
@@ -74,11 +76,11 @@ class CountOnce:
 
     def message(self, message: Message) -> int:
         """Return the tokens of a message."""
-        counted = self._counted.get(id(message))
-        if counted is None:
-            # The message is held too, so that no other can have its id meanwhile.
-            counted = self._counted[id(message)] = message, self._counter.message(message)
-        return counted[1]
+        tokens = self._counted.get(id(message))
+        if tokens is None:
+            tokens = self._counted[id(message)] = self._counter.message(message)
+            self._messages.append(message)
+        return tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def measure(
     active = history.active
     limits = limits_of(profile, window, call.reserved_output_tokens)
     request = call.request(active)
-    estimate = size_of(request, counter, reported=False)
+    estimate = estimated_size(request, counter)
     size = _size(history, request, profile, counter, estimate)
     other = estimate.system + estimate.tools if profile.sizing == "request" else 0
     estimated = estimate.messages + other
@@ -133,7 +135,7 @@ def _size(
     if profile.sizing == "messages":
         return Size(estimate.messages, 0, 0, estimate.messages, 0, "estimated")
     if profile.sizing == "request":
-        size = size_of(request, counter, fresh_from=history.fresh_from)
+        size = reported_size(request, counter, estimate, fresh_from=history.fresh_from)
         if size.basis == "estimated" or not history.saved_since_report:
             return size
         saved = history.saved_since_report

@@ -95,7 +95,11 @@ class ToolResult:
     @property
     def text(self) -> str:
         """The texts of the result, a line each."""
-        return "\n".join(each.text for each in self.content if isinstance(each, Text))
+        return "\n".join([each.text for each in self.content if isinstance(each, Text)])
+
+    def with_content(self, content: Iterable[Content]) -> "ToolResult":
+        """Return the result with other content."""
+        return ToolResult(self.call_id, tuple(content), self.name, self.is_error, self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +156,6 @@ class ContextCompaction:
     carried: Carried = Carried()
 
 
-_SAID = (Text, Image)
-"""Blocks of what a person says; a tuple, for it is asked of every message."""
-
 Block: TypeAlias = Text | Image | Thinking | Opaque | ToolCall | ToolResult | ContextCompaction
 
 
@@ -182,7 +183,7 @@ class Message:
     @property
     def text(self) -> str:
         """The texts of the message, a line each; of tools nothing."""
-        return "\n".join(each.text for each in self.blocks if isinstance(each, Text))
+        return "\n".join([each.text for each in self.blocks if isinstance(each, Text)])
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -197,16 +198,26 @@ class Message:
     @property
     def is_user_turn(self) -> bool:
         """Whether a person says something here: not only a tool's results or a marker."""
-        return (
-            self.role == "user"
-            and self.compaction is None
-            and any(isinstance(each, _SAID) for each in self.blocks)
-        )
+        if self.role != "user":
+            return False
+        speaks = False
+        for each in self.blocks:
+            if isinstance(each, ContextCompaction):
+                return False
+            speaks = speaks or isinstance(each, Text | Image)
+        return speaks
 
     @property
     def compaction(self) -> ContextCompaction | None:
         """The marker of a compaction, where the message has one."""
-        return next((each for each in self.blocks if isinstance(each, ContextCompaction)), None)
+        for each in self.blocks:
+            if isinstance(each, ContextCompaction):
+                return each
+        return None
+
+    def with_blocks(self, blocks: Iterable[Block]) -> "Message":
+        """Return the message with other blocks."""
+        return Message(self.role, tuple(blocks), self.id, self.usage, self.source)
 
 
 def open_calls(messages: Iterable[Message]) -> set[str]:

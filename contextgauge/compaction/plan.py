@@ -24,6 +24,7 @@ from contextgauge.compaction.messages import (
 )
 from contextgauge.compaction.receipts import Receipt
 from contextgauge.errors import ContextgaugeError
+from contextgauge.json_codec import dumps
 
 
 class PlanRejectedError(ContextgaugeError):
@@ -54,20 +55,14 @@ def digest(messages: Iterable[Message]) -> str:
     """Return the SHA-256 of what a model would see of the messages, and of their ids."""
     state = hashlib.sha256()
     for message in messages:
-        _add(state, "message", message.id, message.role)
+        parts = ["message", message.id, message.role]
         for block in message.blocks:
-            _add(state, *_parts(block))
+            parts += _parts(block)
             if isinstance(block, ToolResult):
                 for each in block.content:
-                    _add(state, *_parts(each))
+                    parts += _parts(each)
+        state.update(dumps(parts))
     return state.hexdigest()
-
-
-def _add(state: "hashlib._Hash", *parts: str) -> None:
-    for part in parts:
-        value = part.encode("utf-8", "surrogatepass")
-        state.update(len(value).to_bytes(8, "big"))
-        state.update(value)
 
 
 def _parts(block: Block) -> tuple[str, ...]:

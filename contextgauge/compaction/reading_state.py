@@ -87,7 +87,7 @@ class ReadingState:
         links = self._branches.links(ids)
         return {
             "messages": [write_message(each) for each in active],
-            "without_text": sorted(self.without_text & ids),
+            "without_text": list[Json](sorted(self.without_text & ids)),
             "archived": self.archived_before + len(self.history.everything) - len(active),
             "compactions": self.compactions,
             "model": self.model,
@@ -125,7 +125,9 @@ class ReadingState:
     @property
     def is_without_text(self) -> bool:
         """Whether a message that the model sees came without its texts."""
-        return not self.without_text.isdisjoint(each.id for each in self.history.active)
+        return bool(self.without_text) and not self.without_text.isdisjoint(
+            each.id for each in self.history.active
+        )
 
     def miss(self) -> None:
         """Note that something that the model sees is not there, until a compaction or reset."""

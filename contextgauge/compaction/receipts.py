@@ -32,7 +32,7 @@ class Receipt:
     that figure comes from; `tokens_after` is that size less the estimate of what was saved, until
     the next answer reports one.
     `number` counts the conversation's summaries, None where no message was archived.
-    `restored` texts follow the summary, `restore_omitted` had no room.
+    `restored` texts follow the summary, `restore_omitted` names those without room.
     `summariser` wrote the summary (`floor`: deterministic), `failures` are those that did not.
     """
 
@@ -53,7 +53,7 @@ class Receipt:
     pins: int = 0
     files: int = 0
     restored: int = 0
-    restore_omitted: int = 0
+    restore_omitted: tuple[str, ...] = ()
     redacted_secrets: int = 0
     failures: tuple[str, ...] = ()
     duration_ms: int | None = None

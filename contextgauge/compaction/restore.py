@@ -4,7 +4,7 @@ The caller knows them, the engine does not: its callback gives them, and `restor
 texts that follow the summary. All is bounded, and what was left out is listed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -79,6 +79,30 @@ def restore_texts(
     return [*texts, _omissions(omitted)] if omitted else texts
 
 
+class Restored(NamedTuple):
+    """Texts that follow the summary, their tokens, and the first lines of those without room."""
+
+    texts: tuple[str, ...]
+    tokens: int
+    omitted: tuple[str, ...] = ()
+
+
+def within(texts: Sequence[str], room_tokens: int, counter: Counter) -> Restored:
+    """Return the first texts that there is room for, and the names of the others."""
+    tokens = 0
+    for index, text in enumerate(texts):
+        more = counter.text(text)
+        if tokens + more > room_tokens:
+            return Restored(tuple(texts[:index]), tokens, tuple(map(_name_of, texts[index:])))
+        tokens += more
+    return Restored(tuple(texts), tokens)
+
+
+def _name_of(text: str) -> str:
+    first = text.strip().partition("\n")[0]
+    return " ".join(first.lstrip("# ").split())[:_NAME_CHARACTERS]
+
+
 def fitted(text: str, limit_tokens: int, counter: Counter) -> str | None:
     """Return the beginning of a text within a limit, with a note of what was cut; None: no room."""
     tokens = counter.text(text)
@@ -105,7 +129,7 @@ def _once(files: Iterable[RestoreFile]) -> list[RestoreFile]:
     return list(by_path.values())
 
 
-def _omissions(names: list[str]) -> str:
+def _omissions(names: Sequence[str]) -> str:
     listed = ", ".join(names[:_LISTED_NAMES])
     more = len(names) - _LISTED_NAMES
     return (

@@ -18,7 +18,7 @@ from contextgauge.compaction.links import (
     is_server_compaction,
     opened_by,
 )
-from contextgauge.compaction.messages import Message
+from contextgauge.compaction.messages import Message, Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +48,32 @@ def whole_cut(messages: Sequence[Message], cut: int) -> int:
     result is still to come.
     """
     opened: dict[str, int] = {}
-    needed = list(range(len(messages) + 1))
-    answered: set[str] = set()
+    needed = list(range(len(messages)))
+    waiting: set[str] = set()
     belongs = belongs_to_previous(messages)
     for index, message in enumerate(messages):
         if belongs[index]:
             needed[index] = index - 1
         if message.is_user_turn and not message.results:
-            answered.update(opened)  # interrupted: no result is to come
+            waiting.clear()  # interrupted: no result is to come
         for block in message.blocks:
+            if isinstance(block, Text):
+                continue
             if (given := opened_by(block)) is not None:
                 opened[given] = index
-                answered.discard(given)
+                waiting.add(given)
             elif (given := answered_by(block)) in opened:
-                answered.add(given)
-            for each in (given, caller_of(block)):
-                if each in opened:
-                    needed[index] = min(needed[index], opened[each])
-    unanswered = [index for each, index in opened.items() if each not in answered]
-    cut = min([cut, *unanswered])
-    index = len(messages) - 1
+                waiting.discard(given)
+            if given in opened:
+                needed[index] = min(needed[index], opened[given])
+            if (caller := caller_of(block)) in opened:
+                needed[index] = min(needed[index], opened[caller])
+    return _moved_back(min([cut, *(opened[each] for each in waiting)]), needed)
+
+
+def _moved_back(cut: int, needed: Sequence[int]) -> int:
+    """Return the latest cut at or before `cut` after which each position has all that it needs."""
+    index = len(needed) - 1
     while index >= cut >= 0:
         cut = min(cut, needed[index])
         index -= 1
@@ -91,7 +97,7 @@ def select(
     cut = whole_cut(messages, tail_start(messages, keep_last, keep_tokens, counter))
     previous_at = _marker(messages, cut)
     stays = _stays(messages, cut, keep_ids, keep_first=keep_first)
-    head = [each for index, each in enumerate(messages[:cut]) if index in stays]
+    head = [messages[index] for index in sorted(stays)]
     leaving = [
         each
         for index, each in enumerate(messages[:cut])

@@ -93,7 +93,7 @@ def _of_lines(text: str) -> Iterator[Statement]:
 
 
 _ONE_PLAIN_LINE: Final = re.compile(
-    r"[A-Za-z][^\x00-\x1f\x85\u2028\u2029`<\"\u201c:*_]*[^\x00-\x1f\x85\u2028\u2029`<\"\u201c:*_]"
+    r"[A-Za-z][^\x00-\x1f\x85\u2028\u2029`<\"\u201c:]*[^\s\x00-\x1f`<\"\u201c:*_] *"
 )
 """A turn without lines, labels, quotes or code: as most are in a long conversation."""
 

@@ -10,12 +10,12 @@ that the model has not read yet are left alone (`clear_tool_uses_20250919`).
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.counting import Counter
-from contextgauge.compaction.messages import Image, Message, Text, ToolCall, ToolResult
+from contextgauge.compaction.messages import Content, Image, Message, Text, ToolCall, ToolResult
 from contextgauge.compaction.profiles import Profile
 from contextgauge.json_codec import dumps, loads
 from contextgauge.records import Json
@@ -23,7 +23,9 @@ from contextgauge.records import Json
 MINIMUM_CHARACTERS: Final = 200
 """Shorter results stay: a notice in their place would save next to nothing."""
 
-_WORD: Final = re.compile(r"[\w./\\-]+")
+_PATH: Final = re.compile(r"(?<![\w./\\-])[\w\\-]*+[./][\w./\\-]*+")
+"""A word with a dot or a slash."""
+
 _LONGEST_PATH: Final = 300
 _HEAD_CHARACTERS: Final = 200
 """What stays of an argument: enough to see what it was."""
@@ -36,8 +38,7 @@ class Edited(NamedTuple):
     changed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(NamedTuple):
     """One call with its result: where both stand in the active messages."""
 
     call: ToolCall
@@ -53,30 +54,39 @@ def tool_uses(messages: Sequence[Message]) -> list[ToolUse]:
     uses: list[ToolUse] = []
     for index, message in enumerate(messages):
         for position, block in enumerate(message.blocks):
+            if isinstance(block, Text):
+                continue
             if isinstance(block, ToolCall):
                 calls[block.id] = block
             elif isinstance(block, ToolResult) and (call := calls.get(block.call_id)) is not None:
-                characters = sum(
-                    len(each.text) if isinstance(each, Text) else 0 for each in block.content
-                )
-                images = sum(4 * each.tokens for each in block.content if isinstance(each, Image))
-                uses.append(ToolUse(call, block, index, position, characters + images))
+                uses.append(ToolUse(call, block, index, position, _characters(block.content)))
     return uses
+
+
+def _characters(content: Iterable[Content]) -> int:
+    """Return the size of a result, images included."""
+    characters = 0
+    for each in content:
+        if isinstance(each, Text):
+            characters += len(each.text)
+        elif isinstance(each, Image):
+            characters += 4 * each.tokens
+    return characters
 
 
 def deduplicate(messages: Sequence[Message], profile: Profile) -> Edited:
     """Replace results that the same tool gave again later, word for word, by a reference."""
-    latest: dict[tuple[str, str], ToolUse] = {}
-    notices: dict[tuple[int, int], str] = {}
+    latest: dict[str, dict[str, ToolUse]] = {}
+    edited = _Editing(messages)
     for use in reversed(tool_uses(messages)):
         if use.characters < MINIMUM_CHARACTERS or use.call.name in profile.exclude_tools:
             continue
-        key = (use.call.name, use.result.text)
-        later = latest.setdefault(key, use)
+        later = latest.setdefault(use.call.name, {}).setdefault(use.result.text, use)
         if later is not use and _only_text(use.result):
-            where = messages[later.message].id
-            notices[use.message, use.block] = f"[Same result as in message {where}, below.]"
-    return _replace_results(messages, notices)
+            notice = f"[Same result as in message {messages[later.message].id}, below.]"
+            if len(notice) < use.characters:
+                edited.replace_result(use, notice)
+    return edited.done()
 
 
 def clear_results(
@@ -93,15 +103,18 @@ def clear_results(
         and use.call.name not in profile.exclude_tools
     ]
     values = _values(candidates, messages)
-    notices: dict[tuple[int, int], str] = {}
+    edited = _Editing(messages)
     saved = 0
-    for use, _ in sorted(zip(candidates, values, strict=True), key=lambda each: each[1]):
+    for index in sorted(range(len(candidates)), key=values.__getitem__):
         if saved >= excess_tokens:
             break
+        use = candidates[index]
         notice = _notice(use, messages[use.message].id)
-        notices[use.message, use.block] = notice
-        saved += use.characters // 4 - counter.text(notice)
-    return _replace_results(messages, notices)
+        saving = use.characters // 4 - counter.text(notice)
+        if saving > 0:
+            edited.replace_result(use, notice)
+            saved += saving
+    return edited.done()
 
 
 def _unread_from(messages: Sequence[Message]) -> int:
@@ -132,25 +145,25 @@ def _mentions(messages: Sequence[Message]) -> dict[str, int]:
     last: dict[str, int] = {}
     for index, message in enumerate(messages):
         for block in message.blocks:
-            words = (
-                block.arguments[:2_000]
-                if isinstance(block, ToolCall)
-                else block.text[:4_000]
-                if isinstance(block, Text)
-                else ""
-            )
-            for path in _paths(words):
+            if isinstance(block, Text):
+                paths = _paths(block.text[:4_000])
+            elif isinstance(block, ToolCall):
+                paths = _paths(block.arguments[:2_000])
+            else:
+                continue
+            for path in paths:
                 last[path] = index
     return last
 
 
 def _paths(text: str) -> set[str]:
     """Return the words that look like files: with a dot or a slash inside."""
-    return {
-        word
-        for each in _WORD.findall(text)
-        if len(word := each.rstrip(".")) <= _LONGEST_PATH and ("." in word or "/" in word)
-    }
+    paths = set()
+    for each in _PATH.findall(text):
+        word = each.rstrip(".")
+        if len(word) <= _LONGEST_PATH and ("." in word or "/" in word):
+            paths.add(word)
+    return paths
 
 
 def _notice(use: ToolUse, message_id: str) -> str:
@@ -164,17 +177,23 @@ def _only_text(result: ToolResult) -> bool:
     return all(isinstance(each, Text) for each in result.content)
 
 
-def _replace_results(messages: Sequence[Message], notices: Mapping[tuple[int, int], str]) -> Edited:
-    edited = list(messages)
-    changed: dict[int, None] = {}
-    for (index, position), notice in notices.items():
-        blocks = list(edited[index].blocks)
-        block = blocks[position]
-        if isinstance(block, ToolResult):
-            blocks[position] = replace(block, content=(Text(notice),))
-            edited[index] = replace(edited[index], blocks=tuple(blocks))
-            changed[index] = None
-    return Edited(edited, tuple(edited[index].id for index in sorted(changed)))
+class _Editing:
+    """Messages of which results are being replaced."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._messages = list(messages)
+        self._changed: set[int] = set()
+
+    def replace_result(self, use: ToolUse, notice: str) -> None:
+        message = self._messages[use.message]
+        result = use.result.with_content((Text(notice),))
+        before, after = message.blocks[: use.block], message.blocks[use.block + 1 :]
+        self._messages[use.message] = message.with_blocks((*before, result, *after))
+        self._changed.add(use.message)
+
+    def done(self) -> Edited:
+        changed = tuple(self._messages[index].id for index in sorted(self._changed))
+        return Edited(self._messages, changed)
 
 
 def shorten_arguments(
@@ -205,7 +224,7 @@ def shorten_arguments(
             for block in message.blocks
         )
         if blocks != message.blocks:
-            edited[index] = replace(message, blocks=blocks)
+            edited[index] = message.with_blocks(blocks)
             changed.append(message.id)
     return Edited(edited, tuple(changed))
 
@@ -224,7 +243,10 @@ def _shorter_call(call: ToolCall, profile: Profile) -> ToolCall:
         value, shorter = None, whole
     if not isinstance(value, dict):
         shorter = whole
-    return replace(call, arguments=dumps(shorter).decode()) if shorter != value else call
+    arguments = dumps(shorter).decode()
+    # Numbers may have more digits when they are written again.
+    is_shorter = shorter != value and len(arguments) < len(call.arguments)
+    return replace(call, arguments=arguments) if is_shorter else call
 
 
 def _takes_text(call: ToolCall) -> bool:
@@ -310,18 +332,15 @@ def _with_texts(message: Message, change: Callable[[str], str]) -> Message:
     blocks = tuple(
         replace(block, text=change(block.text))
         if isinstance(block, Text)
-        else replace(
-            block,
-            content=tuple(
-                replace(each, text=change(each.text)) if isinstance(each, Text) else each
-                for each in block.content
-            ),
+        else block.with_content(
+            replace(each, text=change(each.text)) if isinstance(each, Text) else each
+            for each in block.content
         )
         if isinstance(block, ToolResult)
         else block
         for block in message.blocks
     )
-    return replace(message, blocks=blocks)
+    return message.with_blocks(blocks)
 
 
 def fitting(

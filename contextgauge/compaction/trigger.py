@@ -7,9 +7,11 @@
       the fixed part alone reaches it ............ Unreachable once, then Idle
       two compactions did not help ............... Idle until the user's next turn
       a summariser failed a moment ago ........... Idle until the pause is over
+      it was declined ............................ Idle until then or the user's next turn
       else ....................................... Due
-    at the window ................................ Due in spite of an unknown effect or a pause,
-                                                   where the conversation grew since the last try
+    at the window ................................ Due in spite of an unknown effect or a pause
+                                                   after a failure, where the conversation grew
+                                                   since the last try
 
 A compaction helped if the request of the next answer was below compact_at. After `MAX_UNHELPFUL`
 that did not, nothing is tried until the user's next turn: there is no loop of compactions.
@@ -60,7 +62,8 @@ class TriggerState:
 
     `unhelpful` counts compactions in a row whose effect was too small; `stopped_at_turns` is the
     number of the user's turns at which they were given up. `retry_at_ms` ends the pause after
-    `failures` failed summaries, in milliseconds since 1970.
+    `failures` failed summaries, in milliseconds since 1970. `declined_at_turns` is the number of
+    the user's turns at which a compaction was declined.
     """
 
     warned: bool = False
@@ -71,6 +74,7 @@ class TriggerState:
     failures: int = 0
     retry_at_ms: int | None = None
     tried_at_messages: int | None = None
+    declined_at_turns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ IdleReason: TypeAlias = Literal[
     "threshold_unreachable",
     "no_progress",
     "pause_after_failure",
+    "declined",
     "nothing_to_compact",
 ]
 
@@ -151,6 +156,8 @@ def decide(
         return replace(state, unreachable_reported=True), Unreachable()
     if state.stopped_at_turns is not None:
         return state, Idle("no_progress")
+    if state.declined_at_turns is not None and _in_pause(state, at):
+        return state, Idle("declined")
     overflow = at.size_tokens >= limits.usable_tokens
     grown = state.tried_at_messages is None or at.messages > state.tried_at_messages
     if not (overflow and grown) and (reason := _waiting(state, at)):
@@ -161,15 +168,19 @@ def decide(
 def _waiting(state: TriggerState, at: Situation) -> IdleReason | None:
     if state.awaiting_effect:
         return "awaiting_effect"
-    if state.retry_at_ms is not None and at.now_ms < state.retry_at_ms:
-        return "pause_after_failure"
-    return None
+    return "pause_after_failure" if _in_pause(state, at) else None
+
+
+def _in_pause(state: TriggerState, at: Situation) -> bool:
+    return state.retry_at_ms is not None and at.now_ms < state.retry_at_ms
 
 
 def _judge(state: TriggerState, limits: TriggerLimits, at: Situation) -> TriggerState:
-    """Judge the last compaction by the request of the first answer since; end a stop."""
+    """Judge the last compaction by the request of the first answer since; a turn ends a stop."""
     if state.stopped_at_turns is not None and at.turns > state.stopped_at_turns:
         state = replace(state, stopped_at_turns=None, unhelpful=0)
+    if state.declined_at_turns is not None and at.turns > state.declined_at_turns:
+        state = replace(state, declined_at_turns=None, retry_at_ms=None)
     if not state.awaiting_effect or at.effect_tokens is None:
         return state
     if at.effect_tokens < limits.compact_at_tokens:
@@ -185,7 +196,19 @@ def _judge(state: TriggerState, limits: TriggerLimits, at: Situation) -> Trigger
 
 def compacted(state: TriggerState) -> TriggerState:
     """Return the state after a compaction: its effect is judged by the next answer."""
-    return replace(state, warned=False, awaiting_effect=True, failures=0, retry_at_ms=None)
+    return replace(
+        state,
+        warned=False,
+        awaiting_effect=True,
+        failures=0,
+        retry_at_ms=None,
+        declined_at_turns=None,
+    )
+
+
+def declined(state: TriggerState, now_ms: int, turns: int) -> TriggerState:
+    """Return the state after a compaction that was declined: a pause until the next turn, too."""
+    return replace(failed(state, now_ms), declined_at_turns=turns)
 
 
 def failed(state: TriggerState, now_ms: int, retry_after_ms: int | None = None) -> TriggerState:
@@ -194,5 +217,6 @@ def failed(state: TriggerState, now_ms: int, retry_after_ms: int | None = None) 
     return replace(
         state,
         failures=state.failures + 1,
+        declined_at_turns=None,
         retry_at_ms=now_ms + max(pause, retry_after_ms or 0),
     )

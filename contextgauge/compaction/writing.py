@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.events import Hooks
@@ -60,6 +61,13 @@ def summary_request(
     )
 
 
+class DeclinedError(NoSummaryError):
+    """The `confirm` hook declined the compaction."""
+
+    def __init__(self) -> None:
+        super().__init__(["declined"])
+
+
 class Writer:
     """Has summaries written, and reviewed where a hook for that is set.
 
@@ -82,21 +90,21 @@ class Writer:
         With `floor` a failure is answered by the deterministic text, which always succeeds.
         Raises NoSummaryError.
         """
+        floor_text = cache(partial(floor_document, work, self._counter))
         try:
             answer = await self._answer(request)
             prose = answer.text.strip()
-            text = self._document(prose, work, profile)
+            text = document(work, prose, profile, self._counter, floor_text)
+            text = self._usable(text, work)
             written = Written(text, prose, work.carried, self._summariser.name, answer)
         except SummaryError as error:
             if not (floor and profile.floor):
                 raise NoSummaryError([str(error)], error.retry_after_s) from error
-            text = floor_document(work, self._counter)
-            written = Written(text, "", work.carried, "floor", None, (str(error),))
+            written = Written(floor_text(), "", work.carried, "floor", None, (str(error),))
         return await self._reviewed(written, work)
 
-    def _document(self, prose: str, work: Summarising, profile: Profile) -> str:
-        """Return the text around the prose. Raises SummaryError where it cannot be used."""
-        text = document(work, prose, profile, self._counter)
+    def _usable(self, text: str | None, work: Summarising) -> str:
+        """Return a text that can be used. Raises SummaryError."""
         if text is None:
             raise SummaryError("the summary left no room for what must stay")
         self._check_size(text, work)

@@ -84,14 +84,18 @@ def _show(view: SessionView, conversation: SessionConversation, *, as_json: bool
     if as_json:
         write_json(_document(view, conversation, status, by_category))
         return
-    say(context_box(status), to=out)
-    say("", to=out)
-    say(context_text(status).partition("\n\nBreakdown")[0], to=out)
-    say("\nBreakdown (estimates):", to=out)
-    for name, tokens in by_category.items():
-        say(f"  {name}: {exact(tokens)} tokens", to=out)
+    rows = [
+        context_box(status),
+        "",
+        context_text(status).partition("\n\nBreakdown")[0],
+        "",
+        "Breakdown (estimates):",
+        *(f"  {name}: {exact(tokens)} tokens" for name, tokens in by_category.items()),
+    ]
     if note := _NOTES[conversation.state]:
-        say(f"\n{note}", to=out)
+        rows += ["", note]
+    for line in "\n".join(rows).splitlines():
+        say(line, to=out)
 
 
 def status_of_context(

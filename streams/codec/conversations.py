@@ -121,12 +121,12 @@ def conversation_of(
     times: dict[str, int] = {}
     fold = fold_of(own, ())
     for line in map(read_line, lines):
-        known = len(fold.result.history.everything)
+        known = len(fold.history.everything)
         add_line(fold, line)
-        for each in fold.result.history.everything[known:]:
+        for each in fold.history.everything[known:]:
             times[each.id] = line.time_ms
     if len(lines) != own.lines:
         fold.miss()
-    active = fold.result.history.active
+    active = fold.history.active
     oldest_ms = times.get(active[0].id) if active else None
     return fold.result._replace(position=position, oldest_ms=oldest_ms)

@@ -55,7 +55,7 @@ class Section:
         return Section(content, (*self._path, key), self._faults)
 
     def ignore(self, key: str) -> None:
-        """Leave a key to whoever else reads it."""
+        """Leave a key to another part, which reads it."""
         self._asked.add(key)
 
     def tables(self, key: str, what: str | None) -> list["Section"]:

@@ -14,7 +14,7 @@ from schemas.commands import CommandEntry, ThresholdsSet
 from streams.codec.commands import write_entry
 
 _ANSWER_S: Final = 10.0
-"""A broker acknowledges in milliseconds. Whoever waits is a person, or a stream of records."""
+"""A broker acknowledges in milliseconds. A person waits, or a stream of records."""
 
 
 def new_id() -> str:

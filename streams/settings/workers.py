@@ -103,8 +103,8 @@ class WorkerSettings(BaseSettings):
     compaction_file: Path | None = Field(
         default=None,
         description="TOML file of the compaction service: which sessions are compacted, when, and "
-        "by what, and whose text is kept for that. If unset, `contextgauge control` compacts none, "
-        "and `contextgauge conversations` keeps no text.",
+        "by what; if unset, `contextgauge control` compacts none. Its section `[conversations]` "
+        "says whose text `contextgauge conversations` keeps.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Minimum severity of log lines: debug, info, warning or error."

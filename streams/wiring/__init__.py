@@ -140,15 +140,6 @@ def redis_views(settings: Settings) -> "RedisViews":
     return RedisViews(redis_url(settings), settings.key_prefix, redis_access(settings))
 
 
-def redis_conversations(settings: Settings) -> "RedisConversations":
-    """Return the store of conversations, not connected yet. Raises ConfigError."""
-    from streams.edge.redis.conversations import (  # noqa: PLC0415 -- loads redis
-        RedisConversations,
-    )
-
-    return RedisConversations(redis_url(settings), settings.key_prefix, redis_access(settings))
-
-
 def command_sink(settings: Settings, client_id: str = "contextgauge-commands") -> "LogCommandSink":
     """Return the sink of commands, not connected yet. Raises ConfigError."""
     from streams.edge.commands import LogCommandSink  # noqa: PLC0415 -- loads pydantic
@@ -161,3 +152,12 @@ def control_store(settings: Settings) -> "RedisControlStore":
     from streams.edge.redis.control import RedisControlStore  # noqa: PLC0415 -- loads redis
 
     return RedisControlStore(redis_url(settings), settings.key_prefix, redis_access(settings))
+
+
+def redis_conversations(settings: Settings) -> "RedisConversations":
+    """Return the store of conversations, not connected yet. Raises ConfigError."""
+    from streams.edge.redis.conversations import (  # noqa: PLC0415 -- loads redis
+        RedisConversations,
+    )
+
+    return RedisConversations(redis_url(settings), settings.key_prefix, redis_access(settings))

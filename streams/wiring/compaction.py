@@ -9,7 +9,7 @@ from contextgauge.window_catalog import bundled
 from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
 from streams import wiring
 from streams.core.control.check import ServicePlan, profile_of
-from streams.core.control.plan import ControlPlan, SessionFacts, SessionPlan
+from streams.core.control.plan import CALL_S, CompactedSession, ControlPlan, SessionPolicy
 from streams.core.control.thresholds import SessionRule, Subject, ThresholdBook
 from streams.edge.control.service_file import summariser_of
 from streams.edge.drivers.tables import drivers_of
@@ -43,8 +43,9 @@ async def compaction(
     drivers = drivers_of(service.drivers, clock)
     log = KafkaLog(options)
     async with AsyncExitStack() as stack:
-        for each in (log, store, conversations, *drivers.values()):
-            stack.push_async_callback(each.stop)
+        stops = [log.stop, store.stop, conversations.stop]
+        for stop in (*stops, *(driver.stop for driver in drivers.values())):
+            stack.push_async_callback(stop)
         await RetryLoop(worker, "kafka").run(log.start)
         yield CommandWorker(
             CommandPorts(
@@ -57,8 +58,8 @@ async def compaction(
                     commands.name,
                     settings.group_prefix + GROUP,
                     settings.instance_id or None,
-                    clock.now_ms,
-                    clock.now_ms,
+                    clock.now_ms,  # its records are only acknowledged
+                    lambda: 0,
                 ),
                 log=log,
                 store=store,
@@ -84,12 +85,12 @@ def control_plan(service: ServicePlan, transaction_timeout_ms: int) -> ControlPl
         max_age_ms=service.max_age_ms,
         pool_size=service.calls,
         command_s=service.deadline_ms / 1_000,
-        call_s=min(ControlPlan.call_s, service.deadline_ms / 1_000),
+        call_s=min(CALL_S, service.deadline_ms / 1_000),
         check_s=transaction_timeout_ms / 2_000,
     )
 
 
-def session_plan(rules: Sequence[SessionRule], facts: SessionFacts) -> SessionPlan:
+def session_plan(rules: Sequence[SessionRule], facts: CompactedSession) -> SessionPolicy:
     """Return how a session is compacted, by the file's rules and by what was set for it.
 
     One that no rule names, and for which nothing was set, has not opted in.
@@ -102,7 +103,7 @@ def session_plan(rules: Sequence[SessionRule], facts: SessionFacts) -> SessionPl
     window = facts.window
     if window is None and facts.model is not None:
         window = bundled().window(facts.model)
-    return SessionPlan(
+    return SessionPolicy(
         opted_in=bool(facts.thresholds) or any(rule.fits(subject) for rule in rules),
         driver=thresholds.driver,
         profile=profile_of(thresholds, window or 0),

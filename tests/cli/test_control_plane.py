@@ -259,6 +259,16 @@ def test_why_lists_decisions_and_commands_the_newest_first(plane: Plane) -> None
     assert json.loads(result.stdout)["decisions"][0]["reason"] == "above_threshold"
 
 
+def test_why_needs_no_kafka(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("CONTEXTGAUGE_REDIS_URL", "redis://127.0.0.1:1/0")
+    monkeypatch.setattr(wiring, "redis_views", lambda _settings: plane.views)
+    monkeypatch.setattr(wiring, "control_store", lambda _settings: plane.control)
+    assert plane.run("why", plane.session).exit_code == 0
+    result = plane.run("compact", plane.session)
+    assert "CONTEXTGAUGE_BOOTSTRAP_SERVERS" in str(result.exception)
+
+
 def test_why_says_where_nothing_is_known(plane: Plane) -> None:
     result = plane.run("why", plane.session)
     assert result.exit_code == 0

@@ -12,7 +12,8 @@ from contextgauge.compaction.counting import (
     Seed002Counter,
     Size,
     core_message_tokens,
-    size_of,
+    estimated_size,
+    reported_size,
 )
 from contextgauge.compaction.formats import read_messages
 from contextgauge.compaction.javascript import stringify, utf16_length
@@ -59,38 +60,43 @@ def test_the_parts_of_a_message_are_rounded_up_one_by_one() -> None:
     assert ESTIMATE.message(Message("user", (Text("1"), Text("1"), Text("1")))) == 2 + 3
 
 
+def size_of(request: ModelRequest, fresh_from: int = 0) -> Size:
+    estimate = estimated_size(request, ESTIMATE)
+    return reported_size(request, ESTIMATE, estimate, fresh_from=fresh_from)
+
+
 def test_a_request_without_usage_is_estimated_whole() -> None:
     request = ModelRequest(
         [USER], system="s" * 8, tools=("t" * 12, "t"), reserved_output_tokens=500
     )
-    assert size_of(request, ESTIMATE) == Size(2 + 4 + 12, 2, 4, 12, 500, "estimated")
+    assert size_of(request) == Size(2 + 4 + 12, 2, 4, 12, 500, "estimated")
 
 
 def test_a_reported_size_counts_with_what_follows_it() -> None:
     request = ModelRequest([USER, answer(1_000, 50), USER], system="s" * 400, tools=("t" * 40,))
-    assert size_of(request, ESTIMATE) == Size(1_062, 100, 10, 952, 0, "reported")
+    assert size_of(request) == Size(1_062, 100, 10, 952, 0, "reported")
 
 
 def test_the_last_reported_size_counts() -> None:
     request = ModelRequest([answer(1_000, 50), USER, answer(2_000, 5)])
-    assert size_of(request, ESTIMATE).tokens == 2_005
+    assert size_of(request).tokens == 2_005
 
 
 def test_reported_sizes_are_left_aside_on_demand() -> None:
-    size = size_of(ModelRequest([USER, answer(1_000, 50)]), ESTIMATE, reported=False)
+    size = estimated_size(ModelRequest([USER, answer(1_000, 50)]), ESTIMATE)
     assert (size.tokens, size.basis) == (12 + 3, "estimated")
 
 
 def test_a_size_reported_before_a_compaction_is_void() -> None:
-    size = size_of(ModelRequest([answer(1_000, 50), MARKER, USER]), ESTIMATE)
+    size = size_of(ModelRequest([answer(1_000, 50), MARKER, USER]))
     assert (size.tokens, size.basis) == (3 + 4 + 12, "estimated")
-    assert size_of(ModelRequest([MARKER, answer(70, 5)]), ESTIMATE).tokens == 75
+    assert size_of(ModelRequest([MARKER, answer(70, 5)])).tokens == 75
 
 
 def test_a_size_reported_before_an_edit_is_void() -> None:
     messages = [answer(1_000, 50), USER, answer(60, 5)]
-    assert size_of(ModelRequest(messages), ESTIMATE, fresh_from=1).tokens == 65
-    assert size_of(ModelRequest(messages[:2]), ESTIMATE, fresh_from=1).basis == "estimated"
+    assert size_of(ModelRequest(messages), fresh_from=1).tokens == 65
+    assert size_of(ModelRequest(messages[:2]), fresh_from=1).basis == "estimated"
 
 
 def test_an_image_is_no_text_of_its_base64() -> None:

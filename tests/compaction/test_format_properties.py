@@ -20,7 +20,7 @@ each_format = pytest.mark.parametrize("name", FORMATS)
 
 AnyBlock = TypeVar("AnyBlock", Text, ToolCall, ToolResult)
 
-QUICK = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 
 CHANGED = "a text that no generated value has"
 

@@ -91,7 +91,7 @@ async def test_a_fork_before_a_compaction_sees_what_was_there_then() -> None:
         history.fork("m99")
 
 
-@settings(deadline=None)
+@settings(max_examples=30)  # many more in test_properties
 @given(conversations(), conversations())
 async def test_replaying_the_log_gives_the_same_active_conversation(
     first: list[Message], second: list[Message]

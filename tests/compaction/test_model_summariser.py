@@ -258,6 +258,21 @@ async def test_reasoning_written_into_the_text_is_no_part_of_the_summary() -> No
     assert "no text" in str(await _error(_summariser(model, attempts=1)))
 
 
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer(("  \n ",), "end"), "no text"),
+        (Answer((GOOD + "word " * 8_000,), "end"), "longer than its limit"),
+        (Answer(("I'm sorry, but I can't help with that.",), "end"), "refused"),
+        (Answer((GOOD,), "end", calls=1), "called tools"),
+        (Answer(("Done: I fixed it and all tests pass.",), "end"), "6 of 6 sections missing"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_an_answer_that_is_no_summary_is_refused(answer: Answer, reason: str) -> None:
+    assert reason in str(await _error(_summariser(ScriptedModel(answer), attempts=1)))
+
+
 @pytest.mark.parametrize("prompt", ["seed-001", "seed-002"])
 async def test_seeds_take_any_text_but_an_empty_one(prompt: str) -> None:
     request = request_of(prompt=prompt)

@@ -153,7 +153,7 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
     ],
 )
 def test_time_is_linear(unit: str) -> None:
-    text = unit * (1_000_000 // len(unit))
+    text = unit * (200_000 // len(unit))
     begin = time.perf_counter()
     Redaction().text(text)
-    assert time.perf_counter() - begin < 5  # quadratic: hours
+    assert time.perf_counter() - begin < 2  # quadratic: minutes

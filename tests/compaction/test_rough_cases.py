@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,11 @@ from contextgauge.compaction import (
     Override,
     SummaryAnswer,
     SummaryRequest,
+    ladder,
 )
 from contextgauge.compaction.audit import audit
+from contextgauge.compaction.events import CompactionStarting
+from contextgauge.compaction.extractive import floor
 from contextgauge.compaction.messages import Text, ToolCall, ToolResult
 from contextgauge.compaction.profiles import DEFAULT
 from contextgauge.compaction.trigger import Due, Idle
@@ -181,12 +185,66 @@ def test_overrides_that_contradict_one_another_are_an_error_at_once() -> None:
 
 
 async def test_restored_texts_have_a_share_of_the_room() -> None:
-    hooks = Hooks(restore=lambda: ["The plan.", "f" * 40_000, "g" * 40_000])
+    hooks = Hooks(restore=lambda: ["The plan.", "## File f\n" + "f" * 40_000, "g\n" * 40_000])
     history = History(talk(40))
     receipt = await Compactor(hooks=hooks).compact(history, CALL)
     assert receipt is not None
-    assert (receipt.restored, receipt.restore_omitted) == (1, 2)
+    assert (receipt.restored, receipt.restore_omitted) == (1, ("File f", "g"))
     assert receipt.tokens_after <= receipt.target_tokens
+
+
+async def test_a_size_reported_for_the_conversation_before_a_plan_is_none_of_it_now() -> None:
+    history, compactor = History(talk(30)), Compactor()
+    await compactor.before_call(history, CALL)
+    plan = await compactor.plan(history, CALL)  # while the model is called
+    assert plan is not None
+    compactor.apply(history, plan)
+    history.append(said("assistant", "late", usage=ApiUsage(9_500, 10)))
+    assert history.tokens.input == 9_500
+    prepared = await compactor.before_call(history, CALL)
+    assert prepared.decision == Idle("below_threshold")
+    history.append(said("assistant", "next", usage=ApiUsage(9_500, 10)))
+    assert (await compactor.before_call(history, CALL)).decision != Idle("below_threshold")
+
+
+async def test_a_declined_compaction_rests_until_the_next_turn_also_where_the_window_is_full() -> (
+    None
+):
+    asked: list[CompactionStarting] = []
+
+    async def confirm(event: CompactionStarting) -> bool:
+        asked.append(event)
+        return False
+
+    now = [0]
+    compactor = Compactor(hooks=Hooks(confirm=confirm), now_ms=lambda: now[0])
+    history = History(talk(95))
+    for _ in range(3):
+        await compactor.before_call(history, CALL)
+        history.extend([call(f"c{len(history.active)}"), result(f"c{len(history.active)}")])
+        assert len(asked) == 1
+    history.append(said("user", "And now?"))
+    await compactor.before_call(history, CALL)
+    assert len(asked) == 2
+    now[0] = 600_000
+    history.append(said("assistant", "Hm."))
+    await compactor.before_call(history, CALL)
+    assert len(asked) == 3
+
+
+async def test_the_floor_is_composed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    composed: list[int] = []
+
+    def counting(*arguments: Any, **named: Any) -> str:
+        composed.append(1)
+        return floor(*arguments, **named)
+
+    monkeypatch.setattr(ladder, "floor", counting)
+    monkeypatch.setattr(ladder, "audit", lambda text, _: [] if "old" not in text else ["it"])
+    history = History(talk(95))
+    prepared = await Compactor(summariser=Scripted("old")).before_call(history, CALL)
+    assert prepared.receipt is not None
+    assert (prepared.receipt.summariser, len(composed)) == ("floor", 1)
 
 
 async def test_a_review_that_makes_the_summary_too_large_is_refused() -> None:

@@ -198,6 +198,13 @@ async def test_an_event_has_the_figures_and_ids_of_what_was_compacted() -> None:
     assert receipt.archived_ids == tuple(before[1:51])
     assert history.active[1].compaction is not None
     assert history.active[1].compaction.summary == SUMMARY
+    assert done.seed_002() == {
+        "round": 1,
+        "tokensBefore": 95_000,
+        "tokensAfter": receipt.tokens_after,
+        "summaryContent": SUMMARY,
+        "compactedMessageIds": before[1:51],
+    }
     assert log_line(1, receipt.tokens_before, receipt.tokens_after, receipt.messages_archived) == (
         f"[Compaction] Round 1: 95000 → {receipt.tokens_after} tokens (50 messages summarized)"
     )

@@ -6,6 +6,7 @@ import pytest
 from redis.asyncio import Redis
 
 from contextgauge.errors import ConfigError
+from contextgauge.records import Json
 from streams.codec.conversations import SessionEntry, write_line, write_session_entry
 from streams.edge.memory.conversations import MemoryConversations
 from streams.edge.redis.access import RedisAccess
@@ -40,7 +41,7 @@ async def store(
 
 
 def line(offset: int, text: str) -> bytes:
-    message = {"type": "user", "message": {"role": "user", "content": text}}
+    message: dict[str, Json] = {"type": "user", "message": {"role": "user", "content": text}}
     return write_line(offset, 1_000 + offset, message)
 
 
@@ -134,7 +135,7 @@ async def test_a_lost_session_is_noticed_when_anything_is_written(
         store.lose(0, SESSION, entry=True)
     else:
         async with Redis.from_url(request.getfixturevalue("redis_url")) as redis:
-            await redis.hdel(f"{key_prefix}:conv:{{0}}:sessions", "s")  # type: ignore[misc]  # redis-py
+            await redis.hdel(f"{key_prefix}:conv:{{0}}:sessions", "s")
     assert await store.open(0, 1) is None
     assert await apply(store, 1, 5, {}) == "damaged"
 

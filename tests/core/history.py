@@ -133,7 +133,7 @@ class History:
         data = CompactionProgress(**self.common(), attempt_id=attempt.id, elapsed_ms=elapsed_ms)
         return self.record(data)
 
-    def boundary(
+    def boundary(  # noqa: PLR0913 -- by name: the fields of the record
         self,
         trigger: Trigger | None = "auto",
         *,

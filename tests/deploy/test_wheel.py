@@ -263,6 +263,10 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
         lambda: json.loads(here.run("context", "--json", name))["total"] > 0,
         lambda: here.log("conversations"),
     )
+    assert name in here.run("compact", name, "--json")
+    here.run("thresholds", "--session", name, "--automatic")
+    here.run("forget", name, "--yes")
+    assert json.loads(here.run("why", name, "--json"))["session_id"] == name
     assert here.run("top", "--once")
     here.run("dead", "list")
     here.run("rebuild")

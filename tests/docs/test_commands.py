@@ -156,14 +156,18 @@ class Shell:
 
 
 def _wait_until_it_heeds_sigterm(process: subprocess.Popen[str]) -> None:
-    """Wait for a program that has just been started: until then the signal kills it."""
+    """Wait for a program that has just been started: until then the signal kills it.
+
+    It has a handler, or blocks the signal and waits for it in a thread, as workers do.
+    """
     status = Path(f"/proc/{process.pid}/status")
     until = time.monotonic() + _PATIENCE_S
     while process.poll() is None and status.exists() and time.monotonic() < until:
-        caught = re.search(r"^SigCgt:\s*([0-9a-f]+)", status.read_text(), re.MULTILINE)
-        if caught is not None and int(caught[1], 16) >> (signal.SIGTERM - 1) & 1:
+        masks = re.findall(r"^Sig(?:Cgt|Blk):\s*([0-9a-f]+)", status.read_text(), re.MULTILINE)
+        if any(int(mask, 16) >> (signal.SIGTERM - 1) & 1 for mask in masks):
             return
         time.sleep(0.05)
+    assert process.poll() is not None, f"{process.args!r}: SIGTERM would kill it, it has no handler"
 
 
 @pytest.mark.service

@@ -8,7 +8,7 @@ from contextgauge.compaction.profiles import PROFILES
 from contextgauge.errors import ConfigError
 from streams.core.control.check import ServicePlan, profile_of
 from streams.core.control.service import SummariserPlan
-from streams.core.control.thresholds import Subject, ThresholdBook, Thresholds
+from streams.core.control.thresholds import SessionThresholds, Subject, ThresholdBook
 from streams.core.until_compaction import Threshold
 from streams.edge.control.service_file import read_service, summariser_of
 
@@ -63,19 +63,19 @@ def test_a_whole_file(path: Path) -> None:
         provider="anthropic", model="claude-haiku-4-5", key_env="SUMMARISER_KEY"
     )
     book = ThresholdBook(plan.rules)
-    found = book.of(Subject("s", "reviewer", "/home/ada/app", "claude-sonnet-5"))
-    assert found == Thresholds(
+    found = book.of(Subject("s", "reviewer", "/repos/app", "claude-sonnet-5"))
+    assert found == SessionThresholds(
         automatic=True,
         compact_at=Threshold(percent=80.0),
         compact_to=Threshold(tokens=60_000),
         hard_at=Threshold(percent=92.5),
         driver="opencode",
     )
-    secret = book.of(Subject("s", None, "/home/ada/secret"))
+    secret = book.of(Subject("s", None, "/repos/secret"))
     assert (secret.automatic, secret.profile) == (False, "seed-004")
 
 
-def test_an_empty_file_compacts_nobody(path: Path) -> None:
+def test_an_empty_file_compacts_no_session(path: Path) -> None:
     plan = read(path, "")
     assert plan == ServicePlan()
     assert not ThresholdBook(plan.rules).may_be_automatic
@@ -122,7 +122,12 @@ def test_the_key_is_in_the_environment(path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_profile_takes_the_sizes_of_the_session() -> None:
-    thresholds = Thresholds(compact_at=Threshold(tokens=120_000), profile="seed-004")
+    thresholds = SessionThresholds(compact_at=Threshold(tokens=120_000), profile="seed-004")
     profile = profile_of(thresholds, 200_000)
     assert (profile.name, profile.compact_at, profile.compact_to) == ("seed-004", 0.6, 0.5)
+    assert (profile_of(thresholds, 0).compact_at, profile_of(thresholds, 0).compact_to) == (
+        0.9,
+        0.5,
+    )
+    assert profile_of(SessionThresholds(), 0).compact_at == 0.85
     assert profile.clear_at_tokens == PROFILES["seed-004"].clear_at_tokens

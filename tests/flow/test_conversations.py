@@ -43,7 +43,7 @@ def user(text: str, **more: Json) -> dict[str, Json]:
     return {"type": "user", "message": {"role": "user", "content": text}, **more}
 
 
-SUMMARY = (
+SUMMARY: tuple[dict[str, Json], ...] = (
     {"type": "system", "subtype": "compact_boundary", "uuid": "b"},
     user("So far.", uuid="s", isCompactSummary=True),
 )

@@ -101,7 +101,7 @@ class Api:
     async def handle(self, request: web.Request) -> web.Response:
         self.asked.append((request.raw_path, request.headers.get("authorization")))
         view = ControlView(session_id=SESSION, commands=tuple(self.commands))
-        return web.Response(status=self.status, body=self.body or codec.dumps(view))
+        return web.Response(status=self.status, body=self.body or codec.dumps({"control": view}))
 
     async def was_asked(self, times: int = 3) -> None:
         """Wait until it was asked so often from now on."""
@@ -324,6 +324,7 @@ async def test_two_prompts_may_be_answered_by_one_response(
     [
         (401, b"", "the commands of the session cannot be read: HTTP 401"),
         (200, b"<html>", "the commands of the session cannot be read: the answer is not JSON"),
+        (200, b'{"control": null}', None),
         (404, b"", None),
     ],
 )

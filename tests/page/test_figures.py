@@ -1,4 +1,4 @@
-"""Figures on the page: where they come from is the rules' table, durations are as in the terminal."""
+"""Where figures come from is the rules' table; durations have the form of the terminal."""
 
 import re
 from pathlib import Path

@@ -31,7 +31,7 @@ PASSWORD = "marker-password"  # noqa: S105 -- of servers that live as long as a 
 
 USERS = (
     *("admin", "publisher", "deriver", "projector", "controller", "operator", "creator"),
-    *("analyst", "outsider"),
+    *("analyst", "requester", "outsider"),
 )
 
 

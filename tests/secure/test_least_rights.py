@@ -21,7 +21,17 @@ from tests.secure.services import PASSWORD, Secured
 
 PATIENCE_S = 90
 EXIT_CONFIG = 2
-COMPONENTS = {"creator", "publisher", "deriver", "projector", "controller", "operator", "analyst"}
+COMPONENTS = {
+    "creator",
+    "publisher",
+    "deriver",
+    "projector",
+    "controller",
+    "operator",
+    "analyst",
+    "requester",
+    "keeper",
+}
 
 
 def _acls_of(user: str) -> list[list[str]]:
@@ -91,6 +101,13 @@ def test_every_component_does_its_work_and_a_worker_that_loses_its_rights_stops(
     for arguments in (("status", found[0]), ("events", found[0], "--readings")):
         done = command(*arguments, **granted.redis_settings("reader"))
         assert done.returncode == 0, done.stderr
+
+    requester = _as(granted, "requester", "reader")
+    for words in (("compact", found[0]), ("thresholds", "--agent", "a", "--automatic")):
+        done = command(*words, **requester)
+        assert done.returncode == 0, done.stderr
+    done = command("why", found[0], **granted.redis_settings("reader"))
+    assert done.returncode == 0, done.stderr
 
     for topic in ("messages", "records"):  # without any right to a group
         replayed = command("replay", "--topic", topic, **_as(granted, "analyst"))

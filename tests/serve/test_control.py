@@ -41,9 +41,8 @@ class Control:
         views = GrowingViews()
         views.add(*[each for each in records if each.data.session_id == self.session])
         sink = LogCommandSink(self.log, TOPIC)
-        self.api: Api = api_over(
-            views, **({"control": self.reader, "commands": sink, "clock": CLOCK} | serving)
-        )
+        given: dict[str, Any] = {"control": self.reader, "commands": sink, "clock": CLOCK}
+        self.api: Api = api_over(views, **(given | serving))
 
     async def create(self) -> "Control":
         await self.log.create_topics([CONTEXT_COMMANDS], PARTITIONS)
@@ -182,12 +181,12 @@ async def test_thresholds_are_set_and_removed(control: Control) -> None:
     assert answer.status_code == 202
     await control.ask("DELETE", f"{control.path}/thresholds")
     await control.ask("PUT", "/v1/agents/reviewer/thresholds", {"automatic": False})
-    await control.ask("PUT", "/v1/projects/%2Fhome%2Fada%2Fapp/thresholds", {"compact_at": "9000"})
+    await control.ask("PUT", "/v1/projects/%2Frepos%2Fapp/thresholds", {"compact_at": "9000"})
     await control.ask("DELETE", "/v1/projects/app/thresholds")
     by = "api"
     of_all = [
         ThresholdsSet(scope="agent", name="reviewer", requested_by=by, automatic=False),
-        ThresholdsSet(scope="project", name="/home/ada/app", requested_by=by, compact_at="9000"),
+        ThresholdsSet(scope="project", name="/repos/app", requested_by=by, compact_at="9000"),
         ThresholdsSet(scope="project", name="app", requested_by=by),
     ]
     own = partition_of(control.session, PARTITIONS)

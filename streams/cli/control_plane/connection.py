@@ -30,12 +30,12 @@ CLOCK: Final = SystemClock()
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """The services, connected. Requests connect to Kafka when the first is sent."""
+    """The services, connected; `sink` gives where requests go, once one is to be sent."""
 
     settings: Settings
     sessions: Sessions
     control: ControlReader
-    commands: CommandSink
+    sink: Callable[[], CommandSink]
 
     async def find(self, name: str) -> SessionView:
         """Return the session of an id, or of the beginning of one. Raises SessionLookupError."""
@@ -48,7 +48,7 @@ class ControlPlane:
 
     async def send(self, data: CommandData) -> None:
         """Send an entry. Raises RetryError, ConfigError."""
-        await self.commands.send([CommandEntry(new_id(), CLOCK.now_ms(), data)])
+        await self.sink().send([CommandEntry(new_id(), CLOCK.now_ms(), data)])
 
     async def silence(self, session_id: str) -> str | None:
         """Return what to do where no control worker has the session; None where one does."""
@@ -94,16 +94,24 @@ def with_control(work: Callable[[ControlPlane], Awaitable[_Result]]) -> _Result:
 
 @asynccontextmanager
 async def _connected(settings: Settings) -> AsyncIterator[ControlPlane]:
-    commands = wiring.command_sink(settings)
+    opened: list[CommandSink] = []
+
+    def sink() -> CommandSink:
+        # What only reads needs no Kafka, and no settings of it.
+        if not opened:
+            opened.append(wiring.command_sink(settings))
+        return opened[0]
+
     async with (
         wiring.started(wiring.redis_views(settings)) as views,
         wiring.started(wiring.control_store(settings)) as control,
     ):
         try:
             sessions = await active_sessions(views, CLOCK)
-            yield ControlPlane(settings, sessions, control, commands)
+            yield ControlPlane(settings, sessions, control, sink)
         finally:
-            await commands.stop()
+            for each in opened:
+                await each.stop()
 
 
 def one_scope(names: Sequence[tuple[str, str | None]]) -> tuple[str, str]:

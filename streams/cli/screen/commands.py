@@ -93,7 +93,7 @@ def _size(decision: DecisionView) -> Text:
 
 def _command_cells(command: CommandView) -> tuple[Text, Text, Text]:
     if command.outcome is None:
-        what = Text(command.state, style="bold")
+        what = Text("waiting" if command.state == "requested" else "under way", style="bold")
         why = progress_text(command)
     else:
         what = Text(_OUTCOMES[command.outcome], style=_STYLES.get(command.outcome, ""))
@@ -104,7 +104,7 @@ def _command_cells(command: CommandView) -> tuple[Text, Text, Text]:
         parts.append(f"“{command.instructions}”")
     if command.finished_ms is not None:
         parts.append(f"took {duration(max(command.finished_ms - command.requested_ms, 0))}")
-    if command.summariser is not None:
+    if command.summariser is not None and command.outcome is not None:
         parts.append(f"summary by {command.summariser}")
     return what, _change(command), Text(safe("; ".join(parts)))
 

@@ -7,7 +7,7 @@ from streams.cli.screen.output import out, say
 from streams.core.alerts.rules import Patterns
 from streams.core.control.check import ServicePlan
 from streams.core.control.service import SERVICE
-from streams.core.control.thresholds import SessionRule, Thresholds, written
+from streams.core.control.thresholds import SessionRule, SessionThresholds, written
 
 
 def show_service(path: Path, plan: ServicePlan) -> None:
@@ -36,7 +36,7 @@ def _names(rule: SessionRule) -> str:
 
 
 def _changes(rule: SessionRule) -> str:
-    default = Thresholds()
+    default = SessionThresholds()
     parts = []
     if rule.automatic is not None:
         parts.append("automatic" if rule.automatic else "not automatic")

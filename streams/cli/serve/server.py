@@ -95,10 +95,10 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
     """Serve until it is stopped. Raises ConfigError, StopError."""
     settings, telemetry, health = worker.settings, worker.telemetry, worker.health
     views = wiring.redis_views(settings)
-    conversations = wiring.redis_conversations(settings)
     control = wiring.control_store(settings)
     commands = wiring.command_sink(settings) if settings.serve_control else None
     allowed = access(settings)
+    conversations = wiring.redis_conversations(settings)
     serving = Serving(
         reader=views,
         clock=worker.clock,
@@ -130,10 +130,10 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         await serve_until(worker.stop, serving, listener, settings.serve_proxies, ready)
     finally:
         listener.close()
-        await conversations.stop()
         if commands is not None:
             await commands.stop()
         await control.stop()
+        await conversations.stop()
         await views.stop()
 
 

@@ -17,7 +17,7 @@ from streams.core.control.service import (
     SummariserPlan,
     SummariserProvider,
 )
-from streams.core.control.thresholds import SessionRule, Thresholds, check_order, parse_size
+from streams.core.control.thresholds import SessionRule, SessionThresholds, check_order, parse_size
 from streams.core.sections import Fault, Section, Table, near
 from streams.core.until_compaction import Threshold
 
@@ -25,6 +25,7 @@ _Result = TypeVar("_Result")
 
 _PROVIDERS: Final[tuple[SummariserProvider, ...]] = get_args(SummariserProvider)
 _MOST_CALLS: Final = 256
+_WHOLE: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +93,10 @@ def _summariser(section: Section) -> SummariserPlan:
 
 
 def _rule(section: Section, drivers: Sequence[str]) -> SessionRule:
-    patterns = {
-        key: Patterns(section.texts(key)) for key in ("sessions", "projects", "agents", "models")
-    }
-    sizes = {key: _size(section, key) for key in ("compact_at", "compact_to", "hard_at")}
-    _noted(section, "compact_at", lambda: check_order(**sizes))
+    compact_at, compact_to, hard_at = (
+        _size(section, key) for key in ("compact_at", "compact_to", "hard_at")
+    )
+    _noted(section, "compact_at", lambda: check_order(compact_at, compact_to, hard_at))
     profile = section.text("profile")
     if profile is not None and profile not in PROFILES:
         section.fault("profile", f"is {profile!r}: it is one of {', '.join(PROFILES)}")
@@ -108,8 +108,13 @@ def _rule(section: Section, drivers: Sequence[str]) -> SessionRule:
             f"[drivers.{driver}]",
         )
     rule = SessionRule(
-        **patterns,
-        **sizes,
+        sessions=Patterns(section.texts("sessions")),
+        projects=Patterns(section.texts("projects")),
+        agents=Patterns(section.texts("agents")),
+        models=Patterns(section.texts("models")),
+        compact_at=compact_at,
+        compact_to=compact_to,
+        hard_at=hard_at,
         automatic=section.flag("automatic"),
         driver=driver,
         profile=profile,
@@ -141,14 +146,21 @@ def _is_address(text: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
-def profile_of(thresholds: Thresholds, window: int) -> Profile:
+def profile_of(thresholds: SessionThresholds, window: int) -> Profile:
     """Return the engine's profile for a session: its own figures, with the session's sizes.
 
-    `window` is the model's. Raises ConfigError for a profile that is unknown here.
+    `window` is the model's, 0 where it is unknown: then figures in tokens leave the profile's own.
+    Raises ConfigError for a profile that is unknown here.
     """
     profile = profile_named(thresholds.profile)
-    sizes = thresholds.sizes(window)
-    if sizes is None or window <= 0:
-        return profile
-    compact_at, compact_to = (min(1.0, max(size, 1) / window) for size in sizes[:2])
-    return replace(profile, compact_at=compact_at, compact_to=compact_to)
+    compact_at = _share_of(thresholds.compact_at, window) or profile.compact_at
+    compact_to = _share_of(thresholds.compact_to, window) or profile.compact_to
+    return replace(profile, compact_at=compact_at, compact_to=min(compact_to, compact_at))
+
+
+def _share_of(threshold: Threshold, window: int) -> float | None:
+    if threshold.percent is not None:
+        return threshold.percent / _WHOLE
+    if threshold.tokens is None or window <= 0:
+        return None
+    return min(1.0, threshold.tokens / window)

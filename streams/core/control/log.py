@@ -50,7 +50,7 @@ CANCELLED: Final = "cancelled on request"
 
 
 @dataclass(frozen=True, slots=True)
-class OpenCommand:
+class UnfinishedCommand:
     """A command without an outcome. `attempt` is the last one that was planned or called.
 
     `is_called`: the runtime's log shows an attempt that has to end there, too.
@@ -76,14 +76,14 @@ class SessionControl:
     """What the log says of a session: for readers, and what its owner needs besides."""
 
     view: ControlView
-    open: tuple[OpenCommand, ...] = ()
+    open: tuple[UnfinishedCommand, ...] = ()
     """In the order of their requests; at most one is accepted."""
     past: tuple[str, ...] = ()
     """Ids of finished commands, the latest last."""
     thresholds_ms: int = 0
     """When the thresholds were set last."""
 
-    def of(self, command_id: str) -> OpenCommand | None:
+    def of(self, command_id: str) -> UnfinishedCommand | None:
         """Return an open command."""
         return next((each for each in self.open if each.id == command_id), None)
 
@@ -138,7 +138,7 @@ def _requested(state: SessionControl, data: CompactRequested, time_ms: int) -> S
     return replace(
         state,
         view=replace(state.view, commands=tuple(commands)),
-        open=(*state.open, OpenCommand(data, time_ms)),
+        open=(*state.open, UnfinishedCommand(data, time_ms)),
     )
 
 
@@ -244,7 +244,7 @@ def _with_view(state: SessionControl, command_id: str, /, **changes: object) -> 
     return replace(state, view=replace(state.view, commands=commands))
 
 
-def _with_open(state: SessionControl, command: OpenCommand) -> SessionControl:
+def _with_open(state: SessionControl, command: UnfinishedCommand) -> SessionControl:
     commands = tuple(command if each.id == command.id else each for each in state.open)
     return replace(state, open=commands)
 
@@ -253,7 +253,7 @@ def _with_open(state: SessionControl, command: OpenCommand) -> SessionControl:
 class Finish:
     """A command is to be finished at once, without an attempt."""
 
-    command: OpenCommand
+    command: UnfinishedCommand
     outcome: CommandOutcome
     reason: str
 
@@ -262,14 +262,14 @@ class Finish:
 class Begin:
     """A command is to be examined, and accepted or refused."""
 
-    command: OpenCommand
+    command: UnfinishedCommand
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """An accepted command is to be carried out: its first attempt, or the next one."""
 
-    command: OpenCommand
+    command: UnfinishedCommand
 
 
 Action: TypeAlias = Finish | Begin | Run

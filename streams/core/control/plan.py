@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.profiles import Override, Profile
@@ -14,8 +14,11 @@ from streams.core.control.service import (
     SERVICE,
 )
 
+CALL_S: Final = 300.0
+"""What a summary of a long conversation in several parts may take, seconds."""
 
-class SessionFacts(NamedTuple):
+
+class CompactedSession(NamedTuple):
     """A session, as far as it is known, and the thresholds that were set for it by commands.
 
     `window` is the one that its compaction was decided by.
@@ -29,10 +32,10 @@ class SessionFacts(NamedTuple):
     thresholds: Sequence[ThresholdsSet] = ()
 
 
-class SessionPlan(NamedTuple):
+class SessionPolicy(NamedTuple):
     """How one session is compacted. `driver` is `service`, or the name of a runtime's driver.
 
-    One that has not opted in is not compacted, whoever requests it.
+    One that has not opted in is not compacted on any request.
     """
 
     opted_in: bool
@@ -45,7 +48,7 @@ class SessionPlan(NamedTuple):
 class ControlPlan:
     """The configuration of the compaction service. Durations are seconds."""
 
-    session: Callable[[SessionFacts], SessionPlan]
+    session: Callable[[CompactedSession], SessionPolicy]
     summariser: Summariser | None = None
     """None: summaries are extracted, without a model."""
     max_age_ms: int = DEFAULT_MAX_AGE_MS
@@ -54,7 +57,7 @@ class ControlPlan:
     """Compactions that one process works out at a time; others wait."""
     command_s: float = DEFAULT_DEADLINE_MS / 1_000
     """From acceptance until a command has failed."""
-    call_s: float = 300.0
+    call_s: float = CALL_S
     """For one summary, all calls of a model included."""
     conversation_s: float = 60.0
     """Patience with `contextgauge conversations`, to reach the offset that a command names."""

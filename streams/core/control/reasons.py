@@ -37,8 +37,8 @@ MEANINGS: Final[dict[DecisionReason, str]] = {
     ),
     "command_open": "A compaction of this session was requested already and is not finished.",
     "pause_after_failure": (
-        "The last compaction did not succeed less than a minute ago; the pause doubles with each "
-        "failure, up to ten minutes."
+        "The last compaction did not succeed, and the pause after it is not over: a minute, "
+        "doubled with each failure in a row, up to ten."
     ),
     "awaiting_effect": "A compaction has just finished, and its effect is not known yet.",
     "no_progress": (

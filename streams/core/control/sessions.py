@@ -15,7 +15,7 @@ _MOST_DOUBLED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ContextSize:
     """The size of a session's main chain, by a reading; the window may be newer."""
 
     used_tokens: int
@@ -26,7 +26,7 @@ class Size:
     """How many messages there were when it began: no other epoch has that in common."""
 
     @classmethod
-    def of(cls, data: ContextReading) -> "Size":
+    def of(cls, data: ContextReading) -> "ContextSize":
         """Return the size that a reading reports."""
         epoch = data.messages_total - data.messages
         return cls(data.used_tokens, data.window, data.window_source, data.model, epoch)
@@ -39,7 +39,7 @@ class SessionMemory:
     agent_id: str | None = None
     project: str | None = None
     is_identified: bool = False
-    size: Size | None = None
+    size: ContextSize | None = None
     was_below: bool = False
     """Whether the last size was below the threshold that held then."""
     open: dict[str, bool] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class SessionMemory:
         self.failures = self.unhelpful = 0
         self.awaits_effect, self.stopped_at = False, None
 
-    def above(self, size: Size, sizes: Sizes, now_ms: int) -> IdleReason | None:
+    def above(self, size: ContextSize, sizes: Sizes, now_ms: int) -> IdleReason | None:
         """Note that its size is above the threshold; return why nothing is to be done, if so."""
         self.was_below = False
         is_old = now_ms - self.finished_ms >= MINUTE_MS

@@ -50,7 +50,7 @@ class Subject(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
+class SessionThresholds:
     """When a session is compacted, and by what.
 
     Sizes are tokens or a percentage of the window. From `hard_at` on, a summary without a model is
@@ -231,13 +231,13 @@ class ThresholdBook:
         while len(named) > MOST_SET:
             named.popitem(last=False)
 
-    def of(self, subject: Subject) -> Thresholds:
+    def of(self, subject: Subject) -> SessionThresholds:
         """Return the thresholds of a session."""
         rules: list[tuple[tuple[int, int, int], SessionRule]] = [
             ((*rule.rank, 0), rule) for rule in self._rules if rule.fits(subject)
         ]
         rules += [((_SCOPE_RANKS[scope], _WHOLE, 1), rule) for scope, rule in self._named(subject)]
-        found = Thresholds()
+        found = SessionThresholds()
         for _, rule in sorted(rules, key=lambda ranked: ranked[0]):
             found = _with(found, rule)
         return found
@@ -259,7 +259,7 @@ def _parsed(text: str | None) -> Threshold | None:
     return None if text is None else parse_size(text, "")
 
 
-def _with(thresholds: Thresholds, rule: SessionRule) -> Thresholds:
+def _with(thresholds: SessionThresholds, rule: SessionRule) -> SessionThresholds:
     names = ("automatic", "compact_at", "compact_to", "hard_at", "driver", "profile")
     changes = {name: getattr(rule, name) for name in names if getattr(rule, name) is not None}
     return replace(thresholds, **changes) if changes else thresholds

@@ -38,7 +38,7 @@ from schemas.records import (
 )
 from streams.core.control.ids import id_of
 from streams.core.control.reasons import DecisionReason, FiredReason, IdleReason
-from streams.core.control.sessions import SessionMemory, Size
+from streams.core.control.sessions import ContextSize, SessionMemory
 from streams.core.control.thresholds import Sizes, ThresholdBook
 
 _Value = TypeVar("_Value")
@@ -111,7 +111,7 @@ class Trigger:
             return []
         match data:
             case ContextReading():
-                size = Size.of(data)
+                size = ContextSize.of(data)
             case ContextLimits():
                 before = self._session(data.session_id).size
                 if before is None or data.window in {None, before.window}:
@@ -133,7 +133,7 @@ class Trigger:
         return entries
 
     def _evaluate(
-        self, record: Record, size: Size, logged_ms: int, now_ms: int
+        self, record: Record, size: ContextSize, logged_ms: int, now_ms: int
     ) -> Iterator[CommandEntry]:
         session_id = record.data.session_id
         session = self._session(session_id)
@@ -163,7 +163,7 @@ class Trigger:
         yield from self._fire(record, size, sizes, "model_change" if is_change else "auto", now_ms)
 
     def _why_not(
-        self, record: Record, size: Size, sizes: Sizes, logged_ms: int, now_ms: int
+        self, record: Record, size: ContextSize, sizes: Sizes, logged_ms: int, now_ms: int
     ) -> IdleReason | None:
         if size.window_source == "default":
             return "default_window"
@@ -186,7 +186,7 @@ class Trigger:
         return record.time_ms is not None and min(record.time_ms, logged_ms) >= oldest_ms
 
     def _fire(
-        self, record: Record, size: Size, sizes: Sizes, trigger: CommandTrigger, now_ms: int
+        self, record: Record, size: ContextSize, sizes: Sizes, trigger: CommandTrigger, now_ms: int
     ) -> Iterator[CommandEntry]:
         is_urgent = _is_hard(size, sizes)
         command_id = id_of("command", record.id)
@@ -214,7 +214,7 @@ class Trigger:
         )
 
     def _made_urgent(
-        self, record: Record, session: SessionMemory, size: Size, sizes: Sizes, now_ms: int
+        self, record: Record, session: SessionMemory, size: ContextSize, sizes: Sizes, now_ms: int
     ) -> Iterator[CommandEntry]:
         """Request the open command again as an urgent one, where the size reached `hard_at`."""
         command_id, is_urgent = next(iter(session.open.items()))
@@ -240,7 +240,12 @@ class Trigger:
         )
 
     def _idle(
-        self, record: Record, size: Size, sizes: Sizes | None, reason: IdleReason, now_ms: int
+        self,
+        record: Record,
+        size: ContextSize,
+        sizes: Sizes | None,
+        reason: IdleReason,
+        now_ms: int,
     ) -> Iterator[CommandEntry]:
         """Give a decision that did not fire, once for its reason, window and epoch."""
         entry_id = id_of("idle", record.data.session_id, size.epoch, size.window, reason)
@@ -253,13 +258,13 @@ class Trigger:
         return session
 
 
-def _is_hard(size: Size, sizes: Sizes) -> bool:
+def _is_hard(size: ContextSize, sizes: Sizes) -> bool:
     return sizes.hard_at is not None and size.used_tokens >= sizes.hard_at
 
 
 def _decided(
     record: Record,
-    size: Size,
+    size: ContextSize,
     sizes: Sizes | None,
     reason: DecisionReason,
     command_id: str | None,

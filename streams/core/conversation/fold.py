@@ -7,6 +7,7 @@ fold adds what concerns the log: offsets, and whether the conversation is all th
 from collections.abc import Mapping
 
 from contextgauge.compaction.conversation import ConversationReading
+from contextgauge.compaction.history import History
 from contextgauge.compaction.lines import begins_anew, reduced
 from contextgauge.compaction.session import ConversationState, SessionConversation
 from contextgauge.errors import ConfigError
@@ -55,12 +56,12 @@ class ConversationFold:
         and nothing is changed; else such a one is ignored.
         """
         if self._is_too_large:
-            kept = reduced(line)
+            kept = reduced(dict(line))
             if kept is None or not begins_anew(kept):
                 self._position = max(self._position, offset + 1)
                 return False
         try:
-            is_new = self._reading.add(line, f"m{offset}", strict=strict)
+            is_new = self._reading.add(dict(line), f"m{offset}", strict=strict)
         except ConfigError:
             is_new = True  # it cannot be read: the conversation is incomplete now
         if is_new:
@@ -76,6 +77,11 @@ class ConversationFold:
     def outgrow(self) -> None:
         """Give up all that is known: it is more than is kept of a session."""
         self._reading, self._is_too_large = ConversationReading(), True
+
+    @property
+    def history(self) -> History:
+        """The history as it is now."""
+        return self._reading.history
 
     @property
     def compactions(self) -> int:

@@ -72,12 +72,14 @@ def check_kept(content: Mapping[str, object]) -> tuple[KeptConversations | None,
     limits = {key: _limit(section, key, faults) for key in _LIMITS}
     if faults:
         return None, faults
-    kept = KeptConversations(**patterns)
+    default = KeptConversations()
     return KeptConversations(
-        **patterns,
-        idle_ms=_or(limits["idle_days"], DAY_MS, kept.idle_ms),
-        max_bytes=_or(limits["max_mib"], MIB, kept.max_bytes),
-        max_messages=_or(limits["max_messages"], 1, kept.max_messages),
+        agents=patterns["agents"],
+        projects=patterns["projects"],
+        sessions=patterns["sessions"],
+        idle_ms=_or(limits["idle_days"], DAY_MS, default.idle_ms),
+        max_bytes=_or(limits["max_mib"], MIB, default.max_bytes),
+        max_messages=_or(limits["max_messages"], 1, default.max_messages),
     ), []
 
 

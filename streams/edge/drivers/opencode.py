@@ -7,7 +7,6 @@ busy is left alone: what stops a compaction, `POST /session/{id}/abort`, would s
 
 import asyncio
 import base64
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ssl import SSLContext
@@ -128,7 +127,9 @@ class OpencodeDriver:
         except TimeoutError:
             return await self._aborted(run, before)
         except asyncio.CancelledError:
-            await self._abort(run)
+            # Where the summary is there, an abort would stop whatever came after it.
+            if not await self._is_done(run, before):
+                await self._abort(run)
             raise
         if answer is not True:
             raise NotCompactedError("refused", "opencode did not answer true")
@@ -172,11 +173,17 @@ class OpencodeDriver:
         why = f"not finished within {self._timeout_s:g} s"
         if not await self._abort(run):
             return DriverResult("started", f"{why}; opencode does not confirm that it stopped")
-        with contextlib.suppress(NotCompactedError):
-            result = await run.result(before)
-            if result is not None and result.outcome == "done":
-                return result
+        if await self._is_done(run, before):
+            return _DONE
         return DriverResult("retry", f"{why}: the compaction was aborted")
+
+    async def _is_done(self, run: "_OpencodeSession", before: list[Fields]) -> bool:
+        try:
+            async with asyncio.timeout(self._stop_s):
+                result = await run.result(before)
+        except (TimeoutError, NotCompactedError):
+            return False
+        return result is not None and result.outcome == "done"
 
     async def _abort(self, run: "_OpencodeSession") -> bool:
         try:

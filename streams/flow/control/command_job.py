@@ -25,7 +25,7 @@ from schemas.commands import (
     CommandOutcome,
 )
 from streams.codec.cloudevents import rfc3339
-from streams.core.control.log import OpenCommand
+from streams.core.control.log import UnfinishedCommand
 from streams.core.control.messages import AttemptMessages, Line, step_id
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
@@ -48,7 +48,7 @@ class OutcomeError(Exception):
 class CommandJob(ABC):
     """Carries an accepted command out, in attempts that count on from what the log says."""
 
-    def __init__(self, ports: CommandPorts, log: CommandLog, command: OpenCommand) -> None:
+    def __init__(self, ports: CommandPorts, log: CommandLog, command: UnfinishedCommand) -> None:
         self._ports, self._log, self._plan = ports, log, ports.plan
         self._command = command
         self.session_id, self.command_id = command.request.session_id, command.id
@@ -110,7 +110,7 @@ class CommandJob(ABC):
         return None
 
     @property
-    def _state(self) -> OpenCommand | None:
+    def _state(self) -> UnfinishedCommand | None:
         """The command as the log has it; None once it is finished."""
         return self._log.state(self.session_id).of(self.command_id)
 

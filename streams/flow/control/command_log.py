@@ -23,7 +23,7 @@ from schemas.commands import CommandData, CommandEntry, CommandStep, ThresholdsS
 from streams.codec.commands import KNOWN_TYPES, read_entry, write_entry
 from streams.core.control.log import SessionControl, empty, fold
 from streams.core.control.messages import Line
-from streams.core.control.plan import SessionFacts
+from streams.core.control.plan import CompactedSession
 from streams.core.control.thresholds import Subject
 from streams.flow.common.ranges import read_range
 from streams.flow.control.command_ports import CommandPorts
@@ -97,14 +97,14 @@ class CommandLog:
         """Return what is known of a session."""
         return self.sessions.get(session_id) or empty(session_id)
 
-    def facts(self, subject: Subject, window: int | None = None) -> SessionFacts:
+    def facts(self, subject: Subject, window: int | None = None) -> CompactedSession:
         """Return what is known of a session, with the thresholds that were set for it."""
         names = [("agent", subject.agent_id), *(("project", name) for name in subject.projects())]
         found = [self.thresholds.get((scope, name)) for scope, name in names if name is not None]
-        entries = [each.data for each in found if each is not None]
+        entries: list[CommandData | None] = [each.data for each in found if each is not None]
         entries.append(self.state(subject.session_id).view.thresholds)
         thresholds = [each for each in entries if isinstance(each, ThresholdsSet)]
-        return SessionFacts(*subject, window, thresholds)
+        return CompactedSession(*subject, window, thresholds)
 
     async def follow(self) -> None:
         """Read what comes, until cancelled. Raises RetryError or VersionError."""
@@ -158,10 +158,11 @@ class CommandLog:
             records += [self._entry(entry) for entry in entries]
             try:
                 with ports.health.step("commit", self.partition, ports.plan.check_s):
-                    if approve is None:
-                        ends = await producer.commit(records)
-                    else:
-                        ends = await producer.commit(records, approve)
+                    ends = await (
+                        producer.commit(records)
+                        if approve is None
+                        else producer.commit(records, approve)
+                    )
             except BaseException as error:
                 self._lose(error if isinstance(error, Exception) else RetryError("cut off"))
                 raise

@@ -17,9 +17,9 @@ from contextgauge.backoff import first_of
 from contextgauge.errors import RetryError
 from schemas.commands import CommandAccepted, CommandEntry, CommandFinished, ControlView
 from streams.codec.cloudevents import rfc3339
-from streams.core.control.log import Begin, Finish, OpenCommand, Run, actions
+from streams.core.control.log import Begin, Finish, Run, UnfinishedCommand, actions
 from streams.core.control.messages import AttemptMessages, step_id
-from streams.core.control.plan import SessionPlan
+from streams.core.control.plan import SessionPolicy
 from streams.core.control.service import SERVICE
 from streams.core.control.thresholds import Subject
 from streams.flow.common.retry import RetryLoop
@@ -89,11 +89,10 @@ class CommandPartition:
         last_s = min(self._acted_s, self.log.read_s) if self.is_running else self.log.read_s
         return self._ports.clock.monotonic_s() - last_s
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
-        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -174,7 +173,7 @@ class CommandPartition:
             self.log.changed.add(session_id)
             self.log.news.set()
 
-    async def _give_up(self, command: OpenCommand, end: OutcomeError) -> None:
+    async def _give_up(self, command: UnfinishedCommand, end: OutcomeError) -> None:
         """Finish a command without an attempt; one of a former owner ends in the log, too."""
         request, lines = command.request, []
         if command.is_called and command.accepted and command.accepted.driver == SERVICE:
@@ -184,7 +183,7 @@ class CommandPartition:
             lines.append(messages.failed(end.reason, rfc3339(self._ports.clock.now_ms())))
         await self.log.append([self._finished(Finish(command, end.outcome, end.reason))], lines)
 
-    async def _examined(self, command: OpenCommand) -> SessionPlan:
+    async def _examined(self, command: UnfinishedCommand) -> SessionPolicy:
         """Return how the session is compacted. Raises OutcomeError where it is not to be."""
         ports, request = self._ports, command.request
         owner = Owner()
@@ -215,7 +214,9 @@ class CommandPartition:
             )
         return session
 
-    async def _accepted(self, command: OpenCommand, session: SessionPlan) -> OpenCommand:
+    async def _accepted(
+        self, command: UnfinishedCommand, session: SessionPolicy
+    ) -> UnfinishedCommand:
         """Have the command accepted, if it is not yet; return it as the log has it."""
         ports, request = self._ports, command.request
         if command.accepted is None:
@@ -233,7 +234,7 @@ class CommandPartition:
             await self.log.append([self._entry(command.id, data)])
         return self.log.state(request.session_id).of(command.id) or command
 
-    def _job(self, command: OpenCommand, session: SessionPlan) -> CommandJob:
+    def _job(self, command: UnfinishedCommand, session: SessionPolicy) -> CommandJob:
         if session.driver == SERVICE:
             return ServiceJob(self._ports, self.log, command, self._planner)
         return DriverJob(self._ports, self.log, command, self._ports.drivers[session.driver])

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -43,7 +43,7 @@ class DecisionPorts(WorkerPorts):
 
 
 @dataclass(slots=True, eq=False)
-class _Partition:
+class DecisionPartition:
     """A partition, from its assignment until it is revoked."""
 
     number: int
@@ -63,16 +63,17 @@ class Decisions:
     ) -> None:
         self._rules, self._max_age_ms = rules, max_age_ms
         self._topic, self._ports = topic, ports
-        self._partitions: dict[int, _Partition] = {}
+        self._partitions: dict[int, DecisionPartition] = {}
         self._following: set[asyncio.Task[None]] = set()
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
-        """Run until stopped, beside the stream. Raises what following the log raised."""
+        """Run until stopped, while the stream runs. Raises what following the log raised."""
         self._failed = asyncio.get_running_loop().create_future()
         stopping = asyncio.create_task(self._ports.stop.wait())
+        waits: list[asyncio.Future[Any]] = [stopping, self._failed]
         try:
-            await asyncio.wait({stopping, self._failed}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             if self._failed.done():
                 self._failed.result()
         finally:
@@ -85,7 +86,7 @@ class Decisions:
         self.revoked()
         for number, position in positions.items():
             trigger = Trigger(ThresholdBook(self._rules), self._max_age_ms)
-            partition = self._partitions[number] = _Partition(number, position, trigger)
+            partition = self._partitions[number] = DecisionPartition(number, position, trigger)
             task = asyncio.create_task(self._follow(partition))
             self._following.add(task)
             task.add_done_callback(self._following.discard)
@@ -115,7 +116,7 @@ class Decisions:
                     raise
             arrival.acknowledge()
 
-    async def _evaluate(self, partition: _Partition, arrival: ReceivedRecord) -> None:
+    async def _evaluate(self, partition: DecisionPartition, arrival: ReceivedRecord) -> None:
         logged_ms, now_ms = arrival.record.timestamp_ms, self._ports.clock.now_ms()
         record = codec.from_binary(arrival.record.headers, arrival.record.value or b"")
         trigger = partition.trigger
@@ -131,7 +132,7 @@ class Decisions:
             if isinstance(entry.data, CompactionDecided):
                 self._ports.telemetry.count("control_decisions", reason=entry.data.reason)
 
-    async def _follow(self, partition: _Partition) -> None:
+    async def _follow(self, partition: DecisionPartition) -> None:
         """Read the partition's entries, from the first to the last and on."""
         retry = RetryLoop(self._ports, "kafka")
         try:
@@ -147,7 +148,7 @@ class Decisions:
             if self._failed is not None and not self._failed.done():
                 self._failed.set_exception(error)
 
-    async def _read(self, partition: _Partition, reader: PartitionReader) -> None:
+    async def _read(self, partition: DecisionPartition, reader: PartitionReader) -> None:
         first, end = await reader.bounds(partition.number)
         position = max(first, partition.commands_position or 0)
         reader.seek(partition.number, position)

@@ -11,7 +11,7 @@ from contextgauge.errors import PositionError, RetryError
 from contextgauge.normalise import normalise
 from contextgauge.normalise.signals import Boundary, InputMessage, Response
 from schemas.commands import CommandOutcome, CommandPlanned
-from streams.core.control.log import OpenCommand
+from streams.core.control.log import UnfinishedCommand
 from streams.core.control.messages import Line
 from streams.flow.control.command_job import CommandJob, OutcomeError
 from streams.flow.control.command_log import CommandLog
@@ -27,7 +27,7 @@ class DriverJob(CommandJob):
     """Has a runtime compact."""
 
     def __init__(
-        self, ports: CommandPorts, log: CommandLog, command: OpenCommand, driver: Driver
+        self, ports: CommandPorts, log: CommandLog, command: UnfinishedCommand, driver: Driver
     ) -> None:
         super().__init__(ports, log, command)
         self._driver = driver

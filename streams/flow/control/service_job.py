@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -29,7 +30,7 @@ from contextgauge.errors import PositionError, RetryError
 from contextgauge.json_codec import dumps
 from contextgauge.records import Json
 from schemas.commands import CommandOutcome, CommandPlanned
-from streams.core.control.log import OpenCommand
+from streams.core.control.log import UnfinishedCommand
 from streams.core.control.messages import Compacted, Line
 from streams.core.conversation.fold import ConversationFold
 from streams.flow.control.command_job import CommandJob, OutcomeError, receipt_json
@@ -58,7 +59,7 @@ class ServiceJob(CommandJob):
         self,
         ports: CommandPorts,
         log: CommandLog,
-        command: OpenCommand,
+        command: UnfinishedCommand,
         planner: Planner,
     ) -> None:
         super().__init__(ports, log, command)
@@ -214,7 +215,7 @@ class ServiceJob(CommandJob):
                 await self._log.append([entry], [line])
 
         beating = asyncio.create_task(beat())
-        beating.add_done_callback(lambda task: task.cancelled() or _interrupt(own))
+        beating.add_done_callback(partial(_interrupt, own))
         try:
             yield
         except asyncio.CancelledError:
@@ -311,6 +312,7 @@ class ServiceJob(CommandJob):
         )
 
 
-def _interrupt(task: asyncio.Task[None] | None) -> None:
-    if task is not None:
-        task.cancel()
+def _interrupt(work: asyncio.Task[None] | None, beating: asyncio.Task[None]) -> None:
+    """End the work whose signs of life cannot be published any more."""
+    if work is not None and not beating.cancelled():
+        work.cancel()

@@ -157,7 +157,11 @@ class ConversationPartition:
             self._report(keeper, batch.records[-1].timestamp_ms if batch.records else None)
 
     async def _follow_deletions(self, commands: PartitionReader, keeper: SessionKeeper) -> None:
-        batch = await commands.poll(self._partition, _COMMANDS, 0)
+        try:
+            batch = await commands.poll(self._partition, _COMMANDS, 0)
+        except PositionError:  # entries expired that were not read: those that are left are
+            await self._read_deletions(commands)
+            raise ReseekError("deletions were read again") from None
         for record in batch.records:
             session = self._note(record)
             if session is not None:

@@ -101,7 +101,7 @@ class SessionKeeper:
         self,
         session: bytes,
         record: LogRecord,
-        line: Mapping[str, Json],
+        line: dict[str, Json],
         agent: str | None,
         project: str | None,
     ) -> bool:
@@ -150,7 +150,7 @@ class SessionKeeper:
         self,
         session: bytes,
         record: LogRecord,
-        line: Mapping[str, Json],
+        line: dict[str, Json],
         agent: str | None,
         project: str | None,
     ) -> None:
@@ -173,7 +173,7 @@ class SessionKeeper:
             trimmed = trim(entry, await self._all_lines(session), self._kept)
             self._replace(session, trimmed.entry, trimmed.lines)
 
-    def _is_first(self, session: bytes, record: LogRecord, line: Mapping[str, Json]) -> bool:
+    def _is_first(self, session: bytes, record: LogRecord, line: dict[str, Json]) -> bool:
         """Whether a session's first message here is the first that it had."""
         if session in self._deleted:
             return False
@@ -259,7 +259,7 @@ def _name_of(session: bytes) -> str:
         return session.decode("utf-8", "replace")
 
 
-def _has_text(line: Mapping[str, Json]) -> bool:
+def _has_text(line: dict[str, Json]) -> bool:
     return line.get("type") not in _WITHOUT_TEXT
 
 

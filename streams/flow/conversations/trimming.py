@@ -55,7 +55,7 @@ def trim(entry: SessionEntry, lines: Sequence[bytes], kept: KeptConversations) -
             return _cut(entry, [base, *lines[index + 1 :]])
         cuts.append((index, base))
     index, base = cuts[-1]
-    active = len(fold.result.history.active)
+    active = len(fold.history.active)
     if active > kept.max_messages or len(base) > _MOST * kept.max_bytes:
         return Trimmed(replace(entry, lines=0, size=0, is_too_large=True), ())
     return _cut(entry, [base, *lines[index + 1 :]])

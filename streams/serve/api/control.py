@@ -23,7 +23,7 @@ from streams.core.control.ids import id_of
 from streams.core.control.thresholds import check_entry, is_removal
 from streams.edge.commands import new_id
 from streams.ports import ControlReader
-from streams.serve.api import answers, parameters, shapes
+from streams.serve.api import answers, control_shapes, parameters
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import Problem, bad_parameter
 from streams.serve.api.reading import Reading
@@ -98,6 +98,7 @@ def add_control(router: APIRouter, reading: Reading, serving: Serving) -> None:
     of = ControlRoutes(reading, serving)
     _add_reading(router, of)
     _add_commands(router, of)
+    _add_text(router, of)
     _add_session_thresholds(router, of)
     _add_scoped_thresholds(router, of, "agent", "/v1/agents/{name:id}/thresholds")
     _add_scoped_thresholds(router, of, "project", "/v1/projects/{name:id}/thresholds")
@@ -106,7 +107,7 @@ def add_control(router: APIRouter, reading: Reading, serving: Serving) -> None:
 def _add_reading(router: APIRouter, of: ControlRoutes) -> None:
     @router.get(
         "/v1/sessions/{session_id:id}/control",
-        response_model=shapes.ControlAnswer,
+        response_model=control_shapes.ControlAnswer,
         responses=answers.CONDITIONAL | problems_of(404, 422),
         summary="Read a session's commands and decisions",
         operation_id="readControl",
@@ -133,7 +134,7 @@ def _add_reading(router: APIRouter, of: ControlRoutes) -> None:
 def _writing(of: ControlRoutes) -> dict[str, Any]:
     return {
         "status_code": HTTPStatus.ACCEPTED,
-        "response_model": shapes.AcceptedAnswer,
+        "response_model": control_shapes.AcceptedAnswer,
         "responses": _WRITES,
         "tags": ["control"],
         "dependencies": [Depends(of.writing.check)],
@@ -148,7 +149,9 @@ def _add_commands(router: APIRouter, of: ControlRoutes) -> None:
         **_writing(of),
     )
     async def compact(
-        request: Request, session_id: parameters.SessionId, body: shapes.CompactBody | None = None
+        request: Request,
+        session_id: parameters.SessionId,
+        body: control_shapes.CompactBody | None = None,
     ) -> Response:
         """Request a compaction now.
 
@@ -156,7 +159,7 @@ def _add_commands(router: APIRouter, of: ControlRoutes) -> None:
         same one.
         """
         await of.check_session(session_id)
-        wanted = body or shapes.CompactBody()
+        wanted = body or control_shapes.CompactBody()
         command_id = wanted.command_id or new_id()
         data = CompactRequested(
             session_id=session_id,
@@ -196,6 +199,8 @@ def _add_commands(router: APIRouter, of: ControlRoutes) -> None:
         await of.send(data, "cancel", session_id, command_id)
         return of.accepted(session_id, command_id=command_id)
 
+
+def _add_text(router: APIRouter, of: ControlRoutes) -> None:
     @router.delete(
         "/v1/sessions/{session_id:id}/text",
         summary="Delete a session's text",
@@ -220,7 +225,7 @@ def _add_session_thresholds(router: APIRouter, of: ControlRoutes) -> None:
         path, summary="Set a session's thresholds", operation_id="setThresholds", **_writing(of)
     )
     async def put(
-        request: Request, session_id: parameters.SessionId, body: shapes.ThresholdsBody
+        request: Request, session_id: parameters.SessionId, body: control_shapes.ThresholdsBody
     ) -> Response:
         """Set when a session is compacted; what is left out is as the service's file says."""
         await of.check_session(session_id)
@@ -252,7 +257,7 @@ def _add_scoped_thresholds(
         **_writing(of),
     )
     async def put(
-        request: Request, name: parameters.ScopeName, body: shapes.ThresholdsBody
+        request: Request, name: parameters.ScopeName, body: control_shapes.ThresholdsBody
     ) -> Response:
         """Set when its sessions are compacted; what is left out is as the service's file says."""
         await of.send(_thresholds(of, request, scope, name, body))
@@ -282,7 +287,7 @@ def _thresholds(
     request: Request,
     scope: ThresholdScope,
     name: str,
-    body: shapes.ThresholdsBody | None,
+    body: control_shapes.ThresholdsBody | None,
 ) -> ThresholdsSet:
     """Return the entry of a request; without a body it removes. Raises Problem."""
     values = {} if body is None else body.model_dump()

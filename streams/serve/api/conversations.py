@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -57,19 +58,7 @@ def add_conversations(
     router: APIRouter, reading: Reading, conversations: ConversationReader | None
 ) -> None:
     """Add the routes. `conversations` is None where no text is kept."""
-
-    async def find(session_id: str) -> SessionConversation:
-        conversation = None
-        if conversations is not None:
-            conversation = await conversations.conversation(session_id)
-        if conversation is None:
-            await reading.session(session_id)  # raises where there is no such session
-            raise _not_kept()
-        unusable = _UNUSABLE.get(conversation.state)
-        if unusable is not None:
-            raise Problem(HTTPStatus.CONFLICT, unusable, conversation.state.replace("_", "-"))
-        return conversation
-
+    find = partial(_find, reading, conversations)
     described: dict[str, Any] = {"responses": problems_of(404, 409, 422), "tags": ["text"]}
 
     @router.get(
@@ -101,7 +90,7 @@ def add_conversations(
         page = everything[after : after + limit]
         active = {each.id for each in conversation.history.active}
         following = after + limit if after + limit < len(everything) else None
-        messages = [_entry(each, is_active=each.id in active) for each in page]
+        messages: list[Json] = [_entry(each, is_active=each.id in active) for each in page]
         return _answer(conversation, {"messages": messages, "next": following})
 
     @router.get(
@@ -124,6 +113,22 @@ def add_conversations(
         arguments = {name: value for name, value in asked.items() if value is not None}
         answer = await asyncio.to_thread(recall, conversation.history.archived, arguments)
         return _answer(conversation, {"answer": answer})
+
+
+async def _find(
+    reading: Reading, conversations: ConversationReader | None, session_id: str
+) -> SessionConversation:
+    """Return a session's conversation. Raises Problem where it cannot be shown."""
+    conversation = None
+    if conversations is not None:
+        conversation = await conversations.conversation(session_id)
+    if conversation is None:
+        await reading.session(session_id)  # raises where there is no such session
+        raise _not_kept()
+    unusable = _UNUSABLE.get(conversation.state)
+    if unusable is not None:
+        raise Problem(HTTPStatus.CONFLICT, unusable, conversation.state.replace("_", "-"))
+    return conversation
 
 
 def _not_kept() -> Problem:

@@ -61,7 +61,7 @@ class Serving:
     points: CompactionPoints = NO_POINTS
     reading: Callable[[], ReadingProgress | None] | None = None
     titles: ReadTitles | None = None
-    conversations: ConversationReader | None = None
     control: ControlReader | None = None
     commands: CommandSink | None = None
     writers: Callable[[], frozenset[str]] | None = None
+    conversations: ConversationReader | None = None

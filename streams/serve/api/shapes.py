@@ -10,13 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from contextgauge.compaction.messages import FormatName
 from contextgauge.compaction.session import ConversationState
-from schemas.commands import ControlView
 from schemas.views import Aggregates, Compaction, Distribution, SessionView, TriggerAggregates
 from streams.core.session_status import Severity, State
 from streams.core.until_compaction import PointSource
 
 
-class _Shape(BaseModel):
+class BaseShape(BaseModel):
+    """An object of an answer."""
+
     model_config = ConfigDict(extra="forbid")
 
 
@@ -24,7 +25,7 @@ _STORED: Final = ConfigDict(extra="forbid", json_schema_serialization_defaults_r
 """Of shapes that extend stored documents, whose fields have defaults: answers have all of them."""
 
 
-class AsOf(_Shape):
+class AsOf(BaseShape):
     """The age of an answer, from the projectors' last reports on its partitions.
 
     A figure is null where no projector has reported on a partition.
@@ -45,12 +46,14 @@ class AsOf(_Shape):
     )
 
 
-class _Answer(_Shape):
+class BaseAnswer(BaseShape):
+    """What every answer about sessions has."""
+
     generation: int | None = Field(description="The generation of views; null: none yet.")
     as_of: AsOf
 
 
-class ThrashShape(_Shape):
+class ThrashShape(BaseShape):
     """The latest compactions of a chain that came within `thrash_within_ms`."""
 
     chain: str
@@ -59,7 +62,7 @@ class ThrashShape(_Shape):
     last_ms: int
 
 
-class UntilCompactionShape(_Shape):
+class UntilCompactionShape(BaseShape):
     """How far a chain is from its next automatic compaction."""
 
     tokens: int | None = Field(description="What is left; null: the size is unknown.")
@@ -71,7 +74,7 @@ class UntilCompactionShape(_Shape):
     )
 
 
-class StatusShape(_Shape):
+class StatusShape(BaseShape):
     """What a session looks like as of the answer, and when that changes without a new record."""
 
     leading_chain: str | None = Field(description="The chain that stands for the session.")
@@ -102,7 +105,7 @@ class JudgedSession(SessionView):
     status: StatusShape
 
 
-class ThresholdsShape(_Shape):
+class ThresholdsShape(BaseShape):
     """Where verdicts change."""
 
     elevated_above_percent: int
@@ -117,7 +120,7 @@ class ThresholdsShape(_Shape):
     thrash_within_ms: int
 
 
-class SessionsAnswer(_Answer):
+class SessionsAnswer(BaseAnswer):
     """A part of the list of sessions."""
 
     thresholds: ThresholdsShape
@@ -127,14 +130,14 @@ class SessionsAnswer(_Answer):
     live: int | None = Field(description="With `live_first`: how many of them come first.")
 
 
-class SessionAnswer(_Answer):
+class SessionAnswer(BaseAnswer):
     """A session."""
 
     session: JudgedSession
     thresholds: ThresholdsShape
 
 
-class StructuredRecord(_Shape):
+class StructuredRecord(BaseShape):
     """A record as a CloudEvent; `data` by its type as in schemas/json."""
 
     specversion: Literal["1.0"]
@@ -149,20 +152,20 @@ class StructuredRecord(_Shape):
     data: dict[str, Any]
 
 
-class RecordsAnswer(_Answer):
+class RecordsAnswer(BaseAnswer):
     """A part of a session's records, the oldest first."""
 
     records: list[StructuredRecord]
     next: str | None = Field(description="The cursor of the next part; null: there is none.")
 
 
-class CompactionsAnswer(_Answer):
+class CompactionsAnswer(BaseAnswer):
     """A session's compactions that succeeded, the newest first."""
 
     compactions: list[Compaction]
 
 
-class RulesShape(_Shape):
+class RulesShape(BaseShape):
     """Which rules of the user the model still sees after a boundary; null: not checked (yet)."""
 
     boundary_id: str = Field(description="The id of the receipt, and of the boundary's record.")
@@ -173,7 +176,7 @@ class RulesShape(_Shape):
     lost_pins: tuple[str, ...] | None = Field(description="The first 20 lost rules.")
 
 
-class RulesAnswer(_Answer):
+class RulesAnswer(BaseAnswer):
     """The rules after the latest compaction of the main conversation."""
 
     rules: RulesShape | None = Field(description="Null: it was never compacted.")
@@ -211,14 +214,14 @@ class AggregatesShape(Aggregates):
     pre_tokens: DistributionShape
 
 
-class StatsAnswer(_Answer):
+class StatsAnswer(BaseAnswer):
     """Aggregates of all sessions, and by hour (UTC) or by model."""
 
     total: AggregatesShape
     by: dict[str, AggregatesShape]
 
 
-class PartitionShape(_Shape):
+class PartitionShape(BaseShape):
     """How far one partition of the projection is."""
 
     partition: int
@@ -229,7 +232,7 @@ class PartitionShape(_Shape):
     lag_ms: int | None
 
 
-class ReadingShape(_Shape):
+class ReadingShape(BaseShape):
     """How much of this machine's transcripts has been read."""
 
     files: int
@@ -238,7 +241,7 @@ class ReadingShape(_Shape):
     read_bytes: int
 
 
-class ProjectionAnswer(_Answer):
+class ProjectionAnswer(BaseAnswer):
     """How far the projection is, partition by partition."""
 
     partitions: list[PartitionShape]
@@ -247,13 +250,13 @@ class ProjectionAnswer(_Answer):
     )
 
 
-class _ChatEvent(_Shape):
+class _ChatEvent(BaseShape):
     id: str
     timestamp: int = Field(description="Milliseconds since 1970.")
     taskId: str | None
 
 
-class ContextWarningData(_Shape):
+class ContextWarningData(BaseShape):
     """A threshold was crossed; percentages are rounded down and add up to 100."""
 
     contextUsedPercent: int
@@ -270,7 +273,7 @@ class ContextWarningEvent(_ChatEvent):
     data: ContextWarningData
 
 
-class CompactionStartData(_Shape):
+class CompactionStartData(BaseShape):
     """A compaction began."""
 
     triggerReason: Literal["threshold_exceeded", "manual"]
@@ -287,7 +290,7 @@ class CompactionStartEvent(_ChatEvent):
     data: CompactionStartData
 
 
-class CompactionCompleteData(_Shape):
+class CompactionCompleteData(BaseShape):
     """A compaction ended; the summary is empty where none was seen."""
 
     summary: str
@@ -314,7 +317,7 @@ ChatEvent = Annotated[
 ]
 
 
-class WrongParameter(_Shape):
+class WrongParameter(BaseShape):
     """A parameter that is not as it must be."""
 
     parameter: str
@@ -332,7 +335,7 @@ class ProblemShape(BaseModel):
     errors: list[WrongParameter] | None = None
 
 
-class _TextAnswer(_Shape):
+class _TextAnswer(BaseShape):
     """What answers with a session's text say of it."""
 
     state: ConversationState = Field(
@@ -356,7 +359,7 @@ class ContextAnswer(_TextAnswer):
     messages: list[Any]
 
 
-class HistoryEntryShape(_Shape):
+class HistoryEntryShape(BaseShape):
     """A message; `compaction` is the number of the compaction whose marker it is."""
 
     id: str
@@ -376,60 +379,3 @@ class RecallAnswer(_TextAnswer):
     """What archived messages say, fenced as data."""
 
     answer: str
-
-
-class WorkerShape(_Shape):
-    """The control worker of a session's partition."""
-
-    silent_ms: int | None = Field(
-        description="The time since it last reported; null: none ever did."
-    )
-    is_working: bool = Field(
-        description="Whether it reported lately: else requests wait until one runs."
-    )
-
-
-class ControlAnswer(_Answer):
-    """What the control plane knows of a session."""
-
-    control: ControlView
-    worker: WorkerShape
-
-
-class AcceptedAnswer(_Shape):
-    """A request that is in the log of commands; what becomes of it is read at `follow`."""
-
-    session_id: str | None = Field(description="Null for what is of no single session.")
-    follow: str | None = Field(description="Where to follow it, as in the header Location.")
-    command_id: str | None = Field(default=None, description="Of a compaction.")
-
-
-class CompactBody(_Shape):
-    """What a compaction heeds."""
-
-    instructions: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=4_000,
-        description="What the summary should heed.",
-    )
-    urgent: bool = Field(
-        default=False, description="Do not wait for a model: take the deterministic summary."
-    )
-    command_id: str | None = Field(
-        default=None,
-        pattern=r"^[A-Za-z0-9._:-]{1,100}$",
-        description="The request's own id: sent again with it, it is the same one.",
-    )
-
-
-class ThresholdsBody(_Shape):
-    """When sessions are compacted. What is null is as the service's file says."""
-
-    automatic: bool | None = Field(default=None, description="Whether at all, automatically.")
-    compact_at: str | None = Field(
-        default=None, max_length=30, description='From which size: "85%" of the window, or tokens.'
-    )
-    compact_to: str | None = Field(
-        default=None, max_length=30, description="The size that a compaction aims at."
-    )

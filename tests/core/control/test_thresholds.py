@@ -7,10 +7,10 @@ from schemas.commands import ThresholdScope, ThresholdsSet
 from streams.core.alerts.rules import Patterns
 from streams.core.control.thresholds import (
     SessionRule,
+    SessionThresholds,
     Sizes,
     Subject,
     ThresholdBook,
-    Thresholds,
     check_entry,
     check_order,
     parse_size,
@@ -19,7 +19,7 @@ from streams.core.control.thresholds import (
 )
 from streams.core.until_compaction import Threshold
 
-SUBJECT = Subject("s-1", "reviewer", "/home/ada/app", "claude-sonnet-5")
+SUBJECT = Subject("s-1", "reviewer", "/repos/app", "claude-sonnet-5")
 
 
 def only(*texts: str) -> Patterns:
@@ -66,7 +66,7 @@ def test_a_rule_changes_only_what_it_names() -> None:
         SessionRule(automatic=True, driver="opencode"),
         SessionRule(models=only("claude-*"), compact_to=at(30)),
     ]
-    assert ThresholdBook(rules).of(SUBJECT) == Thresholds(
+    assert ThresholdBook(rules).of(SUBJECT) == SessionThresholds(
         automatic=True, driver="opencode", compact_to=at(30)
     )
 
@@ -81,15 +81,15 @@ def test_what_was_set_comes_after_the_file_and_null_leaves_it() -> None:
     assert book.of(SUBJECT._replace(session_id="s-2")).automatic
     book.apply(entry("session", "s-1"))
     book.apply(entry("agent", "reviewer"))
-    assert book.of(SUBJECT) == Thresholds(automatic=True, compact_at=at(70))
+    assert book.of(SUBJECT) == SessionThresholds(automatic=True, compact_at=at(70))
 
 
-@pytest.mark.parametrize("name", ["app", "/home/ada/app"])
+@pytest.mark.parametrize("name", ["app", "/repos/app"])
 def test_a_project_is_named_by_its_path_or_its_folder(name: str) -> None:
     book = ThresholdBook([])
     book.apply(entry("project", name, automatic=True))
     assert book.of(SUBJECT).automatic
-    assert not book.of(SUBJECT._replace(project="/home/ada/other")).automatic
+    assert not book.of(SUBJECT._replace(project="/repos/other")).automatic
     assert not book.of(SUBJECT._replace(project=None)).automatic
 
 
@@ -102,7 +102,7 @@ def test_an_excluded_project_is_excluded_by_either_name() -> None:
 def test_an_entry_that_is_not_valid_changes_nothing() -> None:
     book = ThresholdBook([])
     book.apply(entry("session", "s-1", automatic=True, compact_at="lots"))
-    assert book.of(SUBJECT) == Thresholds()
+    assert book.of(SUBJECT) == SessionThresholds()
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_sizes_are_in_order() -> None:
 
 
 def test_a_figure_above_a_small_window_is_bounded_by_the_hard_limit() -> None:
-    thresholds = Thresholds(compact_at=Threshold(tokens=120_000), compact_to=at(100))
+    thresholds = SessionThresholds(compact_at=Threshold(tokens=120_000), compact_to=at(100))
     assert thresholds.sizes(8_000) == Sizes(7_600, 7_600, 7_600)
     assert thresholds.sizes(None) == Sizes(120_000, 120_000, None)
-    assert Thresholds().sizes(None) is None
+    assert SessionThresholds().sizes(None) is None

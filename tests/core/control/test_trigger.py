@@ -13,7 +13,7 @@ from schemas.commands import (
     CompactRequested,
     ThresholdsSet,
 )
-from schemas.records import ContextReading, Record
+from schemas.records import ContextLimits, ContextReading, Record
 from streams.core.alerts.rules import Patterns
 from streams.core.control import trigger as triggering
 from streams.core.control.thresholds import SessionRule, ThresholdBook
@@ -135,7 +135,7 @@ def test_a_session_that_is_not_opted_in_is_left_alone(rules: tuple[SessionRule, 
     assert Deciding(*rules).take(init(at=0), at(99, 1)) == []
 
 
-def test_an_assumed_window_compacts_nobody_and_is_reported_once() -> None:
+def test_an_assumed_window_compacts_no_session_and_is_reported_once() -> None:
     deciding = Deciding(ON)
     first = deciding.take(init("my-model", at=0), at(99, 1, "my-model"))
     assert reasons(first) == ["default_window"]
@@ -144,7 +144,7 @@ def test_an_assumed_window_compacts_nobody_and_is_reported_once() -> None:
 
 
 @pytest.mark.parametrize("late", [{"late_ms": MAX_AGE_MS + 1}, {"read_late_ms": MAX_AGE_MS + 1}])
-def test_a_backfill_compacts_nobody(late: dict[str, int]) -> None:
+def test_a_backfill_compacts_no_session(late: dict[str, int]) -> None:
     deciding = Deciding(ON)
     entries = deciding.take(init(at=0), at(90, 1), at(92, 2), **late)
     assert reasons(entries) == ["record_too_old"]
@@ -155,7 +155,7 @@ def test_a_record_just_young_enough_does() -> None:
     assert requests(Deciding(ON).take(init(at=0), at(90, 1), late_ms=MAX_AGE_MS))
 
 
-def test_a_sidechain_compacts_nobody() -> None:
+def test_a_sidechain_compacts_no_session() -> None:
     assert Deciding(ON).take(init(at=0), side(at(99, 1))) == []
 
 
@@ -252,6 +252,22 @@ def test_a_model_with_a_smaller_window_is_a_reason_of_its_own() -> None:
     assert reasons(entries)[0] == "model_change"
 
 
+def test_a_window_that_shrinks_compacts_without_another_reading() -> None:
+    deciding = Deciding(ON)
+    records = deciding.given.take(init(at=0), at(50, 1))
+    assert deciding.observe(records) == []
+    limits, data = next(
+        (each, each.data) for each in records if isinstance(each.data, ContextLimits)
+    )
+    window = replace(data, window=110_000, window_source="runtime")
+    smaller = replace(limits, id="smaller", time_ms=START_MS + 2_000, data=window)
+    entries = deciding.observe([smaller])
+    (command,) = requests(entries)
+    assert (command.trigger, command.cause_id, command.urgent) == ("model_change", "smaller", False)
+    assert reasons(entries) == ["model_change"]
+    assert deciding.observe([smaller]) == []
+
+
 def test_after_a_reset_the_former_size_is_of_no_use() -> None:
     deciding = Deciding(ON)
     deciding.take(init(at=0), at(10, 1), clear(at=2))
@@ -274,7 +290,7 @@ def test_rules_by_agent_ask_whose_session_it_is_once() -> None:
     assert len(requests(deciding.observe([replace(reading, id="another")]))) == 1
 
 
-def test_a_backfill_looks_nobody_up() -> None:
+def test_a_backfill_looks_up_no_session() -> None:
     deciding = Deciding(SessionRule(agents=Patterns(("reviewer",)), automatic=True))
     for record in deciding.given.take(init(at=0), at(90, 1)):
         late_ms = START_MS + 2 * MAX_AGE_MS

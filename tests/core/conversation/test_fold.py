@@ -41,6 +41,10 @@ def texts(fold: ConversationFold) -> list[str]:
     return [shown(each) for each in fold.result.history.active]
 
 
+def state_of(fold: ConversationFold) -> str:
+    return fold.result.state
+
+
 def shown(message: Message) -> str:
     marker = message.compaction
     return message.text if marker is None else f"[{marker.number}] {marker.summary}"
@@ -134,13 +138,13 @@ def test_a_runtimes_boundary_archives_and_its_summary_is_the_beginning() -> None
     )
     assert texts(fold) == ["[1] So far.", "after"]
     assert [each.text for each in fold.result.history.archived] == ["before"]
-    assert fold.result.state == "whole"
+    assert state_of(fold) == "whole"
 
 
 def test_a_boundary_whose_summary_is_missing_makes_the_conversation_incomplete() -> None:
     fold = fold_of(said("user", "before"), boundary(), said("user", "after"))
     assert texts(fold) == ["after"]
-    assert fold.result.state == "incomplete"
+    assert state_of(fold) == "incomplete"
 
 
 def test_what_a_compaction_preserved_follows_its_summary() -> None:
@@ -154,14 +158,14 @@ def test_what_a_compaction_preserved_follows_its_summary() -> None:
         said("user", "d", uuid="4", parentUuid="3"),
     )
     assert texts(fold) == ["[1] So far.", "b", "c", "d"]
-    assert fold.result.state == "whole"
+    assert state_of(fold) == "whole"
 
 
 def test_what_a_compaction_preserved_and_is_not_known_is_missing() -> None:
     segment: Json = {"head_uuid": "8", "tail_uuid": "9", "anchor_uuid": "s"}
     summary = said("user", "So far.", uuid="s", isSynthetic=True)
     fold = fold_of(said("user", "a", uuid="1"), boundary(preserved_segment=segment), summary)
-    assert fold.result.state == "incomplete"
+    assert state_of(fold) == "incomplete"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +179,7 @@ def test_a_reset_archives_everything(line: dict[str, Json]) -> None:
     fold = fold_of(said("user", "before", uuid="1"), line, said("user", "after", uuid="2"))
     assert texts(fold) == ["after"]
     assert fold.result.history.archived[0].text == "before"
-    assert fold.result.state == "whole"
+    assert state_of(fold) == "whole"
 
 
 def test_turns_that_were_taken_back_are_archived() -> None:
@@ -201,7 +205,7 @@ def test_a_compaction_that_was_taken_back_is_undone() -> None:
         said("user", "REWOUND", uuid="4", parentUuid="1"),
     )
     assert texts(fold) == ["A", "REWOUND"]
-    assert fold.result.state == "whole"
+    assert state_of(fold) == "whole"
 
 
 def test_results_of_parallel_calls_and_lines_between_are_no_branch() -> None:
@@ -218,14 +222,14 @@ def test_results_of_parallel_calls_and_lines_between_are_no_branch() -> None:
         said("assistant", "done", uuid="6", parentUuid="5"),
     )
     assert len(fold.result.history.active) == 6
-    assert fold.result.state == "whole"
+    assert state_of(fold) == "whole"
 
 
 def test_a_line_after_one_that_is_not_known_makes_the_conversation_incomplete() -> None:
     fold = fold_of(said("user", "later", uuid="9", parentUuid="8"))
-    assert fold.result.state == "incomplete"
+    assert state_of(fold) == "incomplete"
     fold.add({"type": "conversation_reset"}, 1)
-    assert fold.result.state == "whole"
+    assert state_of(fold) == "whole"
 
 
 def test_items_of_one_answer_of_codex_are_one_message() -> None:
@@ -248,7 +252,7 @@ def test_items_of_one_answer_of_codex_are_one_message() -> None:
     fold.add({"type": "compacted", "payload": {"message": "So far."}}, 7)
     assert texts(fold) == ["[1] So far."]
     fold.add({"type": "event_msg", "payload": {"type": "thread_rolled_back"}}, 8)
-    assert fold.result.state == "incomplete"
+    assert state_of(fold) == "incomplete"
 
 
 def test_an_answer_of_an_api_has_its_place_after_what_it_answers() -> None:
@@ -260,7 +264,7 @@ def test_an_answer_of_an_api_has_its_place_after_what_it_answers() -> None:
     bare: dict[str, Json] = {"type": "message", "role": "assistant", "content": "one"}
     fold = fold_of(said("user", "first"), bare, said("user", "second"), chat)
     assert texts(fold) == ["first", "one", "second", "two"]
-    assert fold.result.state == "whole"
+    assert state_of(fold) == "whole"
     assert fold_of(bare).result.state == "incomplete"
 
 
@@ -273,7 +277,7 @@ def test_a_compaction_of_the_service_takes_effect_as_it_was_planned() -> None:
     fold.add(said("user", "d", uuid="4"), 4)
     fold.add(summary, 5)
     assert texts(fold) == ["[1] So far.", "c", "d"]
-    assert fold.result.state == "whole"
+    assert state_of(fold) == "whole"
     assert [each.text for each in fold.result.history.archived] == ["a", "b"]
 
 
@@ -302,9 +306,9 @@ def test_the_same_compaction_gives_the_same_ids_wherever_it_is_read() -> None:
 def test_messages_without_text_are_no_conversation_to_compact() -> None:
     stub = said("user", "[contextgauge: 9 characters left out]", contextgauge_no_text=True)
     fold = fold_of(stub)
-    assert fold.result.state == "without_text"
+    assert state_of(fold) == "without_text"
     fold.add({"type": "conversation_reset"}, 1)
-    assert fold.result.state == "whole"
+    assert state_of(fold) == "whole"
 
 
 def test_a_message_whose_text_was_shortened_counts_as_one_without() -> None:
@@ -317,7 +321,7 @@ def test_a_message_whose_text_was_shortened_counts_as_one_without() -> None:
 
 def test_an_unreadable_message_makes_the_conversation_incomplete() -> None:
     fold = fold_of(said("user", 5))
-    assert fold.result.state == "incomplete"
+    assert state_of(fold) == "incomplete"
     assert not fold.result.history.active
 
 
@@ -325,10 +329,10 @@ def test_a_conversation_that_outgrew_its_bounds_begins_at_the_next_boundary() ->
     fold = fold_of(said("user", "a", uuid="1"))
     fold.outgrow()
     fold.add(said("user", "b", uuid="2"), 1)
-    assert fold.result.state == "too_large"
+    assert state_of(fold) == "too_large"
     fold.add(boundary(), 2)
     fold.add(said("user", "So far.", uuid="s", isSynthetic=True), 3)
-    assert fold.result.state == "whole"
+    assert state_of(fold) == "whole"
     assert texts(fold) == ["[1] So far."]
 
 

@@ -91,6 +91,9 @@ class OpencodeServer:
         match self.behaviour:
             case "hangs" | "deaf":
                 await self.aborted.wait()
+            case "late":
+                self.finish()
+                await asyncio.sleep(60)
             case "drops":
                 assert request.transport is not None
                 request.transport.abort()

@@ -181,6 +181,16 @@ async def test_a_cancelled_call_aborts_the_summary(stack: AsyncExitStack, behavi
     assert server.aborted.is_set()
 
 
+async def test_a_call_cancelled_after_the_summary_aborts_nothing(stack: AsyncExitStack) -> None:
+    server = OpencodeServer("late")
+    call = asyncio.create_task((await driver_of(stack, server)).compact(SESSION, None))
+    await server.requested.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert not server.aborted.is_set()
+
+
 @pytest.mark.parametrize(
     ("end", "outcome"),
     [

@@ -23,7 +23,7 @@ from schemas.commands import (
 )
 from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
 from streams.codec.commands import read_entry, write_entry
-from streams.core.control.plan import ControlPlan, SessionFacts, SessionPlan
+from streams.core.control.plan import CompactedSession, ControlPlan, SessionPolicy
 from streams.core.conversation.fold import ConversationFold
 from streams.flow.control.agents import Owner
 from streams.flow.control.command_log import session_of
@@ -54,10 +54,15 @@ class Summaries:
         self.open = threading.Event()
         """No call returns before it is set."""
         self.open.set()
+        self._let_go = threading.Semaphore(0)
+
+    def let_one_go(self) -> None:
+        """Let one call return, although they are held up."""
+        self._let_go.release()
 
     async def summarise(self, request: SummaryRequest) -> SummaryAnswer:
         self.calls += 1
-        while not self.open.is_set():  # noqa: ASYNC110 -- set by another thread
+        while not self.open.is_set() and not self._let_go.acquire(blocking=False):  # noqa: ASYNC110 -- set by another thread
             await asyncio.sleep(0.002)
         if self.failures:
             self.failures -= 1
@@ -72,6 +77,12 @@ class LogConversations:
         self.log = log
         self.held: int | None = None
         """The position beyond which nothing is folded."""
+
+    async def start(self) -> None:
+        pass
+
+    async def stop(self) -> None:
+        pass
 
     async def position(self, partition: int) -> int | None:
         await asyncio.sleep(0)
@@ -94,9 +105,9 @@ async def _no_owner(_session_id: str) -> Owner:
     return Owner()
 
 
-def record_of(data: CommandData, number: int = 0) -> NewRecord:
+def record_of(data: CommandData, number: int = 0, time_ms: int | None = None) -> NewRecord:
     """Return a request as it is appended."""
-    entry = CommandEntry(f"{data.kind}-{number}", SystemClock().now_ms(), data)
+    entry = CommandEntry(f"{data.kind}-{number}", time_ms or SystemClock().now_ms(), data)
     headers, value = write_entry(entry)
     session_id = session_of(data) or SESSION
     partition = partition_of(session_id, PARTITIONS)
@@ -104,7 +115,7 @@ def record_of(data: CommandData, number: int = 0) -> NewRecord:
 
 
 @dataclass
-class Kit:
+class CommandKit:
     """A log, and owners of its partitions."""
 
     log: FaultyLog = field(default_factory=lambda: FaultyLog(SystemClock()))
@@ -126,8 +137,8 @@ class Kit:
             pause_s=0.01,
         )
 
-    def _session(self, _facts: SessionFacts) -> SessionPlan:
-        return SessionPlan(self.opted_in, self.driver)
+    def _session(self, _facts: CompactedSession) -> SessionPolicy:
+        return SessionPolicy(self.opted_in, self.driver)
 
     def change(self, **changes: object) -> None:
         """Change the configuration."""
@@ -194,12 +205,12 @@ class Kit:
             CancelRequested(session_id=SESSION, command_id=command_id, requested_by="test")
         )
 
-    async def send(self, *entries: CommandData) -> None:
-        """Append requests."""
+    async def send(self, *entries: CommandData, time_ms: int | None = None) -> None:
+        """Append requests, of now or of another time."""
         producer = self.log.producer()
         for data in entries:
             end = self.log.partition(COMMANDS, 0).next_offset
-            await producer.send(record_of(data, end))
+            await producer.send(record_of(data, end, time_ms))
 
     def ports(self, stop: asyncio.Event) -> CommandPorts:
         """Return what a worker is given."""
@@ -270,6 +281,10 @@ class Kit:
         async with asyncio.timeout(PATIENCE_S):
             while not happened():  # noqa: ASYNC110 -- the log has no event that could be waited for
                 await asyncio.sleep(0.002)
+
+    def has_called(self, calls: int) -> bool:
+        """Return whether the summariser was called so often."""
+        return self.summaries.calls >= calls
 
     def kinds(self) -> list[str]:
         """Return the kinds of steps in the log, without heartbeats."""

@@ -5,7 +5,7 @@ A dead worker's calls never return, and its transaction stays open until its id 
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from streams.edge.memory.log import MemoryLog, MemoryTransactionalProducer
@@ -19,6 +19,8 @@ class Life:
     def __init__(self, dies_at: int | None = None) -> None:
         self.steps: list[str] = []
         self.dies_at = dies_at
+        self.before: dict[str, Callable[[], Awaitable[None]]] = {}
+        """What happens right before a step."""
         self.is_over = False
         self.over = asyncio.Event()
         self._lock = threading.Lock()
@@ -41,6 +43,8 @@ class Life:
 
     async def live(self, name: str) -> None:
         """Count a step; never return where the worker is dead."""
+        if (act := self.before.get(name)) is not None:
+            await act()
         if not self.step(name):
             await self.hang()
 
@@ -85,8 +89,7 @@ class _Producer(MemoryTransactionalProducer):
     async def commit(  # type: ignore[override]  # one signature for both overloads
         self, records: Sequence[NewRecord], approve: Approval | None = None
     ) -> Mapping[tuple[str, int], int] | None:
-        kinds = sorted({record.topic for record in records})
-        await self.life.live(f"commit of {kinds}")
+        await self.life.live("commit" if approve is None else "swap")
         ends: Mapping[tuple[str, int], int] | None
         try:
             if approve is None:

@@ -1,12 +1,14 @@
 """A worker that dies at any step of a command, and two that own a partition at once.
 
-Every command has one outcome, each boundary its effect, and no message is lost: `Kit.check`.
+Every command has one outcome, each boundary its effect, and no message is lost: `CommandKit.check`.
 """
 
 import asyncio
 import os
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -14,50 +16,50 @@ from contextgauge.errors import RetryError
 from schemas.commands import CommandCalled
 from streams.flow.control.command_worker import CommandWorker
 from tests.conftest import LONG
-from tests.flow.control.command_kit import SESSION, Kit
+from tests.flow.control.command_kit import SESSION, CommandKit
 from tests.flow.control.mortal_log import Life, MortalLog
 
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
 RUNS = 2_000 if LONG else 25
 MOST_STEPS = 60
 
-Act = Callable[[Kit], Awaitable[None]]
+Act = Callable[[CommandKit], Coroutine[Any, Any, None]]
 
 
-async def _nothing(kit: Kit) -> None:
+async def _nothing(kit: CommandKit) -> None:
     pass
 
 
-async def _cancelled(kit: Kit) -> None:
+async def _cancelled(kit: CommandKit) -> None:
     await kit.until(lambda: kit.summaries.calls)
     await kit.cancel()
 
 
-async def _talking(kit: Kit) -> None:
+async def _talking(kit: CommandKit) -> None:
     await kit.until(lambda: kit.summaries.calls)
     await kit.say(2)
 
 
-async def _cleared(kit: Kit) -> None:
+async def _cleared(kit: CommandKit) -> None:
     await kit.until(lambda: kit.summaries.calls)
     await kit.publish({"type": "conversation_reset", "trigger": "clear"})
     await kit.say(12)
 
 
-async def _failing(kit: Kit) -> None:
+async def _failing(kit: CommandKit) -> None:
     kit.summaries.failures = 1
 
 
-async def new_kit() -> Kit:
-    kit = Kit()
+async def new_kit() -> CommandKit:
+    kit = CommandKit()
     await kit.create()
     return kit
 
 
-class Dying:
+class MortalWorker:
     """A worker with a life, run until it is over or it is killed."""
 
-    def __init__(self, kit: Kit, life: Life) -> None:
+    def __init__(self, kit: CommandKit, life: Life) -> None:
         self.life = life
         ports = kit.ports(asyncio.Event())
         log = MortalLog(kit.log, life)
@@ -80,7 +82,7 @@ async def test_a_worker_dies_at_each_step(act: Act) -> None:
         await kit.say(12)
         await kit.request()
         life = Life(dies_at)
-        first = Dying(kit, life)
+        first = MortalWorker(kit, life)
         acting = asyncio.create_task(act(kit))
         done = asyncio.create_task(kit.outcome())
         over = asyncio.create_task(life.over.wait())
@@ -101,11 +103,37 @@ async def test_a_worker_dies_at_each_step(act: Act) -> None:
     pytest.fail("it never ends by itself")
 
 
+async def test_a_cancellation_that_is_in_the_log_before_the_outcome_counts() -> None:
+    kit = await new_kit()
+    await kit.say(12)
+    life = Life()
+    life.before["swap"] = kit.cancel
+    worker = MortalWorker(kit, life)
+    await kit.request()
+    assert (await kit.outcome()).outcome == "cancelled"
+    assert not kit.boundaries()
+    await kit.check()
+    await worker.bury()
+
+
+async def test_no_sign_of_life_follows_a_boundary() -> None:
+    kit = await new_kit()
+    await kit.say(12)
+    life = Life()
+    life.before["check"] = partial(asyncio.sleep, 0.2)
+    worker = MortalWorker(kit, life)
+    await kit.request()
+    assert (await kit.outcome()).outcome == "completed"
+    await asyncio.sleep(0.1)
+    assert kit.lines()[-1].get("isCompactSummary")
+    await worker.bury()
+
+
 async def test_two_owners_at_once() -> None:
     for _ in range(5 if LONG else 2):
         kit = await new_kit()
         await kit.say(12)
-        workers = [Dying(kit, Life()) for _ in range(2)]
+        workers = [MortalWorker(kit, Life()) for _ in range(2)]
         for number in range(3):
             await kit.request(f"command-{number}")
             await kit.say(6)
@@ -140,7 +168,7 @@ async def test_anything_may_happen(seed: int) -> None:
     kit = await new_kit()
     await kit.say(12)
     requested = 0
-    living: list[Dying] = []
+    living: list[MortalWorker] = []
     for _ in range(chance.randint(5, 12)):
         match chance.choice(
             ["request", "request", "cancel", "say", "clear", "fail", "cut", "kill"]
@@ -161,7 +189,7 @@ async def test_anything_may_happen(seed: int) -> None:
             case "cut":
                 kit.log.cut_commits = 1
             case _:
-                living.append(Dying(kit, Life(chance.randint(1, 40))))
+                living.append(MortalWorker(kit, Life(chance.randint(1, 40))))
         await asyncio.sleep(chance.random() * 0.02)
     kit.log.cut_commits = kit.summaries.failures = 0
     for worker in living:

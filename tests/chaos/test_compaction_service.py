@@ -1,0 +1,323 @@
+"""The compaction service on a real Kafka and Redis, its process killed at steps of commands.
+
+Each command has one outcome, each boundary its effect, no message is lost, and what is kept as the
+conversation is what the log gives. `make test-long` kills more often.
+"""
+
+import asyncio
+import logging
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from contextgauge.clock import SystemClock
+from contextgauge.json_codec import dumps
+from contextgauge.kafka.options import KafkaOptions
+from contextgauge.partitioner import key_bytes, partition_of
+from schemas.commands import (
+    CancelRequested,
+    CommandData,
+    CommandEntry,
+    CommandFinished,
+    CompactRequested,
+)
+from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS, TOPICS
+from streams.codec.commands import read_entry, write_entry
+from streams.core.control.ids import id_of
+from streams.core.conversation.fold import ConversationFold
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.redis.conversations import RedisConversations
+from streams.flow.common.ranges import read_range
+from streams.flow.control.tails import lines_of
+from streams.ports import LogRecord, NewRecord, started
+from streams.settings import load_settings
+from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
+from tests.conftest import LONG
+from tests.flow.derive_kit import until
+from tests.web_kit import web_server
+
+logger = logging.getLogger("chaos")
+pytestmark = [pytest.mark.has_long_form, pytest.mark.service]
+
+PARTITIONS = 2
+ROUNDS = 40 if LONG else 1
+TURNS = 12
+SUMMARY = "\n".join(
+    f"### {name}\nWhat was done so far."
+    for name in (
+        "Original task",
+        "Completed work",
+        "Key decisions",
+        "Working memory",
+        "Current state",
+        "Pending work",
+    )
+)
+FILE = """
+[conversations]
+sessions = ["*"]
+
+[summariser]
+provider = "compatible"
+model = "test"
+url = "{url}"
+
+[[sessions]]
+sessions = ["*"]
+"""
+
+
+class SummaryServer:
+    """A server of summaries that holds its answers back while a test wants that."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.go = asyncio.Event()
+        self.go.set()
+        self.url = ""
+
+    def was_called(self, before: int) -> bool:
+        """Return whether it was called since it had so many calls."""
+        return self.calls > before
+
+    async def handle(self, request: web.Request) -> web.Response:
+        await request.read()
+        self.calls += 1
+        await self.go.wait()
+        answer = {
+            "id": "a",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "test",
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": SUMMARY},
+                }
+            ],
+            "usage": {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10},
+        }
+        return web.json_response(answer)
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[SummaryServer]:
+    found = SummaryServer()
+    async with web_server(found.handle) as found.url:
+        yield found
+
+
+class ServiceUnderTest:
+    """The topics of one test, and what a test does with them."""
+
+    def __init__(self, log: KafkaLog, prefix: str) -> None:
+        self.log = log
+        self.messages = prefix + AGENT_MESSAGES.name
+        self.commands = prefix + CONTEXT_COMMANDS.name
+        self.said = 0
+
+    async def say(self, session: str, turns: int) -> None:
+        """Publish turns of a conversation."""
+        records = []
+        for _ in range(turns):
+            self.said += 1
+            for role in ("user", "assistant"):
+                text = f"{role} {self.said} " + "word " * 300
+                content: Any = text if role == "user" else [{"type": "text", "text": text}]
+                line = {
+                    "type": role,
+                    "uuid": f"{role}-{self.said}",
+                    "session_id": session,
+                    "message": {"role": role, "content": content},
+                }
+                records.append(self._record(self.messages, session, dumps(line)))
+        await self._send(*records)
+
+    async def send(self, data: CompactRequested | CancelRequested) -> None:
+        """Append a request."""
+        entry = CommandEntry(id_of(data.kind, data.command_id), SystemClock().now_ms(), data)
+        headers, value = write_entry(entry)
+        record = self._record(self.commands, data.session_id, value)
+        await self._send(record._replace(headers=headers))
+
+    async def request(self, session: str, command_id: str) -> None:
+        """Request a compaction."""
+        await self.send(
+            CompactRequested(
+                session_id=session, command_id=command_id, trigger="manual", requested_by="test"
+            )
+        )
+
+    def _record(self, topic: str, session: str, value: bytes) -> NewRecord:
+        return NewRecord(topic, partition_of(session, PARTITIONS), key_bytes(session), value)
+
+    async def _send(self, *records: NewRecord) -> None:
+        async with started(self.log.producer()) as producer:
+            for record in records:
+                await producer.send(record)
+            await producer.flush()
+
+    async def read(self, topic: str) -> list[LogRecord]:
+        """Return the committed records of a topic."""
+        found: list[LogRecord] = []
+        for number in range(PARTITIONS):
+            async with started(self.log.reader(topic, [number])) as reader:
+                first, end = await reader.bounds(number)
+                async for batch in read_range(reader, SystemClock(), number, first, end):
+                    found += batch.records
+        return found
+
+    async def entries(self) -> list[CommandData]:
+        """Return the log of commands."""
+        records = await self.read(self.commands)
+        return [read_entry(record.headers, record.value or b"").data for record in records]
+
+    async def outcome(self, command_id: str) -> CommandFinished | None:
+        """Return a command's outcome, if it has one."""
+        for data in await self.entries():
+            if isinstance(data, CommandFinished) and data.command_id == command_id:
+                return data
+        return None
+
+
+@pytest.fixture
+async def service(kafka: str, prefix: str) -> AsyncIterator[ServiceUnderTest]:
+    log = KafkaLog(KafkaOptions(kafka))
+    await log.start()
+    settings = load_settings({"topic_prefix": prefix})
+    await log.create_topics([settings.topic(topic) for topic in TOPICS], PARTITIONS)
+    yield ServiceUnderTest(log, prefix)
+    await log.stop()
+
+
+@pytest.fixture
+def workers(  # noqa: PLR0917 -- fixtures
+    service: ServiceUnderTest,  # noqa: ARG001 -- the topics are there before the workers
+    model: SummaryServer,
+    kafka: str,
+    redis_url: str,
+    prefix: str,
+    key_prefix: str,
+    tmp_path: Path,
+) -> Iterator[dict[str, WorkerProcess]]:
+    file = tmp_path / "compaction.toml"
+    file.write_text(FILE.format(url=model.url))
+    environment = {
+        "CONTEXTGAUGE_COMPACTION_FILE": str(file),
+        "CONTEXTGAUGE_BOOTSTRAP_SERVERS": kafka,
+        "CONTEXTGAUGE_REDIS_URL": redis_url,
+        "CONTEXTGAUGE_KEY_PREFIX": key_prefix,
+        "CONTEXTGAUGE_TOPIC_PREFIX": prefix,
+        "CONTEXTGAUGE_GROUP_PREFIX": prefix,
+        "CONTEXTGAUGE_SESSION_TIMEOUT_MS": str(SESSION_TIMEOUT_MS),
+        "CONTEXTGAUGE_INSTANCE_ID": "only",
+        "CONTEXTGAUGE_STATE_FOLDER": str(tmp_path / "state"),
+    }
+    found = {
+        name: WorkerProcess(name, environment, tmp_path / f"{name}.log")
+        for name in ("conversations", "control")
+    }
+    yield found
+    for worker in found.values():
+        worker.discard()
+        logger.warning("%s", worker.log()[-4_000:])
+
+
+async def check(service: ServiceUnderTest, kept: RedisConversations, sessions: list[str]) -> None:
+    """Check what must be so whatever was killed when."""
+    entries = await service.entries()
+    requested = {each.command_id for each in entries if isinstance(each, CompactRequested)}
+    outcomes = [each for each in entries if isinstance(each, CommandFinished)]
+    assert Counter(each.command_id for each in outcomes) == dict.fromkeys(requested, 1)
+    records = await service.read(service.messages)
+    for session in sessions:
+        own = [each for each in records if each.key == key_bytes(session)]
+        fold, lines = ConversationFold(), []
+        for offset, line in lines_of(own, session):
+            fold.add(line, offset)
+            lines.append(line)
+        boundaries = [each["uuid"] for each in lines if each.get("subtype") == "compact_boundary"]
+        completed = [
+            each.boundary_uuid
+            for each in outcomes
+            if each.session_id == session and each.outcome == "completed"
+        ]
+        assert boundaries == completed
+        history = fold.result.history
+        assert len(history.receipts) == len(boundaries)
+        there = {each.id for each in (*history.active, *history.archived)}
+        said = {
+            each["uuid"]
+            for each in lines
+            if each.get("type") in ("user", "assistant") and not each.get("isCompactSummary")
+        }
+        assert said
+        assert said <= there
+
+        async def same(session: str = session, active: Any = history.active) -> bool:
+            conversation = await kept.conversation(session)
+            return conversation is not None and list(conversation.history.active) == list(active)
+
+        await until(same)
+
+
+async def test_a_killed_worker_leaves_one_outcome_of_each_command(
+    service: ServiceUnderTest,
+    model: SummaryServer,
+    workers: dict[str, WorkerProcess],
+    redis_url: str,
+    key_prefix: str,
+) -> None:
+    chance = random.Random(1)  # noqa: S311 -- no secret
+    control = workers["control"]
+    sessions: list[str] = []
+    seen: Counter[str] = Counter()
+    for number in range(ROUNDS * 4):
+        step = ("called", "swap", "cancelled", "requested")[number % 4]
+        session, command = f"session-{number}", f"command-{number}"
+        sessions.append(session)
+        await service.say(session, TURNS)
+        calls = model.calls
+        if step != "swap":
+            model.go.clear()
+        await service.request(session, command)
+        if step == "requested":
+            await asyncio.sleep(chance.uniform(0.0, 0.5))
+        else:
+            await until(partial(model.was_called, calls))
+        await service.say(session, 1)
+        if step == "swap":
+            await asyncio.sleep(chance.uniform(0.0, 0.2))
+        if step == "cancelled":
+            await service.send(
+                CancelRequested(session_id=session, command_id=command, requested_by="test")
+            )
+        control.kill()
+        model.go.set()
+
+        async def finished(command: str = command) -> bool:
+            control.check()
+            return await service.outcome(command) is not None
+
+        try:
+            await until(finished)
+        except TimeoutError:
+            pytest.fail(f"no outcome of {command} ({step})\n{control.log()[-6_000:]}")
+        outcome = await service.outcome(command)
+        assert outcome is not None
+        seen[f"{step}: {outcome.outcome}"] += 1
+        expected = "cancelled" if step == "cancelled" else "completed"
+        assert outcome.outcome == expected, outcome
+    kept = RedisConversations(redis_url, key_prefix)
+    await kept.start()
+    await check(service, kept, sessions)
+    await kept.stop()
+    assert await control.end() == 0
+    logger.warning("%s", dict(seen))
