@@ -23,6 +23,7 @@ from streams.edge.faust.stream import FaustStream
 from streams.flow.common.retry import RetryLoop
 from streams.flow.control import bodies
 from streams.flow.control.agents import AgentLookup, Owner
+from streams.flow.control.command_worker import CommandWorker
 from streams.flow.control.decisions import DecisionPorts, Decisions
 from streams.flow.control.fan_out import SharedStream
 from streams.flow.control.rule_guard import RuleGuard, RuleGuardPorts
@@ -89,11 +90,14 @@ async def control(
             who_of=_nobody if lookup is None else lookup.who_of,
             dice=random.SystemRandom(),
         )
-        running = [ControlWorker(plan, topic, ports).run(), *(each.run() for each in others)]
+        works: list[ControlWorker | CommandWorker | Decisions | RuleGuard] = [
+            ControlWorker(plan, topic, ports),
+            *others,
+        ]
         if service is not None:
             executor = compaction(worker, service, partitions, owner_of)
-            running.append((await exits.enter_async_context(executor)).run())
-        await _together(running)
+            works.append(await exits.enter_async_context(executor))
+        await _together([each.run() for each in works])
     finally:
         await exits.aclose()
         for webhook in webhooks.values():

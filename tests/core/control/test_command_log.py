@@ -178,7 +178,16 @@ def test_decisions_are_bounded_and_each_is_there_once() -> None:
     ]
 
 
-_STEPS = [request(), accepted(), planned(), called(), planned(2), called(2), cancel(), finished()]
+_STEPS: list[CommandData] = [
+    request(),
+    accepted(),
+    planned(),
+    called(),
+    planned(2),
+    called(2),
+    cancel(),
+    finished(),
+]
 
 
 @given(st.lists(st.integers(0, len(_STEPS) - 1)), st.integers(1, len(_STEPS)))
