@@ -3,8 +3,8 @@
 import asyncio
 import shlex
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -40,6 +40,18 @@ _CHECK_S = 1.0
 
 async def serve_page(folder: Path, pipeline: Pipeline) -> None:
     """Serve the page on this machine until Ctrl-C: on the settings' port, or a free one."""
+    async with page_server(folder, pipeline) as (address, server):
+        _show_address(address)
+        step("for `contextgauge top` and all other commands, in another terminal:", done=True)
+        for name, value in connection_variables(pipeline.settings).items():
+            out.print(Text(f"    export {name}={shlex.quote(value)}", style="bold"), soft_wrap=True)
+        await until_interrupted(pipeline, server)
+    out.print()
+
+
+@asynccontextmanager
+async def page_server(folder: Path, pipeline: Pipeline) -> AsyncIterator[tuple[str, Worker]]:
+    """Run a server, and give its address and process. Raises StopError."""
     environment = environment_of(pipeline.settings)
     for name in ServingSettings.model_fields:  # settings of a server for others
         environment.pop(PREFIX + name.upper(), None)
@@ -47,17 +59,17 @@ async def serve_page(folder: Path, pipeline: Pipeline) -> None:
         port = port_of(listener)
     environment |= {PREFIX + "SERVE_PORT": str(port), PREFIX + "LOG_LEVEL": "info"}
     with Worker("serve", folder / "serve.log", environment) as server:
-        _show_address(await _address(server))
-        step("for `contextgauge top` and all other commands, in another terminal:", done=True)
-        for name, value in connection_variables(pipeline.settings).items():
-            out.print(Text(f"    export {name}={shlex.quote(value)}", style="bold"), soft_wrap=True)
+        yield await _address(server), server
 
-        def check() -> None:
-            pipeline.check()
-            server.check()
 
-        await _until_interrupted(check)
-    out.print()
+async def until_interrupted(pipeline: Pipeline, server: Worker) -> None:
+    """Wait for Ctrl-C. Raises StopError if a worker or the server ends before."""
+
+    def check() -> None:
+        pipeline.check()
+        server.check()
+
+    await _until_interrupted(check)
 
 
 async def serve_embedded(pipeline: Pipeline) -> None:

@@ -163,8 +163,10 @@ def connection_variables(settings: Settings) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def real_pipeline(folder: Path, settings: Settings) -> AsyncIterator[Pipeline]:
-    """Run the workers as processes over a real Kafka and a real Redis."""
+async def real_pipeline(
+    folder: Path, settings: Settings, commands: Sequence[str] = WORKERS
+) -> AsyncIterator[Pipeline]:
+    """Run the commands of workers as processes over a real Kafka and a real Redis."""
     async with AsyncExitStack() as closing:
         log = await closing.enter_async_context(
             wiring.started(wiring.kafka_log(settings, "contextgauge-demo"))
@@ -174,7 +176,7 @@ async def real_pipeline(folder: Path, settings: Settings) -> AsyncIterator[Pipel
         environment = environment_of(settings)
         running = [
             closing.enter_context(Worker(name, folder / f"{name}-{number}.log", environment))
-            for number, name in enumerate(WORKERS, start=1)
+            for number, name in enumerate(commands, start=1)
         ]
 
         def check() -> None:

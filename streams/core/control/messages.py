@@ -40,12 +40,16 @@ class Compacted(NamedTuple):
 
 
 class AttemptMessages(NamedTuple):
-    """The messages of one attempt of a command. `at` is a time as RFC 3339."""
+    """The messages of one attempt of a command. `at` is a time as RFC 3339.
+
+    `cause_id` is the record that the command was given because of, if there was one.
+    """
 
     session_id: str
     command_id: str
     attempt: int
     trigger: CommandTrigger
+    cause_id: str | None = None
 
     def announced(self, at: str) -> list[Line]:
         """Return the beginning: who asked for it, and that it has begun.
@@ -82,6 +86,8 @@ class AttemptMessages(NamedTuple):
         own: Line = {
             "command_id": self.command_id,
             "attempt": self.attempt,
+            "reason": "model_change" if self.trigger == "model_change" else None,
+            "cause_id": self.cause_id,
             "plan": done.plan,
             "edit": done.edit,
             "receipt": done.receipt,

@@ -119,8 +119,10 @@ class CommandJob(ABC):
 
     @property
     def _messages(self) -> AttemptMessages:
-        trigger = self._command.request.trigger
-        return AttemptMessages(self.session_id, self.command_id, self._attempt, trigger)
+        request = self._command.request
+        return AttemptMessages(
+            self.session_id, self.command_id, self._attempt, request.trigger, request.cause_id
+        )
 
     def _now(self) -> str:
         return rfc3339(self._ports.clock.now_ms())

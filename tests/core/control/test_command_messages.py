@@ -115,3 +115,13 @@ def test_steps_have_ids_of_their_own() -> None:
         for step in ("boundary", "1boundary")
     }
     assert len(ids) == 12
+
+
+def test_the_boundarys_receipt_names_the_command_and_its_cause() -> None:
+    messages = AttemptMessages(SESSION, "command", 2, "model_change", "record")
+    (boundary, _) = records(*messages.completed(DONE, at(70)))
+    assert isinstance(boundary, CompactBoundary)
+    receipt = boundary.receipt
+    assert receipt is not None
+    assert (receipt.command_id, receipt.command_attempt) == ("command", 2)
+    assert (receipt.reason, receipt.cause_id) == ("model_change", "record")
