@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup view demo page screenshots test test-fast test-long test-shared compile bench bench-setup check check-compiled format lint types layers dependencies lock lock-check schemas clean
+.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared compile bench bench-setup check check-compiled format lint types layers dependencies lock lock-check schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,9 @@ ALONE := ! test -t 0 || set -m;
 
 demo: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## Real sessions through a real Kafka into a real Redis. SESSIONS=path: your own. SERVE=1: then the page.
 	@$(ALONE) $(BIN)/contextgauge demo $(if $(SERVE),--serve) $(if $(SESSIONS),"$(SESSIONS)"); exit $$?
+
+demo-compaction: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## An agent that is compacted by the service, through a real Kafka. SERVE=1: then the page.
+	@$(ALONE) $(BIN)/python -m tools.demo_compaction $(if $(SERVE),--serve); exit $$?
 
 view: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## The page of the sessions on this machine. SESSIONS=path: of others.
 	@$(ALONE) $(BIN)/contextgauge view $(if $(SESSIONS),"$(SESSIONS)"); exit $$?

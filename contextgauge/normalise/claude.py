@@ -199,7 +199,8 @@ def init(body: Body) -> tuple[Signal, ...]:
 def status(body: Body) -> tuple[Signal, ...]:
     """Return what `system/status` says; a null status and an absent one differ (R14 to R17)."""
     if body.get("status") == "compacting":
-        return (CompactionStatus("COMPACTING"),)
+        own = mapping(body, "contextgauge") or {}
+        return (CompactionStatus("COMPACTING", is_background=truth(own, "background") is True),)
     if body.get("status", "") is not None:
         return ()
     outcome = body.get("compact_result", body.get("compactResult"))

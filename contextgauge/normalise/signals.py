@@ -179,11 +179,13 @@ class CompactionStatus(NamedTuple):
     """`status: compacting` (an attempt opens, or its heartbeat), or a null status.
 
     With `compact_result: success` the boundary is still to come; without a result older runtimes
-    end the phase so. `is_item`: an item of Codex' app server began.
+    end the phase so. `is_item`: an item of Codex' app server began. `is_background`: the compaction
+    service began, while the agent goes on.
     """
 
     event: Literal["COMPACTING", "SUCCESS", "CLEARED"]
     is_item: bool = False
+    is_background: bool = False
 
 
 class CompactionRefused(NamedTuple):

@@ -64,11 +64,11 @@ class AttemptMessages(NamedTuple):
             "trigger": engine_trigger(self.trigger),
         }
         first = [hint] if self.attempt == 1 else []
-        return [*first, self._status("compacting", at, status="compacting")]
+        return [*first, self._compacting("compacting", at)]
 
     def heartbeat(self, number: int, at: str) -> Line:
         """Return a sign of life: the `number`th of the attempt."""
-        return self._status(f"heartbeat-{number}", at, status="compacting")
+        return self._compacting(f"heartbeat-{number}", at)
 
     def failed(self, reason: str, at: str) -> Line:
         """Return the end of an attempt that left the conversation as it was."""
@@ -99,7 +99,7 @@ class AttemptMessages(NamedTuple):
             "contextgauge": own,
         }
         if done.duration_ms is not None:
-            metadata["duration_ms"] = done.duration_ms
+            metadata |= {"duration_ms": done.duration_ms, "precomputed": True}
         lines = [
             self._status("result", at, status=None, compact_result="success"),
             self._line("boundary", at, type="system", subtype="compact_boundary")
@@ -110,6 +110,11 @@ class AttemptMessages(NamedTuple):
             summary = self._line("summary", at, type="user", isCompactSummary=True)
             lines.append(summary | {"message": message})
         return lines
+
+    def _compacting(self, step: str, at: str) -> Line:
+        """Return the status of an attempt for which the agent does not wait."""
+        own: Line = {"command_id": self.command_id, "attempt": self.attempt, "background": True}
+        return self._status(step, at, status="compacting", contextgauge=own)
 
     def _status(self, step: str, at: str, **fields: Json) -> Line:
         return self._line(step, at, type="system", subtype="status", **fields)

@@ -64,6 +64,8 @@ class ControlPlan:
     check_s: float = 5.0
     """For the check of a swap. Readers of the partition wait meanwhile, and the transaction times
     out."""
+    quiet_s: float = 10.0
+    """How long a swap waits for the answer of a model that was called before it."""
     heartbeat_s: float = 30.0
     most_plans: int = 5
     """Plans whose conversation changed under them, until the command has failed."""

@@ -1,11 +1,12 @@
 """What the trigger remembers of a session: its size, and what became of its commands."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from contextgauge.compaction.trigger import LAST_PAUSE_MS, MAX_UNHELPFUL
 from contextgauge.units import MINUTE_MS
 from schemas.commands import CommandFinished, CompactRequested
-from schemas.records import ContextReading, WindowSource
+from schemas.records import ContextReading, Record, WindowSource
 from streams.core.control.reasons import IdleReason
 from streams.core.control.thresholds import Sizes, Subject
 
@@ -32,6 +33,14 @@ class ContextSize:
         return cls(data.used_tokens, data.window, data.window_source, data.model, epoch)
 
 
+class Deferred(NamedTuple):
+    """A reading above the threshold whose time had not come: it is evaluated again."""
+
+    record: Record
+    size: ContextSize
+    logged_ms: int
+
+
 @dataclass(slots=True)
 class SessionMemory:
     """One session. Times are milliseconds since 1970, by the clock of who wrote the entry."""
@@ -53,6 +62,7 @@ class SessionMemory:
     awaits_effect: bool = False
     finished_ms: int = 0
     finished_epoch: int | None = None
+    deferred: Deferred | None = None
 
     def subject(self, session_id: str, model: str | None) -> Subject:
         """Return what rules name it by."""
@@ -87,7 +97,7 @@ class SessionMemory:
         """Note that its size is below the threshold."""
         self.was_below = True
         self.failures = self.unhelpful = 0
-        self.awaits_effect, self.stopped_at = False, None
+        self.awaits_effect, self.stopped_at, self.fired_ms = False, None, None
 
     def above(self, size: ContextSize, sizes: Sizes, now_ms: int) -> IdleReason | None:
         """Note that its size is above the threshold; return why nothing is to be done, if so."""

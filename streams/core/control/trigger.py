@@ -9,7 +9,8 @@
     the last one failed, or has just ended ....... not fired
     else ......................................... fired
 
-A decision that did not fire is written once for its reason, window and epoch. All ids follow from
+A decision that did not fire is written once for its reason, window and epoch; where time alone
+stands against it, it is evaluated again (`due`). All ids follow from
 what caused them, so reading records again comes to the same entries. What became of commands is
 read from the log itself (`note`). All of it is pure: the time is passed in.
 """
@@ -38,7 +39,7 @@ from schemas.records import (
 )
 from streams.core.control.ids import id_of
 from streams.core.control.reasons import DecisionReason, FiredReason, IdleReason
-from streams.core.control.sessions import ContextSize, SessionMemory
+from streams.core.control.sessions import ContextSize, Deferred, SessionMemory
 from streams.core.control.thresholds import Sizes, ThresholdBook
 
 _Value = TypeVar("_Value")
@@ -52,6 +53,9 @@ forgotten first, and known again by its next reading."""
 
 MOST_IDS: Final = 100_000
 """Entries of the log that are known by their ids, so that they are not written again."""
+
+_PASSING: Final = frozenset[IdleReason](("command_open", "pause_after_failure"))
+"""Reasons that time takes away. An effect that is awaited shows in the next reading."""
 
 TRIGGER_KINDS: Final = frozenset(
     data.kind
@@ -68,6 +72,7 @@ class Trigger:
         self._sessions: OrderedDict[str, SessionMemory] = OrderedDict()
         self._known: OrderedDict[str, None] = OrderedDict()
         self._finished: OrderedDict[str, None] = OrderedDict()
+        self._deferred: OrderedDict[str, None] = OrderedDict()
 
     def note(self, entry: CommandEntry) -> None:
         """Take an entry of the log, in its order."""
@@ -100,6 +105,19 @@ class Trigger:
         session.identify(agent_id, project)
         session.is_identified = True
 
+    def due(self, now_ms: int) -> list[CommandEntry]:
+        """Return what sessions give rise to whose time has come: an agent that waits is silent."""
+        entries: list[CommandEntry] = []
+        for session_id in list(self._deferred):
+            session = self._sessions.get(session_id)
+            deferred = None if session is None else session.deferred
+            del self._deferred[session_id]
+            if deferred is not None:
+                entries += self._evaluate(*deferred, now_ms)
+        for entry in entries:
+            self.note(entry)
+        return entries
+
     def observe(self, record: Record, logged_ms: int, now_ms: int) -> list[CommandEntry]:
         """Return what a record gives rise to. `logged_ms` is its Kafka timestamp."""
         data = record.data
@@ -123,7 +141,8 @@ class Trigger:
                     model=data.model or before.model,
                 )
             case CompactBoundary() | ContextReset():
-                self._session(data.session_id).size = None
+                session = self._session(data.session_id)
+                session.size = session.deferred = None
                 return []
             case _:
                 return []
@@ -137,7 +156,7 @@ class Trigger:
     ) -> Iterator[CommandEntry]:
         session_id = record.data.session_id
         session = self._session(session_id)
-        before, session.size = session.size, size
+        before, session.size, session.deferred = session.size, size, None
         thresholds = self._book.of(session.subject(session_id, size.model))
         if not thresholds.automatic or self._has_fired(record, session):
             return
@@ -158,6 +177,9 @@ class Trigger:
         if reason == "command_open":
             yield from self._made_urgent(record, session, size, sizes, now_ms)
         if reason is not None:
+            if reason in _PASSING:
+                session.deferred = Deferred(record, size, logged_ms)
+                _remember(self._deferred, session_id, None, MOST_SESSIONS)
             yield from self._idle(record, size, sizes, reason, now_ms)
             return
         yield from self._fire(record, size, sizes, "model_change" if is_change else "auto", now_ms)

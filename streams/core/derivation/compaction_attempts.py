@@ -2,7 +2,7 @@
 
 from typing import Final, assert_never
 
-from contextgauge.normalise.signals import CompactionRefused, Normal
+from contextgauge.normalise.signals import CompactionRefused, CompactionStatus, Normal
 from schemas.records import (
     MAIN_CHAIN,
     CompactionFailed,
@@ -28,15 +28,23 @@ HEARTBEAT_MS: Final = 5 * 60 * 1000
 """Runtimes send a heartbeat every 30 s: one that comes later than this is another attempt (R15)."""
 
 
-def compacting(step: Step, *, is_item: bool) -> None:
+def compacting(step: Step, status: CompactionStatus) -> None:
     """Apply `status: compacting`: a start, a heartbeat, or another attempt after a lost one."""
     start = step.attempt.start
     silence = None if start is None else _silence_ms(start, step.normal)
     is_late = silence is not None and silence > HEARTBEAT_MS
     move(step, AttemptEvent.LATE if is_late else AttemptEvent.COMPACTING)
     phase, start = step.attempt
-    if start is not None and is_item != start.is_item:
-        step.attempt = attempt_in(phase, start._replace(is_item=is_item))
+    if start is not None:
+        start = start._replace(is_item=status.is_item, is_background=status.is_background)
+        step.attempt = attempt_in(phase, start)
+
+
+def agent_went_on(step: Step, event: AttemptEvent) -> None:
+    """Apply a response or a result: it ends what the agent would have waited for."""
+    start = step.attempt.start
+    if start is None or not start.is_background:
+        move(step, event)
 
 
 def move(step: Step, event: AttemptEvent, refused: CompactionRefused | None = None) -> Start | None:

@@ -200,13 +200,13 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one ar
         case PinCheck():
             boundaries.check_pins(step, signal)
         case CompactionStatus(event="COMPACTING"):
-            attempts.compacting(step, is_item=signal.is_item)
+            attempts.compacting(step, signal)
         case CompactionStatus():
             attempts.move(step, AttemptEvent[signal.event])
         case CompactionRefused():
             attempts.move(step, AttemptEvent.FAILED, signal)
         case TurnEnded():
-            attempts.move(step, AttemptEvent.RESULT)
+            attempts.agent_went_on(step, AttemptEvent.RESULT)
             step.hint = None
         case TriggerHint():
             if step.subject == MAIN_CHAIN:

@@ -17,7 +17,7 @@ from schemas.records import (
 )
 from streams.core.derivation import limits, responses
 from streams.core.derivation.compact_boundaries import bound, complete
-from streams.core.derivation.compaction_attempts import move
+from streams.core.derivation.compaction_attempts import agent_went_on
 from streams.core.derivation.state import Announced, Chain
 from streams.core.derivation.step import Step
 from streams.core.derivation.transitions import AttemptEvent
@@ -97,7 +97,7 @@ def _begin(step: Step, chain: Chain, key: bytes) -> int | None:
     A new response of the main chain moves the attempt.
     """
     if step.subject == MAIN_CHAIN:
-        move(step, AttemptEvent.RESPONSE)
+        agent_went_on(step, AttemptEvent.RESPONSE)
     before = chain.output
     chain.response = key
     chain.output = None

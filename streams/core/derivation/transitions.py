@@ -112,7 +112,8 @@ class Start(NamedTuple):
     """When an attempt opened, by the message's own timestamp and by when it was seen live.
 
     `last_own_ms` and `last_live_ms` are the latest such times of its start and heartbeats (R15).
-    `is_item`: Codex' app server reported it as an item, whose end it reports too.
+    `is_item`: Codex' app server reported it as an item, whose end it reports too. `is_background`:
+    the agent goes on meanwhile, so its responses and results are no end of it.
     """
 
     attempt_id: str
@@ -121,6 +122,7 @@ class Start(NamedTuple):
     last_own_ms: int | None
     last_live_ms: int | None
     is_item: bool = False
+    is_background: bool = False
 
 
 class Attempt(NamedTuple):

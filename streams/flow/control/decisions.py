@@ -125,7 +125,9 @@ class Decisions:
             with contextlib.suppress(RetryError):
                 owner = await self._ports.owner_of(record.data.session_id)
                 trigger.identify(record.data.session_id, owner.agent_id, owner.cwd)
-        entries = trigger.observe(record, logged_ms, now_ms)
+        await self._send(trigger.observe(record, logged_ms, now_ms))
+
+    async def _send(self, entries: Sequence[CommandEntry]) -> None:
         if entries:
             await RetryLoop(self._ports, "kafka").run(self._ports.sink.send, entries)
         for entry in entries:
@@ -162,6 +164,8 @@ class Decisions:
                 if entry is not None:
                     partition.trigger.note(entry)
             position = partition.commands_position = batch.position
+            if partition.is_restored.is_set() and partition.is_ours:
+                await self._send(partition.trigger.due(self._ports.clock.now_ms()))
 
 
 class _Retried:

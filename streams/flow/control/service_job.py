@@ -29,7 +29,7 @@ from contextgauge.compaction.writing import NoSummaryError
 from contextgauge.errors import PositionError, RetryError
 from contextgauge.json_codec import dumps
 from contextgauge.records import Json
-from schemas.commands import CommandOutcome, CommandPlanned
+from schemas.commands import CommandEntry, CommandOutcome, CommandPlanned
 from streams.core.control.log import UnfinishedCommand
 from streams.core.control.messages import Compacted, Line
 from streams.core.conversation.fold import ConversationFold
@@ -39,7 +39,9 @@ from streams.flow.control.command_ports import CommandPorts
 from streams.flow.control.conversations import check_whole, subject_of, whole_conversation
 from streams.flow.control.planning import AnnouncedSummariser, Planner
 from streams.flow.control.tails import MessageTail
-from streams.ports import SessionConversation, started
+from streams.ports import PartitionReader, SessionConversation, started
+
+_QUIET_LOOK_S = 0.1
 
 logger = structlog.get_logger()
 
@@ -231,29 +233,17 @@ class ServiceJob(CommandJob):
     ) -> SessionConversation | None:
         """Put a plan into effect. Returns None where it is; else the conversation as it is now."""
         self._doing_now = "being put into effect"
-        ports, receipt = self._ports, ready.plan.receipt
-        if self._called_ms is not None:
-            duration_ms = max(0, ports.clock.now_ms() - self._called_ms)
-            receipt = replace(receipt, duration_ms=duration_ms)
-        lines = self._messages.completed(self._compacted(ready, receipt.duration_ms), self._now())
-        largest = max(len(dumps(line)) for line in lines)
-        if largest > ports.message_limit_bytes:
-            raise OutcomeError(
-                "failed",
-                f"the boundary would be a message of {largest} bytes; the limit is "
-                f"{ports.message_limit_bytes}",
-            )
-        boundary = lines[1]
-        entry = self._finished("completed", None, receipt)
-        messages = (ports.messages_topic, self._log.partition)
-        commands = (ports.commands_topic, self._log.partition)
-        reader = ports.log.reader(ports.messages_topic, [self._log.partition])
+        ports, partition = self._ports, self._log.partition
+        messages, commands = (ports.messages_topic, partition), (ports.commands_topic, partition)
+        reader = ports.log.reader(ports.messages_topic, [partition])
+        rejected: list[SessionConversation] = []
         try:
             async with started(reader):
                 fold = ConversationFold(conversation)
-                tail = MessageTail(reader, self._log.partition, self.session_id, fold)
-                _, end = await reader.bounds(self._log.partition)
-                await tail.read(end)
+                tail = MessageTail(reader, partition, self.session_id, fold)
+                took_ms = None if self._called_ms is None else self._now_ms() - self._called_ms
+                await self._until_quiet(reader, tail)
+                lines, entry = self._outcome(ready, took_ms)
 
                 async def approve(first: Mapping[tuple[str, int], int]) -> bool:
                     try:
@@ -266,17 +256,15 @@ class ServiceJob(CommandJob):
                     if state is None or state.cancelled is not None:
                         return False
                     seen = fold.result
-                    if seen.state != "whole":
-                        rejected.append(seen)
-                        return False
                     try:
-                        fold.add(boundary, first[messages] + 1, strict=True)
+                        if seen.state == "whole":
+                            fold.add(lines[1], first[messages] + 1, strict=True)
+                            return True
                     except PlanRejectedError:
-                        rejected.append(seen)
-                        return False
-                    return True
+                        pass
+                    rejected.append(seen)
+                    return False
 
-                rejected: list[SessionConversation] = []
                 if await self._log.append([entry], lines, approve):
                     logger.info(
                         "command finished",
@@ -288,6 +276,41 @@ class ServiceJob(CommandJob):
         except PositionError as error:
             raise RetryError(f"the session's messages cannot be read: {error}") from error
         return rejected[0] if rejected else fold.result
+
+    def _outcome(self, ready: _Ready, took_ms: int | None) -> tuple[list[Line], CommandEntry]:
+        """Return the messages and the entry of a compaction. Raises OutcomeError."""
+        receipt, most = ready.plan.receipt, self._ports.message_limit_bytes
+        if took_ms is not None:
+            receipt = replace(receipt, duration_ms=max(0, took_ms))
+        lines = self._messages.completed(self._compacted(ready, receipt.duration_ms), self._now())
+        largest = max(len(dumps(line)) for line in lines)
+        if largest > most:
+            raise OutcomeError(
+                "failed", f"the boundary would be a message of {largest} bytes; the limit is {most}"
+            )
+        return lines, self._finished("completed", None, receipt)
+
+    def _now_ms(self) -> int:
+        return self._ports.clock.now_ms()
+
+    async def _until_quiet(self, reader: PartitionReader, tail: MessageTail) -> None:
+        """Read all messages, until the model has answered: at most `quiet_s`, not if it is urgent.
+
+        An answer to what was sent before the swap would report the size of before it.
+        """
+        clock = self._ports.clock
+        until_s = clock.monotonic_s() + (0 if self._command.request.urgent else self._plan.quiet_s)
+        before: int | None = None
+        while True:
+            _, end = await reader.bounds(self._log.partition)
+            await tail.read(end)
+            active = tail.fold.result.history.active
+            answers = sum(message.role == "assistant" for message in active)
+            before = answers if before is None else before
+            is_quiet = not active or active[-1].role == "assistant" or answers > before
+            if is_quiet or clock.monotonic_s() >= until_s:
+                return
+            await clock.sleep(_QUIET_LOOK_S)
 
     def _compacted(self, ready: _Ready, duration_ms: int | None) -> Compacted:
         plan = ready.plan

@@ -71,7 +71,7 @@ def test_a_compaction_is_one_attempt(trigger: CommandTrigger) -> None:
     assert boundary.attempt_id == start.attempt_id
     assert boundary.trigger == ("manual" if trigger == "manual" else "auto")
     assert (boundary.pre_tokens, boundary.post_tokens) == (90_000, 12_000)
-    assert (boundary.duration_ms, boundary.duration_source) == (4_000, "reported")
+    assert (boundary.duration_ms, boundary.duration_source) == (4_000, "precomputed")
     assert records(*lines, *lines) == found
 
 

@@ -311,3 +311,28 @@ def test_r18_an_attempts_records_carry_their_messages_time_and_cause() -> None:
     assert record_of(beat, CompactionProgress).time_ms == START_MS + 30_000
     lost = given.take(line(assistant("late", read=9), at=90))
     assert record_of(lost, CompactionFailed).time_ms == START_MS + 90_000
+
+
+def test_r14_an_agent_that_goes_on_does_not_end_a_compaction_in_the_background() -> None:
+    own = {"contextgauge": {"command_id": "c1", "attempt": 1, "background": True}}
+    given = Given()
+    records = given.take(
+        init(at=0),
+        compacting(1, **own),
+        assistant("r1", read=1_000, at=2),
+        result(at=3),
+        compacting(31, **own),
+        succeeded(40),
+        boundary({"trigger": "auto", "duration_ms": 39_000, "precomputed": True}, at=40),
+    )
+    kinds = [each.kind for each in records]
+    assert "compaction_failed" not in kinds
+    start, bound = (
+        next(each.data for each in records if each.kind == kind)
+        for kind in ("compaction_start", "compact_boundary")
+    )
+    assert isinstance(start, CompactionStart)
+    assert isinstance(bound, CompactBoundary)
+    assert bound.attempt_id == start.attempt_id
+    assert (bound.duration_ms, bound.duration_source) == (39_000, "precomputed")
+    assert kinds.count("compaction_progress") == 1

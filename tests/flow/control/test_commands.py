@@ -72,6 +72,33 @@ async def test_the_deriver_makes_its_records(kit: CommandKit) -> None:
     assert set(compaction[1:-2]) == {"compaction_progress"}
 
 
+async def test_a_swap_waits_for_the_answer_to_what_was_sent_before_it(kit: CommandKit) -> None:
+    await kit.say(12)
+    await kit.publish({"type": "user", "message": {"role": "user", "content": "and now?"}})
+    await kit.request()
+    async with kit.worker():
+        await kit.until(lambda: kit.has_called(1))
+        await asyncio.sleep(0.3)  # nothing must happen
+        assert kit.boundaries() == []
+        await kit.say(1)
+        assert (await kit.outcome()).outcome == "completed"
+    lines = kit.lines()
+    last = max(at for at, line in enumerate(lines) if line.get("type") == "assistant")
+    assert lines.index(kit.boundaries()[0]) > last
+    await kit.check()
+
+
+@pytest.mark.parametrize("urgent", [True, False])
+async def test_a_swap_does_not_wait_for_ever(kit: CommandKit, *, urgent: bool) -> None:
+    kit.change(quiet_s=60.0 if urgent else 0.1)
+    await kit.say(12)
+    await kit.publish({"type": "user", "message": {"role": "user", "content": "and now?"}})
+    await kit.request(urgent=urgent)
+    async with kit.worker():
+        assert (await kit.outcome()).outcome == "completed"
+    await kit.check()
+
+
 async def test_a_second_request_is_refused_while_one_is_open(kit: CommandKit) -> None:
     await kit.say(12)
     kit.summaries.open.clear()
