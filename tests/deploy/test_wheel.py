@@ -298,6 +298,7 @@ def without_services(here: Installation) -> None:
     given = {"session_id": transcript.stem, "transcript_path": str(transcript)}
     assert "contextgauge:" not in here.run("statusline", stdin=json.dumps(given))
     assert ":" in here.run("token", "reader")
+    here.run("hook", "pre-compact", stdin=json.dumps(given))
     shown = here.run("demo", "projects")
     assert "Kafka is ready" in shown
     assert "contextgauge stack up" in shown

@@ -78,5 +78,6 @@ def test_partitions_without_a_worker_are_seen_without_any_figure() -> None:
     """Where nothing reports a figure its sum is nothing, not 0, and nothing is below no number."""
     rules = (DOCS.parent / "deploy" / "prometheus" / "alerts.yml").read_text(encoding="utf-8")
     below = [line for line in re.findall(r"expr: (.*)", rules) if " < " in line]
-    assert len(below) == len(get_args(Worker))
+    # Of the workers that every deployment has; those that are optional must have run.
+    assert len(below) == len(set(get_args(Worker)) - {"conversations"})
     assert all(" or vector(0)) <" in expression for expression in below)

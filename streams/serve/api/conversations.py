@@ -135,8 +135,7 @@ def _not_kept() -> Problem:
     return Problem(
         HTTPStatus.NOT_FOUND,
         "The text of this session is not kept. Name it in the section [conversations] of the file "
-        "in CONTEXTGAUGE_COMPACTION_FILE, and run `contextgauge conversations`: see "
-        "docs/CONVERSATIONS.md.",
+        "in CONTEXTGAUGE_COMPACTION_FILE, and run `contextgauge conversations`.",
         "no-text",
     )
 
