@@ -30,7 +30,7 @@ VALUES: Final[dict[str, re.Pattern[str]]] = {
         r"|\b\d\d?[/.]\d\d?[/.]\d{2,4}\b|\b(?:end of|early|mid|late) (?:\w+ )?"
         rf"(?:{_MONTHS}|week|month|quarter|year)\b|\bQ[1-4](?: \d{{4}})?\b"
         r"|\b(?:tomorrow|tonight)\b",
-        "weekday": r"(?i)\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\bweekdays\b",
+        "weekday": r"(?i)\b(?<!every )(?<!each )(?:mon|tues|wednes|thurs|fri|satur|sun)day\b",
         "zone": r"\b(?:UTC|GMT|[ECMP][SD]T|CES?T|BST|IST|JST|AEST)\b(?:[+-]\d{1,2})?"
         r"|(?i:\b(?:pacific|eastern|central|mountain|local|zulu)(?: standard| daylight)? time\b)"
         r"|\b[A-Z][A-Za-z]{1,20}/[A-Z][A-Za-z_]{1,30}\b(?:/[A-Z]\w{1,30})?",
