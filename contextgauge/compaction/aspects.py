@@ -37,7 +37,7 @@ ASPECTS: Final = (
         "money",
         "budget allowance spend spending cost expense expenditure outlay price cap capped ceiling "
         "limit exceed exceeding stay total overall below under above at pass let approval explicit "
-        "need without finance approved project not never no",
+        "need without finance approved project not never no up",
     ),
     _aspect(
         "timezone",
@@ -131,7 +131,7 @@ ASPECTS: Final = (
         r"code\b|key\b|password|passphrase|passcode|pin\b|token|secret|safe ?word",
         "code",
         "code rotated rotation done disclose reveal share shared leak confirmation retired no "
-        "longer work user never not under circumstance with maintenance",
+        "longer work user never not under circumstance with maintenance old previous",
     ),
     _aspect(
         "region",
@@ -165,7 +165,7 @@ ASPECTS: Final = (
         r"|exceed|time[sd]? ?out|length|port\b|interval",
         "amount",
         "time timeout out length size limit maximum minimum max min cap capped exceed "
-        "within below under most least port after",
+        "within below under most least port after up",
     ),
 )
 

@@ -9,6 +9,7 @@ statement. Each kind is bounded, and so is what one turn may add. Except of goal
 older half is never pushed out by later ones, so a flood cannot displace what was laid down before.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -35,6 +36,9 @@ _REMEMBERED_TURNS: Final = 256
 _POINT_CHARACTERS: Final = 16
 """A shorter statement of no kind, without a digit, says nothing: an acknowledgement."""
 
+
+_NEEDS_SUBJECT: Final = re.compile("limit of|amount of|next step")
+"""Aspects that every thing has: a sentence that goes on about one need not name it again."""
 
 _HEAD_CHARACTERS: Final = 80
 """Of the beginning of a line: enough to tell it from another one."""
@@ -91,7 +95,7 @@ def pins_of(text: str, message_id: str) -> list[tuple[Pin, list[Facet]]]:
             if characters > TURN_CHARACTERS:
                 continue
         if head:
-            given = [each for each in given if each.scope or " of " not in each.aspect]
+            given = [each for each in given if each.scope or not _NEEDS_SUBJECT.match(each.aspect)]
         key = key_of((facet.aspect, facet.scope) for facet in given)
         if head:
             key = f"+{key}" if kind == "statement" else f"+{key}{LINE}{head}"

@@ -33,7 +33,7 @@ _BLANK: Final = ""
 """What ends the output of a tool that was pasted under a heading: an empty line."""
 
 _BULLET: Final = re.compile(
-    r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?|[ \t]*#{1,6}[ \t]+"
+    r"[ \t]*(?:[-*+•]|\d{1,4}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?|[ \t]*#{1,6}[ \t]+"
 )
 _SENTENCE_END: Final = re.compile(
     r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)(?<!max\.)(?<!min\.)[ \t]+"

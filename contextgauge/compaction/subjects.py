@@ -143,19 +143,19 @@ _VERB_AFTER: Final = re.compile(
     r"stays?|takes?|gets?|goes|runs?|uses?)\b"
 )
 _GIVES_NAME: Final = {
-    name: re.compile(rf"(?i)(?:^|(?<=\W))(?:{before})[\"'`\u2018\u201c]?$")
+    name: re.compile(rf"(?i)(?:(?:^|(?<=\W))(?:{before})|[:=] ?)[\"'`\u2018\u201c]?$")
     for name, before in {
-        "person": r"|(?:by|is|to|from|only|without|[:,]|now) ",
+        "person": r"|(?:by|is|to|from|only|without|now) |, ",
         "name": r"(?:is|are|be|to|designated|called|named|codenamed|codename|label|as) "
-        r"|call(?:ing)? (?:\w+ ){1,2}|: ",
-        "branch": r"(?:is|are|be|on|to|onto|use|out|:)(?: now)?(?: the)?(?: branch)? ",
-        "commit": r"(?:is|are|be|on|from|onto|:)(?: now)?(?: commit)? ",
-        "region": r"(?:is|are|be|runs?|running|hosted|located|lives?|moved?|migrated|region|:)(?: now)?"
+        r"|call(?:ing)? (?:\w+ ){1,2}",
+        "branch": r"(?:is|are|be|on|to|onto|use|out)(?: now)?(?: the)?(?: branch)? ",
+        "commit": r"(?:is|are|be|on|from|onto)(?: now)?(?: commit)? ",
+        "region": r"(?:is|are|be|runs?|running|hosted|located|lives?|moved?|migrated|region)(?: now)?"
         r"(?: in| to)?(?: the)?(?: region)? ",
-        "address": r"(?:is|are|be|lives?|moved|:|=)(?: now)?(?: at| to)? ",
-        "version": r"(?:is|are|be|to|on|use|uses|target|pin|:)(?: now)? (?:[\w.]+ )?",
+        "address": r"(?:is|are|be|lives?|moved)(?: now)?(?: at| to)? ",
+        "version": r"(?:is|are|be|to|on|use|uses|target|pin)(?: now)? (?:[\w.]+ )?",
         "example language": r"(?:in|is|are|be|to) ",
-        "code": r"(?:is|are|be|to|:|=)(?: now)? ",
+        "code": r"(?:is|are|be|to)(?: now)? ",
     }.items()
 }
 """What stands before a value of a kind that can also be the name of something."""
@@ -273,7 +273,7 @@ _NAMES: Final = words_of("go will may")
 
 _TOKEN: Final = re.compile(r"[^\s,;()\[\]{}<>\"\u201c\u201d\u2018`!?=\u2013\u2014]+")
 _THIS_TIME: Final = re.compile(
-    r"(?i)\b(?:this (?:week|month|year|morning|moment)|from today|today|from here on|after all)\b"
+    r"(?i)\b(?:this (?:week|month|year|morning|moment)(?:'s)?|from today|today|from here on|after all)\b"
 )
 
 
@@ -282,7 +282,7 @@ def _scope(text: str, plain: frozenset[str]) -> frozenset[str]:
     words: set[str] = set()
     for match in _TOKEN.finditer(_THIS_TIME.sub("", text)):
         token = match[0].replace("\u2019", "'").strip(".:'*_-").removesuffix("'s")
-        if len(token) == 1 and token.isupper():
+        if len(token) == 1 and token.isupper() and token != "I":
             words.add(token)
             continue
         is_name = token[:1].isupper() and token[1:].islower() and match.start() > 0

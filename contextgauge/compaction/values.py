@@ -25,7 +25,8 @@ VALUES: Final[dict[str, re.Pattern[str]]] = {
     for name, pattern in {
         "money": rf"(?i)[$€£¥] ?{_DIGITS} ?(?:k|m|million|thousand)?\b|(?:\b{_DIGITS} ?"
         rf"(?:k|thousand|million)? ?|\b{_WORDED})(?:dollars|euros?|pounds|bucks|usd|eur|gbp)\b",
-        "date": rf"(?i)\b\d{{4}}-\d\d?-\d\d?\b|\b(?:{_MONTHS})\.? \d{{1,2}}(?:st|nd|rd|th)?\b"
+        "date": rf"(?i)\b\d{{4}}-\d\d?-\d\d?\b|\b\d\d-\d\d\b(?: \((?:{_MONTHS}) \d{{1,2}}\))?"
+        rf"|\b(?:{_MONTHS})\.? \d{{1,2}}(?:st|nd|rd|th)?\b"
         rf"(?:,? \d{{4}}\b)?|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})\b(?: \d{{4}}\b)?"
         r"|\b\d\d?[/.]\d\d?[/.]\d{2,4}\b|\b(?:end of|early|mid|late) (?:\w+ )?"
         rf"(?:{_MONTHS}|week|month|quarter|year)\b|\bQ[1-4](?: \d{{4}})?\b"
