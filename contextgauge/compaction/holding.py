@@ -149,28 +149,35 @@ class Pins:
             self._remove(place)
 
     def _replace_values(self, pin: Pin, given: Sequence[Facet]) -> None:
-        new = {(each.aspect, each.scope): each.value for each in given if each.gives}
+        new = {(each.aspect, each.scope): each for each in given if each.gives}
         places = {place for pair in new for place in self._about.get(pair, ())}
         for place in sorted(places):
             entry = self._entries[place]
             if entry.pin.message_id == pin.message_id:
                 continue
             self._remove(place)
-            if rest := _without(entry, new):
+            if rest := _without(entry, pin, new):
                 self._put(place, rest)
 
 
-def _without(entry: _HeldPin, new: Mapping[_Pair, str]) -> _HeldPin | None:
+def _without(entry: _HeldPin, pin: Pin, new: Mapping[_Pair, Facet]) -> _HeldPin | None:
     """Return a pin without values that were replaced, None where nothing of it is left."""
     text = entry.pin.text
     if all(pair in new for pair in entry.about) and not MORE.search(text):
         return None
-    for facet in sorted(facets(text), key=lambda facet: facet.start, reverse=True):
-        value = new.get((facet.aspect, facet.scope))
-        if value is not None and value != facet.value:
-            text = f"{text[: facet.start]}{ELIDED}{text[facet.end :]}"
+    old = {(each.aspect, each.scope): each for each in facets(text)}
+    changed = [pair for pair in old if pair in new and new[pair].value != old[pair].value]
+    text = _elided(text, [old[pair] for pair in changed])
+    if plain(text) == plain(_elided(pin.text, [new[pair] for pair in changed])):
+        return None
     about = [pair for pair in entry.about if pair not in new]
     return _held(replace(entry.pin, text=text, key=key_of(about, entry.pin.key)))
+
+
+def _elided(text: str, values: Iterable[Facet]) -> str:
+    for each in sorted(values, key=lambda each: each.start, reverse=True):
+        text = f"{text[: each.start]}{ELIDED}{text[each.end :]}"
+    return text
 
 
 def key_of(about: Iterable[_Pair], former: str = "") -> str:

@@ -96,10 +96,11 @@ def pins_of(text: str, message_id: str) -> list[tuple[Pin, list[Facet]]]:
                 continue
         if head:
             given = [each for each in given if each.scope or not _NEEDS_SUBJECT.match(each.aspect)]
-        key = key_of((facet.aspect, facet.scope) for facet in given)
+        about = key_of((facet.aspect, facet.scope) for facet in given)
+        key = about
         if head:
-            key = f"+{key}" if kind == "statement" else f"+{key}{LINE}{head}"
-        head = head or plain(each.text)[:_HEAD_CHARACTERS]
+            key = f"+{about}" if kind == "statement" else f"+{about}{LINE}{head}"
+        head = head or (about if given else plain(each.text)[:_HEAD_CHARACTERS])
         result.append((Pin(kind, each.text, key, message_id), given))
     return result
 
