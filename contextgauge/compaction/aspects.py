@@ -71,7 +71,7 @@ ASPECTS: Final = (
         "on-call",
         r"on-?call|on call|pager|rotation|support duty|escalation|on duty",
         "person",
-        "call pager rotation owner own belong take over duty support escalation handling has",
+        "call pager rotation owner own belong take carry over duty support escalation handling",
     ),
     _aspect(
         "approval",
