@@ -35,9 +35,9 @@ ASPECTS: Final = (
         r"budget|allowance|bill\b|fees?\b|spend(?:ing)?\b|costs?\b|expenses?\b|expenditure|outlay|price|cap(?:ped)?\b"
         r"|ceiling|limit",
         "money",
-        "budget allowance spend spending cost expense expenditure outlay price cap capped ceiling "
-        "limit exceed exceeding stay total overall below under above at pass let approval explicit "
-        "need without finance approved project not never no up",
+        "budget allowance spend spending cost expense expenditure outlay cap capped ceiling "
+        "limit exceed exceeding stay total overall below under above at pass approval "
+        "explicit need without finance approved project not never no up",
     ),
     _aspect(
         "timezone",
@@ -50,8 +50,8 @@ ASPECTS: Final = (
         r"deadline|due|date|launch|releas|ship|schedul|freeze|milestone|timing|go-?live|cut-?over"
         r"|deliver|demo|review|freeze|move|fixed|finish|complete|by\b|ends?\b|opens?\b|starts?\b|begins?\b|closes?\b",
         "date",
-        "deadline due date target timing day time scheduled schedule milestone move plan past "
-        "fixed land finish completed final not do doe",
+        "deadline due date target timing day time scheduled schedule plan past fixed land not "
+        "do doe",
     ),
     _aspect(
         "weekday",
@@ -64,14 +64,14 @@ ASPECTS: Final = (
         r"code-?name|code name|we call\b|call(?:ed|ing)\b|label|designat|(?:re)?name[ds]?\b"
         r"|nickname|refer to",
         "code capitals quoted title",
-        "codename codenamed call code name named called calling label designated designation named "
-        "internal internally effort nickname refer project by",
+        "codename codenamed call code name named calling called label designated designation "
+        "nickname refer by",
     ),
     _aspect(
         "on-call",
         r"on-?call|on call|pager|rotation|support duty|escalation|on duty",
         "person",
-        "call pager rotation owner own belong take carry over duty support escalation handling",
+        "call pager rotation owner own belong take carry over duty escalation handling week",
     ),
     _aspect(
         "approval",
@@ -81,29 +81,16 @@ ASPECTS: Final = (
         "else first only may without need from nobody no by",
     ),
     _aspect(
-        "reviewer",
-        r"review(?:er|s|ed)?\b",
-        "person",
-        "review reviewer reviewed by",
-    ),
-    _aspect(
-        "assignee",
-        r"lead\b|maintain|assign|owner\b|owns\b|in charge|responsible|contact\b|manager",
-        "person",
-        "lead maintain maintainer assigned assignee owner own charge responsible contact",
-    ),
-    _aspect(
         "branch",
         r"branch|rebase|check(?:ed)? out|switched|worktree",
         "branch",
-        "branch base based rebase rebased onto old stay unpushed development parked active working "
-        "work current still on",
+        "branch base based rebase rebased onto old development parked active working work still",
     ),
     _aspect(
         "commit",
         r"commit|based on|branched|rebase|head\b|base\b",
         "hash",
-        "commit branch branched base based rebase head from on everything current work working",
+        "commit branch branched base based rebase everything current work working",
     ),
     _aspect("next step", r"next (?:steps?|up)\b", "rest", "next step up after"),
     _aspect(
@@ -124,7 +111,7 @@ ASPECTS: Final = (
         "example language",
         r"examples?\b|snippets?\b|samples?\b|answer in|reply in|respond in|write in",
         "language",
-        "example snippet sample answer reply respond write code",
+        "example snippet sample write code language user",
     ),
     _aspect(
         "code",
@@ -144,7 +131,7 @@ ASPECTS: Final = (
         "address",
         r"url|endpoint|hosts?\b|lives?\b|base\b|address|domain|server|api\b",
         "url",
-        "url endpoint host live base address domain",
+        "url base live",
     ),
     _aspect(
         "version",
@@ -157,38 +144,38 @@ ASPECTS: Final = (
         "progress",
         r"phase|steps?\b|stage|milestone|progress",
         "fraction",
-        "phase step stage milestone progress done complete platform",
+        "phase progress platform",
     ),
     _aspect(
         "limit",
         r"at most|at least|no (?:more|less|fewer) than|max|min|limit|under\b|below|within|cap|up to"
         r"|exceed|time[sd]? ?out|length|port\b|interval",
         "amount",
-        "time timeout out length size limit maximum minimum max min cap capped exceed "
-        "within below under most least port after up",
+        "length limit maximum minimum max min cap capped exceed within below under most least "
+        "port after up not never no",
     ),
 )
 
-AMOUNT: Final = _aspect("amount", "", "count", "length size number count")
+AMOUNT: Final = _aspect("amount", "", "count")
 """A number with a unit that a statement gives to something of which no other aspect speaks."""
 
 STOP: Final = words_of(
     "a an the and also am are as at be been being but by can could did do does each for from had "
-    "has have having he her here him his i if in into is it its just may me might must my now of "
-    "on only onto or our please rather she shall should so some such that their them then there "
-    "these they this those to too until us use using was we were what when which while who whose "
-    "will with would you your yours i'm i'd i'll we're we've it's that's let let's "
-    "always ever never every all any keep kept make made set get remain remains want wants prefer "
-    "preferred prefers like new newer latest update updated change changed changes current "
-    "currently instead anymore quick go goes going forward switch switched move moved raise raised "
-    "lower lowered increase increased decrease decreased reduce reduced extend extended slipped "
-    "postponed upgrade upgraded rename renamed bump bumped correction actually"
+    "has have having i if in into is it its just may might must now of on only onto or our please "
+    "rather shall should so some such that them then there they these this those to too until us "
+    "use using was we were what when which while who whose will with would you i'm i'd i'll we're "
+    "we've it's that's let let's always ever every all any keep kept make made set remain remains "
+    "want wants prefer preferred prefers like new newer latest update updated change changed "
+    "changes current currently instead anymore quick go goes going forward switch switched move "
+    "moved raise raised lower lowered increase increased decrease decreased reduce reduced extend "
+    "extended slipped postponed upgrade upgraded rename renamed bump bumped correction actually"
 )
 """Words of grammar and of change: all others tell one thing from another."""
 
 ALIASES: Final = {
     "prod": "production", "docs": "documentation", "doc": "documentation", "db": "database",
     "ship": "release", "shipping": "release", "travel": "trip", "field-trip": "trip",
-    "go-live": "launch", "launching": "launch", "releasing": "release", "deployment": "deploy",
-    "deploying": "deploy", "repo": "repository", "config": "configuration", "env": "environment",
+    "go-live": "launch", "launching": "launch", "releasing": "release", "internally": "internal",
+    "deployment": "deploy", "deploying": "deploy", "repo": "repository", "env": "environment",
+    "config": "configuration", "deploys": "deploy", "lines": "line",
 }  # fmt: skip

@@ -120,7 +120,9 @@ def _short_of(pins: Sequence[Pin], room: _Room) -> bool:
     """Return whether there is less room than the pins and a quarter for the task need."""
     if room.tokens is None:
         return False
-    needed = sum(room.counter.text(f"99. {each.text}\n") for each in pins if each.kind != "statement")
+    needed = sum(
+        room.counter.text(f"99. {each.text}\n") for each in pins if each.kind != "statement"
+    )
     return needed > room.tokens - room.tokens // TASK_SHARE
 
 

@@ -45,7 +45,7 @@ class Facet(NamedTuple):
 
 
 _FORMER: Final = re.compile(
-    r"(?i)\b(?:old|previous|former|earlier|no longer|retired|was|were|from|not|instead of|"
+    r"(?i)\b(old|previous|former|earlier|no longer|retired|was|were|from|not|instead of|"
     r"rather than)\b(?: \w+){0,2} ?$"
 )
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z'\u2019-]{0,40}")
@@ -63,7 +63,6 @@ _PHRASES: Final = {
     "name": words_of("code refer call"),
     "on-call": words_of("call duty"),
     "approval": words_of("sign signs signed"),
-    "assignee": words_of("charge"),
     "branch": words_of("check checked"),
     "commit": words_of("based"),
     "next step": words_of("next"),
@@ -145,13 +144,12 @@ _VERB_AFTER: Final = re.compile(
 _GIVES_NAME: Final = {
     name: re.compile(rf"(?i)(?:(?:^|(?<=\W))(?:{before})|[:=] ?)[\"'`\u2018\u201c]?$")
     for name, before in {
-        "person": r"|(?:by|is|to|from|only|without|now) |, ",
         "name": r"(?:is|are|be|to|designated|called|named|codenamed|codename|label|as) "
         r"|call(?:ing)? (?:\w+ ){1,2}",
         "branch": r"(?:is|are|be|on|to|onto|use|out)(?: now)?(?: the)?(?: branch)? ",
         "commit": r"(?:is|are|be|on|from|onto)(?: now)?(?: commit)? ",
-        "region": r"(?:is|are|be|runs?|running|hosted|located|lives?|moved?|migrated|region)(?: now)?"
-        r"(?: in| to)?(?: the)?(?: region)? ",
+        "region": r"(?:is|are|be|runs?|running|hosted|located|lives?|moved?|migrated|region)"
+        r"(?: now)?(?: in| to)?(?: the)?(?: region)? ",
         "address": r"(?:is|are|be|lives?|moved)(?: now)?(?: at| to)? ",
         "version": r"(?:is|are|be|to|on|use|uses|target|pin)(?: now)? (?:[\w.]+ )?",
         "example language": r"(?:in|is|are|be|to) ",
@@ -160,8 +158,10 @@ _GIVES_NAME: Final = {
 }
 """What stands before a value of a kind that can also be the name of something."""
 
+_GIVES_PERSON: Final = re.compile(r"(?i)(?:\b(?:by|is|to|from|only|without|now) |[,:=] ?)@?$")
+_PERSON_DOES: Final = re.compile(r"(?: now| currently)? (?:\w{2,}s|is|may|must|will|should|can)\b")
 _SECRET_CODE: Final = re.compile(r"(?i)\b(?:code|password|passphrase|passcode|pin|reveal) $")
-_OF_PERSONS: Final = {"on-call", "approval", "reviewer", "assignee"}
+_OF_PERSONS: Final = {"on-call", "approval"}
 
 
 def _gives(text: str, aspect: str, start: int, end: int) -> bool:
@@ -171,7 +171,10 @@ def _gives(text: str, aspect: str, start: int, end: int) -> bool:
             return True
     elif aspect not in _OF_PERSONS and _is_subject(text, end):
         return False
-    before = _GIVES_NAME.get("person" if aspect in _OF_PERSONS else aspect)
+    if aspect in _OF_PERSONS:
+        does = start == 0 and _PERSON_DOES.match(text, end)
+        return bool(does or _GIVES_PERSON.search(text, 0, start))
+    before = _GIVES_NAME.get(aspect)
     return before is None or before.search(text, 0, start) is not None
 
 
@@ -185,11 +188,13 @@ _PROHIBITION: Final = re.compile(
     r"(?i)\b(?:never|do not|don't|must(?: not|n't)|may not|cannot|can't|should(?: not|n't)|avoid|"
     r"not|under no circumstances|forbidden|prohibited)\b|^(?:\W{0,3})no\b"
 )
+_EXCEED: Final = re.compile(
+    r"(?i)\b(?:exceed|more|less|fewer|over|under|above|below|beyond|past|pass|longer|later)\b"
+)
 _STILL_GIVEN: Final = {
-    "spending": re.compile(""),
-    "limit": re.compile(""),
+    "spending": _EXCEED,
+    "limit": _EXCEED,
     "approval": re.compile(""),
-    "reviewer": re.compile(""),
     "date": re.compile(r"(?i)\b(?:past|after|before|beyond|later|until|deadline)\b"),
     "code": re.compile(r"(?i)\b(?:disclos|reveal|shar|leak|print|expos|publish|tell|show|give)"),
 }
@@ -215,9 +220,7 @@ def _limit_name(text: str, value: str) -> str:
     return f"limit of {'least ' if _LEAST.search(text) else ''}{unit}"
 
 
-def _value(
-    text: str, kinds: Iterable[str], taken: Sequence[Facet]
-) -> tuple[int, int, str] | None:
+def _value(text: str, kinds: Iterable[str], taken: Sequence[Facet]) -> tuple[int, int, str] | None:
     """Return the place and the normalised form of the only current value of these kinds."""
     for kind in kinds:
         matches = [
@@ -225,7 +228,7 @@ def _value(
             for match in VALUES[kind].finditer(text)
             if not any(match.start() < each.end and each.start < match.end() for each in taken)
         ]
-        current = [match for match in matches if not _is_former(text, match.start())]
+        current = [match for match in matches if not _is_former(text, match)]
         if len(current) > 1:
             return None
         if chosen := current or matches[-1:]:
@@ -235,8 +238,11 @@ def _value(
     return None
 
 
-def _is_former(text: str, start: int) -> bool:
-    return _FORMER.search(text[max(0, start - 24) : start]) is not None
+def _is_former(text: str, value: re.Match[str]) -> bool:
+    former = _FORMER.search(text[max(0, value.start() - 24) : value.start()])
+    if former is None:
+        return False
+    return former[1].lower() != "from" or text.startswith(" to ", value.end())
 
 
 _BY_NAME: Final = {each.name: each for each in (*ASPECTS, AMOUNT)}
@@ -258,9 +264,7 @@ def _rest(text: str, facet: Facet, given: Sequence[Facet]) -> str:
     gone = [(facet.start, facet.end)]
     gone += [(each.start, each.end) for each in given if each.aspect in _NO_NAMES]
     for kind in _aspect_of(facet).values:
-        gone += [
-            match.span() for match in VALUES[kind].finditer(text) if _is_former(text, match.start())
-        ]
+        gone += [match.span() for match in VALUES[kind].finditer(text) if _is_former(text, match)]
     more = MORE.search(text, facet.end)
     rest = text[: more.start()] if more else text
     for start, end in gone:
@@ -272,24 +276,25 @@ _NAMES: Final = words_of("go will may")
 """Words of grammar that are names where they have a capital."""
 
 _TOKEN: Final = re.compile(r"[^\s,;()\[\]{}<>\"\u201c\u201d\u2018`!?=\u2013\u2014]+")
-_THIS_TIME: Final = re.compile(
-    r"(?i)\b(?:this (?:week|month|year|morning|moment)(?:'s)?|from today|today|from here on|after all)\b"
-)
+_NOW: Final = re.compile(r"(?i)\b(?:as of this morning|from today|from here on|after all)\b")
+_TIME_OUT: Final = re.compile(r"(?i)\btime[sd]? out\b")
+_BASE_BRANCH: Final = re.compile(r"(?i)\b(base|development) branch\b")
 
 
 def _scope(text: str, plain: frozenset[str]) -> frozenset[str]:
     """Return all names and words of a text but the plain ones, each in one form."""
     words: set[str] = set()
-    for match in _TOKEN.finditer(_THIS_TIME.sub("", text)):
-        token = match[0].replace("\u2019", "'").strip(".:'*_-").removesuffix("'s")
-        if len(token) == 1 and token.isupper() and token != "I":
-            words.add(token)
+    text = _BASE_BRANCH.sub(r"\1branch", _TIME_OUT.sub("timeout", _NOW.sub("", text)))
+    for match in _TOKEN.finditer(text):
+        word = match[0].replace("\u2019", "'").strip("'*").rstrip(".:-").removesuffix("'s")
+        if len(word) == 1 and word.isupper() and word != "I":
+            words.add(word)
             continue
-        is_name = token[:1].isupper() and token[1:].islower() and match.start() > 0
-        for part in _parts(token.lower()):
+        is_name = word[:1].isupper() and match.start() > 0
+        for part in _parts(word.lower()):
             base = _singular(part)
             if (is_name and part in _NAMES) or plain.isdisjoint((part, base)):
-                words.add(ALIASES.get(base, ALIASES.get(part, base)))
+                words.add(ALIASES.get(part, ALIASES.get(base, part)))
     return frozenset(words)
 
 
