@@ -142,6 +142,14 @@ schemas: setup  ## Write the JSON Schemas of records and views.
 PURE := schemas/*,streams/core/*,streams/codec/__init__.py,contextgauge/normalise/*,contextgauge/containers.py
 PURE := $(PURE),contextgauge/errors.py,contextgauge/frozen.py,contextgauge/json_codec.py,contextgauge/messages.py
 PURE := $(PURE),contextgauge/partitioner.py,contextgauge/records.py,contextgauge/views.py,contextgauge/delivery/privacy.py
+PURE := $(PURE),contextgauge/compaction/aspects.py,contextgauge/compaction/audit.py,contextgauge/compaction/events.py
+PURE := $(PURE),contextgauge/compaction/extractive.py,contextgauge/compaction/javascript.py
+PURE := $(PURE),contextgauge/compaction/kinds.py,contextgauge/compaction/links.py,contextgauge/compaction/measuring.py
+PURE := $(PURE),contextgauge/compaction/messages.py,contextgauge/compaction/pins.py,contextgauge/compaction/plan.py
+PURE := $(PURE),contextgauge/compaction/ports.py,contextgauge/compaction/receipts.py
+PURE := $(PURE),contextgauge/compaction/subjects.py,contextgauge/compaction/trigger.py
+PURE := $(PURE),contextgauge/compaction/memory/paths.py,contextgauge/compaction/summarisers/failures.py
+PURE := $(PURE),contextgauge/compaction/summarisers/validation.py
 
 check: lint types layers dependencies lock-check check-compiled $(KAFKA_CLASSES)  ## All that CI looks at.
 	$(PYTEST) --cov --cov-branch --cov-report=term:skip-covered

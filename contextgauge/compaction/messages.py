@@ -200,12 +200,12 @@ class Message:
         """Whether a person says something here: not only a tool's results or a marker."""
         if self.role != "user":
             return False
-        said = False
+        speaks = False
         for each in self.blocks:
             if isinstance(each, ContextCompaction):
                 return False
-            said = said or isinstance(each, Text | Image)
-        return said
+            speaks = speaks or isinstance(each, Text | Image)
+        return speaks
 
     @property
     def compaction(self) -> ContextCompaction | None:

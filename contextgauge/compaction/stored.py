@@ -42,7 +42,7 @@ def load_history(value: bytes | str) -> History:
     """Rebuild a history. Raises ConfigError where it is damaged, VersionError of a later build."""
     try:
         document = an_object(loads(value), "history")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"the stored history is no JSON: {error}") from error
     if (version := document.get("version")) != VERSION:
         raise VersionError(f"a history of version {version!r}; this build reads {VERSION}")

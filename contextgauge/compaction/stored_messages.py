@@ -120,10 +120,11 @@ def read_message(value: Json, path: str, before: Mapping[str, Message]) -> Messa
 
 def _read_changes(fields: Fields, path: str, before: Message) -> Message:
     blocks = list(before.blocks)
+    places = {str(index): index for index in range(len(blocks))}
     for key, value in an_object(fields.get("blocks", {}), f"{path}.blocks").items():
         where = f"{path}.blocks.{key}"
-        index = int(key) if key.isdecimal() else len(blocks)
-        if index >= len(blocks):
+        index = places.get(key)
+        if index is None:
             raise wrong(where, f"a position below {len(blocks)}", key)
         blocks[index] = _read_block(an_object(value, where), where, blocks[index])
     usage = _read_usage(fields, path) if "usage" in fields else before.usage

@@ -83,8 +83,9 @@ def deduplicate(messages: Sequence[Message], profile: Profile) -> Edited:
             continue
         later = latest.setdefault(use.call.name, {}).setdefault(use.result.text, use)
         if later is not use and _only_text(use.result):
-            where = messages[later.message].id
-            edited.replace_result(use, f"[Same result as in message {where}, below.]")
+            notice = f"[Same result as in message {messages[later.message].id}, below.]"
+            if len(notice) < use.characters:
+                edited.replace_result(use, notice)
     return edited.done()
 
 
@@ -109,8 +110,10 @@ def clear_results(
             break
         use = candidates[index]
         notice = _notice(use, messages[use.message].id)
-        edited.replace_result(use, notice)
-        saved += use.characters // 4 - counter.text(notice)
+        saving = use.characters // 4 - counter.text(notice)
+        if saving > 0:
+            edited.replace_result(use, notice)
+            saved += saving
     return edited.done()
 
 
@@ -240,7 +243,10 @@ def _shorter_call(call: ToolCall, profile: Profile) -> ToolCall:
         value, shorter = None, whole
     if not isinstance(value, dict):
         shorter = whole
-    return replace(call, arguments=dumps(shorter).decode()) if shorter != value else call
+    arguments = dumps(shorter).decode()
+    # Numbers may have more digits when they are written again.
+    is_shorter = shorter != value and len(arguments) < len(call.arguments)
+    return replace(call, arguments=arguments) if is_shorter else call
 
 
 def _takes_text(call: ToolCall) -> bool:

@@ -56,7 +56,7 @@ def read_conversation(value: bytes) -> ReadConversation:
 def _document(value: bytes) -> Json:
     try:
         document: Json = loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if isinstance(document, dict) and ("type" in document or "role" in document):
         return [document] if "role" in document else None
@@ -86,7 +86,7 @@ def _objects(value: bytes) -> Iterator[Line]:
     for line in value.splitlines():
         try:
             each = loads(line) if line.strip() else None
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(each, dict):
             yield each

@@ -23,6 +23,8 @@ from contextgauge.compaction.displays import marker_text
 from contextgauge.compaction.messages import ApiUsage
 from contextgauge.compaction.profiles import SEED_001
 from contextgauge.compaction.trigger import Due, Idle
+from contextgauge.errors import ConfigError
+from contextgauge.records import Json
 from tests.compaction.conversations import call, result, said
 from tests.compaction.test_compactor import Scripted, talk
 
@@ -248,3 +250,16 @@ async def test_a_marker_has_its_five_fields_when_stored() -> None:
         "type": "text",
         "text": "Context has been compacted. Continue the task based on the summary above.",
     }
+
+
+def test_the_time_of_a_marker_is_one_that_can_be_written() -> None:
+    block: Json = {
+        "type": "context_compaction",
+        "compaction_number": 1,
+        "timestamp": {"secs_since_epoch": 10**17, "nanos_since_epoch": 0},
+        "summary": "s",
+        "messages_archived": 1,
+        "context_size_before": 1,
+    }
+    with pytest.raises(ConfigError, match="timestamp: expected a time"):
+        read_messages([{"role": "user", "content": [block]}], "plain")

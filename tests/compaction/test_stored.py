@@ -83,6 +83,14 @@ async def test_sources_are_kept_also_of_shortened_messages() -> None:
         (lambda value: value.pop("entries"), "entries"),
         (lambda value: value["entries"].insert(0, {"covers": 99}), "replacement"),
         (lambda value: value["entries"][0]["message"].pop("role"), r"entries\[0\].message.role"),
+        (
+            lambda value: value["entries"][0]["message"].update(
+                format="plain",
+                value={"role": "user", "content": "x"},
+                blocks={"9" * 5_000: {}},
+            ),
+            "a position below 1",
+        ),
         (lambda value: value["trigger"].update(failures="many"), "trigger.failures"),
         (lambda value: value["entries"].append({"covers": 9, "replacement": [{"same": "x"}]}), "x"),
     ],
@@ -98,8 +106,9 @@ def test_a_damaged_history_is_an_error_that_says_where(change: object, message: 
 def test_a_history_of_a_later_build_is_refused() -> None:
     with pytest.raises(VersionError, match="version 2"):
         load_history('{"version": 2}')
-    with pytest.raises(ConfigError, match="no JSON"):
-        load_history("{")
+    for broken in ("{", "[" * 200_000):
+        with pytest.raises(ConfigError, match="no JSON"):
+            load_history(broken)
 
 
 def sources(history: History) -> list[object]:

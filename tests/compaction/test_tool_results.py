@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -173,3 +174,39 @@ def test_the_free_text_of_a_custom_tool_stays_text(name: FormatName, items: list
     assert shortened.startswith("*** Begin Patch\n+line")
     assert len(shortened) < 1_000
     assert json.dumps(shortened) in json.dumps(write_messages(edited.messages[:1], name))
+
+
+def grown(name: str, message_id: str, arguments: str) -> list[Message]:
+    messages = [said("user", "go")]
+    for number in range(8):
+        text = ("x" if number % 2 else f"{number} ") * 210
+        messages += [
+            Message("assistant", (ToolCall(f"c{number}", name, arguments),)),
+            Message(
+                "tool",
+                (ToolResult(f"c{number}", (Text(text[:210]),), name),),
+                f"{number}{message_id}",
+            ),
+        ]
+    return [*messages, said("assistant", "ok")]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        grown("t" * 400, "m", "{}"),
+        grown("read", "m" * 600, "{}"),
+        grown("read", "m", '{"a":"' + "y" * 1_001 + '","n":[' + "1e15," * 900 + "1]}"),
+        grown("read", "m", "\x01" * 1_001),
+    ],
+    ids=["tool's name", "message's id", "numbers", "controls"],
+)
+def test_no_rung_makes_a_conversation_longer(messages: list[Message]) -> None:
+    profile = replace(DEFAULT, clear_keep=0)
+    before = sum(map(ESTIMATE.message, messages))
+    for edited in (
+        clear_results(messages, profile, ESTIMATE, 10**6),
+        deduplicate(messages, profile),
+        shorten_arguments(messages, profile, range(len(messages))),
+    ):
+        assert sum(map(ESTIMATE.message, edited.messages)) <= before

@@ -258,3 +258,11 @@ def test_a_summary_in_the_body_of_a_request_is_text(model: str, name: str) -> No
     (written,) = write_messages([marker], read.format)
     assert "context_compaction" not in json.dumps(written)
     assert "So far." in json.dumps(written)
+
+
+def test_lines_that_nest_too_deeply_are_no_lines_of_a_conversation() -> None:
+    deep = b'{"a":' + b"[" * 100_000
+    turn = b'{"type":"user","message":{"role":"user","content":"hi"}}'
+    assert [each.text for each in read_conversation(deep + b"\n" + turn).request.messages] == ["hi"]
+    with pytest.raises(ConfigError, match="no conversation"):
+        read_conversation(deep)

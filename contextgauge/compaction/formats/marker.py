@@ -76,7 +76,9 @@ def _read_timestamp(value: Json, path: str) -> int:
                 return (moment - _EPOCH) // _MILLISECOND
         elif isinstance(value, dict):
             seconds = a_count(value, "secs_since_epoch", path)
-            return seconds * 1_000 + a_count(value, "nanos_since_epoch", path) // 1_000_000
+            time_ms = seconds * 1_000 + a_count(value, "nanos_since_epoch", path) // 1_000_000
+            _write_timestamp(time_ms)  # one that cannot be written is wrong
+            return time_ms
     except (ValueError, OverflowError):
         pass
     raise wrong(path, "a time of RFC 3339 with its zone", value)
