@@ -137,7 +137,7 @@ async def test_what_a_newer_value_does_not_touch_stays() -> None:
         ("Switch to SQLite.", "request"),
         ("hmm, on second thought python 3.12 is fine", "preference"),
         ("Create the red button and always make it 40 px wide.", "constraint"),
-        ("Test coverage is 80% here.", "fact"),
+        ("Test coverage must be at least 80%.", "constraint"),
         ("The service listens on port 8080.", "fact"),
     ],
 )
