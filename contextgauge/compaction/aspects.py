@@ -57,7 +57,7 @@ ASPECTS: Final = (
         "weekday",
         r"week|report|meeting|stand-?up|demo|review|moved?\b",
         "weekday",
-        "day want on user",
+        "day send user",
     ),
     _aspect(
         "name",
@@ -84,7 +84,8 @@ ASPECTS: Final = (
         "branch",
         r"branch|rebase|check(?:ed)? out|switched|worktree",
         "branch",
-        "branch base based rebase rebased onto old development parked active working work still",
+        "branch base based rebase rebased onto old development parked active working work still "
+        "not push unpushed yet",
     ),
     _aspect(
         "commit",
@@ -111,7 +112,7 @@ ASPECTS: Final = (
         "example language",
         r"examples?\b|snippets?\b|samples?\b|answer in|reply in|respond in|write in",
         "language",
-        "example snippet sample write code language user",
+        "example snippet sample write code language user not other",
     ),
     _aspect(
         "code",

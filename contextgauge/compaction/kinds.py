@@ -43,7 +43,7 @@ _WORK: Final = re.compile(
     r"compare|compute|configure|convert|copy|create|debug|delete|deploy|describe|design|document|"
     r"draft|drop|explain|extract|fetch|find|fix|generate|implement|improve|install|integrate|"
     r"investigate|list|look|merge|migrate|modify|open|optimi[sz]e|port|prepare|profile|provide|"
-    r"read|refactor|remove|rename|replace|restructure|revert|review|rewrite|run|search|send|sort|"
+    r"read|refactor|remove|rename|replace|restructure|revert|review|rewrite|run|search|sort|"
     r"split|start|stop|summari[sz]e|tell|test|translate|try|validate|verify|wire)\b"
     r"(?!(?: [\w'-]+){0,3} (?:is|are|must|should|shall|has|have|may|needs?|can|cannot|goes|moved|"
     r"lives?|runs?|will)\b)"
@@ -51,7 +51,7 @@ _WORK: Final = re.compile(
 """Something to be done: what it names a value with is a matter of its own."""
 
 _REQUEST: Final = re.compile(
-    rf"{_POLITE}(?:let's|change|extend|give|make|move|report|set|show|support|switch|update|upgrade|use|"
+    rf"{_POLITE}(?:let's|change|extend|give|make|move|report|send|set|show|support|switch|update|upgrade|use|"
     r"write)\b"
 )
 """Work as well, where it gives nothing a value."""

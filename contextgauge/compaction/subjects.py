@@ -150,10 +150,10 @@ _GIVES_NAME: Final = {
         "commit": r"(?:is|are|be|on|from|onto)(?: now)?(?: commit)? ",
         "region": r"(?:is|are|be|runs?|running|hosted|located|lives?|moved?|migrated|region)"
         r"(?: now)?(?: in| to)?(?: the)?(?: region)? ",
-        "address": r"(?:is|are|be|lives?|moved)(?: now)?(?: at| to)? ",
+        "address": r"(?:is|are|be|use|lives?|moved)(?: now)?(?: at| to)? ",
         "version": r"(?:is|are|be|to|on|use|uses|target|pin)(?: now)? (?:[\w.]+ )?",
         "example language": r"(?:in|is|are|be|to) ",
-        "code": r"(?:is|are|be|to)(?: now)? ",
+        "code": r"(?:is|are|be|to)(?: now)? |use (?:\w+ )?code ",
     }.items()
 }
 """What stands before a value of a kind that can also be the name of something."""
