@@ -37,7 +37,7 @@ ASPECTS: Final = (
         "money",
         "budget allowance spend spending cost expense expenditure outlay cap capped ceiling "
         "limit exceed exceeding stay total overall below under above at pass approval "
-        "explicit need without finance approved project not never no up",
+        "explicit need finance approved project not never no up",
     ),
     _aspect(
         "timezone",
@@ -78,7 +78,7 @@ ASPECTS: Final = (
         r"approv|sign(?:s|ed)?[ -]?off|consent|permission",
         "person",
         "approve approval approver approved approving sign signed off sign-off consent permission "
-        "else first only may without need from nobody no by",
+        "else first only may need from nobody no by",
     ),
     _aspect(
         "branch",

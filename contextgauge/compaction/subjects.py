@@ -113,7 +113,10 @@ def facets(text: str, words: Iterable[str] | None = None) -> list[Facet]:
     return [each._replace(scope=_scope(_rest(text, each, result), plain)) for each in result]
 
 
-MORE: Final = re.compile(r"(?i)\b(?:with|and|but) (?:no|never|without|must)\b")
+MORE: Final = re.compile(
+    r"(?i)\b(?:and|but) (?:never \w+ (?:it|them)|must (?:stay|be|never be|not be) \w+)\b"
+    r"|\b(?:answers?|replies|responses?|prose|style|tone) with no\b"
+)
 """What a statement forbids on top of the value that it gives: this outlives the value."""
 
 _GIVES_AMOUNT: Final = re.compile(
@@ -261,7 +264,7 @@ def _rest(text: str, facet: Facet, given: Sequence[Facet]) -> str:
 
     The value of another facet stays where it can be a name.
     """
-    gone = [(facet.start, facet.end)]
+    gone = [(facet.start - len("without ") * text[: facet.start].endswith("without "), facet.end)]
     gone += [(each.start, each.end) for each in given if each.aspect in _NO_NAMES]
     for kind in _aspect_of(facet).values:
         gone += [match.span() for match in VALUES[kind].finditer(text) if _is_former(text, match)]
@@ -276,7 +279,10 @@ _NAMES: Final = words_of("go will may")
 """Words of grammar that are names where they have a capital."""
 
 _TOKEN: Final = re.compile(r"[^\s,;()\[\]{}<>\"\u201c\u201d\u2018`!?=\u2013\u2014]+")
-_NOW: Final = re.compile(r"(?i)\b(?:as of this morning|from today|from here on|after all)\b")
+_SAYS_NO_MORE: Final = re.compile(
+    r"(?i)\b(?:as of this morning|from today|from here on|after all|"
+    r"without (?:explicit )?approval)\b"
+)
 _TIME_OUT: Final = re.compile(r"(?i)\btime[sd]? out\b")
 _BASE_BRANCH: Final = re.compile(r"(?i)\b(base|development) branch\b")
 
@@ -284,7 +290,7 @@ _BASE_BRANCH: Final = re.compile(r"(?i)\b(base|development) branch\b")
 def _scope(text: str, plain: frozenset[str]) -> frozenset[str]:
     """Return all names and words of a text but the plain ones, each in one form."""
     words: set[str] = set()
-    text = _BASE_BRANCH.sub(r"\1branch", _TIME_OUT.sub("timeout", _NOW.sub("", text)))
+    text = _BASE_BRANCH.sub(r"\1branch", _TIME_OUT.sub("timeout", _SAYS_NO_MORE.sub("", text)))
     for match in _TOKEN.finditer(text):
         word = match[0].replace("\u2019", "'").strip("'*").rstrip(".:-").removesuffix("'s")
         if len(word) == 1 and word.isupper() and word != "I":

@@ -62,6 +62,36 @@ async def test_newer_value_of_the_same_thing_replaces_the_older_one(older: str, 
     assert len(pins) == 1
 
 
+@pytest.mark.parametrize(
+    "contexts",
+    [
+        ("For Anna: {}.", "For Ben: {}."),
+        ("On staging, {}.", "On production, {}."),
+        ("In a.py, {}.", "In b.py, {}."),
+        ("[web] {}.", "[app] {}."),
+        ("Für Kunde Müller: {}.", "Für Kunde Maier: {}."),
+        ("{} for task 12.", "{} for task 13."),
+        ("{} in Berlin.", "{} in Paris."),
+        ("{}, on weekdays.", "{}, on weekends."),
+        ("{} (web).", "{} (app)."),
+        ("{} if idle.", "{} if busy."),
+        ("{} with cache.", "{} without cache."),
+        ("{} but never in x.", "{} but never in y."),
+    ],
+)
+def test_values_of_one_thing_in_different_contexts_both_stay(contexts: tuple[str, str]) -> None:
+    for pair in SAME:
+        if pair[0].startswith("Next step"):
+            continue
+        turns = [
+            context.format(each.rstrip(".")) for context, each in zip(contexts, pair, strict=True)
+        ]
+        pins = carry(Carried(), _turns(*turns)).pins
+        bodies = [each.rstrip(".").rpartition(": ")[2] for each in pair]
+        assert len(pins) == len(turns)
+        assert all(body in pin.text for body, pin in zip(bodies, pins, strict=True))
+
+
 RULES = [
     "Rule {n}: always keep {name} under {value} lines and never rename it.",
     "Keep {name} under {value} lines.",
