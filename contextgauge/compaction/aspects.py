@@ -37,7 +37,7 @@ ASPECTS: Final = (
         "money",
         "budget allowance spend spending cost expense expenditure outlay cap capped ceiling "
         "limit exceed exceeding stay total overall below under above at pass approval "
-        "explicit need finance approved project not never no up",
+        "explicit need not never no up",
     ),
     _aspect(
         "timezone",
@@ -118,7 +118,7 @@ ASPECTS: Final = (
         "code",
         r"code\b|key\b|password|passphrase|passcode|pin\b|token|secret|safe ?word",
         "code",
-        "code rotated rotation done disclose reveal share shared leak confirmation retired no "
+        "code rotated rotation done disclose reveal share shared leak retired no "
         "longer work user never not under circumstance with maintenance old previous",
     ),
     _aspect(
@@ -139,7 +139,7 @@ ASPECTS: Final = (
         r"python|node|java|ruby|go\b|rust|postgres\w*|mysql|redis|kafka|version|sdk|runtime|django"
         r"|react|numpy|pandas|database|compiler|library|framework|api\b|pin|use\b|target",
         "version",
-        "version pin pinned runtime run running target",
+        "version pin pinned run running target",
     ),
     _aspect(
         "progress",

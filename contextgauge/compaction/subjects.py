@@ -281,7 +281,7 @@ _NAMES: Final = words_of("go will may")
 _TOKEN: Final = re.compile(r"[^\s,;()\[\]{}<>\"\u201c\u201d\u2018`!?=\u2013\u2014]+")
 _SAYS_NO_MORE: Final = re.compile(
     r"(?i)\b(?:as of this morning|from today|from here on|after all|"
-    r"without (?:explicit )?approval)\b"
+    r"without (?:explicit )?approval|in confirmations)\b"
 )
 _TIME_OUT: Final = re.compile(r"(?i)\btime[sd]? out\b")
 _BASE_BRANCH: Final = re.compile(r"(?i)\b(base|development) branch\b")

@@ -264,6 +264,9 @@ The base commit is 1a2b3c4. | The head commit is 9f8e7d6.
 The branch head is 1a2b3c4. | The work base is 9f8e7d6.
 Support duty belongs to Anna Berg. | Pager duty belongs to Ben Ray.
 Anna Berg owns the rotation. | Ben Ray handles escalation.
+The finance budget is $500. | The project budget is $900.
+The maintenance code is ab-12x. | The confirmation code is cd-34x.
+The runtime version is 3.1. | The target version is 4.2.
 # Prohibitions, and what is on one side only
 The marketing budget is $5,000. | The engineering budget is $20k.
 Never delete the users table. | Never delete the orders table.
