@@ -161,15 +161,16 @@ AMOUNT: Final = _aspect("amount", "", "count")
 """A number with a unit that a statement gives to something of which no other aspect speaks."""
 
 STOP: Final = words_of(
-    "a an the and also am are as at be been being but by can could did do does each for from had "
-    "has have having i if in into is it its just may might must now of on only onto or our please "
-    "rather shall should so some such that them then there they these this those to too until us "
-    "use using was we were what when which while who whose will with would you i'm i'd i'll we're "
-    "we've it's that's let let's always ever every all any keep kept make made set remain remains "
-    "want wants prefer preferred prefers like new newer latest update updated change changed "
-    "changes current currently instead anymore quick go goes going forward switch switched move "
-    "moved raise raised lower lowered increase increased decrease decreased reduce reduced extend "
-    "extended slipped postponed upgrade upgraded rename renamed bump bumped correction actually"
+    "a an the here and also am are as at be been being but by can could did do does each for from "
+    "had has have having i if in into is it its just may might must now of on only onto or our "
+    "please rather shall should so some such that them then there they these this those to too "
+    "until us use using was we were what when which while who whose will with would you i'm i'd "
+    "i'll we're we've it's that's let let's always ever every all any keep kept make made set "
+    "remain remains want wants prefer preferred prefers like new newer latest update updated "
+    "change changed changes current currently instead anymore quick go goes going forward switch "
+    "switched move moved raise raised lower lowered increase increased decrease decreased reduce "
+    "reduced extend extended slipped postponed upgrade upgraded rename renamed bump bumped "
+    "correction actually"
 )
 """Words of grammar and of change: all others tell one thing from another."""
 
