@@ -11,25 +11,17 @@ from typing import Final, NamedTuple
 class Aspect(NamedTuple):
     """A thing with one value at a time: the words that speak of it, and kinds of its value.
 
-    `plain` are words that narrow nothing down, so they are no part of a scope. Where `narrowing`
-    is given, a scope consists of such words only.
+    `plain` are words in which it is said: they do not tell one such thing from another.
     """
 
     name: str
     terms: re.Pattern[str]
     values: tuple[str, ...]
     plain: frozenset[str]
-    narrowing: frozenset[str] | None
 
 
-def _aspect(name: str, terms: str, values: str, plain: str = "", only: str | None = None) -> Aspect:
-    return Aspect(
-        name,
-        re.compile(rf"(?i)\b(?:{terms})"),
-        tuple(values.split()),
-        words_of(plain),
-        None if only is None else words_of(only),
-    )
+def _aspect(name: str, terms: str, values: str, plain: str = "") -> Aspect:
+    return Aspect(name, re.compile(rf"(?i)\b(?:{terms})"), tuple(values.split()), words_of(plain))
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -43,104 +35,91 @@ ASPECTS: Final = (
         r"budget|allowance|bill\b|fees?\b|spend(?:ing)?\b|costs?\b|expenses?\b|expenditure|outlay|price|cap(?:ped)?\b"
         r"|ceiling|limit",
         "money",
-        "budget allowance spend spending cost expense expenditure outlay price cap capped ceiling "
-        "limit exceed "
-        "stay total overall below under above pass approval amount",
+        "budget allowance spend spending cost expense expenditure outlay cap capped ceiling "
+        "limit exceed exceeding stay total overall below under above at pass approval "
+        "explicit need not never no up",
     ),
     _aspect(
         "timezone",
         r"time|timestamp|clock|zone|report|log|date|schedule",
         "zone",
-        only="log server cron database meeting calendar invoice backup test api email",
+        "time timestamp timezone clock zone report reported status put show display every",
     ),
     _aspect(
         "date",
         r"deadline|due|date|launch|releas|ship|schedul|freeze|milestone|timing|go-?live|cut-?over"
         r"|deliver|demo|review|freeze|move|fixed|finish|complete|by\b|ends?\b|opens?\b|starts?\b|begins?\b|closes?\b",
         "date",
-        "deadline due date target timing day time scheduled schedule milestone moved "
-        "move plan past "
-        "fixed lands land finish completed final",
+        "deadline due date target timing day time scheduled schedule plan past fixed land not "
+        "do doe",
     ),
     _aspect(
         "weekday",
-        r"report|meeting|stand-?up|sync|review|deploy|send|every|on\b|to\b",
+        r"week|report|meeting|stand-?up|demo|review|moved?\b",
         "weekday",
-        "day send",
+        "day send user",
     ),
     _aspect(
         "name",
         r"code-?name|code name|we call\b|call(?:ed|ing)\b|label|designat|(?:re)?name[ds]?\b"
         r"|nickname|refer to",
         "code capitals quoted title",
-        "codename codenamed call code name named called calling label designated designation named "
-        "internal internally "
-        "effort nickname refer",
+        "codename codenamed call code name named calling called label designated designation "
+        "nickname refer by",
     ),
     _aspect(
         "on-call",
         r"on-?call|on call|pager|rotation|support duty|escalation|on duty",
         "person",
-        only="primary secondary weekend night database frontend backend network security",
+        "call pager rotation owner own belong take carry over duty escalation handling week",
     ),
     _aspect(
         "approval",
         r"approv|sign(?:s|ed)?[ -]?off|consent|permission",
         "person",
-        "approve approval approver approved approving sign signs signed off sign-off consent "
-        "permission else first only",
-    ),
-    _aspect(
-        "reviewer",
-        r"review(?:er|s|ed)?\b",
-        "person",
-        "review reviewer reviewed",
-    ),
-    _aspect(
-        "assignee",
-        r"lead\b|maintain|assign|owner\b|owns\b|in charge|responsible|contact\b|manager",
-        "person",
-        "lead maintain maintainer assigned assignee owner own owns charge responsible contact",
+        "approve approval approver approved approving sign signed off sign-off consent permission "
+        "else first only may need from nobody no by",
     ),
     _aspect(
         "branch",
         r"branch|rebase|check(?:ed)? out|switched|worktree",
         "branch",
-        only="release production main default hotfix staging documentation",
+        "branch base based rebase rebased onto old development parked active working work still "
+        "not push unpushed yet",
     ),
     _aspect(
         "commit",
         r"commit|based on|branched|rebase|head\b|base\b",
         "hash",
-        only="release production main default hotfix staging bad good",
+        "commit branch branched base based rebase everything current work working",
     ),
-    _aspect("next step", r"next (?:steps?|up)\b", "rest", only=""),
+    _aspect("next step", r"next (?:steps?|up)\b", "rest", "next step up after"),
     _aspect(
         "style",
         r"answers?\b|repl(?:y|ies)\b|responses?\b|respond|style|tone|voice|writ|explanations?\b"
         r"|summar|messages?\b|prose",
         "tone",
-        only="commit documentation comment summary email changelog report test title error blog "
-        "release ticket",
+        "answer reply response respond style tone voice user get give want give stick briefly",
     ),
-    _aspect("indentation", r"indent", "indentation", only=""),
+    _aspect("indentation", r"indent", "indentation", "indentation indent"),
     _aspect(
         "units",
         r"metric|imperial|si\b|us customary|report|show|use\b|give|measure|units?\b",
         "units",
-        only="distance temperature weight height",
+        "unit measure measurement report show give get stick answer reply response want",
     ),
     _aspect(
         "example language",
         r"examples?\b|snippets?\b|samples?\b|answer in|reply in|respond in|write in",
         "language",
-        only="test documentation frontend backend script ticket email",
+        "example snippet sample write code language user not other",
     ),
     _aspect(
         "code",
         r"code\b|key\b|password|passphrase|passcode|pin\b|token|secret|safe ?word",
         "code",
-        "code new rotated rotation done current now disclose reveal share shared leak confirmation",
+        "code rotated rotation done disclose reveal share shared leak retired no "
+        "longer work user never not under circumstance with maintenance old previous",
     ),
     _aspect(
         "region",
@@ -153,68 +132,52 @@ ASPECTS: Final = (
         "address",
         r"url|endpoint|hosts?\b|lives?\b|base\b|address|domain|server|api\b",
         "url",
-        "url endpoint host live base address domain",
+        "url base live",
     ),
     _aspect(
         "version",
         r"python|node|java|ruby|go\b|rust|postgres\w*|mysql|redis|kafka|version|sdk|runtime|django"
         r"|react|numpy|pandas|database|compiler|library|framework|api\b|pin|use\b|target",
         "version",
-        "version pin pinned runtime run running target",
+        "version pin pinned run running target",
     ),
     _aspect(
         "progress",
         r"phase|steps?\b|stage|milestone|progress",
         "fraction",
-        "phase step stage milestone progress done complete",
+        "phase progress platform",
     ),
     _aspect(
         "limit",
         r"at most|at least|no (?:more|less|fewer) than|max|min|limit|under\b|below|within|cap|up to"
         r"|exceed|time[sd]? ?out|length|port\b|interval",
         "amount",
-        "timeout out after length size limit maximum minimum max min cap capped exceed "
-        "within below under most least port",
+        "length limit maximum minimum max min cap capped exceed within below under most least "
+        "port after up not never no",
     ),
 )
 
-AMOUNT: Final = _aspect("amount", "", "count", "out after length size number count")
+AMOUNT: Final = _aspect("amount", "", "count")
 """A number with a unit that a statement gives to something of which no other aspect speaks."""
 
 STOP: Final = words_of(
-    "a an and any all also am are as at be been being but by can could did do does doing done each "
-    "either ever every for from had has have having he her here him his how i if in into is it its "
-    "just let may me might must my need needs never no nor not now of off on once one only onto or "
-    "other our out over own per please rather same she shall should so some still such than that "
-    "the their them then there these they this those through to too under until up "
-    "us use used user "
-    "users using very want wants was we were what when where which while who whom whose why will "
-    "with within without would you your yours project effort currently current new newer latest "
-    "update updated change changed quick today week month year moment team's please keep kept make "
-    "made going go goes forward instead longer anymore always set sets remain remains is's we're "
-    "we've it's that's don't doesn't can't won't i'd i'm i'll let's prefer prefers preferred like "
-    "called than time times way thing things belong belongs been explicit ahead hard safety rule "
-    "constraint fact goal state preference note reminder old previous former went "
-    "raise raised lower "
-    "lowered increase increased decrease decreased reduce reduced extend extended slip slipped "
-    "postponed upgrade upgraded rename renamed switch switched bump bumped move "
-    "moved more less fewer "
-    "most least thing what says actually correction"
+    "a an the here and also am are as at be been being but by can could did do does each for from "
+    "had has have having i if in into is it its just may might must now of on only onto or our "
+    "please rather shall should so some such that them then there they these this those to too "
+    "until us use using was we were what when which while who whose will with would you i'm i'd "
+    "i'll we're we've it's that's let let's always ever every all any keep kept make made set "
+    "remain remains want wants prefer preferred prefers like new newer latest update updated "
+    "change changed changes current currently instead anymore quick go goes going forward switch "
+    "switched move moved raise raised lower lowered increase increased decrease decreased reduce "
+    "reduced extend extended slipped postponed upgrade upgraded rename renamed bump bumped "
+    "correction actually"
 )
+"""Words of grammar and of change: all others tell one thing from another."""
 
 ALIASES: Final = {
     "prod": "production", "docs": "documentation", "doc": "documentation", "db": "database",
     "ship": "release", "shipping": "release", "travel": "trip", "field-trip": "trip",
-    "journey": "trip", "go-live": "launch", "golive": "launch", "launching": "launch",
-    "releasing": "release", "deployment": "deploy", "deploying": "deploy", "repo": "repository",
-    "config": "configuration", "env": "environment", "auth": "authentication",
-    "stage": "staging", "dev": "development", "dinner": "meal", "lunch": "meal",
+    "go-live": "launch", "launching": "launch", "releasing": "release", "internally": "internal",
+    "deployment": "deploy", "deploying": "deploy", "repo": "repository", "env": "environment",
+    "config": "configuration", "deploys": "deploy", "lines": "line",
 }  # fmt: skip
-
-QUALIFIERS: Final = words_of(
-    "primary secondary backup fallback replica staging production development test testing qa "
-    "preview canary sandbox unit integration conference travel trip team marketing infrastructure "
-    "internal external public private admin read write first second third weekly daily monthly "
-    "design security frontend backend mobile web legal finance hosting cloud training soft hard"
-)
-"""Words that set one thing apart from another of its name: never taken as the same scope."""

@@ -1,12 +1,14 @@
 """The text of a compaction: the summary, then what code carries, under headings.
 
-The user's own words come last, so that they stand over what a summary makes of them. Where the
+The user's own words come last, so that they stand over what a summary makes of them. Each line
+begins with the number of its turn among those that are carried: sections are by kind, and the
+number says which of two statements in different sections is the later one. Where the
 room is short the summary goes first, down to half of what it shares with the user's plain
 statements, then these, then pins from the least important kind on, the newest staying longest,
 then the ledger.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -34,7 +36,7 @@ SUMMARY_HEADING: Final = "## Summary"
 TASK_SHARE: Final = 4
 """A task of several pages gets a quarter of the room."""
 
-_SHORT_TASK_SHARE: Final = 16
+_SHORT_TASK_SHARE: Final = 32
 """Where there is not even room for the pins: about a line."""
 
 
@@ -50,7 +52,7 @@ def task_lines(task: str) -> list[str]:
 
 def title(number: int) -> str:
     """Return the first line."""
-    return f"[Compaction {number}. The user's words win over it, later ones over earlier.]"
+    return f"[Compaction {number}. The user's numbered turns win, later over earlier.]"
 
 
 def compose(
@@ -85,9 +87,9 @@ def compose(
 
 
 def required(carried: Carried) -> Carried:
-    """Return what belongs in the text: all but plain statements."""
-    pins = tuple(each for each in carried.pins if each.kind != "statement")
-    return replace(carried, pins=pins)
+    """Return what belongs in the text: all but plain statements, whose turns still count."""
+    pins = [each if each.kind != "statement" else replace(each, text="") for each in carried.pins]
+    return replace(carried, pins=tuple(pins))
 
 
 def _fits_whole(carried: Carried, number: int, budget_tokens: int, counter: Counter) -> bool:
@@ -118,7 +120,9 @@ def _short_of(pins: Sequence[Pin], room: _Room) -> bool:
     """Return whether there is less room than the pins and a quarter for the task need."""
     if room.tokens is None:
         return False
-    needed = sum(room.counter.text(f"- {each.text}\n") for each in pins if each.kind != "statement")
+    needed = sum(
+        room.counter.text(f"99. {each.text}\n") for each in pins if each.kind != "statement"
+    )
     return needed > room.tokens - room.tokens // TASK_SHARE
 
 
@@ -137,9 +141,10 @@ def _task(task: str, room: _Room, short: bool) -> str:  # noqa: FBT001 -- of a p
 def _pins(pins: Sequence[Pin], room: _Room) -> dict[PinKind, list[str]]:
     """Return the lines that there is room for: kinds in their order, the newest first."""
     taken: dict[PinKind, list[str]] = {}
-    incidental = {f"- {each.text}" for each in pins if _is_incidental(each)}
+    turns = _turns(pins)
+    incidental = {f"{turns[each.message_id]}. {each.text}" for each in pins if _is_incidental(each)}
     for kind in KINDS:
-        lines = _lines(each for each in pins if each.kind == kind)
+        lines = _lines((each for each in pins if each.kind == kind), turns)
         order = sorted(range(len(lines)), key=lambda at: (lines[at] in incidental, -at))
         taken[kind] = _taken(lines, order, heading_of(kind), room)
     return taken
@@ -159,7 +164,8 @@ def _statements(pins: Sequence[Pin], task: str, prose: str, room: _Room) -> list
 
     What the task says already is left out.
     """
-    lines = _lines(each for each in pins if each.kind == "statement" and each.text not in task)
+    plain = (each for each in pins if each.kind == "statement" and each.text not in task)
+    lines = _lines(plain, _turns(pins))
     if not lines:
         return []
     kept = 0
@@ -174,10 +180,16 @@ def _statements(pins: Sequence[Pin], task: str, prose: str, room: _Room) -> list
 
 def _is_incidental(pin: Pin) -> bool:
     """Return whether a fact has no name, value or date of the project's: it goes first."""
-    return pin.kind == "fact" and pin.key.startswith(("limit of", "text:"))
+    return pin.kind == "fact" and pin.key.startswith(("limit of", "text"))
 
 
-def _lines(pins: Iterable[Pin]) -> list[str]:
+def _turns(pins: Iterable[Pin]) -> dict[str, int]:
+    """Return the number of each turn that pins were taken from, in their order."""
+    ids = dict.fromkeys(each.message_id for each in pins)
+    return {message_id: number for number, message_id in enumerate(ids, 1)}
+
+
+def _lines(pins: Iterable[Pin], turns: Mapping[str, int]) -> list[str]:
     """Return a line for each pin; what continues the one before it stands on its line."""
     lines: list[str] = []
     message_id = None
@@ -185,7 +197,7 @@ def _lines(pins: Iterable[Pin]) -> list[str]:
         if lines and pin.key.startswith("+") and pin.message_id == message_id:
             lines[-1] += f" {pin.text}"
         else:
-            lines.append(f"- {pin.text}")
+            lines.append(f"{turns[pin.message_id]}. {pin.text}")
         message_id = pin.message_id
     return lines
 

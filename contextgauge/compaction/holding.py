@@ -1,19 +1,15 @@
 """The pins that are held while turns are read: which replace others, and how many there may be.
 
 Each pin has a place that never changes, so order is that of the conversation. What a pin repeats
-or replaces is looked up, and only pins that give values are searched for one that is not current
-any more: a long conversation costs the same for each turn.
+or replaces is looked up: a long conversation costs the same for each turn.
 """
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.messages import Pin, PinKind
-from contextgauge.compaction.subjects import Facet, facets, is_addition, is_update, same_scope
+from contextgauge.compaction.subjects import MORE, Facet, facets, is_addition
 
 BOUNDS: Final[dict[PinKind, int]] = {
     "constraint": 96,
@@ -40,19 +36,16 @@ conversation was compacted.
 
 ELIDED: Final = "[replaced later]"
 
-_About = tuple[tuple[str, frozenset[str]], ...]
+_Pair = tuple[str, frozenset[str]]
+"""An aspect and its scope."""
 
 
 class _HeldPin(NamedTuple):
-    """A pin with its text for comparison and what it is about, as its key says.
-
-    `head` is the place of the first pin of its line, its own where it is that one.
-    """
+    """A pin with its text for comparison and what it is about, as its key says."""
 
     pin: Pin
     text: str
-    about: _About
-    head: int
+    about: tuple[_Pair, ...]
 
 
 class Pins:
@@ -61,29 +54,22 @@ class Pins:
     def __init__(self, pins: Iterable[Pin]) -> None:
         self._entries: dict[int, _HeldPin] = {}
         self._texts: dict[str, int] = {}
-        self._keys: dict[str, int] = {}
-        self._with_values: dict[int, None] = {}
-        self._aspects: Counter[str] = Counter()
+        self._about: dict[_Pair, dict[int, None]] = {}
         self._kinds: dict[PinKind, dict[int, None]] = {kind: {} for kind in BOUNDS}
         self._statements: dict[int, int] = {}
         self._characters = 0
         self._next = 0
-        self._head = (0, "")
         for pin in pins:
-            self._append(pin, plain(pin.text), _about(pin.key))
+            self._append(_held(pin))
 
     def add(self, pin: Pin, given: Sequence[Facet]) -> None:
         """Add a pin; what it replaces goes, or loses the value that is not current any more."""
-        text, about = plain(pin.text), _about(pin.key)
-        key = pin.key.removeprefix("+")
-        if (place := self._texts.get(text)) is not None:
+        entry = _held(pin)
+        if (place := self._texts.get(entry.text)) is not None:
             self._remove(place)
-        if not about and (place := self._keys.get(key)) is not None:
-            self._remove(place)
-        current = any(self._aspects[name] for name, _ in about)
-        if current and not is_addition(pin.text):
-            self._replace_values(pin, about, given)
-        self._append(pin, text, about)
+        if given and not is_addition(pin.text):
+            self._replace_values(pin, given)
+        self._append(entry)
 
     def all(self) -> tuple[Pin, ...]:
         """Return the pins within all bounds."""
@@ -115,22 +101,15 @@ class Pins:
             self._entries[place] = entry._replace(pin=pin)
             self._count_statement(place, pin)
 
-    def _append(self, pin: Pin, text: str, about: _About) -> None:
-        place = self._next
+    def _append(self, entry: _HeldPin) -> None:
+        self._put(self._next, entry)
         self._next += 1
-        head, message_id = self._head
-        if not (pin.key.startswith("+") and pin.message_id == message_id):
-            head = place
-            self._head = (place, pin.message_id)
-        self._put(place, _HeldPin(pin, text, about, head))
 
     def _put(self, place: int, entry: _HeldPin) -> None:
         self._entries[place] = entry
         self._texts[entry.text] = place
-        self._keys[entry.pin.key.removeprefix("+")] = place
-        if entry.about:
-            self._with_values[place] = None
-            self._aspects.update(aspect for aspect, _ in entry.about)
+        for pair in entry.about:
+            self._about.setdefault(pair, {})[place] = None
         if entry.pin.kind == "statement":
             self._count_statement(place, entry.pin)
         else:
@@ -142,15 +121,13 @@ class Pins:
 
     def _remove(self, place: int) -> None:
         entry = self._entries.pop(place)
-        for index, key in (
-            (self._texts, entry.text),
-            (self._keys, entry.pin.key.removeprefix("+")),
-        ):
-            if index.get(key) == place:
-                del index[key]
-        if entry.about:
-            del self._with_values[place]
-            self._aspects.subtract(aspect for aspect, _ in entry.about)
+        if self._texts.get(entry.text) == place:
+            del self._texts[entry.text]
+        for pair in entry.about:
+            places = self._about[pair]
+            places.pop(place, None)
+            if not places:
+                del self._about[pair]
         if entry.pin.kind == "statement":
             self._characters -= self._statements.pop(place)
         else:
@@ -171,100 +148,57 @@ class Pins:
         for place in places[first:last]:
             self._remove(place)
 
-    def _replace_values(self, pin: Pin, about: _About, given: Sequence[Facet]) -> None:
-        gone: set[int] = set()
-        update = is_update(pin.text)
-
-        def same(aspect: str, newer: frozenset[str], older: frozenset[str]) -> bool:
-            """Return whether both mean one thing; of plain amounts more is needed than likeness."""
-            alike = update or not aspect.startswith("amount of")
-            return same_scope(newer, older) if alike else newer == older
-
-        only = self._only_scopes({aspect for aspect, scope in about if not scope}, pin)
-        for place in sorted(self._with_values):
+    def _replace_values(self, pin: Pin, given: Sequence[Facet]) -> None:
+        new = {(each.aspect, each.scope): each for each in given if each.gives}
+        places = {place for pair in new for place in self._about.get(pair, ())}
+        for place in sorted(places):
             entry = self._entries[place]
-            if entry.head in gone and _depends(entry):
-                self._remove(place)
-                continue
             if entry.pin.message_id == pin.message_id:
                 continue
-            replaced = [
-                index
-                for index, (aspect, scope) in enumerate(entry.about)
-                if aspect in only
-                or any(aspect == name and same(aspect, newer, scope) for name, newer in about)
-            ]
-            if not replaced:
-                continue
             self._remove(place)
-            if rest := _without(entry, replaced, given):
+            if rest := _without(entry, pin, new):
                 self._put(place, rest)
-            else:
-                gone.add(entry.head)
-
-    def _only_scopes(self, aspects: set[str], pin: Pin) -> set[str]:
-        """Return aspects of which a statement without a scope can mean only one that there is."""
-        if not aspects:
-            return aspects
-        scopes: dict[str, set[frozenset[str]]] = {}
-        for place in self._with_values:
-            for aspect, scope in self._entries[place].about:
-                scopes.setdefault(aspect, set()).add(scope)
-        update = is_update(pin.text)
-        return {
-            each
-            for each in aspects
-            if each == "next step" or (update and len(scopes.get(each, ())) == 1)
-        }
 
 
-def _depends(entry: _HeldPin) -> bool:
-    """Return whether a statement means nothing without the one before it: a next step of it."""
-    return entry.pin.key.startswith("+") and any(aspect == "next step" for aspect, _ in entry.about)
-
-
-_MORE: Final = re.compile(r"(?i)\b(?:with|and|but) (?:no|never|without)\b")
-"""What a statement forbids on top of the value that it gives: this outlives the value."""
-
-
-def _without(entry: _HeldPin, replaced: Sequence[int], given: Sequence[Facet]) -> _HeldPin | None:
+def _without(entry: _HeldPin, pin: Pin, new: Mapping[_Pair, Facet]) -> _HeldPin | None:
     """Return a pin without values that were replaced, None where nothing of it is left."""
-    names = {entry.about[index][0] for index in replaced}
-    says_more = len(replaced) < len(entry.about) or _MORE.search(entry.pin.text)
-    if not says_more or "branch" in names:
+    text = entry.pin.text
+    if all(pair in new for pair in entry.about) and not MORE.search(text):
         return None
-    text, about = entry.pin.text, list(entry.about)
-    new_values = {facet.aspect: facet.value for facet in given}
-    old = [facet for facet in facets(text) if facet.aspect in names]
-    for facet in sorted(old, key=lambda facet: facet.start, reverse=True):
-        if facet.value != new_values.get(facet.aspect):
-            text = f"{text[: facet.start]}{ELIDED}{text[facet.end :]}"
-            about = [pair for pair in about if pair[0] != facet.aspect]
-    plus = "+" if entry.pin.key.startswith("+") else ""
-    key = "; ".join(f"{aspect}:{' '.join(sorted(scope))}" for aspect, scope in about)
-    key = key or f"text:{masked(text, entry.pin.kind)}"
-    pin = replace(entry.pin, text=text, key=plus + key)
-    return _HeldPin(pin, plain(text), _about(pin.key), entry.head)
+    old = {(each.aspect, each.scope): each for each in facets(text)}
+    changed = [pair for pair in old if pair in new and new[pair].value != old[pair].value]
+    text = _elided(text, [old[pair] for pair in changed])
+    if plain(text) == plain(_elided(pin.text, [new[pair] for pair in changed])):
+        return None
+    about = [pair for pair in entry.about if pair not in new]
+    return _held(replace(entry.pin, text=text, key=key_of(about, entry.pin.key)))
 
 
-def _about(key: str) -> _About:
-    key = key.removeprefix("+")
-    if key.startswith("text:"):
-        return ()
+def _elided(text: str, values: Iterable[Facet]) -> str:
+    for each in sorted(values, key=lambda each: each.start, reverse=True):
+        text = f"{text[: each.start]}{ELIDED}{text[each.end :]}"
+    return text
+
+
+def key_of(about: Iterable[_Pair], former: str = "") -> str:
+    """Return a pin's key: what it is about, after the marks of a key that it had."""
+    pairs = "; ".join(f"{aspect}:{' '.join(sorted(scope))}" for aspect, scope in about)
+    plus = "+" if former.startswith("+") else ""
+    _, mark, line = former.partition(LINE)
+    return f"{plus}{pairs or 'text'}{mark}{line}"
+
+
+LINE: Final = "; in/"
+"""Before the beginning of the line that a pin continues: the same words go on another line too."""
+
+
+def _held(pin: Pin) -> _HeldPin:
+    key, _, line = pin.key.removeprefix("+").partition(LINE)
     pairs = (each.split(":", 1) for each in key.split("; ") if ":" in each)
-    return tuple((aspect, frozenset(scope.split())) for aspect, scope in pairs)
+    about = tuple((aspect, frozenset(scope.split())) for aspect, scope in pairs if aspect != "text")
+    return _HeldPin(pin, f"{plain(pin.text)}\n{line}" if line else plain(pin.text), about)
 
 
-_GIVEN_NUMBER: Final = re.compile(r"\b(is|are|at|to|now|=) ([\w./-]*\d[\w./-]*)")
-
-
-def masked(text: str, kind: PinKind) -> str:
-    """Return a statement as its own key; a number that it gives is left out but of prohibitions."""
-    words = plain(text)[:240]
-    return words if kind in {"constraint", "request"} else _GIVEN_NUMBER.sub(r"\1 #", words)
-
-
-@lru_cache(maxsize=64)
 def plain(text: str) -> str:
     """Return a text for comparison: lower case, single blanks, no marks at its ends."""
     return " ".join(text.lower().split()).strip(" .!;:-")

@@ -29,7 +29,7 @@ _PREFERENCE: Final = re.compile(
     r"\b(?:prefer(?:s|red|ence)?|would rather|i'd rather|rather (?:get|have|see)|i(?:'d| would) "
     r"(?:like|love|appreciate)|i (?:want|like|dislike|hate|love)|(?:user|we) (?:wants?|likes?)|"
     r"from now on|going forward|in (?:the )?future|by default|favou?r|stick (?:to|with)|"
-    r"instead of|rather than)\b"
+    r"instead of|rather than|on second thought|(?:is|are) (?:fine|good enough))\b"
 )
 _GOAL: Final = re.compile(
     r"\b(?:next steps?|next up|current task|(?:we|i)(?:'re| are|'m| am) (?:now )?(?:in|on|at|"
@@ -37,16 +37,25 @@ _GOAL: Final = re.compile(
     r"still (?:open|failing|missing|to do)|remains? to|remaining|awaiting|open question|"
     r"(?:is|are|currently) (?:failing|broken|blocked)|fails? on|we need to|the task is)\b"
 )
-_REQUEST: Final = re.compile(
-    r"(?:(?:please|now|then|next|also|and|ok(?:ay)?|so|finally|first)[, ]+){0,3}(?:can you|"
-    r"could you|would you|will you|let's|i need|help|add|build|change|check|clean|compare|compute|"
-    r"configure|convert|create|debug|delete|deploy|describe|design|document|draft|explain|"
-    r"extend|extract|fetch|find|fix|generate|give|implement|improve|install|integrate|investigate|"
-    r"list|look|make|merge|migrate|modify|move|open|optimi[sz]e|port|prepare|profile|provide|"
-    r"read|refactor|remove|rename|replace|report|restructure|review|rewrite|run|search|send|set|"
-    r"show|sort|split|start|summari[sz]e|support|tell|test|translate|try|update|upgrade|use|"
-    r"validate|verify|wire|write)\b"
+_POLITE: Final = r"(?:(?:please|now|then|next|also|and|ok(?:ay)?|so|finally|first)[,: ]+){0,3}"
+_WORK: Final = re.compile(
+    rf"{_POLITE}(?:can you|could you|would you|will you|i need|help|add|block|build|check|clean|"
+    r"compare|compute|configure|convert|copy|create|debug|delete|deploy|describe|design|document|"
+    r"draft|drop|explain|extract|fetch|find|fix|generate|implement|improve|install|integrate|"
+    r"investigate|list|look|merge|migrate|modify|open|optimi[sz]e|port|prepare|profile|provide|"
+    r"read|refactor|remove|rename|replace|restructure|revert|review|rewrite|run|search|sort|"
+    r"split|start|stop|summari[sz]e|tell|test|translate|try|validate|verify|wire)\b"
+    r"(?!(?: [\w'-]+){0,3} (?:is|are|must|should|shall|has|have|may|needs?|can|cannot|goes|moved|"
+    r"lives?|runs?|will)\b)"
 )
+"""Something to be done: what it names a value with is a matter of its own."""
+
+_REQUEST: Final = re.compile(
+    rf"{_POLITE}(?:let's|change|extend|give|make|move|report|send|set|show|support|switch|update|upgrade|use|"
+    r"write)\b"
+)
+"""Work as well, where it gives nothing a value."""
+
 _HEDGE: Final = re.compile(
     r"\b(?:maybe|perhaps|what if|suppose|hypothetical|considering|wondering|thinking (?:of|"
     r"about)|for example|e\.g\.|imagine|might (?:want|be)|would it|should (?:we|i)|could we)\b"
@@ -89,7 +98,7 @@ _CUES: Final[dict[str, frozenset[str]]] = {
     | {"nobody"},
     "preference": words_of(
         "prefer prefers preferred preference rather like love appreciate want dislike hate wants "
-        "likes now forward future default favor favour stick instead"
+        "likes now forward future default favor favour stick instead second fine good"
     ),
     "goal": words_of(
         "next current working we're i'm am are goal objective aim plan progress still remains "
@@ -123,10 +132,13 @@ def kind_of(statement: Statement) -> tuple[PinKind, list[Facet]]:
     says = _Says(lower.replace("\u2019", "'") if "\u2019" in lower else lower)
     labelled = kind_of_label(statement.label) if statement.label else None
     hedged = labelled is None and says.any("hedge")
-    given = [] if hedged else facets(text, says.words)
+    work = _WORK.match(says.lower) is not None
+    given = [] if hedged or work else facets(text, says.words)
     if labelled and labelled != "fact":
         forbids = labelled in {"goal", "request"} and says.any("constraint")
         return "constraint" if forbids else cast("PinKind", labelled), given
+    if work and labelled is None and not says.any("constraint"):
+        return "request", []
     kind = _by_words(says, given, fact=labelled is not None)
     if kind == "statement" and not hedged and _MARK.search(text):
         stated = _IDENTIFIER.search(text) and _STATES.search(says.lower)

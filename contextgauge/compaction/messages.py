@@ -119,8 +119,8 @@ PinKind: TypeAlias = Literal["constraint", "request", "preference", "fact", "goa
 class Pin:
     """A passage of a user's turn that is carried verbatim from one compaction to the next.
 
-    `key` is what it is about: a later pin with the same key replaces this one. `message_id` is the
-    turn that it was taken from.
+    `key` is what it gives values to: a later pin that gives one to the same replaces this one.
+    `message_id` is the turn that it was taken from.
     """
 
     kind: PinKind

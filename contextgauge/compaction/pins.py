@@ -9,11 +9,12 @@ statement. Each kind is bounded, and so is what one turn may add. Except of goal
 older half is never pushed out by later ones, so a flood cannot displace what was laid down before.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from contextgauge.compaction.holding import Pins, masked
+from contextgauge.compaction.holding import LINE, Pins, key_of, plain
 from contextgauge.compaction.kinds import kind_of
 from contextgauge.compaction.ledger import ledger
 from contextgauge.compaction.messages import Carried, Message, Pin
@@ -34,6 +35,13 @@ _REMEMBERED_TURNS: Final = 256
 
 _POINT_CHARACTERS: Final = 16
 """A shorter statement of no kind, without a digit, says nothing: an acknowledgement."""
+
+
+_NEEDS_SUBJECT: Final = re.compile("limit of|amount of|next step")
+"""Aspects that every thing has: a sentence that goes on about one need not name it again."""
+
+_HEAD_CHARACTERS: Final = 80
+"""Of the beginning of a line: enough to tell it from another one."""
 
 
 def carry(carried: Carried, messages: Sequence[Message]) -> Carried:
@@ -87,14 +95,13 @@ def pins_of(text: str, message_id: str) -> list[tuple[Pin, list[Facet]]]:
             if characters > TURN_CHARACTERS:
                 continue
         if head:
-            given = [
-                facet._replace(scope=frozenset({head})) if facet.aspect == "next step" else facet
-                for facet in given
-            ]
-        key = "; ".join(facet.key for facet in given) or f"text:{masked(each.text, kind)}"
-        result.append((Pin(kind, each.text, f"+{key}" if head else key, message_id), given))
-        if not head:
-            head = f"in/{key.replace(';', ',').replace(':', '/').replace(' ', '_')[:80]}"
+            given = [each for each in given if each.scope or not _NEEDS_SUBJECT.match(each.aspect)]
+        about = key_of((facet.aspect, facet.scope) for facet in given)
+        key = about
+        if head:
+            key = f"+{about}" if kind == "statement" else f"+{about}{LINE}{head}"
+        head = head or (about if given else plain(each.text)[:_HEAD_CHARACTERS])
+        result.append((Pin(kind, each.text, key, message_id), given))
     return result
 
 

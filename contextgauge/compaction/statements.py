@@ -33,13 +33,18 @@ _BLANK: Final = ""
 """What ends the output of a tool that was pasted under a heading: an empty line."""
 
 _BULLET: Final = re.compile(
-    r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?|[ \t]*#{1,6}[ \t]+"
+    r"[ \t]*(?:[-*+•]|\d{1,4}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?|[ \t]*#{1,6}[ \t]+"
 )
 _SENTENCE_END: Final = re.compile(
-    r"(?<=[.!?;])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)[ \t]+"
-    r"|,?[ ](?=(?:and|but) (?:the|our|my|its|this) (?:\w+ ){1,4}(?:is|are|was|must|should|will)\b)"
-    r"|,?[ ](?=(?:and|but) (?:always|avoid|don't|do not|keep|never|please|stick|use)\b)"
+    r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)(?<!max\.)(?<!min\.)[ \t]+"
 )
+_REFERS_BACK: Final = re.compile(
+    r"(?i)(?!(?:i|we|you|he|she|the|an?|our|my|let's)\b)(?:[\w'\u2019]+ ){1,3}"
+    r"(?:it|them|these|those|its|their)\b|(?:it|they|this) (?:must|may|shall|should|can|has to|"
+    r"have to|needs?)\b"
+)
+"""A sentence that says nothing without the one before it: «Never rename it.»"""
+
 _LABEL: Final = re.compile(
     r"((?:[A-Za-z][\w'-]{0,40}[ ]){0,3}[A-Za-z][\w'-]{0,40})[ ]?:(?=\s|$)\s*"
 )
@@ -97,14 +102,36 @@ _ONE_PLAIN_LINE: Final = re.compile(
 )
 """A turn without lines, labels, quotes or code: as most are in a long conversation."""
 
-_MAY_END: Final = re.compile(r"[.!?;][ \t]| (?:and|but) ")
+_MAY_END: Final = re.compile(r"[.!?][ \t]")
 """Without this a line is one sentence: cheaper than the pattern of all ends."""
 
 
 def _sentences(line: str) -> Iterator[str]:
-    for sentence in _SENTENCE_END.split(line) if _MAY_END.search(line) else (line,):
-        if sentence := sentence.strip():
-            yield _cut(sentence)
+    """Return sentences whole; one that only goes on about the thing before it stays with it."""
+    if not _MAY_END.search(line):
+        if line := line.strip():
+            yield _cut(line)
+        return
+    start = end = 0
+    for match in (*_SENTENCE_END.finditer(line), None):
+        next_start = match.end() if match else len(line)
+        last = match.start() if match else len(line)
+        if start < end and not _continues(line[start:end], line[end:last].strip()):
+            yield _cut(line[start:end].strip())
+            start = end
+        end = next_start
+    if rest := line[start:].strip():
+        yield _cut(rest)
+
+
+def _continues(former: str, sentence: str) -> bool:
+    """Return whether a sentence stays with the one before it, within one statement's length."""
+    return (
+        len(former) + len(sentence) < MAX_STATEMENT_CHARACTERS
+        and not former.rstrip().endswith("?")
+        and not sentence.endswith("?")
+        and _REFERS_BACK.match(sentence) is not None
+    )
 
 
 def own_lines(text: str) -> Iterator[str]:

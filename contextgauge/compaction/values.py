@@ -25,12 +25,13 @@ VALUES: Final[dict[str, re.Pattern[str]]] = {
     for name, pattern in {
         "money": rf"(?i)[$€£¥] ?{_DIGITS} ?(?:k|m|million|thousand)?\b|(?:\b{_DIGITS} ?"
         rf"(?:k|thousand|million)? ?|\b{_WORDED})(?:dollars|euros?|pounds|bucks|usd|eur|gbp)\b",
-        "date": rf"(?i)\b\d{{4}}-\d\d?-\d\d?\b|\b(?:{_MONTHS})\.? \d{{1,2}}(?:st|nd|rd|th)?\b"
+        "date": rf"(?i)\b\d{{4}}-\d\d?-\d\d?\b|\b\d\d-\d\d\b(?: \((?:{_MONTHS}) \d{{1,2}}\))?"
+        rf"|\b(?:{_MONTHS})\.? \d{{1,2}}(?:st|nd|rd|th)?\b"
         rf"(?:,? \d{{4}}\b)?|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})\b(?: \d{{4}}\b)?"
         r"|\b\d\d?[/.]\d\d?[/.]\d{2,4}\b|\b(?:end of|early|mid|late) (?:\w+ )?"
         rf"(?:{_MONTHS}|week|month|quarter|year)\b|\bQ[1-4](?: \d{{4}})?\b"
         r"|\b(?:tomorrow|tonight)\b",
-        "weekday": r"(?i)\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\bweekdays\b",
+        "weekday": r"(?i)\b(?<!every )(?<!each )(?:mon|tues|wednes|thurs|fri|satur|sun)day\b",
         "zone": r"\b(?:UTC|GMT|[ECMP][SD]T|CES?T|BST|IST|JST|AEST)\b(?:[+-]\d{1,2})?"
         r"|(?i:\b(?:pacific|eastern|central|mountain|local|zulu)(?: standard| daylight)? time\b)"
         r"|\b[A-Z][A-Za-z]{1,20}/[A-Z][A-Za-z_]{1,30}\b(?:/[A-Z]\w{1,30})?",

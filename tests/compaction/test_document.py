@@ -39,15 +39,15 @@ CARRIED = Carried(
 def test_the_whole_text() -> None:
     text = compose("Half is done.", CARRIED, number=2, budget_tokens=None, counter=ESTIMATE)
     assert text.splitlines() == [
-        "[Compaction 2. The user's words win over it, later ones over earlier.]",
+        "[Compaction 2. The user's numbered turns win, later over earlier.]",
         "## Summary",
         "Half is done.",
         "## Task",
         "Build the importer.",
         "## Constraints",
-        "- Never push to main. Ask first.",
+        "1. Never push to main. Ask first.",
         "## Facts",
-        "- The staging host is https://s.example.",
+        "2. The staging host is https://s.example.",
         "## Files",
         "- changed src/a.py",
         "- read src/b c.py",
@@ -73,7 +73,7 @@ def test_constraints_stay_longest() -> None:
 @pytest.mark.parametrize(
     ("removed", "missing"),
     [
-        ("- Never push to main. Ask first.", "constraint: Never push to main."),
+        ("1. Never push to main. Ask first.", "constraint: Never push to main."),
         ("## Facts", "heading '## Facts'"),
         ("- read src/b c.py", "file: src/b c.py"),
         ("Build the importer.", "the original task"),
@@ -214,10 +214,10 @@ def test_plain_statements_stand_after_the_summary_without_what_the_task_says() -
         "## Task",
         "Build the importer. It was slow last week.",
         "## Constraints",
-        "- Never push to main.",
+        "2. Never push to main.",
         "## What else the user wrote",
-        "- Commit messages begin with AB-1. The hook checks that.",
-        "- A colleague gave up on it in spring.",
+        "1. Commit messages begin with AB-1. The hook checks that.",
+        "3. A colleague gave up on it in spring.",
     ]
 
 
