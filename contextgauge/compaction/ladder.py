@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from contextgauge.compaction.arguments import Edited, shorten_arguments
 from contextgauge.compaction.audit import audit
 from contextgauge.compaction.counting import ROLE_TOKENS, Counter
 from contextgauge.compaction.document import TASK_SHARE, compose, required, title
@@ -24,13 +25,7 @@ from contextgauge.compaction.pins import carry
 from contextgauge.compaction.profiles import Profile, RungName, share_of
 from contextgauge.compaction.receipts import LadderStep
 from contextgauge.compaction.selection import Division, select
-from contextgauge.compaction.tool_results import (
-    Edited,
-    clear_results,
-    deduplicate,
-    fitting,
-    shorten_arguments,
-)
+from contextgauge.compaction.tool_results import clear_results, deduplicate, fitting
 
 REASONS: Final[dict[RungName, str]] = {
     "deduplicate": "the same result stands again later",
@@ -91,10 +86,10 @@ def _deduplicate(
 
 
 def _shorten(
-    messages: Sequence[Message], profile: Profile, _counter: Counter, _excess: int
+    messages: Sequence[Message], profile: Profile, counter: Counter, excess: int
 ) -> Edited:
     old = range(max(0, len(messages) - profile.keep_last))
-    return shorten_arguments(messages, profile, old)
+    return shorten_arguments(messages, profile, old, counter, excess)
 
 
 _EDITS: dict[RungName, Callable[[Sequence[Message], Profile, Counter, int], Edited]] = {
@@ -201,14 +196,14 @@ def shorten_large(
     profile: Profile,
     counter: Counter,
 ) -> tuple[tuple[Message, ...], tuple[LadderStep, ...]]:
-    """Shorten messages that are too large alone, until all fit; None is no bound."""
+    """Shorten the largest of some messages until all fit; None is no bound."""
     shorter = tuple(fitting(messages, room_tokens, profile, counter))
     pairs = zip(messages, shorter, strict=True)
     changed = tuple(before.id for before, after in pairs if before != after)
     if not changed:
         return messages, ()
     before, after = tokens_of(messages, counter), tokens_of(shorter, counter)
-    reason = "latest messages that are too large alone"
+    reason = "latest messages that are too large together"
     return shorter, (LadderStep("shorten-message", before, after, changed, reason),)
 
 
