@@ -7,7 +7,7 @@ whole request leaves them. The summary itself is written outside: `prepare` says
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from contextgauge.compaction.arguments import Edited, shorten_arguments
 from contextgauge.compaction.audit import audit
@@ -119,6 +119,12 @@ class Summarising:
     steps: tuple[LadderStep, ...]
 
 
+class Staying(NamedTuple):
+    """Why no message can leave."""
+
+    reason: str
+
+
 def prepare(
     at: Climb,
     profile: Profile,
@@ -129,8 +135,8 @@ def prepare(
     keep_ids: frozenset[str] = frozenset(),
     original: Callable[[str], Message | None] = lambda _id: None,
     must: bool = False,
-) -> Summarising | None:
-    """Divide the messages; None where too few would leave, or too little.
+) -> Summarising | Staying:
+    """Divide the messages; all are staying where too few would leave, or too little.
 
     Too little is less than what code carries would take of it again, unless it `must` be: then
     the least important is left out. `original` gives a message before it was cleared or
@@ -149,9 +155,15 @@ def prepare(
     )
     leaving = [*selection.leaving, *([selection.previous] if selection.previous else ())]
     replaced = tokens_of(leaving, counter)
-    few = len(selection.leaving) < max(1, profile.minimum_messages)
-    if few or replaced < profile.minimum_tokens:
-        return None
+    count = len(selection.leaving)
+    if count < max(1, profile.minimum_messages):
+        what = f"{len(selection.tail)} of {len(at.messages)} messages are recent"
+        return Staying(f"{what}, {len(selection.head)} always stay, and {count} could leave")
+    if replaced < profile.minimum_tokens:
+        return Staying(
+            f"the {count} older messages have {replaced:,} tokens, and a summary is made of "
+            f"{profile.minimum_tokens:,} or more"
+        )
     tail, steps = shorten_large(selection.tail, keep_tokens, profile, counter)
     marker = selection.previous.compaction if selection.previous else None
     carried = marker.carried if marker else Carried()
@@ -160,7 +172,10 @@ def prepare(
     needed = _needed(carried, number, counter)
     most = max(MINIMUM_ROOM_TOKENS, replaced * 3 // 4)
     if needed > most and not must:
-        return None
+        return Staying(
+            f"the {count} older messages have {replaced:,} tokens, and what must not be lost of "
+            f"them takes {needed:,}"
+        )
     room = budget_tokens - tokens_of(selection.head, counter) - tokens_of(tail, counter)
     return Summarising(
         selection,

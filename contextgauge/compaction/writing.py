@@ -20,11 +20,21 @@ from contextgauge.errors import ContextgaugeError
 
 
 class NoSummaryError(ContextgaugeError):
-    """No usable summary: the conversation is as it was. The message says why."""
+    """No usable summary: the conversation is as it was. The message says why.
 
-    def __init__(self, reasons: Sequence[str], retry_after_s: float | None = None) -> None:
+    `final`: a repetition cannot mend it, such as a wrong key.
+    """
+
+    def __init__(
+        self,
+        reasons: Sequence[str],
+        retry_after_s: float | None = None,
+        *,
+        final: bool = False,
+    ) -> None:
         super().__init__("; ".join(reasons))
         self.retry_after_s = retry_after_s
+        self.final = final
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +109,9 @@ class Writer:
             written = Written(text, prose, work.carried, self._summariser.name, answer)
         except SummaryError as error:
             if not (floor and profile.floor):
-                raise NoSummaryError([str(error)], error.retry_after_s) from error
+                raise NoSummaryError(
+                    [str(error)], error.retry_after_s, final=error.final
+                ) from error
             written = Written(floor_text(), "", work.carried, "floor", None, (str(error),))
         return await self._reviewed(written, work)
 

@@ -138,7 +138,7 @@ def compact(  # noqa: PLR0913 -- each is an option
     except NoSummaryError as error:
         raise StopError(f"no summary, and nothing was written: {error}") from error
     if receipt is None:
-        say(f"Nothing to compact: {count(len(history.active), 'message')}, all of them recent.")
+        say(f"Nothing to compact: {compactor.why_not(history, call)}.")
         raise typer.Exit(1)
     messages = write_messages(history.active, read.format)
     _write(target, dumps_indented(read.rewrite(messages)))

@@ -65,8 +65,15 @@ def test_a_short_conversation_has_nothing_to_compact(folder: Path) -> None:
     (folder / "short.json").write_text('[{"role": "user", "content": "hi"}]')
     result = run("short.json")
     assert result.exit_code == 1
-    assert "Nothing to compact: 1 message" in result.stderr
+    assert "Nothing to compact: 1 of 1 messages are recent" in result.stderr
     assert not (folder / "short.compacted.json").exists()
+
+
+def test_short_older_messages_are_no_recent_ones(folder: Path) -> None:
+    short = [{"role": "user", "content": f"hi {number}"} for number in range(12)]
+    (folder / "short.json").write_text(json.dumps(short))
+    result = run("short.json", "--keep", "2")
+    assert "Nothing to compact: the 10 older messages have 30 tokens" in result.stderr
 
 
 @pytest.mark.parametrize(
