@@ -18,6 +18,7 @@ from contextgauge.compaction.events import (
     ContextWarned,
     Hooks,
     ThresholdUnreachable,
+    answer_of,
 )
 from contextgauge.compaction.extractive import ExtractiveSummariser
 from contextgauge.compaction.history import History
@@ -333,7 +334,8 @@ class Compactor:
 
     async def _confirmed(self, starting: CompactionStarting) -> None:
         self._hooks.emit(starting)
-        if self._hooks.confirm is not None and not await self._hooks.confirm(starting):
+        confirm = self._hooks.confirm
+        if confirm is not None and not await answer_of("confirm", confirm(starting)):
             raise DeclinedError
 
     def _finished(

@@ -7,7 +7,7 @@ from functools import cache, partial
 
 from contextgauge.compaction.checking import below_own_headings, check_words, user_words
 from contextgauge.compaction.counting import Counter
-from contextgauge.compaction.events import Hooks
+from contextgauge.compaction.events import Hooks, answer_of
 from contextgauge.compaction.extractive import ExtractiveSummariser
 from contextgauge.compaction.ladder import Summarising, document, floor_document
 from contextgauge.compaction.messages import Carried, ModelRequest
@@ -157,7 +157,7 @@ class Writer:
         """
         if self._review is None:
             return written
-        text = await self._review(written.text)
+        text = await answer_of("review", self._review(written.text))
         if text is None or not text.strip():
             raise NoSummaryError(["the summary was refused in its review"])
         if text == written.text:
