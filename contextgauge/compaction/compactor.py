@@ -314,7 +314,7 @@ class Compactor:
     ) -> Plan | None:
         profile, began_ms = frame.profile, self._now_ms()
         active = tuple(frame.history.active)
-        due = starting and Due(starting.overflow)
+        due = None if starting is None else Due(starting.overflow)
         at, work, restored = worked(frame, task.measured, due, self._hooks.restore)
         summarising = isinstance(work, Summarising)
         if not summarising and starting is not None:

@@ -24,6 +24,7 @@ from contextgauge.compaction.transcripts import ReadConversation, read_conversat
 from contextgauge.compaction.writing import NoSummaryError
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.json_codec import dumps, dumps_indented
+from contextgauge.records import Json
 from streams.cli.screen.figures import count, duration, exact
 from streams.cli.screen.output import err, out, say
 
@@ -116,11 +117,13 @@ def compact(  # noqa: PLR0913 -- each is an option
 ) -> None:
     """Compact the conversation of a file: write it, and print the receipt.
 
-    The file is only read. What a transcript's last compaction archived is left out, as its model
-    no longer sees it.
+    The file is only read. Written is JSON that can be sent: of a request's body the whole body, of
+    anything else a list of messages in the API's format, without what only answers have (ids, stop
+    reasons, usage). What a transcript's last compaction archived is left out, as its model no
+    longer sees it.
     """
     target = _target(file, output, force=force)
-    read = read_conversation(_bytes_of(file))
+    read = _read(file)
     history = History(read.request.messages)
     compactor = Compactor(
         profile=_profile(profile, keep),
@@ -140,7 +143,7 @@ def compact(  # noqa: PLR0913 -- each is an option
     if receipt is None:
         say(f"Nothing to compact: {compactor.why_not(history, call)}.")
         raise typer.Exit(1)
-    messages = write_messages(history.active, read.format)
+    messages = [_sendable(each) for each in write_messages(history.active, read.format)]
     _write(target, dumps_indented(read.rewrite(messages)))
     screen = err if target is None else out
     if as_json:
@@ -149,6 +152,20 @@ def compact(  # noqa: PLR0913 -- each is an option
         _show(receipt, read, history, screen)
         if target is not None:
             say(f"Written to {target}", to=screen)
+
+
+def _read(file: str) -> ReadConversation:
+    try:
+        return read_conversation(_bytes_of(file))
+    except ConfigError as error:
+        raise ConfigError(error if file in str(error) else f"{file}: {error}") from error
+
+
+def _sendable(item: Json) -> Json:
+    """Return a message as a request may have it: of an answer of Anthropic's API two fields."""
+    if isinstance(item, dict) and item.get("type") == "message" and "stop_reason" in item:
+        return {name: item[name] for name in ("role", "content") if name in item}
+    return item
 
 
 def _profile(name: str, keep: int | None) -> Profile:
@@ -202,7 +219,12 @@ def _show(receipt: Receipt, read: ReadConversation, history: History, screen: Co
         ("After", receipt.tokens_after, "estimated", len(history.active)),
     ):
         sizes.add_row(name, f"{exact(tokens)} tokens", basis, count(messages, "message"))
+    rest = receipt.tokens_after - receipt.steps[-1].tokens_after
+    if rest > 0:
+        sizes.add_row("", f"{exact(rest)} tokens", "of these not messages: system, tools")
     screen.print(sizes)
+    window, goal = receipt.window, receipt.target_tokens
+    say(f"Window {exact(window.tokens)} tokens ({window.source}), goal {exact(goal)}", to=screen)
     steps = Table.grid(padding=(0, 2))
     for step in receipt.steps:
         steps.add_row(
@@ -215,4 +237,8 @@ def _show(receipt: Receipt, read: ReadConversation, history: History, screen: Co
     carried: Sequence[str] = (count(receipt.pins, "pin"), count(receipt.files, "file"))
     if receipt.number is not None:
         say(f"Carried {' and '.join(carried)}; summary by {receipt.summariser}", to=screen)
+    if receipt.tokens_after >= window.tokens:
+        say("After it the conversation still does not fit the window: less --keep may help", to=err)
+    elif receipt.tokens_after > goal:
+        say("The goal was not reached: the rest is recent or always stays", to=err)
     say(f"Took {duration(receipt.duration_ms)}", to=screen)
