@@ -24,6 +24,7 @@ from contextgauge.compaction.messages import (
 from contextgauge.compaction.pins import carry
 from contextgauge.compaction.profiles import Profile, RungName, share_of
 from contextgauge.compaction.receipts import LadderStep
+from contextgauge.compaction.reloaded import reloaded
 from contextgauge.compaction.selection import Division, select
 from contextgauge.compaction.tool_results import clear_results, deduplicate, fitting
 
@@ -167,8 +168,14 @@ def prepare(
     tail, steps = shorten_large(selection.tail, keep_tokens, profile, counter)
     marker = selection.previous.compaction if selection.previous else None
     carried = marker.carried if marker else Carried()
+    former = None
     if profile.carry:
-        carried = carry(carried, [original(each.id) or each for each in selection.leaving])
+        sources = [original(each.id) or each for each in selection.leaving]
+        turn = next((at for at, each in enumerate(sources) if each.is_user_turn), None)
+        if marker is None and turn is not None and (former := reloaded(sources[turn])):
+            sources[turn : turn + 1] = former.words
+            number = former.number + 1
+        carried = carry(carried, sources)
     needed = _needed(carried, number, counter)
     most = max(MINIMUM_ROOM_TOKENS, replaced * 3 // 4)
     if needed > most and not must:
@@ -182,7 +189,7 @@ def prepare(
         tail,
         carried,
         carried.task or first_turn(at.messages),
-        (marker.prose or marker.summary) if marker else None,
+        (marker.prose or marker.summary) if marker else (former.summary if former else None),
         number,
         replaced,
         ROLE_TOKENS + counter.text(profile.continuation or ""),
