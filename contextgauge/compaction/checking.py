@@ -48,7 +48,7 @@ _OWN: Final = re.compile(
     )
     + r")[ \t#:]*$)"
 )
-"""Headings under which code writes what the user said: a summary must not seem to be that."""
+"""Headings under which code writes the user's words: a summary must not seem to be that."""
 
 
 def user_words(request: SummaryRequest) -> str:

@@ -24,7 +24,7 @@ from contextgauge.compaction.messages import (
 from contextgauge.compaction.pins import carry
 from contextgauge.compaction.profiles import Profile, RungName, share_of
 from contextgauge.compaction.receipts import LadderStep
-from contextgauge.compaction.reloaded import reloaded
+from contextgauge.compaction.reloaded import without_nesting
 from contextgauge.compaction.selection import Division, select
 from contextgauge.compaction.tool_results import clear_results, deduplicate, fitting
 
@@ -171,11 +171,10 @@ def prepare(
     former = None
     if profile.carry:
         sources = [original(each.id) or each for each in selection.leaving]
-        turn = next((at for at, each in enumerate(sources) if each.is_user_turn), None)
-        if marker is None and turn is not None and (former := reloaded(sources[turn])):
-            sources[turn : turn + 1] = former.words
-            number = former.number + 1
+        if marker is None:
+            sources, former = without_nesting(sources)
         carried = carry(carried, sources)
+    number = former.number + 1 if former else number
     needed = _needed(carried, number, counter)
     most = max(MINIMUM_ROOM_TOKENS, replaced * 3 // 4)
     if needed > most and not must:

@@ -1,11 +1,12 @@
 """The text of a compaction that was read back without its marker, as formats of providers have it.
 
 It is a message of the user's then. Its parts of the user's words are what the user could write
-again, so pasting such a text gains nothing; its summary is nobody's order, and its title and
+again, so pasting such a text gains nothing; its summary is no order, and its title and
 headings would stand deeper with each round.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,3 +56,13 @@ def reloaded(message: Message) -> Reloaded | None:
     parts = ("\n".join(task), "\n".join(pins))
     words = tuple(Message("user", (Text(each),), message.id) for each in parts if each)
     return Reloaded(int(begins[1]), "\n".join(summary), words)
+
+
+def without_nesting(messages: Sequence[Message]) -> tuple[list[Message], Reloaded | None]:
+    """Return the messages with the user's words where their first turn is a compaction's text."""
+    sources = list(messages)
+    turn = next((at for at, each in enumerate(sources) if each.is_user_turn), None)
+    former = None if turn is None else reloaded(sources[turn])
+    if turn is not None and former is not None:
+        sources[turn : turn + 1] = former.words
+    return sources, former

@@ -1,4 +1,4 @@
-"""What one compaction is to be, worked out before anybody is asked or waited for."""
+"""What one compaction is to be, worked out before a hook or a summariser is asked."""
 
 from collections.abc import Callable, Sequence
 
