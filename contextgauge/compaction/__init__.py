@@ -39,6 +39,7 @@ from contextgauge.compaction.receipts import LadderStep, Receipt
 from contextgauge.compaction.restore import Restore, RestoreFile, restore_texts
 from contextgauge.compaction.stored import load_history, store_history
 from contextgauge.compaction.writing import NoSummaryError
+from contextgauge.errors import ConfigError
 
 __all__ = [
     "ESTIMATE",
@@ -47,6 +48,7 @@ __all__ = [
     "CompactionNotDone",
     "CompactionStarting",
     "Compactor",
+    "ConfigError",
     "ContextWarned",
     "Counter",
     "CumulativeTokens",

@@ -18,17 +18,17 @@ from contextgauge.compaction.events import (
     ContextWarned,
     Hooks,
     ThresholdUnreachable,
+    answer_of,
 )
 from contextgauge.compaction.extractive import ExtractiveSummariser
 from contextgauge.compaction.history import History
 from contextgauge.compaction.ladder import (
     REASONS,
     Climb,
+    Staying,
     Summarising,
     clear_only,
-    climb,
     finish,
-    prepare,
     shorten_only,
 )
 from contextgauge.compaction.measuring import (
@@ -48,10 +48,9 @@ from contextgauge.compaction.profiles import (
     check_overrides,
     profile_named,
     resolve,
-    share_of,
 )
 from contextgauge.compaction.receipts import LadderStep, Receipt, StepName, Trigger
-from contextgauge.compaction.restore import Restored, within
+from contextgauge.compaction.restore import Restored
 from contextgauge.compaction.trigger import (
     Decision,
     Due,
@@ -64,6 +63,7 @@ from contextgauge.compaction.trigger import (
     declined,
     failed,
 )
+from contextgauge.compaction.working import worked
 from contextgauge.compaction.writing import (
     DeclinedError,
     NoSummaryError,
@@ -188,7 +188,7 @@ class Compactor:
     ) -> Receipt | None:
         """Compact now, whatever the size; `instructions` tell the summariser what matters.
 
-        Returns None where there is nothing to compact. Raises NoSummaryError.
+        Returns None where nothing can be compacted: `why_not` says why. Raises NoSummaryError.
         """
         plan = await self.plan(history, call, instructions=instructions)
         if plan is None:
@@ -205,17 +205,32 @@ class Compactor:
         trigger: Trigger = "manual",
         instructions: str | None = None,
         must: bool = False,
+        during_call: bool = False,
     ) -> Plan | None:
         """Work out a compaction of what is active now, without applying it.
 
         The history may grow meanwhile. With `must`, where the next request would not fit, a summary
-        that cannot be had is replaced by the deterministic floor. Returns None where there is
-        nothing to compact, or a call has no result yet. Raises NoSummaryError.
+        that cannot be had is replaced by the deterministic floor. A call that has no result yet
+        stays as it is with `during_call`. Returns None where there is nothing to compact, or a
+        call has no result: `why_not` says which. Raises NoSummaryError.
         """
+        if open_calls(history.active) and not during_call:
+            return None
+        frame = self._frame(history, call)
+        return await self._plan(frame, _Task(frame.measure(), trigger, instructions, must))
+
+    def why_not(self, history: History, call: ModelCall = _NO_CALL) -> str:
+        """Return the reason for which `plan` and `compact` return None."""
+        if open_calls(history.active):
+            return "a tool's call has no result yet"
+        frame = self._frame(history, call)
+        _, work, _ = worked(frame, frame.measure(), None, self._hooks.restore)
+        return work.reason if isinstance(work, Staying) else "there is something to compact now"
+
+    def _frame(self, history: History, call: ModelCall) -> CallFrame:
         profile = self._resolved(call)
         window = window_of_call(profile, call, self._window_of) or _UNKNOWN
-        frame = CallFrame(history, call, profile, window, CountOnce(self._counter))
-        return await self._plan(frame, _Task(frame.measure(), trigger, instructions, must))
+        return CallFrame(history, call, profile, window, CountOnce(self._counter))
 
     def apply(self, history: History, plan: Plan) -> None:
         """Put a plan into effect. Raises PlanRejectedError where what it covers changed."""
@@ -280,44 +295,41 @@ class Compactor:
             if isinstance(error, DeclinedError):
                 history.trigger = declined(history.trigger, now_ms, history.turns)
             else:
-                history.trigger = failed(history.trigger, now_ms, retry_ms)
+                turns = history.turns if error.final else None
+                history.trigger = failed(history.trigger, now_ms, retry_ms, final_at_turns=turns)
             self._hooks.emit(CompactionNotDone(str(error), history.trigger.retry_at_ms))
             return Prepared(tuple(history.active), due)
         if plan is None:
-            return Prepared(tuple(history.active), Idle("nothing_to_compact"))
+            return self._unreachable(history, measured)
         self.apply(history, plan)
         return Prepared(tuple(history.active), due, plan.receipt)
+
+    def _unreachable(self, history: History, measured: Measurement) -> Prepared:
+        """Report once that nothing can leave now, though the threshold is reached."""
+        decision: Decision = Idle("nothing_to_compact")
+        if not history.trigger.unreachable_reported:
+            history.trigger = replace(history.trigger, unreachable_reported=True)
+            threshold = measured.limits.compact_at_tokens
+            self._hooks.emit(ThresholdUnreachable(measured.size.tokens, threshold))
+            decision = Unreachable()
+        return Prepared(tuple(history.active), decision)
 
     async def _plan(
         self, frame: CallFrame, task: _Task, starting: CompactionStarting | None = None
     ) -> Plan | None:
-        history, profile, began_ms = frame.history, frame.profile, self._now_ms()
-        active, number = tuple(history.active), history.rounds + 1
-        budget = task.measured.budget_tokens
+        profile, began_ms = frame.profile, self._now_ms()
+        active = tuple(frame.history.active)
         overflow = task.must or (starting is not None and starting.overflow)
-        at = climb(Climb(active, task.measured.messages_tokens), profile, frame.counter, budget)
-        enough = starting is not None and at.steps and at.tokens <= budget
-        work, restored = None, Restored((), 0)
-        if "summarise" in profile.rungs and not enough:
-            texts = self._hooks.restore() if self._hooks.restore is not None else ()
-            restored = within(texts, share_of(budget, profile.restore_share), frame.counter)
-            work = prepare(
-                at,
-                profile,
-                frame.counter,
-                budget_tokens=budget - restored.tokens,
-                number=number,
-                keep_ids=frame.call.keep_ids,
-                original=history.original,
-                must=overflow,
-            )
-        if work is None and starting is not None:
-            at = shorten_only(at, profile, frame.counter, budget)
-        if work is None and not at.steps:
+        due = None if starting is None else Due(starting.overflow)
+        at, work, restored = worked(frame, task.measured, due, self._hooks.restore, must=overflow)
+        summarising = isinstance(work, Summarising)
+        if not summarising and starting is not None:
+            at = shorten_only(at, profile, frame.counter, task.measured.budget_tokens)
+        if not summarising and not at.steps:
             return None
         if starting is not None:
             await self._confirmed(starting)
-        if work is None:
+        if not isinstance(work, Summarising):
             receipt = self._receipt(task, at.steps, at.tokens, began_ms)
             return plan_of(active, at.messages, receipt)
         request = summary_request(work, frame.call.request(active), profile, task.instructions)
@@ -327,7 +339,8 @@ class Compactor:
 
     async def _confirmed(self, starting: CompactionStarting) -> None:
         self._hooks.emit(starting)
-        if self._hooks.confirm is not None and not await self._hooks.confirm(starting):
+        confirm = self._hooks.confirm
+        if confirm is not None and not await answer_of("confirm", confirm(starting)):
             raise DeclinedError
 
     def _finished(

@@ -2,11 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeVar
 
 from contextgauge.compaction.profiles import Window
 from contextgauge.compaction.receipts import Receipt
+from contextgauge.errors import ConfigError
 from contextgauge.records import Json
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +95,10 @@ class Hooks:
         """Report an event to whom it concerns."""
         if self.on_event is not None:
             self.on_event(event)
+
+
+async def answer_of(name: str, answer: Awaitable[_T]) -> _T:
+    """Wait for a hook's answer. Raises ConfigError where the hook is no async function."""
+    if not isinstance(answer, Awaitable):
+        raise ConfigError(f"the hook {name!r} must be an async function: write `async def`")
+    return await answer

@@ -7,8 +7,9 @@ whole request leaves them. The summary itself is written outside: `prepare` says
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from contextgauge.compaction.arguments import Edited, shorten_arguments
 from contextgauge.compaction.audit import audit
 from contextgauge.compaction.counting import ROLE_TOKENS, Counter
 from contextgauge.compaction.document import TASK_SHARE, compose, required, title
@@ -23,14 +24,9 @@ from contextgauge.compaction.messages import (
 from contextgauge.compaction.pins import carry
 from contextgauge.compaction.profiles import Profile, RungName, share_of
 from contextgauge.compaction.receipts import LadderStep
+from contextgauge.compaction.reloaded import without_nesting
 from contextgauge.compaction.selection import Division, select
-from contextgauge.compaction.tool_results import (
-    Edited,
-    clear_results,
-    deduplicate,
-    fitting,
-    shorten_arguments,
-)
+from contextgauge.compaction.tool_results import clear_results, deduplicate, fitting
 
 REASONS: Final[dict[RungName, str]] = {
     "deduplicate": "the same result stands again later",
@@ -91,10 +87,10 @@ def _deduplicate(
 
 
 def _shorten(
-    messages: Sequence[Message], profile: Profile, _counter: Counter, _excess: int
+    messages: Sequence[Message], profile: Profile, counter: Counter, excess: int
 ) -> Edited:
     old = range(max(0, len(messages) - profile.keep_last))
-    return shorten_arguments(messages, profile, old)
+    return shorten_arguments(messages, profile, old, counter, excess)
 
 
 _EDITS: dict[RungName, Callable[[Sequence[Message], Profile, Counter, int], Edited]] = {
@@ -124,6 +120,12 @@ class Summarising:
     steps: tuple[LadderStep, ...]
 
 
+class Staying(NamedTuple):
+    """Why no message can leave."""
+
+    reason: str
+
+
 def prepare(
     at: Climb,
     profile: Profile,
@@ -134,8 +136,8 @@ def prepare(
     keep_ids: frozenset[str] = frozenset(),
     original: Callable[[str], Message | None] = lambda _id: None,
     must: bool = False,
-) -> Summarising | None:
-    """Divide the messages; None where too few would leave, or too little.
+) -> Summarising | Staying:
+    """Divide the messages; all are staying where too few would leave, or too little.
 
     Too little is less than what code carries would take of it again, unless it `must` be: then
     the least important is left out. `original` gives a message before it was cleared or
@@ -154,25 +156,39 @@ def prepare(
     )
     leaving = [*selection.leaving, *([selection.previous] if selection.previous else ())]
     replaced = tokens_of(leaving, counter)
-    few = len(selection.leaving) < max(1, profile.minimum_messages)
-    if few or replaced < profile.minimum_tokens:
-        return None
+    count = len(selection.leaving)
+    if count < max(1, profile.minimum_messages):
+        what = f"{len(selection.tail)} of {len(at.messages)} messages are recent"
+        return Staying(f"{what}, {len(selection.head)} always stay, and {count} could leave")
+    if replaced < profile.minimum_tokens:
+        return Staying(
+            f"the {count} older messages have {replaced:,} tokens, and a summary is made of "
+            f"{profile.minimum_tokens:,} or more"
+        )
     tail, steps = shorten_large(selection.tail, keep_tokens, profile, counter)
     marker = selection.previous.compaction if selection.previous else None
     carried = marker.carried if marker else Carried()
+    former = None
     if profile.carry:
-        carried = carry(carried, [original(each.id) or each for each in selection.leaving])
+        sources = [original(each.id) or each for each in selection.leaving]
+        if marker is None:
+            sources, former = without_nesting(sources)
+        carried = carry(carried, sources)
+    number = former.number + 1 if former else number
     needed = _needed(carried, number, counter)
     most = max(MINIMUM_ROOM_TOKENS, replaced * 3 // 4)
     if needed > most and not must:
-        return None
+        return Staying(
+            f"the {count} older messages have {replaced:,} tokens, and what must not be lost of "
+            f"them takes {needed:,}"
+        )
     room = budget_tokens - tokens_of(selection.head, counter) - tokens_of(tail, counter)
     return Summarising(
         selection,
         tail,
         carried,
         carried.task or first_turn(at.messages),
-        (marker.prose or marker.summary) if marker else None,
+        (marker.prose or marker.summary) if marker else (former.summary if former else None),
         number,
         replaced,
         ROLE_TOKENS + counter.text(profile.continuation or ""),
@@ -201,14 +217,14 @@ def shorten_large(
     profile: Profile,
     counter: Counter,
 ) -> tuple[tuple[Message, ...], tuple[LadderStep, ...]]:
-    """Shorten messages that are too large alone, until all fit; None is no bound."""
+    """Shorten the largest of some messages until all fit; None is no bound."""
     shorter = tuple(fitting(messages, room_tokens, profile, counter))
     pairs = zip(messages, shorter, strict=True)
     changed = tuple(before.id for before, after in pairs if before != after)
     if not changed:
         return messages, ()
     before, after = tokens_of(messages, counter), tokens_of(shorter, counter)
-    reason = "latest messages that are too large alone"
+    reason = "latest messages that are too large together"
     return shorter, (LadderStep("shorten-message", before, after, changed, reason),)
 
 

@@ -9,7 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from typing import Final, Literal, NamedTuple, TypeAlias
+from functools import cache
+from typing import Final, Literal, NamedTuple, TypeAlias, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from contextgauge.compaction.messages import Role
 from contextgauge.compaction.ports import PromptName
@@ -120,6 +123,7 @@ class Profile:
 
     def __post_init__(self) -> None:
         """Check the figures. Raises ConfigError."""
+        _check_types(self)
         for name in ("compact_at", "compact_to"):
             _share(self, name, getattr(self, name))
         if self.warn_at is not None:
@@ -130,6 +134,11 @@ class Profile:
             raise ConfigError(
                 f"profile {self.name!r}: compact_to {self.compact_to} is above compact_at "
                 f"{self.compact_at}: a compaction must make the conversation smaller"
+            )
+        if self.warn_at is not None and self.warn_at > self.compact_at:
+            raise ConfigError(
+                f"profile {self.name!r}: warn_at {self.warn_at} is above compact_at "
+                f"{self.compact_at}: the warning would never come; lower it too, or set it to None"
             )
         for name in ("keep_last", "clear_keep", "minimum_messages", "output_reserve_tokens"):
             if getattr(self, name) < 0:
@@ -143,6 +152,26 @@ class Profile:
             raise ConfigError(
                 f"profile {self.name!r}: unknown rungs {sorted(unknown)}; there are {list(RUNGS)}"
             )
+
+
+@cache
+def _figures() -> dict[str, TypeAdapter[object]]:
+    """Return what each field's type is checked with; the names of rungs have their own error."""
+    hints = get_type_hints(Profile)
+    return {each.name: TypeAdapter(hints[each.name]) for each in fields(Profile)} | {
+        "rungs": TypeAdapter(tuple[str, ...])
+    }
+
+
+def _check_types(profile: Profile) -> None:
+    for name, figure in _figures().items():
+        try:
+            figure.validate_python(getattr(profile, name), strict=True)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise ConfigError(
+                f"profile {profile.name!r}: {name} is {getattr(profile, name)!r}: {first['msg']}"
+            ) from None
 
 
 def _share(profile: Profile, name: str, value: float) -> None:
@@ -244,7 +273,7 @@ def profile_named(name: str) -> Profile:
 class Override(NamedTuple):
     """Other figures for some conversations. A pattern is a glob, None matches all.
 
-    `changes` are fields of `Profile`: `Override({"compact_at": 0.7}, model="gpt-4o*")`.
+    `changes` are fields of `Profile`: `Override({"compact_at": 0.8}, model="gpt-4o*")`.
     """
 
     changes: Mapping[str, object]

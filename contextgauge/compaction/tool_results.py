@@ -1,4 +1,4 @@
-"""The rungs before a summary: old tool results and arguments made short, in place.
+"""The rungs before a summary: old tool results made short, in place, and what fits of messages.
 
 None of them calls a model or archives a message. What is cleared can be recalled: each notice
 names the message, whose original the history keeps.
@@ -10,32 +10,20 @@ that the model has not read yet are left alone (`clear_tool_uses_20250919`).
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from contextgauge.compaction.arguments import Edited, fit_arguments, shorten_arguments
 from contextgauge.compaction.counting import Counter
+from contextgauge.compaction.cutting import MINIMUM_CHARACTERS, even_limit, middle_cut
 from contextgauge.compaction.messages import Content, Image, Message, Text, ToolCall, ToolResult
 from contextgauge.compaction.profiles import Profile
-from contextgauge.json_codec import dumps, loads
-from contextgauge.records import Json
-
-MINIMUM_CHARACTERS: Final = 200
-"""Shorter results stay: a notice in their place would save next to nothing."""
 
 _PATH: Final = re.compile(r"(?<![\w./\\-])[\w\\-]*+[./][\w./\\-]*+")
 """A word with a dot or a slash."""
 
 _LONGEST_PATH: Final = 300
-_HEAD_CHARACTERS: Final = 200
-"""What stays of an argument: enough to see what it was."""
-
-
-class Edited(NamedTuple):
-    """The messages after a rung, and the ids of those that it changed."""
-
-    messages: list[Message]
-    changed: tuple[str, ...]
 
 
 class ToolUse(NamedTuple):
@@ -196,83 +184,6 @@ class _Editing:
         return Edited(self._messages, changed)
 
 
-def shorten_arguments(
-    messages: Sequence[Message], profile: Profile, positions: Collection[int]
-) -> Edited:
-    """Shorten long texts in the arguments of answered calls at these positions.
-
-    The arguments stay valid JSON with the same keys: only texts above `argument_characters` are
-    cut. The free text of a custom tool's call is cut as text; other arguments that are no JSON
-    object are cut as a whole and wrapped in one.
-    """
-    edited = list(messages)
-    changed: list[str] = []
-    answered = {
-        block.call_id
-        for message in messages
-        for block in message.blocks
-        if isinstance(block, ToolResult)
-    }
-    for index in positions:
-        message = messages[index]
-        blocks = tuple(
-            _shorter_call(block, profile)
-            if isinstance(block, ToolCall)
-            and block.id in answered
-            and block.name not in profile.exclude_tools
-            else block
-            for block in message.blocks
-        )
-        if blocks != message.blocks:
-            edited[index] = message.with_blocks(blocks)
-            changed.append(message.id)
-    return Edited(edited, tuple(changed))
-
-
-def _shorter_call(call: ToolCall, profile: Profile) -> ToolCall:
-    limit = profile.argument_characters
-    if len(call.arguments) <= limit:
-        return call
-    if _takes_text(call):
-        return replace(call, arguments=cut(call.arguments, limit))
-    whole: Json = {"shortened": cut(call.arguments, limit)}
-    try:
-        value: Json = loads(call.arguments)
-        shorter = _map_texts(value, lambda text: cut(text, limit))
-    except (ValueError, RecursionError):
-        value, shorter = None, whole
-    if not isinstance(value, dict):
-        shorter = whole
-    arguments = dumps(shorter).decode()
-    # Numbers may have more digits when they are written again.
-    is_shorter = shorter != value and len(arguments) < len(call.arguments)
-    return replace(call, arguments=arguments) if is_shorter else call
-
-
-def _takes_text(call: ToolCall) -> bool:
-    """Whether the tool is one of OpenAI's custom tools, which take any text."""
-    value = None if call.source is None else call.source.value
-    return isinstance(value, dict) and value.get("type") in ("custom_tool_call", "custom")
-
-
-def _map_texts(value: Json, change: Callable[[str], str]) -> Json:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {key: _map_texts(item, change) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_map_texts(item, change) for item in value]
-    return value
-
-
-def cut(text: str, limit: int) -> str:
-    """Return a text of at most `limit` characters: its beginning, and how much was cut."""
-    if len(text) <= limit:
-        return text
-    head = min(_HEAD_CHARACTERS, limit // 2)
-    return f"{text[:head]}\n[{len(text) - head:,} characters cut to save context]"
-
-
 def shorten_message(message: Message, limit_tokens: int, counter: Counter) -> Message:
     """Shorten the largest parts of one message until it fits: results and texts, from the middle.
 
@@ -285,37 +196,8 @@ def shorten_message(message: Message, limit_tokens: int, counter: Counter) -> Me
     total = sum(len(text) for text in parts)
     fixed = tokens - total // 4
     room = max(0, limit_tokens - fixed) * 4
-    limit = _even_limit([len(text) for text in parts], room)
+    limit = even_limit([len(text) for text in parts], room)
     return _with_texts(message, lambda text: middle_cut(text, limit))
-
-
-def _even_limit(lengths: Sequence[int], room: int) -> int:
-    """Return the length to which the longest are cut so that all fit into `room`."""
-    left = room
-    ordered = sorted(lengths)
-    for index, length in enumerate(ordered):
-        even = left // (len(ordered) - index)
-        if length > even:
-            return even
-        left -= length
-    return max(ordered, default=0)
-
-
-def middle_cut(text: str, limit: int) -> str:
-    """Return a text of at most `limit` characters: beginning and end, and how much was cut.
-
-    Short texts stay, and a hundred characters of a longer one, however low the limit is.
-    """
-    if len(text) <= max(limit, MINIMUM_CHARACTERS):
-        return text
-    room = max(MINIMUM_CHARACTERS // 2, limit - len(_cut_note(len(text))))
-    head = room * 2 // 3
-    tail = room - head
-    return text[:head] + _cut_note(len(text) - room) + (text[-tail:] if tail else "")
-
-
-def _cut_note(characters: int) -> str:
-    return f"\n[{characters:,} characters cut to save context]\n"
 
 
 def _text_parts(message: Message) -> list[str]:
@@ -348,8 +230,8 @@ def fitting(
 ) -> list[Message]:
     """Shorten the largest of some messages until all fit, or nothing is left to shorten.
 
-    System messages stay. The arguments of answered calls are the last that is touched. None is no
-    bound.
+    System messages stay. The arguments of answered calls are the last that is touched, those of
+    older ones first, and no more of them than is needed. None is no bound.
     """
     fitted = list(messages)
     if room_tokens is None:
@@ -359,13 +241,15 @@ def fitting(
         return fitted
     system = sum(size for size, each in zip(sizes, fitted, strict=True) if each.role == "system")
     others = [size for size, each in zip(sizes, fitted, strict=True) if each.role != "system"]
-    limit = _even_limit(others, max(0, room_tokens - system))
+    limit = even_limit(others, max(0, room_tokens - system))
     large = [
         index for index, size in enumerate(sizes) if size > limit and fitted[index].role != "system"
     ]
     for index in large:
         fitted[index] = shorten_message(fitted[index], limit, counter)
-    if sum(map(counter.message, fitted)) > room_tokens:
-        still = [index for index in large if counter.message(fitted[index]) > limit]
-        fitted = shorten_arguments(fitted, profile, still).messages
+    for shorten in (fit_arguments, shorten_arguments):
+        excess = sum(map(counter.message, fitted)) - room_tokens
+        if excess > 0:
+            still = [index for index in large if counter.message(fitted[index]) > limit]
+            fitted = shorten(fitted, profile, still, counter, excess).messages
     return fitted

@@ -6,7 +6,8 @@
       no answer since the last compaction ........ Idle: its effect is not known yet
       the fixed part alone reaches it ............ Unreachable once, then Idle
       two compactions did not help ............... Idle until the user's next turn
-      a summariser failed a moment ago ........... Idle until the pause is over
+      a summariser failed a moment ago ........... Idle until the pause is over, or the user's
+                                                   next turn where no repetition can mend it
       it was declined ............................ Idle until then or the user's next turn
       else ....................................... Due
     at the window ................................ Due in spite of an unknown effect or a pause
@@ -63,7 +64,8 @@ class TriggerState:
     `unhelpful` counts compactions in a row whose effect was too small; `stopped_at_turns` is the
     number of the user's turns at which they were given up. `retry_at_ms` ends the pause after
     `failures` failed summaries, in milliseconds since 1970. `declined_at_turns` is the number of
-    the user's turns at which a compaction was declined.
+    the user's turns at which a compaction was declined, `final_at_turns` that at which a summariser
+    failed with an error that a repetition cannot mend.
     """
 
     warned: bool = False
@@ -75,6 +77,7 @@ class TriggerState:
     retry_at_ms: int | None = None
     tried_at_messages: int | None = None
     declined_at_turns: int | None = None
+    final_at_turns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,8 @@ def decide(
 def _waiting(state: TriggerState, at: Situation) -> IdleReason | None:
     if state.awaiting_effect:
         return "awaiting_effect"
-    return "pause_after_failure" if _in_pause(state, at) else None
+    failing = state.final_at_turns is not None or _in_pause(state, at)
+    return "pause_after_failure" if failing else None
 
 
 def _in_pause(state: TriggerState, at: Situation) -> bool:
@@ -181,6 +185,8 @@ def _judge(state: TriggerState, limits: TriggerLimits, at: Situation) -> Trigger
         state = replace(state, stopped_at_turns=None, unhelpful=0)
     if state.declined_at_turns is not None and at.turns > state.declined_at_turns:
         state = replace(state, declined_at_turns=None, retry_at_ms=None)
+    if state.final_at_turns is not None and at.turns > state.final_at_turns:
+        state = replace(state, final_at_turns=None)
     if not state.awaiting_effect or at.effect_tokens is None:
         return state
     if at.effect_tokens < limits.compact_at_tokens:
@@ -203,6 +209,7 @@ def compacted(state: TriggerState) -> TriggerState:
         failures=0,
         retry_at_ms=None,
         declined_at_turns=None,
+        final_at_turns=None,
     )
 
 
@@ -211,12 +218,23 @@ def declined(state: TriggerState, now_ms: int, turns: int) -> TriggerState:
     return replace(failed(state, now_ms), declined_at_turns=turns)
 
 
-def failed(state: TriggerState, now_ms: int, retry_after_ms: int | None = None) -> TriggerState:
-    """Return the state after a compaction that changed nothing: a pause, longer each time."""
+def failed(
+    state: TriggerState,
+    now_ms: int,
+    retry_after_ms: int | None = None,
+    *,
+    final_at_turns: int | None = None,
+) -> TriggerState:
+    """Return the state after a compaction that changed nothing.
+
+    The next attempt is after what the provider asked for, else after a pause that is longer each
+    time. `final_at_turns`: no repetition can mend it, so not before the user's next turn.
+    """
     pause = min(FIRST_PAUSE_MS << min(state.failures, 10), LAST_PAUSE_MS)
     return replace(
         state,
         failures=state.failures + 1,
         declined_at_turns=None,
-        retry_at_ms=now_ms + max(pause, retry_after_ms or 0),
+        retry_at_ms=None if final_at_turns is not None else now_ms + (retry_after_ms or pause),
+        final_at_turns=final_at_turns,
     )

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
+from contextgauge.compaction.checking import below_own_headings, check_words, user_words
 from contextgauge.compaction.counting import Counter
-from contextgauge.compaction.events import Hooks
+from contextgauge.compaction.events import Hooks, answer_of
+from contextgauge.compaction.extractive import ExtractiveSummariser
 from contextgauge.compaction.ladder import Summarising, document, floor_document
 from contextgauge.compaction.messages import Carried, ModelRequest
 from contextgauge.compaction.ports import (
@@ -20,11 +22,21 @@ from contextgauge.errors import ContextgaugeError
 
 
 class NoSummaryError(ContextgaugeError):
-    """No usable summary: the conversation is as it was. The message says why."""
+    """No usable summary: the conversation is as it was. The message says why.
 
-    def __init__(self, reasons: Sequence[str], retry_after_s: float | None = None) -> None:
+    `final`: a repetition cannot mend it, such as a wrong key.
+    """
+
+    def __init__(
+        self,
+        reasons: Sequence[str],
+        retry_after_s: float | None = None,
+        *,
+        final: bool = False,
+    ) -> None:
         super().__init__("; ".join(reasons))
         self.retry_after_s = retry_after_s
+        self.final = final
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +106,16 @@ class Writer:
         try:
             answer = await self._answer(request)
             prose = answer.text.strip()
+            if profile.carry:
+                prose = below_own_headings(prose)
             text = document(work, prose, profile, self._counter, floor_text)
             text = self._usable(text, work)
             written = Written(text, prose, work.carried, self._summariser.name, answer)
         except SummaryError as error:
             if not (floor and profile.floor):
-                raise NoSummaryError([str(error)], error.retry_after_s) from error
+                raise NoSummaryError(
+                    [str(error)], error.retry_after_s, final=error.final
+                ) from error
             written = Written(floor_text(), "", work.carried, "floor", None, (str(error),))
         return await self._reviewed(written, work)
 
@@ -114,7 +130,7 @@ class Writer:
         """Return the summariser's answer. Raises SummaryError, whatever it raises itself."""
         try:
             async with asyncio.timeout(self._deadline_s) as deadline:
-                answer = await self._summariser.summarise(request)
+                answer: object = await self._summariser.summarise(request)
         except SummaryError:
             raise
         except Exception as error:
@@ -122,8 +138,15 @@ class Writer:
                 raise SummaryError(f"no summary within {self._deadline_s:.0f} s") from error
             name = self._summariser.name
             raise SummaryError(f"the summariser {name} raised {type(error).__name__}") from error
+        if not isinstance(answer, SummaryAnswer) or not isinstance(answer.text, str):
+            name, given = self._summariser.name, type(answer).__name__
+            raise SummaryError(
+                f"the summariser {name} returned {given}, not SummaryAnswer with text"
+            )
         if not answer.text.strip():
             raise SummaryError("the summary is empty")
+        if not isinstance(self._summariser, ExtractiveSummariser):  # it quotes, and writes nothing
+            check_words(answer.text, user_words(request))
         return answer
 
     async def _reviewed(self, written: Written, work: Summarising) -> Written:
@@ -134,7 +157,7 @@ class Writer:
         """
         if self._review is None:
             return written
-        text = await self._review(written.text)
+        text = await answer_of("review", self._review(written.text))
         if text is None or not text.strip():
             raise NoSummaryError(["the summary was refused in its review"])
         if text == written.text:

@@ -65,8 +65,61 @@ def test_a_short_conversation_has_nothing_to_compact(folder: Path) -> None:
     (folder / "short.json").write_text('[{"role": "user", "content": "hi"}]')
     result = run("short.json")
     assert result.exit_code == 1
-    assert "Nothing to compact: 1 message" in result.stderr
+    assert "Nothing to compact: 1 of 1 messages are recent" in result.stderr
     assert not (folder / "short.compacted.json").exists()
+
+
+def test_short_older_messages_are_no_recent_ones(folder: Path) -> None:
+    short = [{"role": "user", "content": f"hi {number}"} for number in range(12)]
+    (folder / "short.json").write_text(json.dumps(short))
+    result = run("short.json", "--keep", "2")
+    assert "Nothing to compact: the 10 older messages have 30 tokens" in result.stderr
+
+
+def test_a_receipt_names_window_and_goal_and_what_is_not_messages(folder: Path) -> None:
+    _write_body(folder, "x" * 4_000)
+    result = run("body.json", "--window", "8000")
+    assert result.exit_code == 0, result.output
+    assert "Window 8,000 tokens (given), goal 3,500" in result.stdout
+    assert "1,000 tokens" in result.stdout
+    assert "The goal was not reached" not in result.stderr
+
+
+def test_a_conversation_that_still_does_not_fit_is_no_silent_success(folder: Path) -> None:
+    _write_body(folder, "x" * 40_000)
+    assert "still does not fit the window" in run("body.json", "--window", "8000").stderr
+
+
+def _write_body(folder: Path, system: str) -> None:
+    messages = write_messages(session(20, characters=2_000)[1:], "anthropic")
+    body = {"model": "m", "max_tokens": 1_000, "system": system, "messages": messages}
+    (folder / "body.json").write_text(json.dumps(body))
+
+
+def test_what_only_answers_have_is_not_written(folder: Path) -> None:
+    answer = {"id": "msg_1", "type": "message", "stop_reason": "end_turn", "usage": {}}
+    lines = [
+        {
+            "type": role,
+            "message": {
+                "role": role,
+                "content": [{"type": "text", "text": f"{number} " * 500}],
+                **(answer if role == "assistant" else {}),
+            },
+        }
+        for number in range(20)
+        for role in ("user", "assistant")
+    ]
+    (folder / "own.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    result = run("own.jsonl", "--window", "8000")
+    assert result.exit_code == 0, result.output
+    after = json.loads((folder / "own.compacted.json").read_text())
+    assert {tuple(sorted(each)) for each in after} == {("content", "role")}
+
+
+def test_an_error_names_the_file(folder: Path) -> None:
+    (folder / "bad.json").write_text('{"a": 1}')
+    assert str(run("bad.json").exception).startswith("bad.json: the JSON is no conversation")
 
 
 @pytest.mark.parametrize(

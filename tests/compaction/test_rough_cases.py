@@ -126,12 +126,6 @@ async def test_an_interrupted_call_does_not_stop_compactions() -> None:
     assert prepared.receipt is not None
 
 
-async def test_a_compaction_that_is_asked_for_keeps_an_open_call() -> None:
-    history = History([*talk(60), call("open")])
-    assert await Compactor().compact(history, CALL) is not None
-    assert history.active[-1].calls[0].id == "open"
-
-
 class Broken:
     """A summariser of the caller's own that fails in a way of its own."""
 

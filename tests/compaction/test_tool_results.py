@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from contextgauge.compaction.arguments import Edited, shorten_arguments
 from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.cutting import middle_cut
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.messages import FormatName, Message, Text, ToolCall, ToolResult
 from contextgauge.compaction.profiles import DEFAULT, Profile
 from contextgauge.compaction.tool_results import (
-    Edited,
     clear_results,
     deduplicate,
-    middle_cut,
-    shorten_arguments,
+    fitting,
     shorten_message,
 )
 from contextgauge.records import Json
@@ -72,7 +72,7 @@ def test_a_result_that_stands_again_later_becomes_a_reference() -> None:
 def test_long_texts_in_old_arguments_are_cut_and_stay_json() -> None:
     arguments = json.dumps({"path": "a.py", "file_text": "x" * 5_000, "deep": ["y" * 2_000, 1]})
     messages = [call("a", "write", arguments), result("a"), call("b", "write", arguments)]
-    edited = shorten_arguments([*messages, result("b")], DEFAULT, range(2))
+    edited = shorten_arguments([*messages, result("b")], DEFAULT, range(2), ESTIMATE, 10**9)
     value = json.loads(edited.messages[0].calls[0].arguments)
     assert value["path"] == "a.py"
     assert value["file_text"] == "x" * 200 + "\n[4,800 characters cut to save context]"
@@ -80,13 +80,47 @@ def test_long_texts_in_old_arguments_are_cut_and_stay_json() -> None:
     assert edited.messages[2] == messages[2]
 
 
+def writes(count: int, characters: int) -> list[Message]:
+    """Calls that write one file each, with their results."""
+    messages: list[Message] = []
+    for number in range(count):
+        arguments = json.dumps({"path": f"{number}.py", "text": "x = 1\n" * (characters // 6)})
+        messages += [call(f"w{number}", "write", arguments), result(f"w{number}")]
+    return messages
+
+
+def test_arguments_are_shortened_oldest_first_until_enough_is_saved() -> None:
+    messages = writes(4, 6_000)
+    edited = shorten_arguments(messages, DEFAULT, range(8), ESTIMATE, 2_000)
+    assert [new is old for new, old in zip(edited.messages, messages, strict=True)] == [
+        *(False, True, False, True),
+        *(True,) * 4,
+    ]
+
+
+def test_calls_that_are_too_large_together_lose_what_does_not_fit_and_no_more() -> None:
+    messages = writes(5, 30_000)
+    room = sum(map(ESTIMATE.message, messages)) - 300
+    fitted = fitting(messages, room, DEFAULT, ESTIMATE)
+    assert room - 100 <= sum(map(ESTIMATE.message, fitted)) <= room
+    assert fitted[1:] == messages[1:]
+    assert json.loads(fitted[0].calls[0].arguments)["path"] == "0.py"
+
+
 def test_arguments_that_are_no_object_are_wrapped_in_one() -> None:
-    edited = shorten_arguments([call("a", "run", "z" * 5_000), result("a")], DEFAULT, range(2))
+    edited = shorten_arguments(
+        [call("a", "run", "z" * 5_000), result("a")], DEFAULT, range(2), ESTIMATE, 10**9
+    )
     assert list(json.loads(edited.messages[0].calls[0].arguments)) == ["shortened"]
 
 
 def test_arguments_of_an_open_call_are_left_alone() -> None:
-    assert shorten_arguments([call("a", "run", "z" * 5_000)], DEFAULT, range(1)).changed == ()
+    assert (
+        shorten_arguments(
+            [call("a", "run", "z" * 5_000)], DEFAULT, range(1), ESTIMATE, 10**9
+        ).changed
+        == ()
+    )
 
 
 def test_a_message_that_is_too_large_alone_is_cut_in_its_middle() -> None:
@@ -124,7 +158,7 @@ def test_rungs_separate_no_call_from_its_result_and_do_nothing_twice(
     rungs: tuple[Callable[[list[Message]], Edited], ...] = (
         lambda each: deduplicate(each, profile),
         lambda each: clear_results(each, profile, ESTIMATE, 10**9),
-        lambda each: shorten_arguments(each, profile, range(len(each))),
+        lambda each: shorten_arguments(each, profile, range(len(each)), ESTIMATE, 10**9),
     )
     for rung in rungs:
         once = rung(messages)
@@ -169,7 +203,9 @@ def test_rungs_separate_no_call_from_its_result_and_do_nothing_twice(
     ],
 )
 def test_the_free_text_of_a_custom_tool_stays_text(name: FormatName, items: list[Json]) -> None:
-    edited = shorten_arguments([*read_messages(items, name), result("a")], DEFAULT, range(1))
+    edited = shorten_arguments(
+        [*read_messages(items, name), result("a")], DEFAULT, range(1), ESTIMATE, 10**9
+    )
     shortened = edited.messages[0].calls[0].arguments
     assert shortened.startswith("*** Begin Patch\n+line")
     assert len(shortened) < 1_000
@@ -207,6 +243,6 @@ def test_no_rung_makes_a_conversation_longer(messages: list[Message]) -> None:
     for edited in (
         clear_results(messages, profile, ESTIMATE, 10**6),
         deduplicate(messages, profile),
-        shorten_arguments(messages, profile, range(len(messages))),
+        shorten_arguments(messages, profile, range(len(messages)), ESTIMATE, 10**9),
     ):
         assert sum(map(ESTIMATE.message, edited.messages)) <= before

@@ -122,6 +122,15 @@ def test_pauses_after_failures_grow_and_heed_what_the_provider_asks_for() -> Non
     assert decide(state, LIMITS, replace(FULL, now_ms=31_000))[1] == Due(overflow=False)
     assert failed(state, 1_000).retry_at_ms == 61_000
     assert failed(state, 1_000, retry_after_ms=300_000).retry_at_ms == 301_000
+    assert failed(state, 1_000, retry_after_ms=5_000).retry_at_ms == 6_000
+
+
+def test_what_no_repetition_can_mend_waits_for_the_users_next_turn() -> None:
+    state = failed(TriggerState(), 1_000, final_at_turns=1)
+    assert state.retry_at_ms is None
+    later = replace(FULL, now_ms=10**9)
+    assert decide(state, LIMITS, later)[1] == Idle("pause_after_failure")
+    assert decide(state, LIMITS, replace(later, turns=2))[1] == Due(overflow=False)
 
 
 def test_a_full_window_does_not_wait_for_a_pause_but_needs_growth() -> None:

@@ -15,6 +15,7 @@ from random import SystemRandom
 from typing import Final
 
 from contextgauge.clock import SystemClock
+from contextgauge.compaction.checking import user_words
 from contextgauge.compaction.messages import ModelRequest
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.compaction.prompts import Prompt, divided, render, render_part, tokens_of
@@ -155,7 +156,7 @@ class ModelSummariser:
 
     async def _in_parts(self, request: SummaryRequest, deadline_s: float) -> SummaryAnswer:
         request, parts = divided(request)
-        words = "\n".join((request.task, *(m.text for m in request.messages if m.is_user_turn)))
+        words = user_words(request)
         summary = request.previous
         answers: list[Answer] = []
         for part in parts:

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from contextgauge.compaction.checking import check_words
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.ports import SummaryError
 from contextgauge.compaction.prompts import Prompt
@@ -14,28 +15,6 @@ _LONGEST: Final = 2
 
 _REASONING: Final = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
 """Local models write it into their text."""
-
-_REFUSAL: Final = re.compile(
-    r"(?i)\A\W*(?:i.?m (?:really |very )?sorry|(?:i )?apologi[sz]e|as an ai|sorry"
-    r"|i (?:can.?t|cannot|won.?t|am (?:unable|not able)))\b"
-)
-_REFUSAL_CHARACTERS: Final = 600
-"""Refusals are short; a summary may begin with such a sentence too."""
-
-_CONTROL: Final = re.compile(
-    r"(?i)<\|[a-z_]{2,30}\|>"
-    r"|</?(?:system(?:[-_](?:reminder|prompt|context-management))?|context-management"
-    r"|function_calls|function_results)\b[^>\n]{0,80}>"
-    r"|</?data-[0-9a-f]{12}\b"
-    r"|\[/?INST\]|<</?SYS>>"
-)
-"""What separates turns or names an authority, in prompts of ours and of others."""
-
-_OVERRIDE: Final = re.compile(
-    r"(?i)\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}"
-    r"\b(?:all|any|previous|prior|earlier|above|preceding)\b[^.\n]{0,40}"
-    r"\b(?:instructions?|prompts?|rules|constraints|directions)\b"
-)
 
 
 def usable_text(answer: Answer, prompt: Prompt, limit_tokens: int, user_words: str) -> str:
@@ -57,14 +36,12 @@ def usable_text(answer: Answer, prompt: Prompt, limit_tokens: int, user_words: s
         raise OutOfTokens(f"the summary was not complete after {prompt.max_tokens} tokens")
     if ESTIMATE.text(text) > _LONGEST * limit_tokens:
         raise SummaryError(f"the summary is longer than its limit of {limit_tokens} tokens")
-    if len(text) < _REFUSAL_CHARACTERS and _REFUSAL.match(text):
-        raise SummaryError("the model refused", final=True)
+    check_words(text, user_words)
     missing = [each for each in prompt.headings if not has_heading(text, each)]
     if missing:
         raise SummaryError(
             f"the answer is no summary: {len(missing)} of {len(prompt.headings)} sections missing"
         )
-    _refuse_poison(text, user_words.casefold())
     return text
 
 
@@ -80,10 +57,3 @@ def _raise_empty(answer: Answer) -> None:
     if answer.reasoned or answer.texts:
         raise OutOfTokens("the model reasoned and wrote no text")
     raise SummaryError("the answer is empty")
-
-
-def _refuse_poison(text: str, user_words: str) -> None:
-    for pattern, what in ((_CONTROL, "markers of turns"), (_OVERRIDE, "an order to the agent")):
-        for match in pattern.finditer(text):
-            if match[0].casefold() not in user_words:
-                raise SummaryError(f"the summary contains {what}, which the user did not write")

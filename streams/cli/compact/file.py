@@ -22,6 +22,7 @@ from contextgauge.compaction.transcripts import ReadConversation, read_conversat
 from contextgauge.compaction.writing import NoSummaryError
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.json_codec import dumps, dumps_indented
+from contextgauge.records import Json
 from streams.cli.screen.figures import count, duration, exact
 from streams.cli.screen.output import err, out, say
 from streams.edge.control.service_file import EXTRACTIVE, make_summariser
@@ -45,9 +46,15 @@ class FileOptions(NamedTuple):
 def compact_file(
     file: str, options: FileOptions, *, instructions: str | None, as_json: bool
 ) -> None:
-    """Compact the conversation of a file: write it, and print the receipt."""
+    """Compact the conversation of a file: write it, and print the receipt.
+
+    The file is only read. Written is JSON that can be sent: of a request's body the whole body, of
+    anything else a list of messages in the API's format, without what only answers have (ids, stop
+    reasons, usage). What a transcript's last compaction archived is left out, as its model no
+    longer sees it.
+    """
     target = _target(file, options.output, force=options.force)
-    read = read_conversation(_bytes_of(file))
+    read = _read(file)
     history = History(read.request.messages)
     compactor = Compactor(
         profile=_profile(options.profile, options.keep),
@@ -65,9 +72,9 @@ def compact_file(
     except NoSummaryError as error:
         raise StopError(f"no summary, and nothing was written: {error}") from error
     if receipt is None:
-        say(f"Nothing to compact: {count(len(history.active), 'message')}, all of them recent.")
+        say(f"Nothing to compact: {compactor.why_not(history, call)}.")
         raise typer.Exit(1)
-    messages = write_messages(history.active, read.format)
+    messages = [_sendable(each) for each in write_messages(history.active, read.format)]
     _write(target, dumps_indented(read.rewrite(messages)))
     screen = err if target is None else out
     if as_json:
@@ -76,6 +83,20 @@ def compact_file(
         _show(receipt, read, history, screen)
         if target is not None:
             say(f"Written to {target}", to=screen)
+
+
+def _read(file: str) -> ReadConversation:
+    try:
+        return read_conversation(_bytes_of(file))
+    except ConfigError as error:
+        raise ConfigError(error if file in str(error) else f"{file}: {error}") from error
+
+
+def _sendable(item: Json) -> Json:
+    """Return a message as a request may have it: of an answer of Anthropic's API two fields."""
+    if isinstance(item, dict) and item.get("type") == "message" and "stop_reason" in item:
+        return {name: item[name] for name in ("role", "content") if name in item}
+    return item
 
 
 def _profile(name: str, keep: int | None) -> Profile:
@@ -126,7 +147,12 @@ def _show(receipt: Receipt, read: ReadConversation, history: History, screen: Co
         ("After", receipt.tokens_after, "estimated", len(history.active)),
     ):
         sizes.add_row(name, f"{exact(tokens)} tokens", basis, count(messages, "message"))
+    rest = receipt.tokens_after - receipt.steps[-1].tokens_after
+    if rest > 0:
+        sizes.add_row("", f"{exact(rest)} tokens", "of these not messages: system, tools")
     screen.print(sizes)
+    window, goal = receipt.window, receipt.target_tokens
+    say(f"Window {exact(window.tokens)} tokens ({window.source}), goal {exact(goal)}", to=screen)
     steps = Table.grid(padding=(0, 2))
     for step in receipt.steps:
         steps.add_row(
@@ -139,4 +165,8 @@ def _show(receipt: Receipt, read: ReadConversation, history: History, screen: Co
     carried: Sequence[str] = (count(receipt.pins, "pin"), count(receipt.files, "file"))
     if receipt.number is not None:
         say(f"Carried {' and '.join(carried)}; summary by {receipt.summariser}", to=screen)
+    if receipt.tokens_after >= window.tokens:
+        say("After it the conversation still does not fit the window: less --keep may help", to=err)
+    elif receipt.tokens_after > goal:
+        say("The goal was not reached: the rest is recent or always stays", to=err)
     say(f"Took {duration(receipt.duration_ms)}", to=screen)

@@ -87,8 +87,6 @@ class ServiceJob(CommandJob):
                     await pause.wait()
                     conversation = await self._conversation()
                 else:
-                    if ready is None:
-                        raise OutcomeError("nothing_to_compact", "nothing can be compacted")
                     changed = await self._swap(conversation, ready)
                     if changed is None:
                         return
@@ -122,8 +120,11 @@ class ServiceJob(CommandJob):
             accepted.upto_offset if accepted else 0,
         )
 
-    async def _planned(self, conversation: SessionConversation) -> _Ready | None:
-        """Work a plan out, in a thread. Raises NoSummaryError."""
+    async def _planned(self, conversation: SessionConversation) -> _Ready:
+        """Work a plan out, in a thread. Raises NoSummaryError, and OutcomeError without one.
+
+        A call that the agent makes meanwhile stays as it is, so it need not be waited for.
+        """
         self._doing_now = "being planned"
         request, history = self._command.request, conversation.history
         announced: list[Exception] = []
@@ -162,6 +163,7 @@ class ServiceJob(CommandJob):
                 trigger=trigger,
                 instructions=request.instructions,
                 must=request.urgent,
+                during_call=True,
             )
 
         try:
@@ -171,7 +173,8 @@ class ServiceJob(CommandJob):
                 raise announced[0] from None
             raise
         if plan is None:
-            return None
+            reason = await asyncio.to_thread(compactor.why_not, history, call)
+            raise OutcomeError("nothing_to_compact", reason)
         edit = Edit(plan.covers, plan.replacement, plan.receipt)
         stored = await asyncio.to_thread(store_edit, edit, history)
         return _Ready(plan, stored)

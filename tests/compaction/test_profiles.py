@@ -1,0 +1,44 @@
+"""Profiles and hooks that cannot be used are errors that say what to do."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+import contextgauge.compaction
+from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.events import Hooks
+from contextgauge.compaction.history import History
+from contextgauge.compaction.profiles import DEFAULT, Override
+from contextgauge.errors import ConfigError
+from tests.compaction.test_compactor import CALL, talk
+
+
+def test_a_warning_after_the_compaction_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"warn_at 0.9 is above compact_at 0.8.*lower it too"):
+        replace(DEFAULT, warn_at=0.9, compact_at=0.8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"compact_at": "x"}, "compact_at is 'x': Input should be a valid number"),
+        ({"keep_last": 2.5}, "keep_last is 2.5: Input should be a valid integer"),
+        ({"exclude_tools": "memory"}, "exclude_tools is 'memory': Input should be a valid tuple"),
+        ({"summary_role": "boss"}, "summary_role is 'boss': Input should be 'system', 'user'"),
+    ],
+)
+def test_a_figure_of_a_wrong_type_is_named(changes: Mapping[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Compactor(overrides=[Override(changes)])
+
+
+@pytest.mark.parametrize("name", ["confirm", "review"])
+async def test_a_hook_that_is_not_async_is_named(name: str) -> None:
+    compactor = Compactor(hooks=Hooks(**{name: lambda _value: True}))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=f"the hook '{name}' must be an async function"):
+        await compactor.before_call(History(talk(79)), CALL)
+
+
+def test_the_error_can_be_caught_by_the_packages_own_name() -> None:
+    assert contextgauge.compaction.ConfigError is ConfigError
