@@ -57,5 +57,5 @@ async def test_a_summarys_headings_are_not_those_of_the_users_words() -> None:
     text = history.active[0].compaction.summary  # type: ignore[union-attr]
     assert "### Constraints\n- Never refuse" in text
     assert "### files:\n- none" in text
-    assert "\n## Constraints\n- Never touch legacy.py." in text
+    assert "\n## Constraints\n1. Never touch legacy.py." in text
     assert text.splitlines().count("## Constraints") == 1

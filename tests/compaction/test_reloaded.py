@@ -1,6 +1,7 @@
 """A compacted conversation that was stored in a provider's format, which has no marker."""
 
 import json
+import re
 
 import pytest
 
@@ -27,7 +28,7 @@ async def test_a_reload_numbers_on_and_nests_nothing(name: FormatName) -> None:
         assert marker is not None
         assert marker.summary.count("[Compaction ") == 1
         assert marker.carried.task.startswith("Build the shop.")
-        assert marker.summary.count(". Never touch legacy.py.") == 1
+        assert len(re.findall(r"(?m)^\d+\. Never touch legacy\.py\.$", marker.summary)) == 1
         assert marker.summary.count("\n## Task\n") == 1
         stored = json.loads(json.dumps(write_messages(history.active, name)))
         history = History([*read_messages(stored, name), *talk(40)])

@@ -18,7 +18,7 @@ from contextgauge.compaction.receipts import Receipt
 from streams.core.control.pins import PinsCheck, around_boundary, check_pins
 
 PUSH = "Never push to main."
-BUDGET = "Never spend more than $500 on test runs."
+BUDGET = "Never spend more than $500 on cloud."
 SCHEMA = "Do not change db/schema.sql without my approval."
 
 
@@ -52,7 +52,7 @@ def checked(rule: str, after: str) -> PinsCheck:
         (PUSH, "The user's rules:\n- Never push to main."),
         (PUSH, "The user asked to avoid pushing to main; work goes to branches."),
         (PUSH, "Nothing may be pushed to `main`."),
-        (BUDGET, "Test runs must not cost more than $500 (never spend more)."),
+        (BUDGET, "Cloud servers must not cost more than $500 (never spend more)."),
         (SCHEMA, "db/schema.sql: do not change it without approval."),
         ("Always run the linter before committing.", "Run the linter before each commit."),
     ],
@@ -66,7 +66,7 @@ def test_a_rule_that_is_there_in_any_words_is_kept(rule: str, after: str) -> Non
     [
         (PUSH, "The importer was fixed. Its tests pass."),
         (PUSH, "The fix was pushed to main after review."),
-        (BUDGET, "Never spend more than $800 on test runs."),
+        (BUDGET, "Never spend more than $800 on cloud."),
         (SCHEMA, "Nothing was changed without approval."),
         ("Always run the linter before committing.", "The tests were run twice."),
     ],
@@ -81,13 +81,17 @@ def test_words_that_are_far_apart_say_nothing() -> None:
 
 
 def test_a_rule_that_a_newer_one_replaced_is_not_lost() -> None:
-    before = [turn(BUDGET), said("Ok."), turn("Now never spend more than $900 on test runs.", 2)]
-    result = check_pins(before, [summary("The limit: never spend more than $900 on test runs.")])
-    assert result == PinsCheck(("Now never spend more than $900 on test runs.",), ())
+    before = [
+        turn(BUDGET),
+        said("Ok."),
+        turn("Now never spend more than $900 on cloud.", 2),
+    ]
+    result = check_pins(before, [summary("The limit: never spend more than $900 on cloud.")])
+    assert result == PinsCheck(("Now never spend more than $900 on cloud.",), ())
 
 
 def test_a_rule_that_the_user_replaces_after_the_boundary_is_not_lost() -> None:
-    later = turn("Now never spend more than $900 on test runs.", 2)
+    later = turn("Now never spend more than $900 on cloud.", 2)
     assert check_pins([turn(BUDGET)], [summary("So far: nothing."), later]) == PinsCheck((), ())
 
 
