@@ -6,15 +6,19 @@ conversation is what the log gives. `make test-long` kills more often.
 
 import asyncio
 import logging
+import os
 import random
+import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
 from aiohttp import web
+from redis.asyncio import Redis
 
 from contextgauge.clock import SystemClock
 from contextgauge.json_codec import dumps
@@ -32,6 +36,7 @@ from streams.codec.commands import read_entry, write_entry
 from streams.core.control.ids import id_of
 from streams.core.conversation.fold import ConversationFold
 from streams.edge.kafka.log import KafkaLog
+from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.conversations import RedisConversations
 from streams.flow.common.ranges import read_range
 from streams.flow.control.tails import lines_of
@@ -46,7 +51,9 @@ logger = logging.getLogger("chaos")
 pytestmark = [pytest.mark.has_long_form, pytest.mark.service]
 
 PARTITIONS = 2
-ROUNDS = 40 if LONG else 1
+ROUNDS = 24
+SHORT = ("called", "swap", "late answer", "other owner", "conversations", "requested")
+LONGEST_S = float(os.environ.get("CHAOS_S", "3000"))
 TURNS = 12
 SUMMARY = "\n".join(
     f"### {name}\nWhat was done so far."
@@ -81,6 +88,7 @@ class SummaryServer:
         self.go = asyncio.Event()
         self.go.set()
         self.url = ""
+        self.is_away = False
 
     def was_called(self, before: int) -> bool:
         """Return whether it was called since it had so many calls."""
@@ -89,6 +97,8 @@ class SummaryServer:
     async def handle(self, request: web.Request) -> web.Response:
         await request.read()
         self.calls += 1
+        if self.is_away:
+            return web.json_response({"error": {"message": "away"}}, status=503)
         await self.go.wait()
         answer = {
             "id": "a",
@@ -188,8 +198,13 @@ class ServiceUnderTest:
 
 
 @pytest.fixture
-async def service(kafka: str, prefix: str) -> AsyncIterator[ServiceUnderTest]:
-    log = KafkaLog(KafkaOptions(kafka))
+def stack(own_stack: Callable[..., LocalStack]) -> LocalStack:
+    return own_stack("kafka", "redis")
+
+
+@pytest.fixture
+async def service(stack: LocalStack, prefix: str) -> AsyncIterator[ServiceUnderTest]:
+    log = KafkaLog(KafkaOptions(stack.services()["kafka"].address))
     await log.start()
     settings = load_settings({"topic_prefix": prefix})
     await log.create_topics([settings.topic(topic) for topic in TOPICS], PARTITIONS)
@@ -198,11 +213,10 @@ async def service(kafka: str, prefix: str) -> AsyncIterator[ServiceUnderTest]:
 
 
 @pytest.fixture
-def workers(  # noqa: PLR0917 -- fixtures
+def workers(
     service: ServiceUnderTest,  # noqa: ARG001 -- the topics are there before the workers
     model: SummaryServer,
-    kafka: str,
-    redis_url: str,
+    stack: LocalStack,
     prefix: str,
     key_prefix: str,
     tmp_path: Path,
@@ -211,18 +225,28 @@ def workers(  # noqa: PLR0917 -- fixtures
     file.write_text(FILE.format(url=model.url))
     environment = {
         "CONTEXTGAUGE_COMPACTION_FILE": str(file),
-        "CONTEXTGAUGE_BOOTSTRAP_SERVERS": kafka,
-        "CONTEXTGAUGE_REDIS_URL": redis_url,
+        "CONTEXTGAUGE_BOOTSTRAP_SERVERS": stack.services()["kafka"].address,
+        "CONTEXTGAUGE_REDIS_URL": stack.services()["redis"].address,
         "CONTEXTGAUGE_KEY_PREFIX": key_prefix,
         "CONTEXTGAUGE_TOPIC_PREFIX": prefix,
         "CONTEXTGAUGE_GROUP_PREFIX": prefix,
         "CONTEXTGAUGE_SESSION_TIMEOUT_MS": str(SESSION_TIMEOUT_MS),
-        "CONTEXTGAUGE_INSTANCE_ID": "only",
-        "CONTEXTGAUGE_STATE_FOLDER": str(tmp_path / "state"),
     }
     found = {
-        name: WorkerProcess(name, environment, tmp_path / f"{name}.log")
-        for name in ("conversations", "control")
+        name: WorkerProcess(
+            command,
+            {
+                **environment,
+                "CONTEXTGAUGE_INSTANCE_ID": name,
+                "CONTEXTGAUGE_STATE_FOLDER": str(tmp_path / f"state-{name}"),
+            },
+            tmp_path / f"{name}.log",
+        )
+        for name, command in (
+            ("conversations", "conversations"),
+            ("control", "control"),
+            ("second", "control"),
+        )
     }
     yield found
     for worker in found.values():
@@ -268,56 +292,153 @@ async def check(service: ServiceUnderTest, kept: RedisConversations, sessions: l
         await until(same)
 
 
-async def test_a_killed_worker_leaves_one_outcome_of_each_command(
-    service: ServiceUnderTest,
-    model: SummaryServer,
-    workers: dict[str, WorkerProcess],
-    redis_url: str,
-    key_prefix: str,
-) -> None:
-    chance = random.Random(1)  # noqa: S311 -- no secret
-    control = workers["control"]
-    sessions: list[str] = []
-    seen: Counter[str] = Counter()
-    for number in range(ROUNDS * 4):
-        step = ("called", "swap", "cancelled", "requested")[number % 4]
+FAULTS = (
+    "requested",
+    "called",
+    "swap",
+    "late answer",
+    "summariser away",
+    "conversations",
+    "other owner",
+    "stopped owner",
+    "redis emptied",
+    "broker stopped",
+)
+STOPPED_S = SESSION_TIMEOUT_MS / 1_000 + 1.5
+
+
+class Course:
+    """One fault after another, each in the course of a command."""
+
+    def __init__(
+        self,
+        service: ServiceUnderTest,
+        model: SummaryServer,
+        workers: dict[str, WorkerProcess],
+        stack: LocalStack,
+        key_prefix: str,
+    ) -> None:
+        self.service, self.model, self.workers = service, model, workers
+        self.stack, self.key_prefix = stack, key_prefix
+        self.chance = random.Random(1)  # noqa: S311 -- no secret
+        self.sessions: list[str] = []
+        self.recovery_s: dict[str, list[float]] = {}
+        self.outcomes: dict[str, Counter[str]] = {}
+        self.signals: Counter[str] = Counter()
+
+    def kill(self, name: str) -> None:
+        self.workers[name].kill()
+        self.signals["SIGKILL"] += 1
+
+    async def one(self, number: int, fault: str) -> None:
+        """Have a command meet a fault, and wait for its outcome."""
+        service, model = self.service, self.model
         session, command = f"session-{number}", f"command-{number}"
-        sessions.append(session)
+        self.sessions.append(session)
         await service.say(session, TURNS)
         calls = model.calls
-        if step != "swap":
+        if fault != "swap":
             model.go.clear()
+        model.is_away = fault == "summariser away"
         await service.request(session, command)
-        if step == "requested":
-            await asyncio.sleep(chance.uniform(0.0, 0.5))
+        if fault == "requested":
+            await asyncio.sleep(self.chance.uniform(0.0, 0.5))
         else:
             await until(partial(model.was_called, calls))
         await service.say(session, 1)
-        if step == "swap":
-            await asyncio.sleep(chance.uniform(0.0, 0.2))
-        if step == "cancelled":
-            await service.send(
-                CancelRequested(session_id=session, command_id=command, requested_by="test")
-            )
-        control.kill()
+        await self._strike(fault, session, command)
+        began_s = asyncio.get_running_loop().time()
         model.go.set()
 
-        async def finished(command: str = command) -> bool:
-            control.check()
+        async def finished() -> bool:
+            for worker in self.workers.values():
+                worker.check()
             return await service.outcome(command) is not None
 
         try:
             await until(finished)
         except TimeoutError:
-            pytest.fail(f"no outcome of {command} ({step})\n{control.log()[-6_000:]}")
+            logs = "\n".join(worker.log()[-4_000:] for worker in self.workers.values())
+            pytest.fail(f"no outcome of {command} ({fault})\n{logs}")
+        took_s = asyncio.get_running_loop().time() - began_s
+        self.recovery_s.setdefault(fault, []).append(took_s)
         outcome = await service.outcome(command)
         assert outcome is not None
-        seen[f"{step}: {outcome.outcome}"] += 1
-        expected = "cancelled" if step == "cancelled" else "completed"
-        assert outcome.outcome == expected, outcome
-    kept = RedisConversations(redis_url, key_prefix)
-    await kept.start()
-    await check(service, kept, sessions)
-    await kept.stop()
-    assert await control.end() == 0
-    logger.warning("%s", dict(seen))
+        self.outcomes.setdefault(fault, Counter())[outcome.outcome] += 1
+        expected = "cancelled" if fault == "late answer" else "completed"
+        assert outcome.outcome == expected, (fault, outcome)
+
+    async def _strike(self, fault: str, session: str, command: str) -> None:
+        both = ("control", "second")
+        if fault in ("requested", "called", "swap"):
+            await asyncio.sleep(self.chance.uniform(0.0, 0.2) if fault == "swap" else 0)
+            self.kill(self.chance.choice(both))
+        elif fault == "other owner":  # both at once: who comes first is the owner
+            for name in both:
+                self.kill(name)
+        elif fault == "late answer":
+            cancel = CancelRequested(session_id=session, command_id=command, requested_by="test")
+            await self.service.send(cancel)
+            await asyncio.sleep(self.chance.uniform(0.0, 0.3))
+            self.model.go.set()
+            self.kill(self.chance.choice(both))
+        elif fault == "summariser away":
+            self.model.go.set()
+            await asyncio.sleep(1.0)
+            self.kill(self.chance.choice(both))
+            self.model.is_away = False
+        elif fault == "conversations":
+            self.kill("conversations")
+        elif fault == "stopped owner":
+            self.signals["SIGSTOP"] += 1
+            await self.workers[self.chance.choice(both)].sleep(STOPPED_S)
+        elif fault == "redis emptied":
+            self.kill("conversations")
+            redis = Redis.from_url(self.stack.services()["redis"].address)
+            await redis.flushall()
+            await redis.aclose()
+            self.kill(self.chance.choice(both))
+        elif fault == "broker stopped":
+            pid = self.stack.services()["kafka"].process.pid
+            os.kill(pid, signal.SIGSTOP)
+            self.signals["SIGSTOP"] += 1
+            try:
+                await asyncio.sleep(STOPPED_S)
+            finally:
+                os.kill(pid, signal.SIGCONT)
+
+    def table(self) -> str:
+        """Return fault, number, outcomes and recovery."""
+        rows = [f"{'fault':16} {'count':>5}  {'p50 s':>6} {'max s':>6}  outcomes"]
+        for fault, times in self.recovery_s.items():
+            outcomes = dict(self.outcomes.get(fault, {}))
+            rows.append(
+                f"{fault:16} {len(times):5}  {median(times):6.2f} {max(times):6.2f}  {outcomes}"
+            )
+        return "\n".join([*rows, f"signals: {dict(self.signals)}"])
+
+
+async def test_faults_leave_one_outcome_of_each_command(
+    service: ServiceUnderTest,
+    model: SummaryServer,
+    workers: dict[str, WorkerProcess],
+    stack: LocalStack,
+    key_prefix: str,
+) -> None:
+    course = Course(service, model, workers, stack, key_prefix)
+    faults = FAULTS * ROUNDS if LONG else SHORT
+    end_s = asyncio.get_running_loop().time() + LONGEST_S
+    try:
+        for number, fault in enumerate(faults):
+            await course.one(number, fault)
+            print(number, fault, f"{course.recovery_s[fault][-1]:.2f} s", flush=True)  # noqa: T201 -- the long form's progress
+            if asyncio.get_running_loop().time() > end_s:
+                break
+        kept = RedisConversations(stack.services()["redis"].address, key_prefix)
+        await kept.start()
+        await check(service, kept, course.sessions)
+        await kept.stop()
+    finally:
+        print(course.table(), flush=True)  # noqa: T201 -- the long form's figures
+    for worker in workers.values():
+        worker.check()
