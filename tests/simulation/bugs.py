@@ -1,3 +1,4 @@
+# ruff: noqa: SLF001 -- mistakes are planted inside
 """Mistakes that the simulation must find, each planted into the service for some runs."""
 
 import asyncio

@@ -25,9 +25,12 @@ class Faults:
         self.cut = self.lost = self.hang = self.slow = 0.0
         self.summary_s = 0.3
         self.summary_fails = 0.0
+        self.at_swap = 0.1
+        """How often `before_swap` is done right before a swap is written."""
+        self.before_swap: Callable[[], Coroutine[Any, Any, None]] | None = None
 
     def heal(self) -> None:
-        self.cut = self.lost = self.hang = self.slow = self.summary_fails = 0.0
+        self.cut = self.lost = self.hang = self.slow = self.summary_fails = self.at_swap = 0.0
         self.summary_s = 0.1
 
     def strikes(self, probability: float) -> bool:
@@ -198,6 +201,9 @@ class _Producer(MemoryTransactionalProducer):
         self, records: Sequence[NewRecord], approve: Approval | None = None
     ) -> Mapping[tuple[str, int], int] | None:
         await self.worker.live()
+        faults = self.worker.faults
+        if approve is not None and faults.before_swap and faults.strikes(faults.at_swap):
+            await faults.before_swap()
 
         async def approved(first: Mapping[tuple[str, int], int]) -> bool:
             await self.worker.live()

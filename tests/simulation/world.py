@@ -68,6 +68,7 @@ class World:
         self.acts = 0
         self._numbers = 0
         self._producer = self.log.producer()
+        self.faults.before_swap = self.cancel
         summariser = SlowSummaries(self.faults) if self.chance.random() < 0.8 else None
         self.plan = ControlPlan(
             session=lambda _facts: SessionPolicy(opted_in=True, profile=PROFILE),
