@@ -6,38 +6,35 @@ conversation is what the log gives. `make test-long` kills more often.
 
 import asyncio
 import logging
+import os
 import random
+import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
-from aiohttp import web
+from redis.asyncio import Redis
 
-from contextgauge.clock import SystemClock
-from contextgauge.json_codec import dumps
 from contextgauge.kafka.options import KafkaOptions
-from contextgauge.partitioner import key_bytes, partition_of
+from contextgauge.partitioner import key_bytes
 from schemas.commands import (
     CancelRequested,
-    CommandData,
-    CommandEntry,
     CommandFinished,
     CompactRequested,
 )
-from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS, TOPICS
-from streams.codec.commands import read_entry, write_entry
-from streams.core.control.ids import id_of
+from schemas.topics import TOPICS
 from streams.core.conversation.fold import ConversationFold
 from streams.edge.kafka.log import KafkaLog
+from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.conversations import RedisConversations
-from streams.flow.common.ranges import read_range
 from streams.flow.control.tails import lines_of
-from streams.ports import LogRecord, NewRecord, started
 from streams.settings import load_settings
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
+from tests.chaos.compaction_kit import PARTITIONS, ServiceUnderTest, SummaryServer
 from tests.conftest import LONG
 from tests.flow.derive_kit import until
 from tests.web_kit import web_server
@@ -45,20 +42,10 @@ from tests.web_kit import web_server
 logger = logging.getLogger("chaos")
 pytestmark = [pytest.mark.has_long_form, pytest.mark.service]
 
-PARTITIONS = 2
-ROUNDS = 40 if LONG else 1
+ROUNDS = 24
+SHORT = ("called", "swap", "late answer", "other owner", "conversations", "requested")
+LONGEST_S = float(os.environ.get("CHAOS_S", "3000"))
 TURNS = 12
-SUMMARY = "\n".join(
-    f"### {name}\nWhat was done so far."
-    for name in (
-        "Original task",
-        "Completed work",
-        "Key decisions",
-        "Working memory",
-        "Current state",
-        "Pending work",
-    )
-)
 FILE = """
 [conversations]
 sessions = ["*"]
@@ -73,40 +60,6 @@ sessions = ["*"]
 """
 
 
-class SummaryServer:
-    """A server of summaries that holds its answers back while a test wants that."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self.go = asyncio.Event()
-        self.go.set()
-        self.url = ""
-
-    def was_called(self, before: int) -> bool:
-        """Return whether it was called since it had so many calls."""
-        return self.calls > before
-
-    async def handle(self, request: web.Request) -> web.Response:
-        await request.read()
-        self.calls += 1
-        await self.go.wait()
-        answer = {
-            "id": "a",
-            "object": "chat.completion",
-            "created": 0,
-            "model": "test",
-            "choices": [
-                {
-                    "index": 0,
-                    "finish_reason": "stop",
-                    "message": {"role": "assistant", "content": SUMMARY},
-                }
-            ],
-            "usage": {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10},
-        }
-        return web.json_response(answer)
-
-
 @pytest.fixture
 async def model() -> AsyncIterator[SummaryServer]:
     found = SummaryServer()
@@ -114,82 +67,14 @@ async def model() -> AsyncIterator[SummaryServer]:
         yield found
 
 
-class ServiceUnderTest:
-    """The topics of one test, and what a test does with them."""
-
-    def __init__(self, log: KafkaLog, prefix: str) -> None:
-        self.log = log
-        self.messages = prefix + AGENT_MESSAGES.name
-        self.commands = prefix + CONTEXT_COMMANDS.name
-        self.said = 0
-
-    async def say(self, session: str, turns: int) -> None:
-        """Publish turns of a conversation."""
-        records = []
-        for _ in range(turns):
-            self.said += 1
-            for role in ("user", "assistant"):
-                text = f"{role} {self.said} " + "word " * 300
-                content: Any = text if role == "user" else [{"type": "text", "text": text}]
-                line = {
-                    "type": role,
-                    "uuid": f"{role}-{self.said}",
-                    "session_id": session,
-                    "message": {"role": role, "content": content},
-                }
-                records.append(self._record(self.messages, session, dumps(line)))
-        await self._send(*records)
-
-    async def send(self, data: CompactRequested | CancelRequested) -> None:
-        """Append a request."""
-        entry = CommandEntry(id_of(data.kind, data.command_id), SystemClock().now_ms(), data)
-        headers, value = write_entry(entry)
-        record = self._record(self.commands, data.session_id, value)
-        await self._send(record._replace(headers=headers))
-
-    async def request(self, session: str, command_id: str) -> None:
-        """Request a compaction."""
-        await self.send(
-            CompactRequested(
-                session_id=session, command_id=command_id, trigger="manual", requested_by="test"
-            )
-        )
-
-    def _record(self, topic: str, session: str, value: bytes) -> NewRecord:
-        return NewRecord(topic, partition_of(session, PARTITIONS), key_bytes(session), value)
-
-    async def _send(self, *records: NewRecord) -> None:
-        async with started(self.log.producer()) as producer:
-            for record in records:
-                await producer.send(record)
-            await producer.flush()
-
-    async def read(self, topic: str) -> list[LogRecord]:
-        """Return the committed records of a topic."""
-        found: list[LogRecord] = []
-        for number in range(PARTITIONS):
-            async with started(self.log.reader(topic, [number])) as reader:
-                first, end = await reader.bounds(number)
-                async for batch in read_range(reader, SystemClock(), number, first, end):
-                    found += batch.records
-        return found
-
-    async def entries(self) -> list[CommandData]:
-        """Return the log of commands."""
-        records = await self.read(self.commands)
-        return [read_entry(record.headers, record.value or b"").data for record in records]
-
-    async def outcome(self, command_id: str) -> CommandFinished | None:
-        """Return a command's outcome, if it has one."""
-        for data in await self.entries():
-            if isinstance(data, CommandFinished) and data.command_id == command_id:
-                return data
-        return None
+@pytest.fixture
+def stack(own_stack: Callable[..., LocalStack]) -> LocalStack:
+    return own_stack("kafka", "redis")
 
 
 @pytest.fixture
-async def service(kafka: str, prefix: str) -> AsyncIterator[ServiceUnderTest]:
-    log = KafkaLog(KafkaOptions(kafka))
+async def service(stack: LocalStack, prefix: str) -> AsyncIterator[ServiceUnderTest]:
+    log = KafkaLog(KafkaOptions(stack.services()["kafka"].address))
     await log.start()
     settings = load_settings({"topic_prefix": prefix})
     await log.create_topics([settings.topic(topic) for topic in TOPICS], PARTITIONS)
@@ -198,11 +83,10 @@ async def service(kafka: str, prefix: str) -> AsyncIterator[ServiceUnderTest]:
 
 
 @pytest.fixture
-def workers(  # noqa: PLR0917 -- fixtures
+def workers(
     service: ServiceUnderTest,  # noqa: ARG001 -- the topics are there before the workers
     model: SummaryServer,
-    kafka: str,
-    redis_url: str,
+    stack: LocalStack,
     prefix: str,
     key_prefix: str,
     tmp_path: Path,
@@ -211,18 +95,28 @@ def workers(  # noqa: PLR0917 -- fixtures
     file.write_text(FILE.format(url=model.url))
     environment = {
         "CONTEXTGAUGE_COMPACTION_FILE": str(file),
-        "CONTEXTGAUGE_BOOTSTRAP_SERVERS": kafka,
-        "CONTEXTGAUGE_REDIS_URL": redis_url,
+        "CONTEXTGAUGE_BOOTSTRAP_SERVERS": stack.services()["kafka"].address,
+        "CONTEXTGAUGE_REDIS_URL": stack.services()["redis"].address,
         "CONTEXTGAUGE_KEY_PREFIX": key_prefix,
         "CONTEXTGAUGE_TOPIC_PREFIX": prefix,
         "CONTEXTGAUGE_GROUP_PREFIX": prefix,
         "CONTEXTGAUGE_SESSION_TIMEOUT_MS": str(SESSION_TIMEOUT_MS),
-        "CONTEXTGAUGE_INSTANCE_ID": "only",
-        "CONTEXTGAUGE_STATE_FOLDER": str(tmp_path / "state"),
     }
     found = {
-        name: WorkerProcess(name, environment, tmp_path / f"{name}.log")
-        for name in ("conversations", "control")
+        name: WorkerProcess(
+            command,
+            {
+                **environment,
+                "CONTEXTGAUGE_INSTANCE_ID": name,
+                "CONTEXTGAUGE_STATE_FOLDER": str(tmp_path / f"state-{name}"),
+            },
+            tmp_path / f"{name}.log",
+        )
+        for name, command in (
+            ("conversations", "conversations"),
+            ("control", "control"),
+            ("second", "control"),
+        )
     }
     yield found
     for worker in found.values():
@@ -268,56 +162,153 @@ async def check(service: ServiceUnderTest, kept: RedisConversations, sessions: l
         await until(same)
 
 
-async def test_a_killed_worker_leaves_one_outcome_of_each_command(
-    service: ServiceUnderTest,
-    model: SummaryServer,
-    workers: dict[str, WorkerProcess],
-    redis_url: str,
-    key_prefix: str,
-) -> None:
-    chance = random.Random(1)  # noqa: S311 -- no secret
-    control = workers["control"]
-    sessions: list[str] = []
-    seen: Counter[str] = Counter()
-    for number in range(ROUNDS * 4):
-        step = ("called", "swap", "cancelled", "requested")[number % 4]
+FAULTS = (
+    "requested",
+    "called",
+    "swap",
+    "late answer",
+    "summariser away",
+    "conversations",
+    "other owner",
+    "stopped owner",
+    "redis emptied",
+    "broker stopped",
+)
+STOPPED_S = SESSION_TIMEOUT_MS / 1_000 + 1.5
+
+
+class Course:
+    """One fault after another, each in the course of a command."""
+
+    def __init__(
+        self,
+        service: ServiceUnderTest,
+        model: SummaryServer,
+        workers: dict[str, WorkerProcess],
+        stack: LocalStack,
+        key_prefix: str,
+    ) -> None:
+        self.service, self.model, self.workers = service, model, workers
+        self.stack, self.key_prefix = stack, key_prefix
+        self.chance = random.Random(1)  # noqa: S311 -- no secret
+        self.sessions: list[str] = []
+        self.recovery_s: dict[str, list[float]] = {}
+        self.outcomes: dict[str, Counter[str]] = {}
+        self.signals: Counter[str] = Counter()
+
+    def kill(self, name: str) -> None:
+        self.workers[name].kill()
+        self.signals["SIGKILL"] += 1
+
+    async def one(self, number: int, fault: str) -> None:
+        """Have a command meet a fault, and wait for its outcome."""
+        service, model = self.service, self.model
         session, command = f"session-{number}", f"command-{number}"
-        sessions.append(session)
+        self.sessions.append(session)
         await service.say(session, TURNS)
         calls = model.calls
-        if step != "swap":
+        if fault != "swap":
             model.go.clear()
+        model.is_away = fault == "summariser away"
         await service.request(session, command)
-        if step == "requested":
-            await asyncio.sleep(chance.uniform(0.0, 0.5))
+        if fault == "requested":
+            await asyncio.sleep(self.chance.uniform(0.0, 0.5))
         else:
             await until(partial(model.was_called, calls))
         await service.say(session, 1)
-        if step == "swap":
-            await asyncio.sleep(chance.uniform(0.0, 0.2))
-        if step == "cancelled":
-            await service.send(
-                CancelRequested(session_id=session, command_id=command, requested_by="test")
-            )
-        control.kill()
+        await self._strike(fault, session, command)
+        began_s = asyncio.get_running_loop().time()
         model.go.set()
 
-        async def finished(command: str = command) -> bool:
-            control.check()
+        async def finished() -> bool:
+            for worker in self.workers.values():
+                worker.check()
             return await service.outcome(command) is not None
 
         try:
             await until(finished)
         except TimeoutError:
-            pytest.fail(f"no outcome of {command} ({step})\n{control.log()[-6_000:]}")
+            logs = "\n".join(worker.log()[-4_000:] for worker in self.workers.values())
+            pytest.fail(f"no outcome of {command} ({fault})\n{logs}")
+        took_s = asyncio.get_running_loop().time() - began_s
+        self.recovery_s.setdefault(fault, []).append(took_s)
         outcome = await service.outcome(command)
         assert outcome is not None
-        seen[f"{step}: {outcome.outcome}"] += 1
-        expected = "cancelled" if step == "cancelled" else "completed"
-        assert outcome.outcome == expected, outcome
-    kept = RedisConversations(redis_url, key_prefix)
-    await kept.start()
-    await check(service, kept, sessions)
-    await kept.stop()
-    assert await control.end() == 0
-    logger.warning("%s", dict(seen))
+        self.outcomes.setdefault(fault, Counter())[outcome.outcome] += 1
+        expected = "cancelled" if fault == "late answer" else "completed"
+        assert outcome.outcome == expected, (fault, outcome)
+
+    async def _strike(self, fault: str, session: str, command: str) -> None:
+        both = ("control", "second")
+        if fault in ("requested", "called", "swap"):
+            await asyncio.sleep(self.chance.uniform(0.0, 0.2) if fault == "swap" else 0)
+            self.kill(self.chance.choice(both))
+        elif fault == "other owner":  # both at once: who comes first is the owner
+            for name in both:
+                self.kill(name)
+        elif fault == "late answer":
+            cancel = CancelRequested(session_id=session, command_id=command, requested_by="test")
+            await self.service.send(cancel)
+            await asyncio.sleep(self.chance.uniform(0.0, 0.3))
+            self.model.go.set()
+            self.kill(self.chance.choice(both))
+        elif fault == "summariser away":
+            self.model.go.set()
+            await asyncio.sleep(1.0)
+            self.kill(self.chance.choice(both))
+            self.model.is_away = False
+        elif fault == "conversations":
+            self.kill("conversations")
+        elif fault == "stopped owner":
+            self.signals["SIGSTOP"] += 1
+            await self.workers[self.chance.choice(both)].sleep(STOPPED_S)
+        elif fault == "redis emptied":
+            self.kill("conversations")
+            redis = Redis.from_url(self.stack.services()["redis"].address)
+            await redis.flushall()
+            await redis.aclose()
+            self.kill(self.chance.choice(both))
+        elif fault == "broker stopped":
+            pid = self.stack.services()["kafka"].process.pid
+            os.kill(pid, signal.SIGSTOP)
+            self.signals["SIGSTOP"] += 1
+            try:
+                await asyncio.sleep(STOPPED_S)
+            finally:
+                os.kill(pid, signal.SIGCONT)
+
+    def table(self) -> str:
+        """Return fault, number, outcomes and recovery."""
+        rows = [f"{'fault':16} {'count':>5}  {'p50 s':>6} {'max s':>6}  outcomes"]
+        for fault, times in self.recovery_s.items():
+            outcomes = dict(self.outcomes.get(fault, {}))
+            rows.append(
+                f"{fault:16} {len(times):5}  {median(times):6.2f} {max(times):6.2f}  {outcomes}"
+            )
+        return "\n".join([*rows, f"signals: {dict(self.signals)}"])
+
+
+async def test_faults_leave_one_outcome_of_each_command(
+    service: ServiceUnderTest,
+    model: SummaryServer,
+    workers: dict[str, WorkerProcess],
+    stack: LocalStack,
+    key_prefix: str,
+) -> None:
+    course = Course(service, model, workers, stack, key_prefix)
+    faults = FAULTS * ROUNDS if LONG else SHORT
+    end_s = asyncio.get_running_loop().time() + LONGEST_S
+    try:
+        for number, fault in enumerate(faults):
+            await course.one(number, fault)
+            print(number, fault, f"{course.recovery_s[fault][-1]:.2f} s", flush=True)  # noqa: T201 -- the long form's progress
+            if asyncio.get_running_loop().time() > end_s:
+                break
+        kept = RedisConversations(stack.services()["redis"].address, key_prefix)
+        await kept.start()
+        await check(service, kept, course.sessions)
+        await kept.stop()
+    finally:
+        print(course.table(), flush=True)  # noqa: T201 -- the long form's figures
+    for worker in workers.values():
+        worker.check()

@@ -161,8 +161,13 @@ class CommandJob(ABC):
 
     async def _finish(self, end: OutcomeError) -> None:
         """Write an outcome that leaves the conversation as it was."""
-        lines = self._last_lines(end.outcome, end.reason)
-        await self._log.append([self._finished(end.outcome, end.reason)], lines)
+
+        def ending() -> tuple[Sequence[CommandEntry], Sequence[Line]]:
+            # An announcement may have been under way: it has to end, too.
+            lines = self._last_lines(end.outcome, end.reason)
+            return [self._finished(end.outcome, end.reason)], lines
+
+        await self._log.append_made(ending)
         logger.info(
             "command finished",
             command=self.command_id,

@@ -9,7 +9,7 @@ only what a new one reads after its start is certain.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, get_args
 
@@ -135,7 +135,23 @@ class CommandLog:
         not cut off by a cancellation: what became of it is known before anything else is written.
         Raises FencedError, RetryError; the log is spent then.
         """
-        writing = asyncio.ensure_future(self._append(entries, lines, approve))
+        return await self._whole(lambda: (entries, lines), approve)
+
+    async def append_made(
+        self, make: Callable[[], tuple[Sequence[CommandEntry], Sequence[Line]]]
+    ) -> bool:
+        """Write what `make` returns once nothing else is being written, as `append` does.
+
+        What was under way before, such as an announcement, is folded by then.
+        """
+        return await self._whole(make, None)
+
+    async def _whole(
+        self,
+        make: Callable[[], tuple[Sequence[CommandEntry], Sequence[Line]]],
+        approve: Approval | None,
+    ) -> bool:
+        writing = asyncio.ensure_future(self._append(make, approve))
         try:
             return await asyncio.shield(writing)
         except asyncio.CancelledError:
@@ -145,13 +161,16 @@ class CommandLog:
             raise
 
     async def _append(
-        self, entries: Sequence[CommandEntry], lines: Sequence[Line], approve: Approval | None
+        self,
+        make: Callable[[], tuple[Sequence[CommandEntry], Sequence[Line]]],
+        approve: Approval | None,
     ) -> bool:
         ports, topic = self._ports, self._ports.commands_topic
         async with self._turn:
             producer = self._producer
             if self._failure is not None or producer is None:
                 raise RetryError(f"the partition's log is lost: {self._failure}")
+            entries, lines = make()
             if any(self._is_over(entry.data) for entry in entries):
                 return False
             records = [self._message(line) for line in lines]
