@@ -5,7 +5,9 @@ import json
 import pytest
 
 from contextgauge.compaction.formats import write_messages
-from contextgauge.compaction.messages import ContextCompaction, Message
+from contextgauge.compaction.history import History
+from contextgauge.compaction.messages import Carried, ContextCompaction, Message, Text
+from contextgauge.compaction.pins import carry
 from contextgauge.compaction.transcripts import read_conversation
 from contextgauge.errors import ConfigError
 

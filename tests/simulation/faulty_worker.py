@@ -117,7 +117,7 @@ class SimulatedWorker:
         self.steps_left: int | None = None
         self.is_dead = False
         self._hanging: list[asyncio.Future[None]] = []
-        own = type(ports)(**{**vars(ports), "log": _Log(ports.log, self)})  # type: ignore[arg-type]  # a worker's view of it
+        own = type(ports)(**{**vars(ports), "log": _Log(ports.log, self)})
         self.stream: AssigningStream = ports.stream  # type: ignore[assignment]  # of the world
         self.worker = CommandWorker(own)
         self.worker._planner.close()  # noqa: SLF001 -- threads have a time of their own

@@ -45,8 +45,8 @@ async def violations(world: World) -> list[str]:
             for each in world.entries()
             if isinstance(each, CommandCalled) and each.session_id == session
         }
-        # An answer ends an attempt for the deriver (R17): a later sign of life is a start again.
-        if kinds["compaction_start"] - kinds["compaction_failed"] > len(announced):
+        # The agent goes on meanwhile, which ends no attempt (R14).
+        if kinds["compaction_start"] > len(announced):
             found.append(
                 f"{session}: {kinds['compaction_start']} starts of {len(announced)} attempts"
             )
