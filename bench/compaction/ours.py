@@ -32,6 +32,7 @@ class EngineSession:
             profile=replace(
                 profile,
                 compact_at=DUE_AT,
+                warn_at=None,
                 compact_to=share,
                 system_reserve_tokens=0,
                 output_reserve_tokens=0,

@@ -54,7 +54,9 @@ def reloaded(message: Message) -> Reloaded | None:
             into = summary
         else:
             into.append(_ITEM.sub("", line) if into is pins else line)
-    parts = ("\n".join(task), "\n".join(pins))
+    first_turn = "\n".join(task)
+    others = [line for line in pins if line not in first_turn]
+    parts = (first_turn, "\n".join(others))
     words = tuple(Message("user", (Text(each),), message.id) for each in parts if each)
     return Reloaded(int(begins[1]), "\n".join(summary), words)
 

@@ -45,8 +45,15 @@ async def violations(world: World) -> list[str]:
             for each in world.entries()
             if isinstance(each, CommandCalled) and each.session_id == session
         }
-        # The agent goes on meanwhile, which ends no attempt (R14).
-        if kinds["compaction_start"] > len(announced):
+        # The agent goes on meanwhile, which ends no attempt (R14). Its own compaction and a reset
+        # end one, and the next sign of life begins it again.
+        ended = kinds["context_reset"] + sum(
+            1
+            for _, line in lines_of(records, session)
+            if line.get("subtype") == "compact_boundary"
+            and "contextgauge" not in str(line["compact_metadata"])
+        )
+        if kinds["compaction_start"] > len(announced) + ended:
             found.append(
                 f"{session}: {kinds['compaction_start']} starts of {len(announced)} attempts"
             )
