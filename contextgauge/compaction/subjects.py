@@ -38,11 +38,6 @@ class Facet(NamedTuple):
     end: int = 0
     gives: bool = True
 
-    @property
-    def key(self) -> str:
-        """The facet without its value, as it is stored with a pin."""
-        return f"{self.aspect}:{' '.join(sorted(self.scope))}"
-
 
 _FORMER: Final = re.compile(
     r"(?i)\b(old|previous|former|earlier|no longer|retired|was|were|from|not|instead of|"

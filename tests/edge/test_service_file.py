@@ -103,6 +103,14 @@ def test_an_empty_file_compacts_no_session(path: Path) -> None:
         ('[[sessions]]\ndriver = "codex"', "toml:2: driver is 'codex': it is service, or a"),
         ('[[sessions]]\naddress = "http://a"', "toml:2: address is not known here"),
         ('[[sessions]]\nprofile = "x"', "toml:2: profile is 'x': it is one of default"),
+        (
+            '[summariser]\nprovider = "compatible"\nmodel = "m"\nurl = "ftp://a"',
+            "toml:4: url is no address",
+        ),
+        (
+            '[summariser]\nprovider = "compatible"\nmodel = "m"\nurl = "http://a:b"',
+            "toml:4: url is no address",
+        ),
         ("[[sessions]]\nautomatic = 1", "toml:2: automatic is 1: write true or false"),
     ],
 )

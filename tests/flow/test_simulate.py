@@ -74,7 +74,8 @@ def test_the_sample_is_small_and_shows_every_kind_of_record(sample: list[Simulat
     assert 1_000 <= len(sample) <= 3_000
     assert sum(len(each.value) for each in sample) < 20_000_000
     records = derive(keyed(sample))
-    assert {record.kind for record in records} == set(get_args(Kind))
+    # The rule guard checks pins of sessions whose text is kept: no runtime reports them.
+    assert {record.kind for record in records} == set(get_args(Kind)) - {"pins_checked"}
 
 
 def test_the_sample_contains_every_compaction_outcome(sample: list[SimulatedMessage]) -> None:

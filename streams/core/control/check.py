@@ -155,8 +155,8 @@ def profile_of(thresholds: SessionThresholds, window: int) -> Profile:
     profile = profile_named(thresholds.profile)
     compact_at = _share_of(thresholds.compact_at, window) or profile.compact_at
     compact_to = _share_of(thresholds.compact_to, window) or profile.compact_to
-    sizes = {"compact_at": compact_at, "compact_to": min(compact_to, compact_at)}
-    return replace(profile, warn_at=None, **sizes)  # the pipeline warns
+    at, to = compact_at, min(compact_to, compact_at)
+    return replace(profile, warn_at=None, compact_at=at, compact_to=to)  # the pipeline warns
 
 
 def _share_of(threshold: Threshold, window: int) -> float | None:

@@ -87,7 +87,7 @@ class Trigger:
                 _remember(self._finished, data.command_id, None, MOST_IDS)
                 self._session(data.session_id).finished(data, entry.time_ms)
             case _:
-                pass
+                return
 
     def needs_identity(self, record: Record, logged_ms: int, now_ms: int) -> bool:
         """Return whether the agent and the project of a record's session must be looked up."""

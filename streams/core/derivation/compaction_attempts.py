@@ -35,9 +35,10 @@ def compacting(step: Step, status: CompactionStatus) -> None:
     is_late = silence is not None and silence > HEARTBEAT_MS
     move(step, AttemptEvent.LATE if is_late else AttemptEvent.COMPACTING)
     phase, start = step.attempt
-    if start is not None:
-        start = start._replace(is_item=status.is_item, is_background=status.is_background)
-        step.attempt = attempt_in(phase, start)
+    if start is None:
+        raise AssertionError("the table opens an attempt in every phase")
+    start = start._replace(is_item=status.is_item, is_background=status.is_background)
+    step.attempt = attempt_in(phase, start)
 
 
 def agent_went_on(step: Step, event: AttemptEvent) -> None:

@@ -42,23 +42,19 @@ def completed(
     receipt: CompactionReceipt, data: CompactionComplete | CompactionTiming | PinsChecked
 ) -> CompactionReceipt:
     """Return the receipt with what a later record reports of the same boundary."""
-    match data:
-        case CompactionComplete():
-            return replace(
-                receipt,
-                tokens_after=data.tokens_after,
-                tokens_after_source=None if data.tokens_after is None else "next_reading",
-                tokens_saved=data.tokens_saved,
-                cache_rewrite_tokens=data.cache_rewrite_tokens,
-            )
-        case CompactionTiming():
-            return replace(
-                receipt, duration_ms=data.duration_ms, duration_source=data.duration_source
-            )
-        case PinsChecked():
-            return replace(
-                receipt,
-                pins_kept=data.pins_kept,
-                pins_lost=data.pins_lost,
-                lost_pins=data.lost_pins,
-            )
+    if isinstance(data, CompactionComplete):
+        return replace(
+            receipt,
+            tokens_after=data.tokens_after,
+            tokens_after_source=None if data.tokens_after is None else "next_reading",
+            tokens_saved=data.tokens_saved,
+            cache_rewrite_tokens=data.cache_rewrite_tokens,
+        )
+    if isinstance(data, CompactionTiming):
+        return replace(receipt, duration_ms=data.duration_ms, duration_source=data.duration_source)
+    return replace(
+        receipt,
+        pins_kept=data.pins_kept,
+        pins_lost=data.pins_lost,
+        lost_pins=data.lost_pins,
+    )

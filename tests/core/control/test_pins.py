@@ -9,13 +9,15 @@ from contextgauge.compaction.messages import (
     Message,
     Opaque,
     Text,
+    Thinking,
     ToolResult,
 )
 from contextgauge.compaction.pins import carry
 from contextgauge.compaction.plan import plan_of
 from contextgauge.compaction.profiles import Window
 from contextgauge.compaction.receipts import Receipt
-from streams.core.control.pins import PinsCheck, around_boundary, check_pins
+from streams.core.control import pins
+from streams.core.control.pins import AroundBoundary, PinsCheck, around_boundary, check_pins
 
 PUSH = "Never push to main."
 BUDGET = "Never spend more than $500 on cloud."
@@ -162,3 +164,25 @@ def test_without_a_boundary_or_with_an_encrypted_summary_nothing_is_judged() -> 
     assert around_boundary(History([turn(PUSH)])) is None
     hidden = Message("assistant", (Opaque("compaction", 900),), "o1")
     assert around_boundary(History([turn(PUSH), summary("x"), hidden])) is None
+
+
+def test_a_line_of_many_sentences_and_empty_lines_are_read_by_pairs() -> None:
+    after = "\n\nIt began. It went on. Never push to main, said the user. Then it ended."
+    assert checked(PUSH, after).kept == (PUSH,)
+
+
+def test_what_the_model_thought_is_nothing_that_it_sees() -> None:
+    thought = Message("assistant", (Thinking(PUSH, 5),), "a9")
+    assert check_pins([turn(PUSH)], [summary("x"), thought]).lost == (PUSH,)
+
+
+def test_a_rule_of_which_only_grammar_is_left_is_not_looked_for() -> None:
+    assert not pins._Passages(["Never push to main."]).have("It is to be.")  # noqa: SLF001 -- no rule is such
+
+
+def test_an_edit_after_a_boundary_leaves_what_was_before_it() -> None:
+    history = History([turn(PUSH), said("Ok."), summary("x"), said("Then.", 2)])
+    around = around_boundary(history)
+    assert around is not None
+    history.replace_active(history.active[:1])
+    assert around_boundary(history) == AroundBoundary(around.before, tuple(history.active))

@@ -5,6 +5,7 @@ import pytest
 from contextgauge.errors import ConfigError
 from schemas.commands import ThresholdScope, ThresholdsSet
 from streams.core.alerts.rules import Patterns
+from streams.core.control import thresholds as thresholds_module
 from streams.core.control.thresholds import (
     SessionRule,
     SessionThresholds,
@@ -144,3 +145,14 @@ def test_a_figure_above_a_small_window_is_bounded_by_the_hard_limit() -> None:
     assert thresholds.sizes(8_000) == Sizes(7_600, 7_600, 7_600)
     assert thresholds.sizes(None) == Sizes(120_000, 120_000, None)
     assert SessionThresholds().sizes(None) is None
+
+
+def test_what_is_set_for_very_many_names_pushes_the_oldest_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(thresholds_module, "MOST_SET", 2)
+    book = ThresholdBook(())
+    for name in ("a", "b", "c"):
+        book.apply(entry("agent", name, automatic=True))
+    automatic = [book.of(Subject("s", name, None, None)).automatic for name in ("a", "b", "c")]
+    assert automatic == [False, True, True]

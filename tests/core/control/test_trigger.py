@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from schemas.commands import (
+    CancelRequested,
     CommandEntry,
     CommandFinished,
     CommandOutcome,
@@ -344,3 +345,29 @@ def test_what_was_compacted_or_cleared_meanwhile_is_not_evaluated_again() -> Non
         deciding.finish(first.command_id, "failed", 3)
         deciding.take(end)
         assert deciding.trigger.due(START_MS + 120_000) == []
+
+
+def test_a_cancellation_and_steps_say_nothing_of_when_to_compact() -> None:
+    deciding = Deciding(ON)
+    data = CancelRequested(session_id=SESSION, command_id="other", requested_by="ada")
+    deciding.trigger.note(CommandEntry("cancel", START_MS, data))
+    deciding.finish("early", "completed", -100)
+    late = CompactRequested(
+        session_id=SESSION, command_id="early", trigger="manual", requested_by="ada"
+    )
+    deciding.trigger.note(CommandEntry("late", START_MS - 200_000, late))
+    assert len(requests(deciding.take(init(at=0), at(86, 1)))) == 1
+
+
+def test_open_commands_of_a_session_are_bounded_and_those_of_people_are_no_decision() -> None:
+    deciding = Deciding(ON)
+    for number in range(30):
+        data = CompactRequested(
+            session_id=SESSION, command_id=f"c{number}", trigger="manual", requested_by="ada"
+        )
+        deciding.trigger.note(CommandEntry(f"e{number}", START_MS, data))
+    assert reasons(deciding.take(init(at=0), at(86, 1))) == ["command_open"]
+    for number in range(10, 30):
+        deciding.finish(f"c{number}", "completed", 2)
+    deciding.take(boundary({}, at=3), at(20, 4))
+    assert len(requests(deciding.take(at(87, 5)))) == 1

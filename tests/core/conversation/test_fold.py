@@ -355,3 +355,10 @@ def test_the_lines_of_one_answer_report_its_usage_once() -> None:
     history = fold_of(said("user", "go"), part("1"), part("2")).result.history
     assert [each.usage and each.usage.context for each in history.active] == [None, None, 100]
     assert (history.tokens.answers, history.tokens.input) == (1, 100)
+
+
+def test_a_conversation_that_was_loaded_is_in_the_state_that_it_was_in() -> None:
+    result = fold_of(said("user", "hi"), said("assistant", "hello")).result
+    for state in ("incomplete", "without_text"):
+        loaded = result._replace(reading=None, state=state)
+        assert ConversationFold(loaded).result.state == state

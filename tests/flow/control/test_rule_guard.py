@@ -144,7 +144,7 @@ async def kit() -> GuardKit:
 
 async def test_a_lost_rule_is_published_derived_and_alerted(kit: GuardKit) -> None:
     kit.conversations = [LOST]
-    kit.by(rule(LostRules(1)))
+    kit.by(rule(LostRules(1)), rule(LostRules(2), name="more"))
     record = await kit.bound()
     async with kit.guarding():
         await kit.until_acknowledged()
