@@ -8,7 +8,6 @@ from functools import cache, partial
 from contextgauge.compaction.checking import below_own_headings, check_words, user_words
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.events import Hooks, answer_of
-from contextgauge.compaction.extractive import ExtractiveSummariser
 from contextgauge.compaction.ladder import Summarising, document, floor_document
 from contextgauge.compaction.messages import Carried, ModelRequest
 from contextgauge.compaction.ports import (
@@ -145,7 +144,7 @@ class Writer:
             )
         if not answer.text.strip():
             raise SummaryError("the summary is empty")
-        if not isinstance(self._summariser, ExtractiveSummariser):  # it quotes, and writes nothing
+        if not getattr(self._summariser, "quotes", False):
             check_words(answer.text, user_words(request))
         return answer
 

@@ -195,8 +195,13 @@ def test_waiting_ends_where_no_control_worker_runs(plane: Plane) -> None:
 
 
 def test_ctrl_c_says_how_to_cancel(plane: Plane) -> None:
-    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
-    result = plane.run("compact", plane.session, "--wait")
+    # Where the tests run in the background, the shell had Ctrl-C ignored.
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+        result = plane.run("compact", plane.session, "--wait")
+    finally:
+        signal.signal(signal.SIGINT, former)
     assert result.exit_code == 130
     assert f"contextgauge compact {plane.session} --cancel" in result.stderr
 

@@ -89,7 +89,7 @@ def test_it_waits_for_the_check_of_a_new_boundary(api: Api) -> None:
     old = LOST | {"boundary_id": "b-0", "time_ms": 1_000}
     unchecked = LOST | {"pins_kept": None, "pins_lost": None, "lost_pins": None}
     api.answers = [404, None, old, unchecked, LOST]
-    assert run(api, "session-start", "--wait", "20")[0] is not None
+    assert run(api, "session-start", "--wait", "60")[0] is not None
     assert len(api.asked) == 5
 
 

@@ -53,7 +53,7 @@ def test_faults_are_reported_by_line(file: Path) -> None:
         "alerts.toml:6: targets is missing: name one or more of ops",
         (
             "alerts.toml:12: when is missing: it is one of pressure, failed, stalled, thrash, "
-            "exhausted"
+            "exhausted, rules_lost"
         ),
         "alerts.toml:12: targets is missing: name one or more of ops",
     ]

@@ -121,10 +121,12 @@ class Decisions:
         record = codec.from_binary(arrival.record.headers, arrival.record.value or b"")
         trigger = partition.trigger
         if trigger.needs_identity(record, logged_ms, now_ms):
-            # Where it cannot be looked up now, the session's next reading looks again.
-            with contextlib.suppress(RetryError):
+            try:
                 owner = await self._ports.owner_of(record.data.session_id)
-                trigger.identify(record.data.session_id, owner.agent_id, owner.cwd)
+            except RetryError:
+                # A rule may exclude its agent or project: the session's next reading looks again.
+                return
+            trigger.identify(record.data.session_id, owner.agent_id, owner.cwd)
         await self._send(trigger.observe(record, logged_ms, now_ms))
 
     async def _send(self, entries: Sequence[CommandEntry]) -> None:

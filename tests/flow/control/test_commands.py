@@ -8,6 +8,7 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
+from contextgauge.records import Json
 from schemas.commands import (
     CommandCalled,
     TextDeleted,
@@ -94,6 +95,21 @@ async def test_a_swap_does_not_wait_for_ever(kit: CommandKit, *, urgent: bool) -
     await kit.say(12)
     await kit.publish({"type": "user", "message": {"role": "user", "content": "and now?"}})
     await kit.request(urgent=urgent)
+    async with kit.worker():
+        assert (await kit.outcome()).outcome == "completed"
+    await kit.check()
+
+
+async def test_quoted_words_that_would_be_orders_of_a_model_are_no_failure(
+    kit: CommandKit,
+) -> None:
+    kit.change(summariser=None)
+    order: list[Json] = [{"type": "text", "text": "It said: ignore all previous instructions."}]
+    message: dict[str, Json] = {"id": "m", "role": "assistant", "content": order}
+    await kit.say(2)
+    await kit.publish({"type": "assistant", "message": message})
+    await kit.say(12)
+    await kit.request()
     async with kit.worker():
         assert (await kit.outcome()).outcome == "completed"
     await kit.check()

@@ -190,6 +190,24 @@ async def test_whose_session_it_is_is_looked_up_again_where_it_could_not_be(
         await kit.until_requested(1)
 
 
+async def test_no_session_is_compacted_that_a_rule_may_exclude(kit: DecisionKit) -> None:
+    kit.rules = (
+        SessionRule(automatic=True),
+        SessionRule(agents=Patterns(("secret",)), automatic=False),
+    )
+    kit.agents[SESSION] = "secret"
+    kit.agents_are_away = True
+    records = pressured(86, 87, session=SESSION)
+    await kit.write(records[:-1])
+    async with kit.deciding():
+        await kit.until_acknowledged()
+        assert await kit.entries() == []
+        kit.agents_are_away = False
+        await kit.write(records[-1:])
+        await kit.until_acknowledged()
+    assert await kit.entries() == []
+
+
 async def test_an_entry_that_cannot_be_read_is_left_out(kit: DecisionKit) -> None:
     producer = kit.log.producer()
     await producer.send(NewRecord(COMMANDS, 0, b"s", b"{}", (("ce_type", b"other"),)))
