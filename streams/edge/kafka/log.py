@@ -102,6 +102,9 @@ def _new_topic(topic: Topic, partitions: int, replicas: int) -> NewTopic:
         "cleanup.policy": topic.cleanup,
         "retention.ms": str(topic.retention_ms),
         "max.message.bytes": str(topic.max_message_bytes),
+        # What is acknowledged survives the loss of a broker, and one may be down. A cluster's
+        # default may be more than there are copies.
+        "min.insync.replicas": str(max(1, min(2, replicas - 1))),
     }
     if topic.cleanup == "compact":
         configs["segment.bytes"] = str(_COMPACTED_SEGMENT_BYTES)
