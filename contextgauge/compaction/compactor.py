@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter
+from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter, Size
 from contextgauge.compaction.events import (
     CompactionDone,
     CompactionNotDone,
@@ -218,6 +218,10 @@ class Compactor:
             return None
         frame = self._frame(history, call)
         return await self._plan(frame, _Task(frame.measure(), trigger, instructions, must))
+
+    def size(self, history: History, call: ModelCall = _NO_CALL) -> Size:
+        """Return the size of the next request: as it was reported, else by an estimate."""
+        return self._frame(history, call).measure().before
 
     def why_not(self, history: History, call: ModelCall = _NO_CALL) -> str:
         """Return the reason for which `plan` and `compact` return None."""

@@ -116,10 +116,12 @@ def fold(state: SessionControl, entry: CommandEntry, logged_ms: int) -> SessionC
 
 
 def _requested(state: SessionControl, data: CompactRequested, time_ms: int) -> SessionControl:
-    is_known = data.command_id in state.past or any(
+    known = state.of(data.command_id)
+    if known is not None and data.urgent and not known.request.urgent:
+        return _with_open(state, replace(known, request=replace(known.request, urgent=True)))
+    if data.command_id in state.past or any(
         each.command_id == data.command_id for each in state.view.commands
-    )
-    if is_known:
+    ):
         return state
     view = CommandView(
         command_id=data.command_id,
@@ -251,7 +253,7 @@ def _with_open(state: SessionControl, command: UnfinishedCommand) -> SessionCont
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """A command is to be finished at once, without an attempt."""
+    """A command is to be finished at once, without another attempt."""
 
     command: UnfinishedCommand
     outcome: CommandOutcome

@@ -322,6 +322,10 @@ class Runtime:
         pass
 
 
+def called(kit: CommandKit) -> list[CommandCalled]:
+    return [each for each in kit.entries(CommandCalled) if isinstance(each, CommandCalled)]
+
+
 async def drive(kit: CommandKit, *answers: DriverResult) -> Runtime:
     runtime = Runtime(*answers)
     kit.drivers["runtime"] = runtime
@@ -359,6 +363,39 @@ async def test_a_runtime_that_refuses_and_one_that_is_silent(kit: CommandKit) ->
         assert (outcome.outcome, outcome.reason) == ("refused", "no such thread")
         await kit.request("again")
         assert (await kit.outcome("again")).outcome == "failed"
+    assert runtime.calls == 2
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+async def test_a_runtime_that_an_owner_before_asked_is_not_asked_again(
+    kit: CommandKit, *, has_ended: bool
+) -> None:
+    runtime = await drive(kit, DriverResult("started", ""))
+    async with kit.worker():
+        await kit.until(lambda: runtime.calls)
+    await kit.publish({"type": "system", "subtype": "status", "status": "compacting"})
+    if has_ended:
+        await kit.publish({"type": "system", "subtype": "compact_boundary"})
+    async with kit.worker():
+        if not has_ended:
+            await kit.until(lambda: len({each.attempt for each in called(kit)}) == 2)
+            await asyncio.sleep(0.05)  # nothing must happen
+            await kit.publish({"type": "system", "subtype": "compact_boundary"})
+        assert (await kit.outcome()).outcome == "completed"
+    assert runtime.calls == 1
+
+
+async def test_a_runtime_whose_compaction_failed_is_asked_again(kit: CommandKit) -> None:
+    runtime = await drive(kit, DriverResult("started", ""), DriverResult("done", ""))
+    async with kit.worker():
+        await kit.until(lambda: runtime.calls)
+    failed: dict[str, Json] = {"status": None, "compact_result": "failed", "compact_error": "no"}
+    await kit.publish(
+        {"type": "system", "subtype": "status", "status": "compacting"},
+        {"type": "system", "subtype": "status", **failed},
+    )
+    async with kit.worker():
+        assert (await kit.outcome()).outcome == "completed"
     assert runtime.calls == 2
 
 
