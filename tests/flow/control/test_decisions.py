@@ -14,7 +14,7 @@ from streams.core.alerts.rules import Patterns
 from streams.core.control.thresholds import SessionRule
 from streams.edge.commands import LogCommandSink
 from streams.flow.control.agents import Owner
-from streams.flow.control.decisions import DecisionPorts, Decisions
+from streams.flow.control.decisions import DecisionPorts, Decisions, Topics
 from streams.flow.control.fan_out import SharedStream
 from streams.ports import NewRecord
 from tests.doubles.record_stream import MemoryRecordStream
@@ -69,7 +69,7 @@ class DecisionKit(ControlKit):
             sink=self,
             owner_of=self.owner_of,
         )
-        decisions = Decisions(self.rules, MAX_AGE_MS, COMMANDS, ports)
+        decisions = Decisions(self.rules, MAX_AGE_MS, Topics(TOPIC, COMMANDS), ports)
 
         def oldest_ms() -> int:
             return self.clock.at_ms - MAX_AGE_MS
