@@ -72,7 +72,7 @@ class SessionMemory:
     completed_ms: int = 0
     """When a command completed last: what was logged before shows the size of before."""
     finished_epoch: int | None = None
-    """The epoch that the last compaction ended; None where it is over, or not known."""
+    """The epoch that the last compaction ended; None where it is not known."""
     ended_ms: int = 0
     """When the last epoch ended, by Kafka."""
     deferred: Deferred | None = None
@@ -126,12 +126,6 @@ class SessionMemory:
         self.size = self.deferred = None
         self.ended_ms = max(self.ended_ms, logged_ms)
 
-    def recalled(self, deferred: Deferred) -> None:
-        """Take its last reading, which a former worker evaluated."""
-        self.size, self.deferred = deferred.size, deferred
-        if self.ended_ms < self.completed_ms:
-            self.finished_epoch = deferred.size.epoch
-
     def below(self) -> None:
         """Note that its size is below the threshold."""
         self.was_below = True
@@ -143,7 +137,7 @@ class SessionMemory:
         """Note that its size is above the threshold; return why nothing is to be done, if so."""
         self.was_below = False
         is_old = now_ms - self.finished_ms >= MINUTE_MS
-        if self.awaits_effect and (is_old or size.epoch != self.finished_epoch):
+        if self.awaits_effect and (is_old or self._has_ended(size)):
             self.awaits_effect = False
             self.unhelpful += 1
             if self.unhelpful >= MAX_UNHELPFUL:
@@ -161,6 +155,12 @@ class SessionMemory:
         elif self.awaits_effect or self._fired_lately(now_ms):
             return "awaiting_effect"
         return None
+
+    def _has_ended(self, size: ContextSize) -> bool:
+        """Return whether the epoch that was compacted is over, as far as is known."""
+        if self.finished_epoch is None:
+            return self.ended_ms >= self.completed_ms
+        return size.epoch != self.finished_epoch
 
     def _fired_lately(self, now_ms: int) -> bool:
         return self.fired_ms is not None and now_ms - self.fired_ms < MINUTE_MS

@@ -158,6 +158,7 @@ class Trigger:
         else:
             size = self._size_after(record)
             if size is not None:
+                self._session(data.session_id).size = size
                 self._put_off(Deferred(record, size, logged_ms, is_recalled=True))
 
     def restored(self, since_ms: int) -> None:
@@ -169,10 +170,7 @@ class Trigger:
     def _put_off(self, deferred: Deferred) -> None:
         session_id = deferred.record.data.session_id
         session = self._session(session_id)
-        if deferred.is_recalled:
-            session.recalled(deferred)
-        else:
-            session.deferred = deferred
+        session.deferred = deferred
         _remember(self._deferred, session_id, None, MOST_SESSIONS)
 
     def due(self, now_ms: int) -> list[CommandEntry]:
@@ -303,7 +301,6 @@ class Trigger:
             return "record_too_old"
         session = self._session(record.data.session_id)
         if logged_ms <= session.completed_ms:
-            session.finished_epoch = size.epoch
             return "awaiting_effect"
         if session.open:
             session.was_below = False

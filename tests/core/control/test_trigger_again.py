@@ -282,3 +282,16 @@ def test_of_a_sidechain_nothing_is_read_back() -> None:
     ]
     recall(deciding, records, 2)
     assert deciding.trigger.due(after(2)) == []
+
+
+def test_a_reading_that_is_derived_after_the_swap_but_before_its_boundary_is_not_its_effect() -> (
+    None
+):
+    deciding = Deciding(ON)
+    entries = deciding.take(init(at=0), at(86, 1))
+    entries.append(deciding.finish(requests(entries)[0].command_id, "completed", 100))
+    other = noted(entries)
+    assert reasons(other.observe(deciding.given.take(at(88, 101)))) == ["awaiting_effect"]
+    assert other.trigger.due(after(102)) == []
+    other.take(boundary({}, at=103))
+    assert len(requests(other.observe(deciding.given.take(boundary({}, at=103), at(86, 104))))) == 1
