@@ -7,7 +7,7 @@ from schemas.commands import CommandEntry, ControlView
 
 OWNED_MS: Final = 60_000
 """After its last report an owner is gone: it reports every few seconds. Who has an earlier position
-then has another log: the topic was made anew."""
+then has another log: the topic was created again."""
 
 
 class CommandSink(Protocol):

@@ -39,7 +39,10 @@ EVENTS, COMMANDS = CONTEXT_EVENTS.name, CONTEXT_COMMANDS.name
 MAX_AGE_MS = 3_600_000
 THRESHOLD = 170_000
 _OUTCOMES: tuple[CommandOutcome, ...] = (
-    *["completed"] * 4,
+    "completed",
+    "completed",
+    "completed",
+    "completed",
     "failed",
     "failed",
     "nothing_to_compact",

@@ -39,8 +39,8 @@ def test_a_short_receipt_stays_as_it_is() -> None:
 
 
 def test_a_long_one_loses_its_ids() -> None:
-    step = {**STEP, "message_ids": []}
-    expected = {**LONG, "archived_ids": [], "steps": [step, "of a later build"]}
+    step: dict[str, Json] = {**STEP, "message_ids": []}
+    expected: dict[str, Json] = {**LONG, "archived_ids": [], "steps": [step, "of a later build"]}
     assert short_receipt(LONG) == expected
     assert short_receipt({**LONG, "steps": None}) == {**expected, "steps": None}
 

@@ -6,10 +6,10 @@ from streams.codec import key_bytes, to_binary
 from streams.flow.control import recalled
 from streams.flow.control.recalled import LatestReadings
 from streams.ports import LogRecord
-from tests.core.given import Given, assistant, boundary, clear, init, side
+from tests.core.given import Body, Given, assistant, boundary, clear, init, side
 
 
-def records(*bodies: object) -> list[LogRecord]:
+def records(*bodies: Body) -> list[LogRecord]:
     found = []
     for offset, record in enumerate(Given().take(*bodies)):
         headers, value = to_binary(record)
@@ -22,7 +22,7 @@ def kinds(found: list[LogRecord]) -> list[str]:
     return [dict(each.headers)["ce_type"].decode().split(".")[1] for each in found]
 
 
-def reading(percent: float, at: float) -> object:
+def reading(percent: float, at: float) -> Body:
     return assistant(f"r{at}", read=int(2_000 * percent), at=at)
 
 
@@ -37,7 +37,7 @@ def test_of_readings_the_last_one_of_the_main_chain_is_held() -> None:
 
 
 @pytest.mark.parametrize("end", [boundary({}, at=3), clear(at=3)])
-def test_what_ends_an_epoch_is_recalled_and_no_reading_of_before(end: object) -> None:
+def test_what_ends_an_epoch_is_recalled_and_no_reading_of_before(end: Body) -> None:
     latest = LatestReadings()
     at_once = [each for each in records(init(at=0), reading(50, 1), end) if latest.take(each)]
     assert kinds(at_once)[-1] in {"compact_boundary", "context_reset"}
@@ -59,7 +59,9 @@ def test_limits_are_held_behind_their_reading() -> None:
 def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recalled, "MOST_SESSIONS", 2)
     latest = LatestReadings()
-    read = next(each for each in records(init(at=0), reading(50, 1)) if b"used_tok" in each.value)
+    read = next(
+        each for each in records(init(at=0), reading(50, 1)) if b"used_tok" in (each.value or b"")
+    )
     for number in range(5):
         latest.take(read._replace(offset=number, key=b"%d" % number))
     assert [each.key for each in latest.records()] == [b"3", b"4"]
