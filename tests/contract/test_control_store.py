@@ -97,7 +97,7 @@ async def test_an_owner_of_the_past_changes_nothing(store: ControlStore) -> None
 
 
 @pytest.mark.parametrize("kind", ["memory", pytest.param("redis", marks=pytest.mark.service)])
-async def test_the_owner_of_a_log_that_was_made_anew_begins_at_its_start(
+async def test_the_owner_of_a_log_that_was_created_again_begins_at_its_start(
     request: pytest.FixtureRequest, key_prefix: str, kind: str
 ) -> None:
     store: MemoryControlStore | RedisControlStore = MemoryControlStore(owned_ms=30)
