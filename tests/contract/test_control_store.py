@@ -1,14 +1,11 @@
 """The contract of the control plane's store: the same tests on its twin in memory and on Redis."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 
 from contextgauge.errors import RetryError, VersionError
-from contextgauge.records import Json
 from schemas.commands import CommandView, ControlView, DecisionView, ThresholdsSet
-from streams.core.control.receipts import RECEIPT_BYTES
 from streams.edge.redis.control import KEPT_MS, RedisControlStore
 from streams.ports import ControlStore
 from tests.doubles.control_store import MemoryControlStore
@@ -75,19 +72,6 @@ async def test_views_are_replaced_and_the_report_is_noted(store: ControlStore) -
 
 
 @pytest.mark.service
-async def test_receipts_are_short_in_redis(redis_url: str, key_prefix: str) -> None:
-    store = RedisControlStore(redis_url, key_prefix)
-    ids: list[Json] = [f"message-{number}" for number in range(9_000)]
-    long = replace(COMMAND, receipt={"tokens_before": 5, "steps": [], "archived_ids": ids})
-    await store.put(0, {"s-1": replace(VIEW, commands=(long,) * 20)}, 7, 1_000)
-    size = await store._redis.strlen(store._session("s-1"))  # noqa: SLF001 -- what it holds is tested
-    assert size < 20 * RECEIPT_BYTES
-    view = await store.control_view("s-1")
-    assert view is not None
-    assert (view.commands[0].receipt or {})["tokens_before"] == 5
-    await store.stop()
-
-
 async def test_an_owner_of_the_past_changes_nothing(store: ControlStore) -> None:
     await store.put(0, {"s-1": VIEW}, 7, 2_000)
     with pytest.raises(RetryError, match="a later owner of partition 0"):

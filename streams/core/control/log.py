@@ -30,6 +30,7 @@ from schemas.commands import (
     TextDeleted,
     ThresholdsSet,
 )
+from streams.core.control.receipts import short_receipt
 from streams.core.control.thresholds import is_removal
 
 MOST_COMMANDS: Final = 20
@@ -229,7 +230,7 @@ def _finished(state: SessionControl, data: CommandFinished, time_ms: int) -> Ses
         outcome=data.outcome,
         reason=data.reason,
         boundary_uuid=data.boundary_uuid,
-        receipt=data.receipt,
+        receipt=None if data.receipt is None else short_receipt(data.receipt),
     )
     return replace(
         state,

@@ -3,24 +3,15 @@
 The whole receipt is in the log, in the boundary's message and in its record.
 """
 
-from dataclasses import replace
 from typing import Final
 
 from contextgauge.records import Json
-from schemas.commands import CommandView, ControlView
 
 RECEIPT_BYTES: Final = 4_096
 """Of one receipt in a view, which holds those of up to 20 commands; about, as JSON."""
 
 _NUMBER_BYTES: Final = 12
 _QUOTES: Final = 3
-
-
-def bounded(view: ControlView) -> ControlView:
-    """Return a view whose receipts are short."""
-    if all(_is_short(each.receipt) for each in view.commands):
-        return view
-    return replace(view, commands=tuple(_bounded(each) for each in view.commands))
 
 
 def short_receipt(receipt: dict[str, Json]) -> dict[str, Json]:
@@ -52,9 +43,3 @@ def _bytes_of(value: Json) -> int:
     if isinstance(value, dict):
         return sum((_bytes_of(name) + _bytes_of(each) for name, each in value.items()), _QUOTES)
     return _NUMBER_BYTES
-
-
-def _bounded(command: CommandView) -> CommandView:
-    if command.receipt is None:
-        return command
-    return replace(command, receipt=short_receipt(command.receipt))

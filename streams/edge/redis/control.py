@@ -7,7 +7,6 @@ from contextgauge.errors import ConfigError, RetryError
 from contextgauge.partitioner import key_bytes
 from schemas.commands import ControlView
 from streams.codec.control_views import read_view, write_view
-from streams.core.control.receipts import bounded
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import TIMEOUT_S, replied
 from streams.ports.control import OWNED_MS
@@ -79,7 +78,7 @@ class RedisControlStore:
             now_ms,
             self._owned_ms,
             KEPT_MS,
-            *(write_view(bounded(each)) for each in views.values()),
+            *(write_view(each) for each in views.values()),
         ]
         answer = self._redis.eval(_PUT, len(keys), *keys, *values)
         if not await replied("writing what the control plane knows", answer):

@@ -31,7 +31,7 @@ from streams.flow.control.tails import lines_of
 from streams.ports import Driver, DriverResult, started
 
 LOST_S: Final = 300.0
-"""A compaction of which nothing was heard for so long is lost (R15)."""
+"""A compaction that is silent for so long is lost (R15)."""
 
 _BOUNDARY, _BEGUN, _ENDED = "boundary", "begun", "ended"
 _RECORDS = 2_000

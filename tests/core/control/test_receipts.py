@@ -1,9 +1,7 @@
 """Receipts in the views of the control plane are bounded by bytes, and keep their figures."""
 
-from contextgauge.json_codec import dumps
 from contextgauge.records import Json
-from schemas.commands import CommandView, ControlView
-from streams.core.control.receipts import RECEIPT_BYTES, bounded, short_receipt
+from streams.core.control.receipts import RECEIPT_BYTES, short_receipt
 
 IDS: list[Json] = [f"message-{number:06}" for number in range(3_000)]
 STEP: dict[str, Json] = {"rung": "summarise", "tokens_after": 5, "message_ids": IDS}
@@ -18,24 +16,9 @@ LONG: dict[str, Json] = {
 }
 
 
-def command(receipt: dict[str, Json] | None) -> CommandView:
-    return CommandView(
-        command_id="c-1",
-        trigger="auto",
-        requested_by="control",
-        instructions=None,
-        cause_id=None,
-        state="finished",
-        requested_ms=1,
-        receipt=receipt,
-    )
-
-
 def test_a_short_receipt_stays_as_it_is() -> None:
     short: dict[str, Json] = {"tokens_before": 5, "archived_ids": ["a"]}
     assert short_receipt(short) is short
-    view = ControlView(session_id="s", commands=(command(short), command(None)))
-    assert bounded(view) is view
 
 
 def test_a_long_one_loses_its_ids() -> None:
@@ -53,12 +36,3 @@ def test_what_is_long_without_its_ids_keeps_its_figures() -> None:
         "messages_archived": 3_000,
         "summariser": None,
     }
-
-
-def test_a_view_is_bounded() -> None:
-    view = ControlView(
-        session_id="s", commands=(*(command(LONG) for _ in range(19)), command(None))
-    )
-    assert len(dumps(view)) > 1_000_000
-    assert len(dumps(bounded(view))) < 20 * RECEIPT_BYTES
-    assert bounded(view).commands[-1].receipt is None

@@ -40,7 +40,7 @@ async def test_an_automatic_request_is_refused_where_that_is_off(
     kit: CommandKit, *, is_known: bool
 ) -> None:
     kit.automatic = False
-    kit.owners[SESSION] = Owner(cwd="/work/secret", is_known=is_known)
+    kit.owners[SESSION] = Owner(cwd="/srv/secret", is_known=is_known)
     await kit.request(trigger="auto")
     async with kit.worker():
         outcome = await kit.outcome()
@@ -62,12 +62,12 @@ async def test_a_session_of_which_nothing_is_known_is_compacted_on_request_only(
 
 
 async def test_rules_are_asked_with_the_model_of_the_view(kit: CommandKit) -> None:
-    kit.owners[SESSION] = Owner("reviewer", "/work/shop", MODEL, 200_000, is_known=True)
+    kit.owners[SESSION] = Owner("reviewer", "/srv/shop", MODEL, 200_000, is_known=True)
     await kit.request()
     async with kit.worker():
         await kit.outcome()
     first = kit.facts[0]
-    assert (first.agent_id, first.project, first.model) == ("reviewer", "/work/shop", MODEL)
+    assert (first.agent_id, first.project, first.model) == ("reviewer", "/srv/shop", MODEL)
 
 
 @pytest.mark.parametrize(
