@@ -75,8 +75,7 @@ from contextgauge.window_catalog import bundled
 
 _NO_CALL: Final = ModelCall()
 _NO_HOOKS: Final = Hooks()
-_UNKNOWN: Final = Window(128_000, "assumed")
-"""For a compaction that was asked for, where the profile assumes no window itself."""
+_UNKNOWN: Final = Window(128_000, "assumed")  # where the profile assumes no window itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +185,14 @@ class Compactor:
     ) -> Receipt | None:
         """Compact now, whatever the size; `instructions` tell the summariser what matters.
 
-        Returns None where nothing can be compacted: `why_not` says why. Raises NoSummaryError.
+        Returns None for nothing to compact: `why_not` says why. Raises NoSummaryError.
         """
         plan = await self.plan(history, call, instructions=instructions)
-        if plan is not None:
-            self.apply(history, plan)
-            history.begin_call()  # the next answer is to what is active now
-        return plan and plan.receipt
+        if plan is None:
+            return None
+        self.apply(history, plan)
+        history.begin_call()  # the next answer is to what is active now
+        return plan.receipt
 
     async def plan(
         self,
@@ -216,7 +216,7 @@ class Compactor:
         return await self._plan(frame, _Task(frame.measure(), trigger, instructions, must))
 
     def size(self, history: History, call: ModelCall = _NO_CALL) -> Size:
-        """Return the size of the next request: as reported, else estimated."""
+        """Return the size of the next request: reported, else estimated."""
         return self._frame(history, call).measure().before
 
     def why_not(self, history: History, call: ModelCall = _NO_CALL) -> str:

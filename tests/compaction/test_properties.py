@@ -6,7 +6,6 @@
 import faulthandler
 import os
 import random
-import sys
 from dataclasses import replace
 
 from contextgauge.compaction.audit import audit
@@ -103,7 +102,7 @@ def check(before: list[Message], history: History, profile: Profile, *, has_room
 
 async def test_properties_over_random_conversations() -> None:
     # Instead of pytest's own limit for a test, which a million conversations exceed.
-    faulthandler.dump_traceback_later(LONGEST_S, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(LONGEST_S, exit=True, file=2)
     first = int(os.environ.get("FIRST_SEED", "0"))
     compactions = 0
     for seed in range(first, first + CONVERSATIONS):
