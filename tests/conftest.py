@@ -39,8 +39,9 @@ LONG = bool(os.environ.get("LONG_TESTS"))
 _SERVICE_FOLDERS = frozenset({"chaos", "e2e", "page", "secure"})
 """Where all tests start something, the quick ones with them."""
 
-_ONE_WORKER_FOLDERS = frozenset({"page", "secure"})
-"""One pytest worker runs all tests of such a folder, with one Chromium, one secured Kafka."""
+_LONGEST_FIRST = ("secure", "chaos", "deploy", "docs", "e2e")
+"""Folders of the longest tests: begun first, none is left to one worker at the end. One worker runs
+all of `secure`, whose Kafka takes a minute of CPU time to come up with all its rights."""
 
 _PARTS = frozenset(
     {
@@ -73,27 +74,38 @@ def pytest_configure() -> None:
     os.environ.setdefault("JDK_JAVA_OPTIONS", options)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_finish() -> None:
-    """Exempt what collecting made, some million objects, from all later garbage collections."""
+    """Exempt what collecting made, some million objects, from all later garbage collections.
+
+    These come less often too: what a test makes goes with the test.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
+def _rank(item: pytest.Item) -> tuple[bool, int]:
+    """Return what items are sorted by: those of services, then the longest, come first."""
+    folder = item.path.parent.name
+    place = _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
+    return item.get_closest_marker("service") is None, place
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs a service, and run it first: what is left at the end is short.
 
     Tests of the compiled reader are deselected where it is not compiled.
     """
     for item in items:
-        if item.path.parent.name in _ONE_WORKER_FOLDERS:
-            item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
+        if item.path.parent.name == "secure":
+            item.add_marker(pytest.mark.xdist_group("secure"))
         fixtures = set(getattr(item, "fixturenames", ()))
         if item.path.parent.name in _SERVICE_FOLDERS or not fixtures.isdisjoint(_PARTS):
             item.add_marker(pytest.mark.service)
         if LONG and item.get_closest_marker("has_long_form") is not None:
             item.add_marker(pytest.mark.long)
-    items.sort(key=lambda item: item.get_closest_marker("service") is None)
+    items.sort(key=_rank)
     if read_usual is None and not os.environ.get("CHECK_COMPILED"):
         compiled = [item for item in items if item.get_closest_marker("compiled") is not None]
         config.hook.pytest_deselected(items=compiled)
