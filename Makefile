@@ -58,7 +58,7 @@ view: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## The page of the sessions on this
 WORKERS := 3
 test-fast: WORKERS := 2
 TESTS := tests
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
 
 # Made where Java and Maven are; the tests of Kafka skip, or fail under CI, where they are not.
 KAFKA_CLASSES := $(VENV)/.kafka-classes

@@ -22,11 +22,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from xdist.scheduler import LoadScopeScheduling
 
 from streams.codec.compiled import read_usual
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
@@ -40,8 +41,10 @@ _SERVICE_FOLDERS = frozenset({"chaos", "e2e", "page", "secure"})
 """Where all tests start something, the quick ones with them."""
 
 _LONGEST_FIRST = ("secure", "chaos", "deploy", "docs", "e2e")
-"""Folders of the longest tests: begun first, none is left to one worker at the end. One worker runs
-all of `secure`, whose Kafka takes a minute of CPU time to come up with all its rights."""
+"""Folders of the longest tests: begun first, none is left to one worker at the end."""
+
+_ON_ONE_WORKER = ("tests/secure/", "tests/test_tidy.py")
+"""What shares what is costly: a Kafka with all its users and rights, all modules parsed."""
 
 _PARTS = frozenset(
     {
@@ -84,6 +87,19 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+class Scheduling(LoadScopeScheduling):
+    """Gives workers test by test, but some files as a whole."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((each for each in _ON_ONE_WORKER if nodeid.startswith(each)), nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)  # xdist's
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Return who divides the tests; marks for groups have no effect on this version of pytest."""
+    return Scheduling(config, log)
+
+
 def _rank(item: pytest.Item) -> tuple[bool, int]:
     """Return what items are sorted by: those of services, then the longest, come first."""
     folder = item.path.parent.name
@@ -91,15 +107,12 @@ def _rank(item: pytest.Item) -> tuple[bool, int]:
     return item.get_closest_marker("service") is None, place
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs a service, and run it first: what is left at the end is short.
 
     Tests of the compiled reader are deselected where it is not compiled.
     """
     for item in items:
-        if item.path.parent.name == "secure":
-            item.add_marker(pytest.mark.xdist_group("secure"))
         fixtures = set(getattr(item, "fixturenames", ()))
         if item.path.parent.name in _SERVICE_FOLDERS or not fixtures.isdisjoint(_PARTS):
             item.add_marker(pytest.mark.service)

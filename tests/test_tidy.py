@@ -17,9 +17,6 @@ from packaging.version import Version
 from schemas.topics import TOPICS
 from streams.edge.local_stack.stack import CONFIG_FOLDER
 
-# One worker parses all modules, once.
-pytestmark = pytest.mark.xdist_group("tidy")
-
 ROOT = Path(__file__).parents[1]
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 70
