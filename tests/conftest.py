@@ -87,7 +87,7 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-class Scheduling(LoadScopeScheduling):
+class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Gives workers test by test, but some files as a whole."""
 
     def _split_scope(self, nodeid: str) -> str:
