@@ -157,7 +157,7 @@ PURE := $(PURE),contextgauge/compaction/summarisers/validation.py
 
 # Whose tests cover the pure parts: to measure slows the code that is run twice or thrice.
 MEASURED := $(addprefix tests/,core codec library compaction contract edge doctor cli flow/control) \
-	$(patsubst %,tests/%.py,flow/test_conversations test_settings test_compiled)
+	$(patsubst %,tests/%.py,flow/test_conversations flow/test_restoring test_settings test_compiled)
 
 check: setup $(KAFKA_CLASSES)  ## All that CI looks at.
 	@make --no-print-directory -j2 types lint layers dependencies lock-check compiled
