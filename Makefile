@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared compile bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check schemas clean
+.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared compile bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -139,6 +139,9 @@ lock: setup  ## Resolve the dependencies again into the lock files.
 lock-check: setup
 	@sh tools/lock.sh --check
 
+audit: setup  ## Look the locked versions up in the published advisories.
+	$(BIN)/python -m tools.audit
+
 schemas: setup  ## Write the JSON Schemas of records and views.
 	$(BIN)/contextgauge schemas
 
@@ -160,11 +163,12 @@ MEASURED := $(addprefix tests/,core codec library compaction contract edge docto
 	$(patsubst %,tests/%.py,flow/test_conversations flow/test_restoring test_settings test_compiled)
 
 check: setup $(KAFKA_CLASSES)  ## All that CI looks at.
-	@make --no-print-directory -j2 types lint layers dependencies lock-check compiled
+	@make --no-print-directory -j2 types lint layers dependencies lock-check audit compiled
 	@make --no-print-directory check-compiled
-	$(PYTEST) --cov --cov-branch --cov-report= $(MEASURED)
-	$(BIN)/coverage report --include='$(PURE)' --fail-under=100 --skip-covered
-	$(PYTEST) $(MEASURED:%=--ignore=%) tests
+	@failed=0; set -x; \
+	$(PYTEST) --cov --cov-branch --cov-report= $(MEASURED) || failed=1; \
+	$(BIN)/coverage report --include='$(PURE)' --fail-under=100 --skip-covered || failed=1; \
+	$(PYTEST) $(MEASURED:%=--ignore=%) tests || failed=1; exit $$failed
 
 # Where they can be: CI has all that it needs, elsewhere a compiler may be missing. By the plain name
 # `make`: a recipe that names it as a variable is run, tests and all, by `make -n` too.
