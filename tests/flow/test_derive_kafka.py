@@ -133,6 +133,26 @@ async def test_a_second_group_writes_nothing_twice(kit: DeriveKit) -> None:
     assert any(line["event"].startswith("another group derived") for line in logs)
 
 
+async def test_a_write_by_something_else_is_noticed_before_the_commit(kit: DeriveKit) -> None:
+    half = len(MESSAGES) // 2
+    with structlog.testing.capture_logs() as logs:
+        async with kit.running() as worker:
+            await kit.publish(MESSAGES[:half])
+            await kit.caught_up(worker)
+            for partition in range(4):
+                (*_, last) = await kit.read(kit.config.state_topic, partition)
+                await kit.append(
+                    [NewRecord(kit.config.state_topic, partition, last.key, last.value)]
+                )
+            await kit.publish(MESSAGES[half:])
+            await kit.caught_up(worker)
+    assert await kit.events() == expected(MESSAGES)
+    reached = {partition_of(session_id, 4) for session_id, _ in MESSAGES[half:]}
+    errors = [line["error"] for line in logs if line["event"] == "trying again"]
+    assert len(errors) == len(reached) > 1
+    assert all(error.startswith("something else wrote to ") for error in errors)
+
+
 async def _recreate(kit: DeriveKit, topic: str) -> None:
     """Have a topic deleted and created again."""
     assert isinstance(kit.log, KafkaLog)
