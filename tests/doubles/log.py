@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from uuid import UUID
 
 from contextgauge.errors import RetryError
 from schemas.topics import Topic
@@ -31,6 +32,12 @@ class FaultyLog(MemoryLog):
         """Drop the records before an offset, as retention does."""
         self.partition(topic, partition).first = offset
 
+    def truncate(self, topic: str, partition: int, end: int) -> None:
+        """Drop the records from an offset on, as a broker that lost its last ones."""
+        target = self.partition(topic, partition)
+        del target.entries[end:]
+        target._stable = min(target._stable, end)  # noqa: SLF001 -- no other has a use for it
+
     def compact(self, topic: str, partition: int) -> None:
         """Drop every committed value that a later one of its key replaced, as a broker may."""
         target = self.partition(topic, partition)
@@ -54,6 +61,10 @@ class FaultyLog(MemoryLog):
     async def partition_counts(self, names: Sequence[str]) -> dict[str, int | None]:
         self.check()
         return await super().partition_counts(names)
+
+    async def topic_ids(self, names: Sequence[str]) -> dict[str, UUID | None]:
+        self.check()
+        return await super().topic_ids(names)
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
         self.check()
