@@ -70,7 +70,7 @@ async def compaction(
                 commands_topic=commands.name,
                 messages_topic=messages.name,
                 partitions=partitions,
-                transactional_prefix=f"{settings.group_prefix}{GROUP}-",
+                transactional_prefix=f"{commands.name.removesuffix(CONTEXT_COMMANDS.name)}{GROUP}-",
                 retention_ms=commands.retention_ms,
                 message_limit_bytes=settings.message_limit_bytes,
             )
