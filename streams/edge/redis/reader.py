@@ -11,7 +11,15 @@ from schemas.views import FORMAT_VERSION, LIVE_ENTRIES, EntryStream
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import TIMEOUT_S, replied
 from streams.edge.redis.keys import DOCUMENT, RedisKeys, entry_id, entry_offset
-from streams.ports import Entry, Generations, LiveBounds, ProjectorHeartbeat, Ranking, ViewPosition
+from streams.ports import (
+    Entry,
+    Generations,
+    LastRecord,
+    LiveBounds,
+    ProjectorHeartbeat,
+    Ranking,
+    ViewPosition,
+)
 
 LONGEST_WAIT_S: Final = 2.0
 """Of a blocking read, well below the time after which a reply counts as lost."""
@@ -77,6 +85,9 @@ class RedisViewReader:
             build=fields.get(b"build", b"").decode(),
             limit=int(fields[b"limit"]) if b"limit" in fields else None,
             heartbeat=_heartbeat(fields),
+            writer=fields.get(b"writer", b"").decode(),
+            last=_last(fields),
+            topic_id=fields.get(b"topic_id", b"").decode(),
         )
 
     async def views(
@@ -194,4 +205,15 @@ def _heartbeat(fields: Mapping[bytes, bytes]) -> ProjectorHeartbeat | None:
         return None
     end = fields.get(b"told_end") or None
     lag_ms = int(fields.get(b"told_lag_ms", b"0"))
-    return ProjectorHeartbeat(int(fields[b"told_ms"]), None if end is None else int(end), lag_ms)
+    return ProjectorHeartbeat(
+        int(fields[b"told_ms"]),
+        None if end is None else int(end),
+        lag_ms,
+        int(fields.get(b"told_rivals", b"0")),
+    )
+
+
+def _last(fields: Mapping[bytes, bytes]) -> LastRecord | None:
+    """Return the last record of a position, if it has one."""
+    offset = fields.get(b"last")
+    return LastRecord(int(offset), fields[b"last_id"].decode()) if offset else None

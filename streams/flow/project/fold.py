@@ -98,6 +98,7 @@ class Fold:
         self._idle_ms = idle_ms
         self._views: dict[bytes, SessionView | None] = {}
         self._view_bytes: dict[bytes, int] = {}
+        self._loaded_to = 0
         self._compactions: dict[tuple[bytes, bytes], Compaction] = {}
         self._excused: set[bytes] = set()
         self._all_left = False
@@ -130,11 +131,16 @@ class Fold:
         if view is None or document is None:
             return []
         self._view_bytes[session] = len(document)
+        self._loaded_to = max(self._loaded_to, view.position)
         return [
             codec.key_bytes(compaction_name(chain.chain, chain.pending.number))
             for chain in view.chains.values()
             if chain.pending is not None
         ]
+
+    def is_ahead(self, position: int) -> bool:
+        """Return whether a view that was loaded has records from a position on."""
+        return self._loaded_to > position
 
     def missing_compactions(self, records: Iterable[Record]) -> list[tuple[bytes, bytes]]:
         """Return complete compactions, by session and name, that records add to so late.

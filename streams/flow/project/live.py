@@ -4,11 +4,12 @@ A generation that cannot be followed, because documents are lost or have a forme
 replaced: the next one is begun.
 """
 
+from collections import deque
 from collections.abc import Sequence
 
 import structlog
 
-from contextgauge.errors import FormerViewsError, LostError, ReseekError
+from contextgauge.errors import FormerViewsError, LostError, PositionError, ReseekError
 from streams.flow.common.lag import Lag
 from streams.flow.project.partition import PartitionProjector
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
@@ -19,6 +20,9 @@ _HEARTBEAT_S = 1.0
 
 _GAUGES: tuple[str, ...] = ("project_position", "project_unsettled_records")
 """Reported while a generation is followed, in addition to the lag."""
+
+_RIVALS_S = 60.0
+"""For how long it counts that another projector wrote in this one's place."""
 
 logger = structlog.get_logger()
 
@@ -31,6 +35,9 @@ class LiveProjection:
         self._unusable: int | None = None
         """The generation that is known not to be followed on this partition."""
         self._heartbeat_s = ports.clock.monotonic_s() - _HEARTBEAT_S
+        self._written = ""
+        """Who wrote the position that this worker left, after it had written itself."""
+        self._rivals_s: deque[float] = deque()
         self._lag = Lag(ports, poller.partition, "project_lag_records", "project_lag_seconds")
 
     async def run(self) -> None:
@@ -54,7 +61,7 @@ class LiveProjection:
                 else:
                     try:
                         await self._follow(active)
-                    except (LostError, FormerViewsError) as error:
+                    except (LostError, FormerViewsError, PositionError) as error:
                         await self._replace(active, error)
                     except ReseekError as error:
                         await self._poller.pause_before_rereading(error)
@@ -68,6 +75,10 @@ class LiveProjection:
         projector = poller.projector(generation, strict=True)
         if not await projector.open():
             raise LostError("the partition's position is gone")
+        self._count_rival(projector.stored.writer)
+        foreign = await self._poller.foreign_log(projector)
+        if foreign:
+            raise LostError(foreign)
         self._reader.seek(partition, projector.position)
         self._reader.resume(partition)
         self._poller.is_followed = True
@@ -79,9 +90,22 @@ class LiveProjection:
             batch = await poller.poll(self._reader, projector.position, ports.config.batch_records)
             if ports.generations.current.active == generation:
                 await poller.write(projector, batch)
+                self._written = projector.stored.writer
                 await self._report(projector, batch.records)
 
-    async def _replace(self, generation: int, error: LostError | FormerViewsError) -> None:
+    def _count_rival(self, writer: str) -> None:
+        """Note whether another projector wrote since this one last did."""
+        if self._written and writer != self._written:
+            self._rivals_s.append(self._ports.clock.monotonic_s())
+            logger.warning(
+                "another projector writes the same views: only one may use a key prefix",
+                partition=self._poller.partition,
+            )
+        self._written = ""
+
+    async def _replace(
+        self, generation: int, error: LostError | FormerViewsError | PositionError
+    ) -> None:
         """Begin the next generation, if the one that cannot be followed is still active."""
         generations, until_done = self._ports.generations, self._ports.retry.run
         await until_done(generations.refresh)
@@ -94,7 +118,7 @@ class LiveProjection:
         else:
             self._ports.telemetry.count("project_losses", partition=self._poller.label)
             logger.error(
-                "documents are gone from the view store: rebuilding them from the log",
+                "the views are not what the log comes to: rebuilding them from it",
                 error=str(error),
                 **context,
             )
@@ -124,5 +148,7 @@ class LiveProjection:
         now_s = ports.clock.monotonic_s()
         if now_s - self._heartbeat_s >= _HEARTBEAT_S:
             self._heartbeat_s = now_s
-            heartbeat = ProjectorHeartbeat(now_ms, end, lag_ms)
+            while self._rivals_s and now_s - self._rivals_s[0] > _RIVALS_S:
+                self._rivals_s.popleft()
+            heartbeat = ProjectorHeartbeat(now_ms, end, lag_ms, len(self._rivals_s))
             await ports.retry.run(projector.report_heartbeat, heartbeat)

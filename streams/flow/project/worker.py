@@ -11,7 +11,7 @@ A partition whose documents were lost is followed no further: its readers see it
 rather than wrong figures. What ends what, by the error's name:
 
     ReseekError      the partition drops what it has in memory and reads on from the stored position
-    LostError, FormerViewsError  the next generation is begun
+    LostError, FormerViewsError, PositionError  the next generation is begun
     RetryError       of the store: waited for; of the log: the worker rejoins the group
     StopError        ends the worker
 """
@@ -19,7 +19,9 @@ rather than wrong figures. What ends what, by the error's name:
 import asyncio
 from collections.abc import Coroutine
 
-from contextgauge.errors import ConfigError
+import structlog
+
+from contextgauge.errors import ConfigError, RetryError
 from streams.flow.common.membership import Membership, stay_member
 from streams.flow.project.background import GenerationBuild, clean_up
 from streams.flow.project.live import LiveProjection
@@ -29,13 +31,15 @@ from streams.flow.project.session_counts import SessionGauges
 _CANCEL_TIMEOUT_S = 3.0
 """Closing a reader takes one round trip; the group waits for longer."""
 
+logger = structlog.get_logger()
+
 
 async def run_project(ports: ProjectPorts) -> None:
     """Project until `stop` is set, then leave the group.
 
     A log or store that is away, at start or later, is waited for with a back-off. Raises
     StopError where going on would be wrong: a missing topic, views for another number of
-    partitions, an unknown version, a position out of range.
+    partitions, an unknown version.
     """
     # Initialised with 0: the first event of a new series would not show as an increase.
     ports.telemetry.count("worker_retries", 0, service="kafka")
@@ -52,6 +56,7 @@ class _ProjectMember(Membership):
         config = ports.config
         super().__init__(ports, ports.log, config.events_topic, config.group, config.instance_id)
         self._ports = ports
+        self._topic_id = ""
         self._pollers: list[PartitionPoller] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -64,7 +69,35 @@ class _ProjectMember(Membership):
         count = (await ports.log.partition_counts([topic]))[topic]
         if count is None:
             raise ConfigError(f"no topic {topic}: create it with `contextgauge topics create`")
+        self._topic_id = await self._ask_topic_id()
         return count
+
+    async def _ask_topic_id(self) -> str:
+        topic_id = await self._ports.topic_identity(self._ports.config.events_topic)
+        return "" if topic_id is None else str(topic_id)
+
+    async def _watch_topic(self) -> None:
+        """Report that the topic is missing; rejoin once it is there again, or another one is.
+
+        Kafka assigns nothing of a missing topic: without this the worker would be idle in silence.
+        """
+        ports, topic = self._ports, self._ports.config.events_topic
+        is_missing = False
+        while True:
+            await ports.clock.sleep(ports.config.topic_watch_s)
+            try:
+                count = (await ports.log.partition_counts([topic]))[topic]
+                topic_id = await self._ask_topic_id()
+            except RetryError:
+                continue  # who reads it meets the same error
+            if count is None:
+                is_missing = True
+                remedy = "create it with `contextgauge topics create`"
+                logger.error("the topic is missing", topic=topic, remedy=remedy)
+                ports.health.worker("waiting", f"no topic {topic}: {remedy}")
+                continue
+            if is_missing or (topic_id and self._topic_id and topic_id != self._topic_id):
+                raise RetryError(f"{topic} was deleted and created again: joining the group anew")
 
     def _background(self) -> list[Coroutine[None, None, None]]:
         gauges = SessionGauges(self._ports.store, self._ports.telemetry, self._ports.clock)
@@ -72,7 +105,7 @@ class _ProjectMember(Membership):
             lambda: [poller.partition for poller in self._pollers],
             lambda: self._ports.generations.current.active,
         )
-        return [self._refresh_generations(), reporting]
+        return [self._refresh_generations(), self._watch_topic(), reporting]
 
     async def _refresh_generations(self) -> None:
         """Notice what other workers do to the generations."""
@@ -93,7 +126,7 @@ class _ProjectMember(Membership):
         for partition in sorted(partitions):
             telemetry.count("project_losses", 0, partition=str(partition))
             telemetry.count("project_mismatches", 0, partition=str(partition))
-            poller = PartitionPoller(self._ports, partition, self._partitions)
+            poller = PartitionPoller(self._ports, partition, self._partitions, self._topic_id)
             live = LiveProjection(self._ports, self._reader, poller)
             build = GenerationBuild(self._ports, poller)
             self._pollers.append(poller)
