@@ -80,13 +80,6 @@ async def test_each_key_that_is_lost_is_noticed(under_test: StoreUnderTest, name
     assert (await under_test.store.check(1, 0)).difference
 
 
-@pytest.mark.parametrize("name", [*LOSSES[:3], *LOSSES[4:6], "c:a", "e:a", "r:a"])
-async def test_a_lost_key_is_not_written_to(under_test: StoreUnderTest, name: str) -> None:
-    await filled(under_test)
-    await lose(under_test, name.encode())
-    assert await under_test.apply(20, 30, changes(20)) == "damaged"
-
-
 async def test_a_loss_shows_for_ever(under_test: StoreUnderTest) -> None:
     """Even once the key is there again, with less in it."""
     await filled(under_test)

@@ -3,7 +3,7 @@
 Never from what is there: so what is lost differs from its count for ever.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -74,26 +74,6 @@ class HeldCounts:
                 agents.get(session, counted.agent),
             )
 
-    def lacks(self, held: PartitionDump, changes: ViewChanges) -> bool:
-        """Return whether anything that the changes add to is gone as a whole."""
-        written: Mapping[str, bool] = {
-            "recent": bool(changes.recent),
-            "pressure": bool(changes.pressure),
-            "idle": bool(changes.idle),
-            "left": bool(changes.leaving),
-            "live": bool(changes.live),
-            "stats": bool(changes.stats),
-        }
-        sizes = _totals(held)
-        if any(written[name] and count and not sizes[name] for name, count in self.totals.items()):
-            return True
-        return any(self._has_lost(held, key) for key in _added_to(changes))
-
-    def _has_lost(self, held: PartitionDump, key: tuple[str, bytes]) -> bool:
-        kind, session = key
-        counted = self.sessions.get(session, SessionCounts())
-        return getattr(counted, kind) > 0 and not getattr(_session(held, session), kind)
-
     def check(self, held: PartitionDump, cursor: int) -> HeldCheck:
         """Compare the totals, and some of the sessions from `cursor` on."""
         sizes = _totals(held)
@@ -118,13 +98,3 @@ class HeldCounts:
             return "e:, r: or c:"
         is_known = counted.agent is None or session in held.agents.get(counted.agent, ())
         return "" if is_known else "a:"
-
-
-def _added_to(changes: ViewChanges) -> Iterable[tuple[str, bytes]]:
-    """Yield what the changes add to of sessions that were there before."""
-    for stream, session, _ in changes.entries:
-        if session not in changes.leaving:
-            yield stream, session
-    for session, _ in changes.compactions:
-        if session not in changes.leaving:
-            yield "compactions", session

@@ -142,6 +142,7 @@ class RedisInspector:
             ("HSET", key, "field", "value"),
             ("HDEL", key, "field"),
             ("HLEN", key),
+            ("HSCAN", key, "0"),
             ("ZADD", key, "0", "member"),
             ("ZREM", key, "member"),
             ("ZCARD", key),

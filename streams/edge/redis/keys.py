@@ -42,7 +42,7 @@ class PartitionKeys:
         self.base = base
         self.position = base + b"pos"
         """Hash: offset, begin, format, partitions, build, caught_up once it is, its writer, the log
-        that it is of, and the totals of `apply.lua`, which also writes `held`, those by session."""
+        that it is of, and how many fields `held` has: what each other key holds (`apply.lua`)."""
         self.stats = base + b"stats"
         """Hash of the aggregates."""
         self.live = base + b"live"
@@ -102,7 +102,7 @@ GroupName: TypeAlias = Literal["UNLINK", "ZREM", "ZTRIM", "SET", "HSET", "HDEL",
 
 
 class Operations:
-    """The keys and arguments of `apply.lua`, but for its first ten.
+    """The keys and arguments of `apply.lua`, but for its first seven.
 
     Operations of a kind are one group: a name for each would be half of all arguments.
     """

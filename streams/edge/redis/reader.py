@@ -4,7 +4,7 @@ Nothing is cached in this process, so any number of readers may work on one Redi
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from contextgauge.errors import ConfigError, FormerViewsError, RetryError, VersionError
 from schemas.views import FORMAT_VERSION, LIVE_ENTRIES, EntryStream
@@ -29,6 +29,12 @@ CLOSED_OFFSET: Final = -1
 
 HELD: Final = "held:"
 """In front of the next generation's number: it waits for a comparison before it is activated."""
+
+
+class _Marked(TypedDict):
+    writer: str
+    last: LastRecord | None
+    topic_id: str
 
 
 class RedisViewReader:
@@ -85,9 +91,7 @@ class RedisViewReader:
             build=fields.get(b"build", b"").decode(),
             limit=int(fields[b"limit"]) if b"limit" in fields else None,
             heartbeat=_heartbeat(fields),
-            writer=fields.get(b"writer", b"").decode(),
-            last=_last(fields),
-            topic_id=fields.get(b"topic_id", b"").decode(),
+            **_marked(fields.get(b"mark", b"   ").decode()),
         )
 
     async def views(
@@ -213,7 +217,13 @@ def _heartbeat(fields: Mapping[bytes, bytes]) -> ProjectorHeartbeat | None:
     )
 
 
-def _last(fields: Mapping[bytes, bytes]) -> LastRecord | None:
-    """Return the last record of a position, if it has one."""
-    offset = fields.get(b"last")
-    return LastRecord(int(offset), fields[b"last_id"].decode()) if offset else None
+def mark_of(position: ViewPosition) -> str:
+    """Return who wrote a position and what proves its log, as one field."""
+    offset, record_id = ("", "") if position.last is None else position.last
+    return f"{position.writer} {offset} {position.topic_id} {record_id}"
+
+
+def _marked(mark: str) -> _Marked:
+    writer, offset, topic_id, record_id = mark.split(" ", 3)
+    last = LastRecord(int(offset), record_id) if offset else None
+    return {"writer": writer, "last": last, "topic_id": topic_id}

@@ -17,7 +17,7 @@ from redis.exceptions import NoScriptError
 from schemas.views import FORMAT_VERSION
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.keys import operations
-from streams.edge.redis.reader import CLOSED_OFFSET, HELD, RedisViewReader, entries_of
+from streams.edge.redis.reader import CLOSED_OFFSET, HELD, RedisViewReader, entries_of, mark_of
 from streams.ports import (
     ApplyResult,
     HeldCheck,
@@ -36,8 +36,8 @@ PARTS: Final = ("compactions", "events", "readings", "recent", "pressure", "idle
 _SCAN_KEYS: Final = 1_000
 """Keys deleted, or sessions listed, at a time: Redis serves others in between."""
 
-_CHECKED_SESSIONS: Final = 100
-"""Sessions that are checked at a time: Redis serves no one else meanwhile, less than 1 ms."""
+_CHECKED_KEYS: Final = 300
+"""Keys that are checked at a time: Redis serves no one else meanwhile, less than 1 ms."""
 
 _ACTIVATE: Final = """
 local following = redis.call('GET', KEYS[2])
@@ -112,7 +112,6 @@ class RedisViews(RedisViewReader):
         changes: ViewChanges,
     ) -> ApplyResult:
         writes = operations(self._keys.of(generation, partition), changes)
-        last = ("", "") if position.last is None else position.last
         head = (
             "" if expected is None else expected,
             position.offset,
@@ -120,9 +119,7 @@ class RedisViews(RedisViewReader):
             FORMAT_VERSION,
             position.partitions,
             position.build,
-            position.writer,
-            *last,
-            position.topic_id,
+            mark_of(position),
         )
         answer = self._apply.run(self._redis, writes.keys, [*head, *writes.arguments])
         result: ApplyResult = (await self._ask("writing views", answer)).decode()
@@ -130,7 +127,7 @@ class RedisViews(RedisViewReader):
 
     async def check(self, generation: int, partition: int, cursor: int = 0) -> HeldCheck:
         key = self._keys.of(generation, partition).position
-        answer = self._check.run(self._redis, [key], [cursor, _CHECKED_SESSIONS])
+        answer = self._check.run(self._redis, [key], [cursor, _CHECKED_KEYS])
         difference, following = await self._ask("checking views", answer)
         return HeldCheck(difference.decode("utf-8", "backslashreplace"), int(following))
 

@@ -296,11 +296,12 @@ class PartitionProjector:
         Another projector wrote between the position that this one read and its documents: it would
         pass over records that they already have, and not count them.
         """
-        if self._has_loaded:
+        is_ahead = self._fold.is_ahead(self.position)
+        if is_ahead or self._has_loaded:
             self._has_loaded = False
             await self._verify_position()
-            if self._fold.is_ahead(self.position):
-                raise LostError("views are ahead of the stored position")
+        if is_ahead:
+            raise LostError("views are ahead of the stored position")
 
     def _placed(self, record: LogRecord) -> LoggedRecord:
         try:
@@ -334,7 +335,6 @@ class PartitionProjector:
         names: list[tuple[bytes, bytes]] = []
         for some in _pieces(missing):
             views = await self._retry.run(self._store.views, *self._at, some)
-            self._has_loaded = True
             for session, document in zip(some, views, strict=True):
                 names += [(session, name) for name in self._fold.put_view(session, document)]
         return names
