@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from uuid import UUID
 
 from contextgauge.errors import RetryError
 from schemas.topics import Topic
@@ -54,6 +55,10 @@ class FaultyLog(MemoryLog):
     async def partition_counts(self, names: Sequence[str]) -> dict[str, int | None]:
         self.check()
         return await super().partition_counts(names)
+
+    async def topic_ids(self, names: Sequence[str]) -> dict[str, UUID | None]:
+        self.check()
+        return await super().topic_ids(names)
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
         self.check()

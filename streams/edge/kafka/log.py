@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from uuid import UUID
 
 from aiokafka.admin import NewTopic
 from aiokafka.errors import (
@@ -18,6 +19,7 @@ from contextgauge.errors import RetryError
 from contextgauge.kafka.cluster import KafkaCluster
 from schemas.topics import MIB, Topic
 from streams.edge.kafka.readers import KafkaGroupReader, KafkaPartitionReader
+from streams.edge.kafka.topic_ids import topic_ids
 from streams.edge.kafka.transactions import KafkaTransactionalProducer
 
 _VISIBLE_TIMEOUT_S = 15.0
@@ -61,6 +63,10 @@ class KafkaLog(KafkaCluster):
                     raise error(f"{name}: {message[0] if message else error.description}")
         await self._until_known([topic.name for topic in missing])
         return created
+
+    async def topic_ids(self, names: Sequence[str]) -> dict[str, UUID | None]:
+        async with self.asking("asking for the topics' ids") as admin:
+            return await topic_ids(admin, names)
 
     def transactional_producer(self, transactional_id: str) -> KafkaTransactionalProducer:
         return KafkaTransactionalProducer(self.options, transactional_id)
