@@ -32,6 +32,12 @@ class FaultyLog(MemoryLog):
         """Drop the records before an offset, as retention does."""
         self.partition(topic, partition).first = offset
 
+    def truncate(self, topic: str, partition: int, end: int) -> None:
+        """Drop the records from an offset on, as a broker that lost its last ones."""
+        target = self.partition(topic, partition)
+        del target.entries[end:]
+        target._stable = min(target._stable, end)  # noqa: SLF001 -- no other has a use for it
+
     def compact(self, topic: str, partition: int) -> None:
         """Drop every committed value that a later one of its key replaced, as a broker may."""
         target = self.partition(topic, partition)

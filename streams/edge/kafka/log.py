@@ -17,6 +17,7 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contextgauge.errors import RetryError
 from contextgauge.kafka.cluster import KafkaCluster
+from contextgauge.kafka.options import KafkaOptions
 from schemas.topics import MIB, Topic
 from streams.edge.kafka.readers import KafkaGroupReader, KafkaPartitionReader
 from streams.edge.kafka.topic_ids import topic_ids
@@ -43,6 +44,10 @@ NO_COORDINATOR_YET = (
 class KafkaLog(KafkaCluster):
     """The cluster that the options name. What it makes has connections of its own."""
 
+    def __init__(self, options: KafkaOptions) -> None:
+        super().__init__(options)
+        self._turn = asyncio.Lock()
+
     async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
         counts = await self.partition_counts([topic.name for topic in topics])
         missing = [topic for topic in topics if counts[topic.name] is None]
@@ -65,7 +70,8 @@ class KafkaLog(KafkaCluster):
         return created
 
     async def topic_ids(self, names: Sequence[str]) -> dict[str, UUID | None]:
-        async with self.asking("asking for the topics' ids") as admin:
+        # In turns: one that fails or is cancelled closes the connection.
+        async with self._turn, self.asking("asking for the topics' ids") as admin:
             return await topic_ids(admin, names)
 
     def transactional_producer(self, transactional_id: str) -> KafkaTransactionalProducer:
