@@ -265,11 +265,16 @@ class CompactionFailed(Common):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextEdit(Common):
-    """Content was removed without a compaction (R26). `edits` are the whole original objects."""
+    """Content was removed without a compaction (R26).
+
+    `edits` are the whole original objects, 64 KiB of them at most; `edits_left_out` counts those
+    that are not among them, null for none. `cleared_input_tokens` is the sum over all.
+    """
 
     kind: ClassVar[Literal["context_edit"]] = "context_edit"
     edits: tuple[dict[str, Json], ...]
     cleared_input_tokens: int | None
+    edits_left_out: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,6 +355,7 @@ DATA_CLASS_BY_KIND: Final[dict[str, type[RecordData]]] = {cls.kind: cls for cls 
 LATER_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {
     CompactBoundary: ("messages_total", "receipt"),
     CompactionComplete: ("cache_rewrite_tokens",),
+    ContextEdit: ("edits_left_out",),
     SessionInfo: ("publisher_agent_id",),
 }
 """Fields that a kind got after its first records were written. Where null they are left out, so

@@ -350,5 +350,13 @@ PARTITION_FIELD = "partition"
 TOTAL_FIELD = "total"
 HOUR_FIELD = "hour:"
 MODEL_FIELD = "model:"
+MAX_MODELS = 100
+"""Models that a partition counts by name: more than the catalog has, and less than 1 MB of counts.
+
+The first ones in the order of the log, so that a replay and a rebuild count the same. The rest is
+counted as `OTHER_MODELS`.
+"""
+OTHER_MODELS = "other"
+OTHER_MODELS_FIELD = MODEL_FIELD + OTHER_MODELS
 UNKNOWN_MODEL_FIELD = "model"
 """Fields of a partition's stats; after the colon the hour (UTC, `2026-02-11T20`) or the model."""

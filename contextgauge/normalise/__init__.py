@@ -230,15 +230,16 @@ def session_of(body: Body, hint: str | None) -> str | None:
     """Return the session by R1: the message's own, else the container's.
 
     A hook callback belongs to the stream's session, its input's own is the last resort; so is
-    a rollout's own id for its head.
+    a rollout's own id for its head. A message whose own id is too long to be one belongs to no
+    session, whatever its container is.
     """
-    own = (
-        long_name(body, "session_id", "sessionId")
-        or codex.thread_of(body)
-        or _short(hint, MAX_LONG_NAME)
-    )
+    own = long_name(body, "session_id", "sessionId") or codex.thread_of(body)
     if own is not None:
         return own
+    if text(body, "session_id", "sessionId") is not None:
+        return None
+    if (hinted := _short(hint, MAX_LONG_NAME)) is not None:
+        return hinted
     if body.get("type") == "session_meta":
         return long_name(mapping(body, "payload") or {}, "id")
     request = mapping(body, "request") or {}

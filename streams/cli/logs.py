@@ -5,6 +5,7 @@ Other commands have none (`streams.cli.lazy` silences them): what goes wrong is 
 
 import logging
 import sys
+import traceback
 from collections.abc import Callable
 
 import structlog
@@ -22,7 +23,7 @@ _NO_BROKER_ANSWERS = "Unable to update metadata"
 
 
 class _WithoutKafkaClient(logging.Filter):
-    """Drops the Kafka client's lines, and asyncio's about futures that the client forgot.
+    """Drops the Kafka client's lines, and asyncio's about tasks and futures that it forgot.
 
     With `debugging` it drops nothing. Either way it calls `no_broker` when no broker answers.
     """
@@ -37,7 +38,10 @@ class _WithoutKafkaClient(logging.Filter):
             self._no_broker()
         if self._debugging:
             return True
-        origins = (record.name, error.__module__ if error else "")
+        origins = [record.name, error.__module__ if error else ""]
+        if record.name == "asyncio" and record.exc_info:
+            frames = traceback.walk_tb(record.exc_info[2])
+            origins += (str(frame.f_globals.get("__name__")) for frame, _ in frames)
         return _KAFKA_CLIENTS.isdisjoint(origin.partition(".")[0] for origin in origins)
 
 

@@ -22,6 +22,7 @@ from streams.cli.serve.browser import page_address, show_page
 from streams.cli.serve.server import Report, serve_until, warn_of_open_access
 from streams.cli.workers.addresses import beat
 from streams.cli.workers.run import collect_young_garbage
+from streams.edge.hosts import is_of_this_machine
 from streams.edge.sqlite.database import InUseError
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers, listening
@@ -30,7 +31,7 @@ from streams.serve.api.serving import Serving
 from streams.settings import Settings
 from streams.settings.serving import ServingSettings
 from streams.wiring import view as parts
-from streams.wiring.serve import access, is_of_this_machine
+from streams.wiring.serve import access
 from streams.wiring.view import LocalView
 
 _HERE = "127.0.0.1"

@@ -7,6 +7,7 @@ in `position`, never `last offset + 1`.
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar, overload
+from uuid import UUID
 
 from contextgauge.containers import Line
 from contextgauge.ports import Cluster, Headers, NewRecord
@@ -170,6 +171,12 @@ class Log(Cluster, Protocol):
 
     async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
         """Create those that are missing; return their names."""
+
+    async def topic_ids(self, names: Sequence[str]) -> Mapping[str, UUID | None]:
+        """Return each topic's id, which it gets when it is created.
+
+        None where the topic is missing, or the broker is too old to have ids.
+        """
 
     def transactional_producer(self, transactional_id: str) -> TransactionalProducer: ...
     def reader(self, topic: str, partitions: Sequence[int]) -> PartitionReader: ...

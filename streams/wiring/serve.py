@@ -1,7 +1,6 @@
-"""What the server needs besides its adapters: who may read and write, and from where."""
+"""What the server needs besides its adapters: who may read and write."""
 
 from collections.abc import Callable, Mapping
-from ipaddress import ip_address
 from typing import NamedTuple
 
 from contextgauge.settings.forms import PREFIX
@@ -23,13 +22,3 @@ def access(settings: Settings) -> Access:
     file = TokenFile(settings.serve_tokens_file, f"{PREFIX}SERVE_TOKENS_FILE")
     file.read()
     return Access(file.read, file.writers)
-
-
-def is_of_this_machine(host: str) -> bool:
-    """Return whether only this machine reaches an address that is listened on."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -15,21 +15,25 @@ from streams.cli.hook import app
 from streams.cli.hook_rules import MOST_CHARACTERS, context_of
 
 SESSION = "5b1f 0c/2e"
-LOST = {
-    "boundary_id": "b-1",
-    "number": 1,
-    "time_ms": int(time.time() * 1_000),
-    "pins_kept": 2,
-    "pins_lost": 1,
-    "lost_pins": ["Never push\nto main."],
-}
+
+
+def lost(**changes: Any) -> dict[str, Any]:
+    """Return the rules of a compaction a moment ago."""
+    return {
+        "boundary_id": "b-1",
+        "number": 1,
+        "time_ms": int(time.time() * 1_000),
+        "pins_kept": 2,
+        "pins_lost": 1,
+        "lost_pins": ["Never push\nto main."],
+    } | changes
 
 
 class Api:
     """The rules as a server tells them: one answer after the other, the last one stays."""
 
     def __init__(self) -> None:
-        self.answers: list[dict[str, Any] | int | None] = [LOST]
+        self.answers: list[dict[str, Any] | int | None] = [lost()]
         self.asked: list[tuple[str, str | None]] = []
         api = self
 
@@ -81,14 +85,14 @@ def test_lost_rules_are_handed_back_after_a_compaction(api: Api) -> None:
 def test_each_compaction_is_handed_back_once(api: Api) -> None:
     assert run(api, "user-prompt-submit")[0]["hookSpecificOutput"]["additionalContext"]
     assert run(api, "user-prompt-submit") == (None, "")
-    api.answers = [LOST | {"boundary_id": "b-2"}]
+    api.answers = [lost(boundary_id="b-2")]
     assert run(api, "user-prompt-submit")[0] is not None
 
 
 def test_it_waits_for_the_check_of_a_new_boundary(api: Api) -> None:
-    old = LOST | {"boundary_id": "b-0", "time_ms": 1_000}
-    unchecked = LOST | {"pins_kept": None, "pins_lost": None, "lost_pins": None}
-    api.answers = [404, None, old, unchecked, LOST]
+    old = lost(boundary_id="b-0", time_ms=1_000)
+    unchecked = lost(pins_kept=None, pins_lost=None, lost_pins=None)
+    api.answers = [404, None, old, unchecked, lost()]
     assert run(api, "session-start", "--wait", "60")[0] is not None
     assert len(api.asked) == 5
 
@@ -99,7 +103,7 @@ def test_it_does_not_wait_for_ever(api: Api) -> None:
 
 
 def test_nothing_lost_gives_nothing(api: Api) -> None:
-    api.answers = [LOST | {"pins_lost": 0, "lost_pins": []}]
+    api.answers = [lost(pins_lost=0, lost_pins=[])]
     assert run(api, "session-start") == (None, "")
 
 

@@ -50,6 +50,20 @@ def test_a_worker_logs_its_own_lines_only(capsys: pytest.CaptureFixture[str]) ->
     assert "destroyed" in of_tasks
 
 
+def test_an_error_of_the_network_that_the_client_forgot_is_not_logged(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.configure(Settings(log_format="json"))
+    for scope in ("aiokafka.conn", "streams.flow"):
+        code = compile("raise ConnectionResetError('by peer')", "conn.py", "exec")
+        try:
+            exec(code, {"__name__": scope})  # noqa: S102 -- a frame of a module of that name
+        except ConnectionResetError:
+            logging.getLogger("asyncio").exception("Exception was never retrieved: %s", scope)
+    assert "aiokafka" not in (shown := capsys.readouterr().err)
+    assert "never retrieved: streams.flow" in shown
+
+
 def test_kafka_client_logs_are_shown_at_debug_level(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure(Settings(log_format="json", log_level="debug"))
     _say()

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
 
 from contextgauge.clock import SystemClock
 from contextgauge.kafka.options import KafkaOptions
@@ -41,6 +42,17 @@ class LogUnderTest:
         topic = Topic(self.prefix + name, "any", "delete", -1, 9 * MIB)
         await self.log.create_topics([topic], partitions)
         return topic.name
+
+    async def delete(self, name: str) -> None:
+        """Delete a topic, and wait until it is gone."""
+        if isinstance(self.log, FaultyLog):
+            self.log.delete_topic(name)
+        elif isinstance(self.log, KafkaLog):
+            await delete_topics(self.log.options.bootstrap_servers, name)
+        async with asyncio.timeout(PATIENCE_S):
+            # The broker has no event that could be waited for.
+            while (await self.log.partition_counts([name]))[name] is not None:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
 
     @asynccontextmanager
     async def transactional(self, name: str) -> AsyncIterator[TransactionalProducer]:
@@ -100,6 +112,16 @@ class LogUnderTest:
     async def values(self, partition: int = 0, topic: str | None = None) -> list[bytes | None]:
         """Read the values of a partition to its committed end."""
         return [record.value for record in await self.committed_records(partition, topic)]
+
+
+async def delete_topics(address: str, *names: str) -> None:
+    """Have a real broker delete topics."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=address)
+    await admin.start()
+    try:
+        await admin.delete_topics(list(names))
+    finally:
+        await admin.close()
 
 
 class Member:

@@ -9,6 +9,8 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.protocol.api import Request, RequestStruct
+from aiokafka.protocol.metadata import MetadataRequest
 
 from contextgauge.errors import ConfigError
 from contextgauge.kafka.options import KafkaOptions
@@ -36,6 +38,28 @@ async def test_a_group_of_another_consumer_raises_a_config_error(kafka: str, pre
             await member.reader.watch()
     await member.reader.stop()
     await stranger.stop()
+    await log.stop()
+
+
+@pytest.mark.parametrize("newest", [None, 9])
+async def test_a_broker_from_before_topic_ids_has_none(
+    kafka: str, prefix: str, newest: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = KafkaLog(KafkaOptions(kafka))
+    topic = Topic(prefix + "records", "any", "delete", -1, MIB)
+    await log.create_topics([topic], 1)
+    prepare = Request.prepare
+
+    def as_older(request: Request[RequestStruct], known: dict[int, tuple[int, int]]) -> object:
+        older = {api: upto for api, upto in known.items() if api != MetadataRequest.API_KEY}
+        if newest is not None:
+            older[MetadataRequest.API_KEY] = (0, newest)
+        return prepare(request, older)
+
+    monkeypatch.setattr(Request, "prepare", as_older)
+    assert await log.topic_ids([topic.name]) == {topic.name: None}
+    monkeypatch.undo()
+    assert await log.topic_ids([topic.name]) != {topic.name: None}
     await log.stop()
 
 

@@ -33,6 +33,21 @@ async def test_topics_are_created_once_and_counted(under_test: LogUnderTest) -> 
     assert await under_test.log.partition_counts(names) == {names[0]: 3, names[1]: 5}
 
 
+async def test_a_topic_keeps_its_id_until_it_is_deleted(under_test: LogUnderTest) -> None:
+    log, topic = under_test.log, under_test.topic
+    other, missing = await under_test.create("other"), under_test.prefix + "missing"
+    ids = await log.topic_ids([topic, other, missing])
+    assert ids == await log.topic_ids([topic, other, missing])
+    assert ids[missing] is None
+    assert None not in {ids[topic], ids[other]}
+    assert ids[topic] != ids[other]
+    await under_test.delete(topic)
+    assert (await log.topic_ids([topic, other])) == {topic: None, other: ids[other]}
+    await under_test.create("records")
+    assert (await log.topic_ids([topic]))[topic] not in {None, *ids.values()}
+    assert await log.topic_ids([]) == {}
+
+
 async def test_a_committed_transaction_is_read_as_it_was_written(under_test: LogUnderTest) -> None:
     headers = (("one", b"\x00\xff"), ("one", b""))
     written = [

@@ -59,7 +59,7 @@ def test_topics_made_by_hand_are_those_that_are_created() -> None:
     rows = [row for row in _rows(_section(TEXT, "Creating topics by hand")) if len(row) == 2]
     created = {
         f"`{topic.name}`": {
-            f"{name}={value}" for name, value in _new_topic(topic, 1, 1).topic_configs.items()
+            f"{name}={value}" for name, value in _new_topic(topic, 1, 3).topic_configs.items()
         }
         for topic in TOPICS
     }

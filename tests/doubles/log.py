@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from uuid import UUID
 
 from contextgauge.errors import RetryError
 from schemas.topics import Topic
 from streams.edge.memory.log import MemoryLog, MemoryProducer, MemoryTransactionalProducer
-from streams.edge.memory.partition import MemoryTopicPartition, Transaction
+from streams.edge.memory.partition import Transaction
 from streams.edge.memory.readers import MemoryGroupReader, MemoryPartitionReader
 from streams.ports import Approval, Clock, NewRecord
 
@@ -21,8 +22,6 @@ class FaultyLog(MemoryLog):
         self.cut_commits = 0
         """So many of the next commits fail after their records were written, as with a worker
         that dies: the transaction stays open until its id starts again."""
-        self.missing: set[str] = set()
-        """Topics that the broker says it does not have."""
 
     def check(self) -> None:
         """Raise RetryError while the broker is away."""
@@ -33,10 +32,11 @@ class FaultyLog(MemoryLog):
         """Drop the records before an offset, as retention does."""
         self.partition(topic, partition).first = offset
 
-    def recreate(self, topic: str) -> None:
-        """Delete a topic and create it again, empty."""
-        former = self._topics[topic]
-        self._topics[topic] = [MemoryTopicPartition(each.max_message_bytes) for each in former]
+    def truncate(self, topic: str, partition: int, end: int) -> None:
+        """Drop the records from an offset on, as a broker that lost its last ones."""
+        target = self.partition(topic, partition)
+        del target.entries[end:]
+        target._stable = min(target._stable, end)  # noqa: SLF001 -- no other has a use for it
 
     def compact(self, topic: str, partition: int) -> None:
         """Drop every committed value that a later one of its key replaced, as a broker may."""
@@ -60,8 +60,11 @@ class FaultyLog(MemoryLog):
 
     async def partition_counts(self, names: Sequence[str]) -> dict[str, int | None]:
         self.check()
-        counts = await super().partition_counts(names)
-        return {name: None if name in self.missing else count for name, count in counts.items()}
+        return await super().partition_counts(names)
+
+    async def topic_ids(self, names: Sequence[str]) -> dict[str, UUID | None]:
+        self.check()
+        return await super().topic_ids(names)
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
         self.check()

@@ -1,7 +1,9 @@
 """The local stack: starts, is found again, comes back on its ports, and names what is missing."""
 
 import socket
+import stat
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,14 @@ from streams.edge.local_stack import processes
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, jars_folder
 
 
-def _connects(address: str) -> bool:
+def _parts(address: str) -> tuple[str, int]:
     host, _, port = address.removeprefix("redis://").removesuffix("/0").rpartition(":")
+    return host, int(port)
+
+
+def _connects(address: str) -> bool:
     try:
-        socket.create_connection((host, int(port)), timeout=2).close()
+        socket.create_connection(_parts(address), timeout=2).close()
     except OSError:
         return False
     return True
@@ -24,6 +30,23 @@ def _connects(address: str) -> bool:
 def test_kafka_and_redis_answer(kafka: str, redis_url: str) -> None:
     assert _connects(kafka)
     assert _connects(redis_url)
+
+
+def test_only_the_user_reads_what_a_stack_keeps(
+    own_stack: Callable[..., LocalStack], tmp_path: Path
+) -> None:
+    stack = own_stack("redis")
+    with closing(socket.create_connection(_parts(stack.services()["redis"].address))) as client:
+        client.sendall(b"SAVE\r\n")
+        assert client.recv(64).startswith(b"+OK")
+    assert stat.S_IMODE(stack.folder.stat().st_mode) == 0o700
+    kept = [path for path in (stack.folder / "redis").rglob("*") if path.is_file()]
+    assert kept
+    assert [path for path in kept if path.stat().st_mode & 0o077] == []
+    of_before = tmp_path / "of_before"
+    of_before.mkdir(mode=0o755)
+    LocalStack(of_before).prepare(["redis"])
+    assert stat.S_IMODE(of_before.stat().st_mode) == 0o700
 
 
 def test_a_killed_service_restarts_on_its_port(own_stack: Callable[..., LocalStack]) -> None:

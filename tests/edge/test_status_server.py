@@ -28,9 +28,11 @@ class Served:
         self.server.start()
         self.port = port_of(listener)
 
-    def ask(self, path: str, method: str = "GET") -> tuple[int, str, str]:
+    def ask(self, path: str, method: str = "GET", host: str | None = None) -> tuple[int, str, str]:
         """Return the status, the content type and the body."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method)
+        headers = {} if host is None else {"Host": host}
+        address = f"http://127.0.0.1:{self.port}{path}"
+        request = urllib.request.Request(address, method=method, headers=headers)
         try:
             with urllib.request.urlopen(request) as answer:
                 body = answer.read().decode()
@@ -51,6 +53,30 @@ def test_figures_are_served_for_prometheus(served: Served) -> None:
     status, content_type, body = served.ask("/metrics?name=x")
     assert (status, content_type.split(";")[0]) == (200, "text/plain")
     assert 'contextgauge_derive_messages_total{partition="1"} 3.0\n' in body
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])
+def test_a_web_page_with_a_name_of_its_own_for_this_machine_reads_nothing(
+    served: Served, path: str
+) -> None:
+    status, _, body = served.ask(path, host=f"evil.example:{served.port}")
+    assert status == 421
+    assert "set CONTEXTGAUGE_METRICS_HOST" in body
+    for host in ("localhost:9464", "127.0.0.1", "[::1]:9464"):
+        assert served.ask(path, host=host)[0] in {200, 503}
+
+
+def test_a_server_of_all_interfaces_answers_to_any_name() -> None:
+    listener = listening("0.0.0.0", 0)  # noqa: S104 -- what is tested
+    server = StatusServer(listener, answers(*_nothing()))
+    server.start()
+    address = f"http://127.0.0.1:{port_of(listener)}/metrics"
+    request = urllib.request.Request(address, headers={"Host": "deriver.example:9464"})
+    try:
+        with urllib.request.urlopen(request) as answer:
+            assert answer.status == 200
+    finally:
+        server.stop()
 
 
 def test_health_is_json_with_a_matching_status_code(served: Served) -> None:

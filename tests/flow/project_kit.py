@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache
 from itertools import chain, count, pairwise, zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
@@ -25,7 +25,6 @@ from streams.flow.common.retry import RetryLoop
 from streams.flow.derive.deriver import Deriver
 from streams.flow.project.config import ProjectConfig
 from streams.flow.project.fold import LoggedRecord
-from streams.flow.project.log_identity import no_identity
 from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.flow.project.polling import ProjectPorts
 from streams.flow.project.worker import run_project
@@ -212,14 +211,12 @@ class ProjectKit:
         self.log, self.store = log, store
         self.clock = clock or HastyClock()
         self.health = board()
-        self.topics: Any = None
         self.topic = replace(CONTEXT_EVENTS, name=prefix + CONTEXT_EVENTS.name)
         self.config = ProjectConfig(
             events_topic=self.topic.name,
             group=prefix + "project",
             poll_timeout_s=0.02,
             watch_s=0.02,
-            topic_watch_s=0.05,
             drop_after_s=0.02,
         )
 
@@ -255,7 +252,6 @@ class ProjectKit:
             health=self.health,
             clock=self.clock,
             stop=stop,
-            topic_identity=no_identity if self.topics is None else self.topics.identity,
         )
         return Worker(asyncio.create_task(run_project(ports)), stop, figures)
 

@@ -8,11 +8,9 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from schemas.records import Record
-from streams.flow.project.config import ProjectConfig
 from streams.ports import LastRecord
 from tests.doubles.log import FaultyLog
 from tests.doubles.views import FaultyViews
-from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
 
 OLD: Sequence[Record] = list(chain(*sample_records(1)))
@@ -69,7 +67,7 @@ async def test_the_same_log_is_followed(kit: ProjectKit) -> None:
 async def test_a_record_that_has_expired_proves_nothing(
     kit: ProjectKit, store: FaultyViews, log: FaultyLog
 ) -> None:
-    await kit.append(OLD)
+    await kit.append(OLD[:-50])
     await _project(kit)
     for partition in range(PARTITIONS):
         place = store.partitions[1, partition]
@@ -77,9 +75,9 @@ async def test_a_record_that_has_expired_proves_nothing(
         last = place.position.last
         assert last is not None
         log.delete_before(kit.topic.name, partition, last.offset + 1)
+    await kit.append(OLD[-50:])
     async with kit.running() as worker:
-        assert await kit.active() == 1
-        await until(lambda: worker.figures.total("project_position") > 0)
+        assert await kit.caught_up(worker) == 1
         assert worker.figures.total("project_losses") == 0
 
 
@@ -108,31 +106,22 @@ def _build(store: FaultyViews) -> str:
     return position.build
 
 
-class Topics:
-    """What Kafka knows of topics' identities."""
-
-    def __init__(self) -> None:
-        self.now: UUID | None = UUID(int=1)
-
-    async def identity(self, topic: str) -> UUID | None:  # noqa: ARG002 -- there is one
-        return self.now
-
-
-async def test_the_topic_s_identity_is_stored_and_compared(
-    kit: ProjectKit, store: FaultyViews
+async def test_the_topic_s_id_is_stored_and_compared(
+    kit: ProjectKit, store: FaultyViews, log: FaultyLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topics = kit.topics = Topics()
+    async def topic_ids(names: Sequence[str]) -> dict[str, UUID | None]:
+        return dict.fromkeys(names, now[0])
+
+    monkeypatch.setattr(log, "topic_ids", topic_ids)
+    now: list[UUID | None] = [UUID(int=1)]
     await kit.append(OLD)
     await _project(kit)
-    assert {place.position and place.position.topic_id for place in store.partitions.values()} == {
-        str(UUID(int=1))
-    }
     # Not known for once: that is no mismatch, and what is stored stays.
-    topics.now = None
-    await _project(kit)
-    topics.now = UUID(int=1)
-    await _project(kit)
-    topics.now = UUID(int=2)
+    for now[0] in (None, UUID(int=1)):
+        await _project(kit)
+        positions = [place.position for place in store.partitions.values()]
+        assert {at and at.topic_id for at in positions} == {str(UUID(int=1))}
+    now[0] = UUID(int=2)
     await _project(kit, at_least=2)
 
 
@@ -140,27 +129,26 @@ async def test_a_topic_that_is_created_again_while_the_worker_runs(
     kit: ProjectKit, log: FaultyLog
 ) -> None:
     """Even where the new log has outgrown the old position before anyone noticed."""
-    topics = kit.topics = Topics()
     await kit.append(OLD)
     async with kit.running() as worker:
         await kit.caught_up(worker)
-        log.recreate(kit.topic.name)
+        log.delete_topic(kit.topic.name)
+        await kit.create_topic()
         await kit.append(NEW)
-        topics.now = UUID(int=2)
-        assert await kit.caught_up(worker, at_least=2) == 2
-    assert await kit.documents(2) == await kit.expected()
+        generation = await kit.caught_up(worker, at_least=2)
+    assert await kit.documents(generation) == await kit.expected()
 
 
-async def test_a_missing_topic_is_reported(kit: ProjectKit, log: FaultyLog) -> None:
+async def test_a_topic_that_is_deleted_ends_the_worker_with_a_remedy(
+    kit: ProjectKit, log: FaultyLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await kit.append(OLD)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
-        log.missing.add(kit.topic.name)
-        await until(lambda: "topics create" in str(kit.health.ready()))
-        log.missing.clear()
-        await until(lambda: worker.figures.total("worker_retries") > 0)
-        assert await kit.caught_up(worker) == 1
+    worker = kit.start_worker()
+    await kit.caught_up(worker)
 
+    async def none(names: Sequence[str]) -> dict[str, None]:
+        return dict.fromkeys(names)
 
-def test_the_topic_is_watched_every_few_seconds() -> None:
-    assert ProjectConfig().topic_watch_s <= 10
+    monkeypatch.setattr(log, "topic_ids", none)
+    monkeypatch.setattr(log, "partition_counts", none)
+    assert "topics create" in str(await worker.failed())

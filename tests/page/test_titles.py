@@ -65,3 +65,23 @@ async def test_a_title_is_shown_in_the_list_and_on_the_sessions_page(
     await expect(page.locator("h1 + .session-title")).to_have_text(TITLE)
     await page.goto(f"{page_url}#/session/{next(iter(api.sessions))}")
     await expect(page.locator("h1 + .session-title")).to_be_hidden()
+
+
+async def test_a_name_that_reverses_what_follows_is_shown_with_its_characters_escaped(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(3)
+    name = list(api.sessions)[1]
+    api.sessions[name]["identity"]["cwd"] = "/srv/\u202egnp.exe"
+    api.titles = {name: "Read \u2066this\u2069 \u05e9\u05dc\u05d5\u05dd"}
+    await page.goto(page_url)
+    row = page.locator(".rows .row:visible").nth(1)
+    await expect(row.locator(".row-title")).to_have_text(
+        "Read \\u2066this\\u2069 \u05e9\u05dc\u05d5\u05dd"
+    )
+    await row.locator(".row-link").click()
+    await expect(page.locator("h1")).to_be_visible()
+    shown = await page.evaluate("document.title + document.body.innerText")
+    assert "\\u202egnp.exe" in shown
+    assert not set(shown) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

@@ -269,6 +269,7 @@ async def test_an_unknown_host_header_is_refused() -> None:
     for host in ("evil.example", "evil.example:8642", "localhost.evil.example"):
         found = await api.get("/v1/sessions", host=host)
         assert found.status_code == 421, host
+        assert (await api.get("/metrics", host=host)).status_code == 421, host
     for host in ("localhost:8642", "127.0.0.1:8642", "[::1]:8642", "[::1]", "board.localhost"):
         assert (await api.get("/v1/sessions", host=host)).status_code == 200, host
     assert "set CONTEXTGAUGE_SERVE_HOST and CONTEXTGAUGE_SERVE_TOKENS_FILE" in await refusal(api)

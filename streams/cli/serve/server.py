@@ -27,13 +27,14 @@ from streams.cli.serve.browser import page_address, show_page
 from streams.cli.serve.connections import bounded
 from streams.cli.workers.addresses import listener_of, url_of
 from streams.cli.workers.run import run
+from streams.edge.hosts import is_of_this_machine
 from streams.edge.telemetry.server import answers
 from streams.ports import Clock
 from streams.serve.api.app import create_app
 from streams.serve.api.serving import Serving
 from streams.settings import Settings
 from streams.wiring.context import WorkerContext
-from streams.wiring.serve import access, is_of_this_machine
+from streams.wiring.serve import access
 
 _KEEP_ALIVE_S = 30
 """Longer than the interval at which clients poll, so that they reuse their connections."""

@@ -133,11 +133,14 @@ def _name_windows(step: Step, model: str) -> None:
 
 
 def apply_windows(step: Step, message: RuntimeWindows) -> None:
-    """Take windows by the names they were reported with, and by their canonical names."""
+    """Take windows by the names they were reported with, and by their canonical names.
+
+    Of more than a session remembers the last count.
+    """
     facts = step.facts
     by_name, by_canonical = facts.reported_windows, facts.canonical_windows
     latest: list[str] = []
-    for entry in message.entries:
+    for entry in message.entries[-MAX_MODELS:]:
         by_name = _with(by_name, entry.name, entry.window)
         if entry.canonical is not None:
             suffix = entry.name[len(base_name(entry.name)[0]) :]

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from typing import Final
 
+from contextgauge import json_codec
 from contextgauge.normalise.signals import MicroCompaction, Response, ResponseEnd, Usage
 from contextgauge.windows import base_name
 from schemas.records import (
@@ -24,6 +25,9 @@ from streams.core.derivation.transitions import AttemptEvent
 
 ANNOUNCED_WINDOWS: Final = 8
 """Windows of an epoch whose warnings are remembered; real sessions have one or two."""
+
+_EDITS_BYTES: Final = 64 * 1024
+"""Of a record's edits; real responses have one or two of some 100 bytes."""
 
 
 def respond(step: Step, response: Response) -> None:
@@ -127,12 +131,18 @@ def _once(step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhaust
 
 
 def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -> None:
-    name = step.subject
+    name, kept, left_bytes = step.subject, 0, _EDITS_BYTES
+    for edit in edits:
+        left_bytes -= len(json_codec.dumps(edit))
+        if left_bytes < 0:
+            break
+        kept += 1
     step.emit(
         ContextEdit(
             **step.common(name, step.chains[name].model),
-            edits=edits,
+            edits=edits[:kept],
             cleared_input_tokens=cleared,
+            edits_left_out=len(edits) - kept or None,
         )
     )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from uuid import UUID
 
 from aiokafka.admin import NewTopic
 from aiokafka.errors import (
@@ -16,8 +17,10 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contextgauge.errors import RetryError
 from contextgauge.kafka.cluster import KafkaCluster
+from contextgauge.kafka.options import KafkaOptions
 from schemas.topics import MIB, Topic
 from streams.edge.kafka.readers import KafkaGroupReader, KafkaPartitionReader
+from streams.edge.kafka.topic_ids import topic_ids
 from streams.edge.kafka.transactions import KafkaTransactionalProducer
 
 _VISIBLE_TIMEOUT_S = 15.0
@@ -41,6 +44,10 @@ NO_COORDINATOR_YET = (
 class KafkaLog(KafkaCluster):
     """The cluster that the options name. What it makes has connections of its own."""
 
+    def __init__(self, options: KafkaOptions) -> None:
+        super().__init__(options)
+        self._turn = asyncio.Lock()
+
     async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
         counts = await self.partition_counts([topic.name for topic in topics])
         missing = [topic for topic in topics if counts[topic.name] is None]
@@ -61,6 +68,11 @@ class KafkaLog(KafkaCluster):
                     raise error(f"{name}: {message[0] if message else error.description}")
         await self._until_known([topic.name for topic in missing])
         return created
+
+    async def topic_ids(self, names: Sequence[str]) -> dict[str, UUID | None]:
+        # In turns: one that fails or is cancelled closes the connection.
+        async with self._turn, self.asking("asking for the topics' ids") as admin:
+            return await topic_ids(admin, names)
 
     def transactional_producer(self, transactional_id: str) -> KafkaTransactionalProducer:
         return KafkaTransactionalProducer(self.options, transactional_id)
@@ -102,6 +114,9 @@ def _new_topic(topic: Topic, partitions: int, replicas: int) -> NewTopic:
         "cleanup.policy": topic.cleanup,
         "retention.ms": str(topic.retention_ms),
         "max.message.bytes": str(topic.max_message_bytes),
+        # What is acknowledged survives the loss of a broker, and one may be down. A cluster's
+        # default may be more than there are copies.
+        "min.insync.replicas": str(max(1, min(2, replicas - 1))),
     }
     if topic.cleanup == "compact":
         configs["segment.bytes"] = str(_COMPACTED_SEGMENT_BYTES)

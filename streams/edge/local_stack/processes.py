@@ -17,6 +17,8 @@ from contextgauge.settings.local_stack import Running, start_mark
 _POLL_S = 0.05
 """Pause between looks at a process that is ending: ending takes seconds."""
 
+_OWNER_ONLY = 0o077
+
 
 def start(
     command: Sequence[str],
@@ -27,7 +29,7 @@ def start(
 ) -> Running:
     """Start a process with its output in `log_file`; a terminal's Ctrl-C does not reach it.
 
-    Raises OSError if the program cannot be started.
+    The files that it makes are its user's alone. Raises OSError if the program cannot be started.
     """
     with log_file.open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 -- a list of arguments, no shell
@@ -38,6 +40,7 @@ def start(
             cwd=folder,
             env=None if environment is None else dict(environment),
             start_new_session=True,
+            umask=_OWNER_ONLY,
         )
     # The handle is not kept: a worker may live longer than this process, and `Running` collects it.
     process.returncode = 0

@@ -45,6 +45,8 @@ its port would be taken by one of its own clients that tries to connect."""
 _START_ATTEMPTS = 3
 """A free port may be taken by another process before the service binds it."""
 
+_OWNER_ONLY = 0o700
+
 Name: TypeAlias = Literal["kafka", "redis"]
 
 
@@ -79,7 +81,7 @@ class LocalStack:
         Raises MissingPartError if a part is missing on this machine, StopError if a service
         does not come up; then whatever this call started is stopped again.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._make_folder()
         running = self.services()
         missing = [name for name in wanted if name not in running]
         programs = self.prepare(missing, progress)
@@ -103,7 +105,7 @@ class LocalStack:
 
         Kafka's jars are fetched if need be. Raises MissingPartError.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._make_folder()
         return {name: self._prepare(name, progress) for name in wanted}
 
     def services(self) -> dict[Name, Service]:
@@ -124,6 +126,11 @@ class LocalStack:
         """End a service at once, as a crash would (for tests of recovery)."""
         service = self.services()[name]
         processes.stop(service.process, 0.0)
+
+    def _make_folder(self) -> None:
+        """Make the folder, for its owner alone: the topics hold whole transcripts."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=_OWNER_ONLY)
+        self.folder.chmod(_OWNER_ONLY)  # also one of an earlier version
 
     def _prepare(self, name: Name, progress: Callable[[str], None]) -> str:
         """Make sure that all parts of a service are here; return its program."""

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import overload
+from uuid import UUID
 
 from contextgauge.errors import ConfigError, FencedError, RecordError, RetryError
 from schemas.topics import Topic
@@ -26,6 +27,8 @@ class MemoryLog:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._topics: dict[str, list[MemoryTopicPartition]] = {}
+        self._ids: dict[str, UUID] = {}
+        self._created = 0
         self._producers: dict[str, MemoryTransactionalProducer] = {}
         self._groups: dict[tuple[str, str], MemoryGroup] = {}
 
@@ -40,10 +43,20 @@ class MemoryLog:
         limits = {topic.name: topic.max_message_bytes for topic in topics}
         for name in created:
             self._topics[name] = [MemoryTopicPartition(limits[name]) for _ in range(partitions)]
+            # Counted, not random: a simulation has to give the same ids again.
+            self._created += 1
+            self._ids[name] = UUID(int=self._created)
         return created
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with all that it holds."""
+        del self._topics[name], self._ids[name]
 
     async def partition_counts(self, names: Sequence[str]) -> dict[str, int | None]:
         return {name: len(self._topics[name]) if name in self._topics else None for name in names}
+
+    async def topic_ids(self, names: Sequence[str]) -> dict[str, UUID | None]:
+        return {name: self._ids.get(name) for name in names}
 
     def transactional_producer(self, transactional_id: str) -> "MemoryTransactionalProducer":
         return MemoryTransactionalProducer(self, transactional_id)

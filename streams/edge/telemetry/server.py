@@ -15,12 +15,17 @@ from prometheus_client.exposition import choose_encoder
 
 from schemas.records import Json
 from streams import codec
+from streams.edge.hosts import is_of_this_machine, is_rebound
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.ports import Health
 
 METRICS, LIVE, READY = "/metrics", "/healthz", "/readyz"
 _PATHS = f"{METRICS}\n{LIVE}\n{READY}\n".encode()
 _PLAIN = "text/plain; charset=utf-8"
+_WRONG_HOST = (
+    b"This worker answers on this machine only, as localhost or by its address: set "
+    b"CONTEXTGAUGE_METRICS_HOST to serve others.\n"
+)
 _SILENCE_S = 10
 """A client that is silent for so long is dropped: it holds a thread."""
 
@@ -85,7 +90,9 @@ class StatusServer(ThreadingHTTPServer):
     """Serves what comes to `listener`, which it closes in the end, from `start` to `stop`."""
 
     def __init__(self, listener: socket.socket, answer: StatusHandler) -> None:
-        super().__init__(listener.getsockname(), _handler(answer), bind_and_activate=False)
+        address = listener.getsockname()
+        handler = _handler(answer, only_here=is_of_this_machine(str(address[0])))
+        super().__init__(address, handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
 
@@ -104,7 +111,7 @@ class StatusServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def _handler(answer: StatusHandler) -> type[BaseHTTPRequestHandler]:
+def _handler(answer: StatusHandler, *, only_here: bool) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = _SILENCE_S
         server_version = "contextgauge"
@@ -117,7 +124,10 @@ def _handler(answer: StatusHandler) -> type[BaseHTTPRequestHandler]:
             self._respond(with_body=False)
 
         def _respond(self, *, with_body: bool) -> None:
-            response = answer(self.path.partition("?")[0], self.headers.get("Accept", ""))
+            if only_here and is_rebound(self.headers.get("Host", "localhost")):
+                response = StatusResponse(HTTPStatus.MISDIRECTED_REQUEST, _PLAIN, _WRONG_HOST)
+            else:
+                response = answer(self.path.partition("?")[0], self.headers.get("Accept", ""))
             self.send_response(response.status)
             self.send_header("Content-Type", response.content_type)
             self.send_header("Content-Length", str(len(response.body)))

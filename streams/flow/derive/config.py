@@ -70,5 +70,9 @@ class DeriveConfig:
     """Within this time taking over makes progress: a producer's start, the next entries."""
 
     def transactional_id(self, partition: int) -> str:
-        """Return the transactional id of an input partition: one for each, never per process."""
-        return f"{self.group}-{partition}"
+        """Return the transactional id of an input partition: one for each, never per process.
+
+        It follows from the topics, not from the group: what it protects is what is written, and
+        workers of another group over the same topics have to be fenced, too.
+        """
+        return f"{self.state_topic.removesuffix(CONTEXT_STATE.name)}{GROUP}-{partition}"

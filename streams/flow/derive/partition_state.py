@@ -24,6 +24,7 @@ from streams.core.derivation.state import Session
 from streams.flow.dead_letters.letters import dead_record, misrouted_check
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Deriver, input_message
+from streams.flow.derive.log_proof import LogProof, read_proof
 from streams.flow.derive.stored_sessions import (
     POSITION_KEY,
     Activity,
@@ -95,7 +96,7 @@ class Work:
     """The result of a batch: records for its topics, changes of the state, and counts.
 
     `position` is the input's position after it, `dead` one flag per message, `last_ms` the
-    Kafka time of its last message.
+    Kafka time of its last message, `events_begin` where its records have to begin.
     """
 
     records: list[NewRecord] = field(default_factory=list)
@@ -106,6 +107,7 @@ class Work:
     reasons: Counter[str] = field(default_factory=Counter)
     evicted: int = 0
     last_ms: int | None = None
+    events_begin: int | None = None
 
 
 class InputPartition(NamedTuple):
@@ -131,13 +133,15 @@ def source_headers(topic: str, partition: int) -> Callable[[LogRecord], Headers]
 
 
 class PartitionState:
-    """The state of one partition. `position` is None until one is stored.
+    """The state of one partition. `position` is None until one is stored; `proof` binds it.
 
     To restore it: `add` all that the changelog holds, then exhaust `load`.
     """
 
     def __init__(self, rules: Rules, config: DeriveConfig, place: InputPartition) -> None:
         self.position: int | None = None
+        self.proof = LogProof()
+        self._last: LogRecord | None = None
         self._config = config
         self._place = place
         self._stored = StoredSessions(config.state_topic)
@@ -200,7 +204,8 @@ class PartitionState:
                         )
                     )
         if messages:
-            work.last_ms = messages[-1].timestamp_ms
+            self._last = messages[-1]
+            work.last_ms = self._last.timestamp_ms
 
     def finish(self, position: int) -> Work:
         """End the batch: return what is to be committed with the position after it."""
@@ -212,9 +217,22 @@ class PartitionState:
             if session_id in activity and session_id not in self._touched:
                 changes |= self._move(session_id)
         self.position = work.position = position
+        self._prove(work)
         changes[POSITION_KEY] = self._position_document(position)
         self._begin()
         return work
+
+    def _prove(self, work: Work) -> None:
+        """Bind the position to the logs."""
+        proof = self.proof
+        if self._last is not None:
+            proof.derive(self._last)
+            self._last = None
+        work.events_begin = proof.events_end
+        topic = self._config.events_topic
+        records = [record for record in work.records if record.topic == topic]
+        if records:
+            proof.write(len(records), records[-1])
 
     def _move(self, session_id: str) -> dict[bytes, bytes | None]:
         """Return the changes for a session whose activity alone has changed."""
@@ -232,6 +250,7 @@ class PartitionState:
                 "position": position,
                 "kafka_time_ms": self._time.time_ms,
                 "partitions": self._place.partitions,
+                "log": self.proof.document(),
                 **open_claim,
             }
         )
@@ -324,5 +343,6 @@ class PartitionState:
         if not isinstance(position, int) or not isinstance(time_ms, int) or not is_whole:
             raise VersionError(f"the position in {self._config.state_topic} cannot be read")
         self.position = position
+        self.proof = read_proof(document.get("log", {}))
         self._time = PartitionTime(time_ms, Claim(*counts) if counts else None)
         self._now = Activity(time_ms // HOUR_MS, counts[0] if counts else None)

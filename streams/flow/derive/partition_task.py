@@ -25,6 +25,7 @@ from streams.flow.common.ports import WorkerPorts
 from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
+from streams.flow.derive.log_proof import LogCheck, TopicIds, alone, read_ids
 from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.state_store import StateStore
 from streams.ports import (
@@ -67,11 +68,12 @@ class DerivePorts(WorkerPorts):
 class ReleasedState(NamedTuple):
     """A state that was released in good order, and the changelog's end after its last commit.
 
-    `end` is None where it is unknown; then the state cannot be reused.
+    `ids` are those of the topics that it was taken over from.
     """
 
     state: PartitionState
-    end: int | None
+    end: int
+    ids: TopicIds
 
 
 async def _ended(tasks: Collection[asyncio.Task[Any]]) -> None:
@@ -152,7 +154,8 @@ class PartitionTask:
         self._offsets = offsets
         self._label = str(place.partition)
         self._stop = asyncio.Event()
-        self._end: int | None = None
+        self._end = 0
+        self._ids = TopicIds(None, None, None)
         self._lag = Lag(ports, place.partition, "derive_lag_messages", "derive_lag_seconds")
         self.running = False
         """Whether it has been restored. Until then it can be cancelled without loss."""
@@ -190,7 +193,7 @@ class PartitionTask:
             if state.position is not None:
                 ports.telemetry.gauge("derive_position", state.position, partition=self._label)
             await self._loop(producer, state)
-            return ReleasedState(state, self._end)
+            return ReleasedState(state, self._end, self._ids)
         finally:
             await producer.stop()
             for gauge in ("derive_sessions", "derive_position"):
@@ -202,7 +205,8 @@ class PartitionTask:
         ports, partition = self._ports, self._place.partition
         # No one else can write from here on: any other producer of this id is fenced.
         self._end = await ports.state_store.end(partition)
-        if released is not None and released.end == self._end:
+        self._ids = await read_ids(ports.log, ports.config)
+        if released is not None and (released.end, released.ids) == (self._end, self._ids):
             ports.telemetry.count("derive_restores", outcome="kept")
             return released.state
         state = PartitionState(ports.rules, ports.config, self._place)
@@ -219,6 +223,9 @@ class PartitionTask:
             clock=ports.clock,
             on_progress=on_progress,
         )
+        check = LogCheck(ports.log, ports.clock, ports.config, partition, self._ids)
+        await check.bind(None if state.position is None else state.proof, self._end)
+        state.proof = check.proof
         ports.telemetry.count("derive_restores", outcome="restored")
         return state
 
@@ -235,7 +242,7 @@ class PartitionTask:
                 + (
                     "they were deleted before they were derived. What they held is lost; "
                     if state.position < first
-                    else "the topic was recreated. "
+                    else "the topic was recreated, or the broker lost its last messages. "
                 )
                 + "new topics under another CONTEXTGAUGE_TOPIC_PREFIX, and publishing again, "
                 "give complete records"
@@ -317,11 +324,18 @@ class PartitionTask:
         ports, config, partition = self._ports, self._ports.config, self._place.partition
         began = ports.clock.monotonic_s()
         changes = ports.state_store.to_records(partition, work.changes)
+        approve = alone(
+            {
+                (config.state_topic, partition): self._end,
+                (config.events_topic, partition): work.events_begin,
+            }
+        )
         with ports.health.step("commit", partition, config.commit_timeout_s):
-            ends = await producer.commit([*work.records, *changes])
+            ends = await producer.commit([*work.records, *changes], approve)
         self._offsets.note(partition, work.position)
         self.committed = True
-        self._end = ends.get((config.state_topic, partition))
+        if ends is not None:  # always: `approve` raises
+            self._end = ends[config.state_topic, partition]
         self._report(work, ports.clock.monotonic_s() - began)
         ports.flood.add(work.dead)
         if work.reasons:

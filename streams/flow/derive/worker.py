@@ -22,6 +22,7 @@ from contextgauge.errors import ConfigError, FencedError, RetryError
 from schemas.messages import DeadReason
 from schemas.records import DATA_CLASS_BY_KIND
 from streams.flow.common.membership import Membership, pause, stay_member
+from streams.flow.common.topic_watch import watch_topics
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.partition_state import InputPartition
 from streams.flow.derive.partition_task import (
@@ -115,7 +116,9 @@ class _DeriveMember(Membership):
         return partitions
 
     def _background(self) -> list[Coroutine[None, None, None]]:
-        return [self._offsets.run()]
+        config = self._ports.config
+        topics = (config.messages_topic, config.events_topic, config.state_topic, config.dead_topic)
+        return [self._offsets.run(), watch_topics(self._ports.log, self._ports.clock, topics)]
 
     def _take(self, partitions: frozenset[int]) -> None:
         self._offsets.begin()

@@ -36,9 +36,6 @@ class ProjectConfig:
     """How often the worker checks whether another one began or activated a generation, and whether
     the store still has what was written."""
 
-    topic_watch_s: float = 5.0
-    """How often the worker checks that the topic is there, and still the same: one request."""
-
     drop_after_s: float = 60.0
     """A former generation is deleted so long after the swap: requests that began with it have
     ended by then."""

@@ -5,8 +5,7 @@ or that lost its tail has other records at the same offsets. So each position is
 last record that is in the views, and with the identity that Kafka gave the topic.
 """
 
-from collections.abc import Awaitable, Callable
-from uuid import UUID
+from collections.abc import Callable
 
 from contextgauge.errors import PositionError
 from streams import codec
@@ -16,14 +15,6 @@ from streams.ports import Health, Log, PartitionReader, ViewPosition, started
 _POLL_S = 0.25
 _POLLS = 40
 """Polls for one record that is there, about ten seconds: a broker that is slow proves nothing."""
-
-TopicIdentity = Callable[[str], Awaitable[UUID | None]]
-"""Returns a topic's identity; None where the broker cannot tell, or there is no such topic."""
-
-
-async def no_identity(topic: str) -> UUID | None:  # noqa: ARG001 -- of every such function
-    """Tell nothing: for a log whose topics have no identities."""
-    return None
 
 
 async def foreign_log(

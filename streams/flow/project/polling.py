@@ -13,7 +13,7 @@ from streams.flow.common.generations import GenerationTracker
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
 from streams.flow.project.config import ProjectConfig
-from streams.flow.project.log_identity import TopicIdentity, foreign_log, no_identity
+from streams.flow.project.log_identity import foreign_log
 from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.ports import Batch, Log, PartitionReader, ViewStore
 
@@ -34,9 +34,6 @@ class ProjectPorts(WorkerPorts):
     log: Log
     store: ViewStore
     config: ProjectConfig
-
-    topic_identity: TopicIdentity = no_identity
-    """Asks the broker for a topic's identity."""
 
     new_writer: Callable[[], str] = _new_writer
     """Returns a name that no other projector writes under."""

@@ -19,10 +19,9 @@ rather than wrong figures. What ends what, by the error's name:
 import asyncio
 from collections.abc import Coroutine
 
-import structlog
-
-from contextgauge.errors import ConfigError, RetryError
+from contextgauge.errors import ConfigError
 from streams.flow.common.membership import Membership, stay_member
+from streams.flow.common.topic_watch import watch_topics
 from streams.flow.project.background import GenerationBuild, clean_up
 from streams.flow.project.live import LiveProjection
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
@@ -30,8 +29,6 @@ from streams.flow.project.session_counts import SessionGauges
 
 _CANCEL_TIMEOUT_S = 3.0
 """Closing a reader takes one round trip; the group waits for longer."""
-
-logger = structlog.get_logger()
 
 
 async def run_project(ports: ProjectPorts) -> None:
@@ -69,35 +66,9 @@ class _ProjectMember(Membership):
         count = (await ports.log.partition_counts([topic]))[topic]
         if count is None:
             raise ConfigError(f"no topic {topic}: create it with `contextgauge topics create`")
-        self._topic_id = await self._ask_topic_id()
+        topic_id = (await ports.log.topic_ids([topic]))[topic]
+        self._topic_id = "" if topic_id is None else str(topic_id)
         return count
-
-    async def _ask_topic_id(self) -> str:
-        topic_id = await self._ports.topic_identity(self._ports.config.events_topic)
-        return "" if topic_id is None else str(topic_id)
-
-    async def _watch_topic(self) -> None:
-        """Report that the topic is missing; rejoin once it is there again, or another one is.
-
-        Kafka assigns nothing of a missing topic: without this the worker would be idle in silence.
-        """
-        ports, topic = self._ports, self._ports.config.events_topic
-        is_missing = False
-        while True:
-            await ports.clock.sleep(ports.config.topic_watch_s)
-            try:
-                count = (await ports.log.partition_counts([topic]))[topic]
-                topic_id = await self._ask_topic_id()
-            except RetryError:
-                continue  # who reads it meets the same error
-            if count is None:
-                is_missing = True
-                remedy = "create it with `contextgauge topics create`"
-                logger.error("the topic is missing", topic=topic, remedy=remedy)
-                ports.health.worker("waiting", f"no topic {topic}: {remedy}")
-                continue
-            if is_missing or (topic_id and self._topic_id and topic_id != self._topic_id):
-                raise RetryError(f"{topic} was deleted and created again: joining the group anew")
 
     def _background(self) -> list[Coroutine[None, None, None]]:
         gauges = SessionGauges(self._ports.store, self._ports.telemetry, self._ports.clock)
@@ -105,7 +76,8 @@ class _ProjectMember(Membership):
             lambda: [poller.partition for poller in self._pollers],
             lambda: self._ports.generations.current.active,
         )
-        return [self._refresh_generations(), self._watch_topic(), reporting]
+        watching = watch_topics(self._ports.log, self._ports.clock, [self._topic])
+        return [self._refresh_generations(), watching, reporting]
 
     async def _refresh_generations(self) -> None:
         """Notice what other workers do to the generations."""

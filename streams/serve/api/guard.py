@@ -3,7 +3,6 @@
 It is plain ASGI, so that the live feed streams through it.
 """
 
-import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
@@ -17,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from contextgauge.errors import ConfigError
 from contextgauge.settings.forms import PREFIX
 from streams.edge.files.tokens import hashed
+from streams.edge.hosts import is_rebound
 from streams.ports import Clock
 from streams.serve.api.problems import Problem, away
 from streams.serve.api.serving import Serving
@@ -122,6 +122,10 @@ class Guard:
         """Raise Problem for a request that is refused."""
         headers = Headers(scope=scope)
         _check_sizes(scope, headers)
+        has_readers = self._serving.readers is not None
+        if self._serving.only_here and not has_readers:
+            # Else an attacker's DNS name that points here would let a web page read the answers.
+            _check_host(headers.get("host", ""), self._serving.host_setting)
         path: str = scope["path"]
         if path in PROBES:
             return
@@ -132,10 +136,6 @@ class Guard:
                 "busy",
                 {"Retry-After": "1"},
             )
-        has_readers = self._serving.readers is not None
-        if self._serving.only_here and not has_readers:
-            # Else an attacker's DNS name that points here would let a web page read the answers.
-            _check_host(headers.get("host", ""), self._serving.host_setting)
         name = self._name(headers)
         client = scope.get("client")
         wait_s = self._rates.wait_s(name or (client[0] if client else ""))
@@ -219,19 +219,13 @@ def _check_sizes(scope: Scope, headers: Headers) -> None:
 
 
 def _check_host(host: str, setting: str) -> None:
-    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-    name = name.strip("[]").rstrip(".").lower()
-    if name == "localhost" or name.endswith(".localhost"):
-        return
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
+    if is_rebound(host):
         raise Problem(
             HTTPStatus.MISDIRECTED_REQUEST,
             "This server answers on this machine only, as localhost or by its address: set "
             f"{setting} and {PREFIX}SERVE_TOKENS_FILE to serve others.",
             "wrong-host",
-        ) from None
+        )
 
 
 def _with_whole_ids(scope: Scope) -> str:

@@ -50,9 +50,7 @@ def add_stream(router: APIRouter, feed: Feed, serving: Serving) -> None:
         tags=["feed"],
     )
     async def stream(
-        session: Annotated[
-            str | None, Query(max_length=1_000, description="Only events of this session.")
-        ] = None,
+        session: Annotated[str | None, Query(description="Only events of this session.")] = None,
         last_event_id: Annotated[
             str | None,
             Header(

@@ -2,7 +2,7 @@
 
 import { Analytics } from "./analytics.js";
 import { decoded, get, onServer, setToken, takeToken } from "./api.js";
-import { attr, h, icon, setText, setIcon, text } from "./dom.js";
+import { attr, h, icon, plain, setText, setIcon, text } from "./dom.js";
 import { duration, moment } from "./format.js";
 import { FiguresPage, showHelp } from "./help.js";
 import { noPageNote } from "./notes.js";
@@ -84,11 +84,11 @@ class Shell {
 
   /** Say something to a screen reader. */
   announce(words) {
-    this.announcer.textContent = words;
+    this.announcer.textContent = plain(words);
   }
 
   title(words) {
-    document.title = words ? `${words} · contextgauge` : "contextgauge";
+    document.title = words ? `${plain(words)} · contextgauge` : "contextgauge";
   }
 
   #route() {

@@ -2,6 +2,20 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+const REORDERING = /[\u202a-\u202e\u2066-\u2069]/g;
+
+/** Attributes that are read to people. */
+const SPOKEN = new Set(["title", "aria-label", "placeholder"]);
+
+/**
+ * A text of a session as it may be shown, anything else as it is: characters that make what
+ * follows run the other way are written as `\u202e`, so that no name can look like another.
+ */
+export function plain(value) {
+  if (typeof value !== "string") return value;
+  return value.replace(REORDERING, (found) => `\\u${found.charCodeAt(0).toString(16)}`);
+}
+
 /**
  * Make an element. `props`: attributes; `class`; `on` with listeners by event name; true and
  * false for attributes without a value. Children: nodes, strings, null (left out).
@@ -16,7 +30,7 @@ export function h(tag, props = {}, ...children) {
     }
   }
   for (const child of children.flat()) {
-    if (child !== null && child !== undefined) element.append(child);
+    if (child !== null && child !== undefined) element.append(plain(child));
   }
   return element;
 }
@@ -27,13 +41,14 @@ export function attr(element, name, value) {
     if (element.hasAttribute(name)) element.removeAttribute(name);
     return;
   }
-  const text = value === true ? "" : String(value);
+  const written = value === true ? "" : String(value);
+  const text = SPOKEN.has(name) ? plain(written) : written;
   if (element.getAttribute(name) !== text) element.setAttribute(name, text);
 }
 
 /** A text node: `setText` changes it, and no element is ever replaced. */
 export function text(value = "") {
-  return document.createTextNode(value);
+  return document.createTextNode(plain(value));
 }
 
 /** Empty text nodes by these names. */
@@ -42,7 +57,8 @@ export function texts(...names) {
 }
 
 export function setText(node, value) {
-  if (node.data !== value) node.data = value;
+  const written = plain(value);
+  if (node.data !== written) node.data = written;
 }
 
 /** Set a custom property if it differs. Through the object model: the policy forbids style=. */

@@ -2,7 +2,7 @@
 // running to done or failed.
 
 import { now } from "./api.js";
-import { attr, factList, h, icon, Keyed, setText, setIcon, shown, text, texts } from "./dom.js";
+import { attr, factList, h, icon, Keyed, plain, setText, setIcon, shown, text, texts } from "./dom.js";
 import { ago, count, duration, elapsed, errorWords, exact, moment, percent, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
 import { outlook, windowNote } from "./gauge.js";
 import { DURATION_SOURCES, receiptPart, triggerWords } from "./receipt.js";
@@ -30,7 +30,7 @@ function foldedRecords(current) {
   const details = h("details", { class: "raw-of" }, h("summary", {}, "Records"), pre);
   const write = () => {
     if (!details.open) return;
-    const written = current().records.map((record) => JSON.stringify(record, null, 2)).join("\n");
+    const written = plain(current().records.map((record) => JSON.stringify(record, null, 2)).join("\n"));
     if (pre.textContent !== written) pre.textContent = written;
   };
   details.addEventListener("toggle", write);
@@ -158,7 +158,7 @@ function compactionItem(first, session) {
     if (isDone) receipt.update(item.document);
     const words = item.document?.summary ?? null;
     shown(unfold, words !== null);
-    if (words !== null && summary.textContent !== words) summary.textContent = words;
+    if (words !== null && summary.textContent !== plain(words)) summary.textContent = plain(words);
     raw.write();
     shown(raw.el, item.records.length > 0);
   };

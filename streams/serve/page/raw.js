@@ -1,7 +1,7 @@
 // A session's records as they are.
 
 import { get, query } from "./api.js";
-import { h, shown } from "./dom.js";
+import { h, plain, shown } from "./dom.js";
 
 const SHOWN = 100;
 const PAGE = 500;
@@ -47,7 +47,7 @@ export function rawRecords(path, recordsOf) {
   const write = () => {
     const records = recordsOf(select.value);
     const lines = records.slice(0, limit).map((record) => `${JSON.stringify(record)}\n`);
-    pre.textContent = lines.join("") || "No records.";
+    pre.textContent = plain(lines.join("")) || "No records.";
     shown(more, records.length > limit);
   };
   const begin = () => {

@@ -351,6 +351,7 @@ def test_r12_no_more_than_64_models_are_remembered() -> None:
     given.take(result({f"model-{number}": model_window(1_000 + number) for number in range(70)}))
     facts = given.session().facts
     assert 0 < len(facts.windows) <= 64
+    assert facts.windows["model-69"] == 1_069
     for number in range(70):
         given.take(assistant(f"r{number}", read=999_999, model=f"other-{number}"))
     assert 0 < len(given.session().facts.exceeded) <= 64

@@ -2,6 +2,7 @@
 
 import pytest
 
+from contextgauge import json_codec
 from schemas.records import (
     CompactBoundary,
     CompactionComplete,
@@ -63,6 +64,18 @@ def test_r26_once_per_response() -> None:
         given.take(edited("a", TOOLS), edited("a", THINKING, read=60_001)), ContextEdit
     )
     assert every(given.take(edited("b", TOOLS)), ContextEdit)
+
+
+def test_r26_many_edits_are_summed_and_64_kib_of_them_are_kept() -> None:
+    many = [{**TOOLS, "cleared_input_tokens": 5, "number": number} for number in range(2_000)]
+    told = one(Given().take(edited("r", *many)), ContextEdit)
+    assert told.cleared_input_tokens == 10_000
+    assert told.edits == tuple(many[: len(told.edits)])
+    assert len(told.edits) + (told.edits_left_out or 0) == 2_000
+    sizes = [len(json_codec.dumps(edit)) for edit in many]
+    kept = len(told.edits)
+    assert sum(sizes[:kept]) <= 64 * 1024 < sum(sizes[: kept + 1])
+    assert one(Given().take(edited("r", TOOLS)), ContextEdit).edits_left_out is None
 
 
 def test_r26_a_later_line_of_the_response_may_report_edits() -> None:
