@@ -75,6 +75,7 @@ class Writer:
                 ViewPartition(1, partition, PARTITIONS),
                 strict=True,
                 idle_ms=SESSION_IDLE_MS,
+                writer=str(partition),
             )
             for partition in range(PARTITIONS)
         ]
