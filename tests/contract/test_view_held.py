@@ -98,9 +98,7 @@ async def test_a_loss_shows_for_ever(under_test: StoreUnderTest) -> None:
 
 async def test_streams_are_counted_up_to_their_cap(under_test: StoreUnderTest) -> None:
     await under_test.apply(None, 0)
-    many: list[Any] = [
-        ("events", b"a", Entry(offset, b"e")) for offset in range(STREAM_ENTRIES + 10)
-    ]
+    many: Any = [("events", b"a", Entry(offset, b"e")) for offset in range(STREAM_ENTRIES + 10)]
     filling: Any = changes(0, [b"a"])._replace(entries=many)
     assert await under_test.apply(0, 10_000, filling) == "applied"
     assert await under_test.store.check(1, 0) == HeldCheck()

@@ -114,8 +114,8 @@ async def test_a_key_that_is_lost_is_rebuilt(
         await kit.append(SOME)
         await kit.caught_up(worker)
         base = f"{key_prefix}:{{1:0}}:{key}"
-        name = [name async for name in redis.scan_iter(match=base + "*")][0]
-        assert await redis.unlink(name) == 1
+        names = [name async for name in redis.scan_iter(match=base + "*")]
+        assert await redis.unlink(names[0]) == 1
         if busy:
             await kit.append(MORE)
         generation = await kit.caught_up(worker, at_least=2)
