@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from contextgauge.errors import LostError, ReseekError
 from schemas.views import (
     BUCKET_EDGES,
-    MAX_MODELS,
     Aggregates,
     Compaction,
     Distribution,
@@ -273,25 +272,6 @@ async def test_while_building_sessions_may_begin_in_the_middle() -> None:
     await projector.begin(0)
     assert await projector.open()
     await projector.apply(batches(SAMPLE, [100])[1])
-
-
-async def test_models_are_counted_by_name_up_to_a_cap() -> None:
-    """The same ones however often the projector begins again."""
-    told = History()
-    records = [Told(told.boundary(model=f"model-{n}")) for n in range(MAX_MODELS + 20)]
-    again = [Told(told.boundary(model=f"model-{n}")) for n in (0, MAX_MODELS + 5)]
-    log = on_log([*records, *again])
-    store = FaultyViews()
-    for batch in batches(log, range(0, len(log), 30)):
-        await project_all(store, [batch])
-    stats = stored(store).stats
-    assert stored(store) == wanted(log)
-    by_model = [name for name in stats if name.startswith(b"model:")]
-    assert len(by_model) == MAX_MODELS + 1
-    other = view_codec.decode(Aggregates, stats[b"model:other"])
-    first = view_codec.decode(Aggregates, stats[b"model:model-0"])
-    assert other.automatic.succeeded + other.manual.succeeded == 21
-    assert first.automatic.succeeded + first.manual.succeeded == 2
 
 
 @pytest.mark.parametrize("gone", ["stats", "compactions"])

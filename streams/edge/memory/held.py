@@ -14,7 +14,7 @@ _CHECKED_SESSIONS = 100
 """Sessions that are checked at a time."""
 
 
-class SessionCounts(NamedTuple):
+class SessionSizes(NamedTuple):
     """What is stored of a session besides its view."""
 
     events: int = 0
@@ -33,8 +33,8 @@ def _totals(held: PartitionDump) -> dict[str, int]:
     }
 
 
-def _session(held: PartitionDump, session: bytes) -> SessionCounts:
-    return SessionCounts(
+def _session(held: PartitionDump, session: bytes) -> SessionSizes:
+    return SessionSizes(
         len(held.entries["events"].get(session, ())),
         len(held.entries["readings"].get(session, ())),
         len(held.compactions.get(session, ())),
@@ -46,7 +46,7 @@ class HeldCounts:
     """The counts of a partition: its totals, and those of each session."""
 
     totals: dict[str, int] = field(default_factory=dict)
-    sessions: dict[bytes, SessionCounts] = field(default_factory=dict)
+    sessions: dict[bytes, SessionSizes] = field(default_factory=dict)
 
     def write(
         self, held: PartitionDump, changes: ViewChanges, write: Callable[[ViewChanges], None]
@@ -64,10 +64,10 @@ class HeldCounts:
             session: agent for (agent, session), last in changes.agents.items() if last is not None
         }
         for session, former in sizes.items():
-            counted = self.sessions.get(session, SessionCounts())
+            counted = self.sessions.get(session, SessionSizes())
             now = _session(held, session)
-            was = SessionCounts() if session in changes.leaving else former
-            self.sessions[session] = SessionCounts(
+            was = SessionSizes() if session in changes.leaving else former
+            self.sessions[session] = SessionSizes(
                 min(counted.events + now.events - was.events, STREAM_ENTRIES),
                 min(counted.readings + now.readings - was.readings, STREAM_ENTRIES),
                 counted.compactions + now.compactions - was.compactions,

@@ -233,8 +233,8 @@ class RedisViews(RedisViewReader):
     ) -> None:
         key = self._keys.of(generation, partition).position
         end = "" if heartbeat.end is None else heartbeat.end
-        told = (heartbeat.at_ms, end, heartbeat.lag_ms, heartbeat.rivals)
-        answer = self._redis.eval(_HEARTBEAT, 1, key, build, *told)
+        figures = (heartbeat.at_ms, end, heartbeat.lag_ms, heartbeat.rivals)
+        answer = self._redis.eval(_HEARTBEAT, 1, key, build, *figures)
         await self._ask("storing a heartbeat", answer)
 
     async def drop(self, generation: int, partition: int) -> None:
