@@ -17,6 +17,14 @@ OLD: Sequence[Record] = list(chain(*sample_records(1)))
 NEW: Sequence[Record] = [*chain(*sample_records(2)), *chain(*sample_records(3))]
 """More records than `OLD` on each partition: the new log outgrows the old positions."""
 
+BEGINNINGS = [
+    record
+    for seed in range(1, 8)
+    for record in chain(*sample_records(seed))
+    if record.sequence == 1
+]
+"""The first records of sessions: no view of theirs is missed, whatever was read before."""
+
 
 @pytest.fixture
 def store() -> FaultyViews:
@@ -54,6 +62,16 @@ async def test_another_log_is_projected_from_its_beginning(
     await _project(kit)
     other = await _kit(store)
     await other.append(records)
+    await _project(other, at_least=2)
+
+
+async def test_another_log_is_noticed_where_nothing_else_tells(
+    kit: ProjectKit, store: FaultyViews
+) -> None:
+    await kit.append(BEGINNINGS[:8])
+    await _project(kit)
+    other = await _kit(store)
+    await other.append(BEGINNINGS[8:])
     await _project(other, at_least=2)
 
 
