@@ -125,9 +125,7 @@ async def test_a_copy_of_the_topics_with_the_same_offsets_is_accepted(
     assert sorted(line["partition"] for line in copies) == [0, 1, 2, 3]
 
 
-async def test_an_empty_state_beside_records_stops_the_worker(
-    derived: DeriveKit, log: FaultyLog
-) -> None:
+async def test_records_without_a_state_stops_the_worker(derived: DeriveKit, log: FaultyLog) -> None:
     await _recreate(derived, log, derived.config.state_topic)
     assert "context.state has no state of them" in await _error(derived)
 

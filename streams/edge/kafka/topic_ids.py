@@ -54,7 +54,7 @@ _PARTITIONS = CompactArray(
 )
 
 
-class _Response(Response):  # type: ignore[misc]  # aiokafka is not typed
+class _IdsResponse(Response):  # type: ignore[misc]  # aiokafka is not typed
     API_KEY = _METADATA_API
     API_VERSION = _VERSION
     SCHEMA = Schema(
@@ -79,11 +79,11 @@ class _Response(Response):  # type: ignore[misc]  # aiokafka is not typed
     )
 
 
-class _Struct(RequestStruct):  # type: ignore[misc]  # aiokafka is not typed
+class _IdsStruct(RequestStruct):  # type: ignore[misc]  # aiokafka is not typed
     FLEXIBLE_VERSION = True
     API_KEY = _METADATA_API
     API_VERSION = _VERSION
-    RESPONSE_TYPE = _Response
+    RESPONSE_TYPE = _IdsResponse
     SCHEMA = Schema(
         ("topics", CompactArray(("id", _Uuid), ("name", _TEXT), ("tags", TaggedFields))),
         ("creates_topics", Boolean),
@@ -93,13 +93,13 @@ class _Struct(RequestStruct):  # type: ignore[misc]  # aiokafka is not typed
     )
 
 
-class _IdsRequest(Request[_Struct]):  # type: ignore[misc]  # aiokafka is not typed
+class _IdsRequest(Request[_IdsStruct]):  # type: ignore[misc]  # aiokafka is not typed
     API_KEY = _METADATA_API
 
     def __init__(self, topics: Sequence[str]) -> None:
         self._topics = topics
 
-    def build(self, request_struct_class: type[_Struct]) -> _Struct:
+    def build(self, request_struct_class: type[_IdsStruct]) -> _IdsStruct:
         topics = [(_NONE, name, {}) for name in self._topics]
         # Never to be made by asking for it: some brokers create what they are asked for.
         creates_topics = with_operations = False
