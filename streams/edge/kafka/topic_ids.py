@@ -100,10 +100,13 @@ class _IdsRequest(Request[_IdsStruct]):  # type: ignore[misc]  # aiokafka is not
         self._topics = topics
 
     def build(self, request_struct_class: type[_IdsStruct]) -> _IdsStruct:
-        topics = [(_NONE, name, {}) for name in self._topics]
+        no_tags: dict[int, bytes] = {}
+        topics = [(_NONE, name, no_tags) for name in self._topics]
         # Never to be made by asking for it: some brokers create what they are asked for.
         creates_topics = with_operations = False
-        return request_struct_class(topics, creates_topics, with_operations, with_operations, {})
+        return request_struct_class(
+            topics, creates_topics, with_operations, with_operations, no_tags
+        )
 
 
 async def topic_ids(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, UUID | None]:

@@ -1,7 +1,7 @@
 """Facts: the services to examine, what they reported, and what the settings expect of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from schemas.topics import Topic
@@ -164,7 +164,7 @@ class KafkaFacts:
     dead: DeadLetters | Failure
     newest_record_ms: int | Failure | None
     derive: Mapping[int, WorkerProgress] | Failure
-    other_groups: Mapping[str, Group | Failure] = field(default_factory=dict)
+    other_groups: Mapping[str, Group | Failure] | Failure
     """Groups that stored newest positions, and are not that of the settings."""
 
 

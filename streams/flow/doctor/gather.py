@@ -60,15 +60,15 @@ async def within(seconds: float, answer: Awaitable[_T]) -> _T | Failure:
 async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
     brokers = services.brokers
     if isinstance(brokers, Failure):
-        return KafkaFacts(*[brokers] * 8)
+        return KafkaFacts(*[brokers] * 9)
     try:
         bootstrap = await within(_INSPECTION_S, brokers.bootstrap())
         if isinstance(bootstrap, Failure) or all(item.failure for item in bootstrap):
-            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 7)
+            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 8)
         names = [topic.name for topic in expected.topics]
         cluster = await within(_INSPECTION_S, brokers.cluster(names))
         if isinstance(cluster, Failure):
-            return KafkaFacts(bootstrap, *[cluster] * 7)
+            return KafkaFacts(bootstrap, *[cluster] * 8)
         derive_group, project_group = await asyncio.gather(
             within(_INSPECTION_S, brokers.group(expected.derive_group)),
             within(_INSPECTION_S, brokers.group(expected.project_group)),
@@ -80,7 +80,7 @@ async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
             within(_READING_S, log.newest_record_ms()),
             within(_READING_S, log.derive(derive_group)),
         )
-        others = {} if isinstance(derive, Failure) else await _others(brokers, expected, derive)
+        others = await _others(brokers, expected, derive)
     finally:
         await within(_INSPECTION_S, brokers.stop())
     return KafkaFacts(
@@ -97,9 +97,11 @@ async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
 
 
 async def _others(
-    brokers: BrokerInspector, expected: Expected, derive: Mapping[int, WorkerProgress]
-) -> Mapping[str, Group | Failure]:
+    brokers: BrokerInspector, expected: Expected, derive: Mapping[int, WorkerProgress] | Failure
+) -> Mapping[str, Group | Failure] | Failure:
     """Return the other groups that have derived the same topics."""
+    if isinstance(derive, Failure):
+        return derive
     names = sorted({name for part in derive.values() for name in part.groups})
     return {
         name: await within(_INSPECTION_S, brokers.group(name))

@@ -60,7 +60,7 @@ def _positions(progress: _PartitionProgress) -> Iterator[Values]:
 
 def _writers(facts: Facts, expected: Expected) -> Iterator[Values]:
     progress, own = known(facts.kafka.derive), facts.kafka.derive_group
-    others = facts.kafka.other_groups
+    others = known(facts.kafka.other_groups)
     alive = [name for name, each in others.items() if isinstance(each, Group) and each.hosts]
     groups = sorted({name for part in progress.values() for name in part.groups})
     yield {
