@@ -31,8 +31,7 @@ class TopicSettings(BaseSettings):
         default="",
         pattern=KAFKA_NAME,
         max_length=200,
-        description="Prefix of consumer groups and transactional ids: letters, digits, dot, "
-        "underscore, hyphen.",
+        description="Prefix of consumer groups: letters, digits, dot, underscore, hyphen.",
     )
     key_prefix: str = Field(
         default="cg",

@@ -133,6 +133,7 @@ HEALTHY = Facts(
         dead=DeadLetters(0, 0, {}, None),
         newest_record_ms=NOW - 3_500,
         derive={number: WorkerProgress(0, 100, 100, None) for number in range(2)},
+        other_groups={},
     ),
     project={number: WorkerProgress(0, 50, 50, None) for number in range(2)},
     store=STORE,

@@ -221,6 +221,18 @@ FLOW_PROBLEMS: list[Problem] = [
         "the end, 10: the",
     ),
     (
+        "derive.writers",
+        "error",
+        facts(other_groups={"b-derive": Group("Stable", ["b"], {}), "old": NOBODY}),
+        "workers of b-derive derive the same topics as those of contextgauge-derive",
+    ),
+    (
+        "derive.writers",
+        "warning",
+        facts(derive={7: WorkerProgress(0, 10, 10, None, frozenset({"one", "two"}))}),
+        "one, two have derived in turns, partitions 7",
+    ),
+    (
         "derive.lag",
         "warning",
         facts(

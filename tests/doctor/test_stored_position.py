@@ -8,7 +8,7 @@ from streams import codec
 from streams.edge.memory.readers import MemoryPartitionReader
 from streams.flow.derive.stored_sessions import POSITION_KEY
 from streams.flow.doctor import log_facts as module
-from streams.flow.doctor.facts import Services
+from streams.flow.doctor.facts import Services, WorkerProgress
 from streams.flow.doctor.log_facts import LogFacts
 from streams.ports import Batch, Clock, NewRecord
 from streams.ports.inspection import ClusterFacts, Failure, Group, TopicFacts, TopicPartition
@@ -25,6 +25,15 @@ def state(key: bytes, value: bytes = b"{}") -> NewRecord:
 
 def positioned(position: int) -> NewRecord:
     return state(POSITION_KEY, codec.dumps({"position": position}))
+
+
+async def test_the_groups_that_stored_the_newest_positions_are_known() -> None:
+    documents = [{"position": 1, "log": log} for log in ({"group": "a"}, {"group": "b"}, 7, {})]
+    stored = [state(POSITION_KEY, codec.dumps(document)) for document in documents]
+    progress = await progress_in(await log_of(stored))
+    assert progress.groups == {"a", "b"}
+    assert progress.position == 1
+    assert (await progress_in(await log_of([positioned(7)]))).groups == frozenset()
 
 
 async def log_of(*transactions: list[NewRecord]) -> FaultyLog:
@@ -45,6 +54,10 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def position_in(log: FaultyLog, clock: Clock | None = None) -> int | None:
+    return (await progress_in(log, clock)).position
+
+
+async def progress_in(log: FaultyLog, clock: Clock | None = None) -> WorkerProgress:
     there = TopicFacts([TopicPartition(partition=0, leader=1, replicas=1, in_sync=1)], {})
     cluster = ClusterFacts("c", [], {AGENT_MESSAGES.name: there, CONTEXT_STATE.name: there})
     none = Failure("away", "not asked")
@@ -57,8 +70,8 @@ async def position_in(log: FaultyLog, clock: Clock | None = None) -> int | None:
     )
     found = await LogFacts(services, EXPECTED, cluster).derive(GROUP)
     assert isinstance(found, dict)
-    position: int | None = found[0].position
-    return position
+    progress: WorkerProgress = found[0]
+    return progress
 
 
 @pytest.fixture

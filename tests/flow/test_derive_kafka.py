@@ -5,12 +5,15 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+import structlog
 
+from contextgauge.errors import PositionError
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.partitioner import partition_of
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.ports import NewRecord
+from tests.contract.logs import delete_topics
 from tests.flow.derive_kit import DeriveKit, expected, samples, until
 
 MESSAGES = samples(3)
@@ -69,6 +72,77 @@ async def test_a_fenced_partition_is_released_and_taken_over_again(kit: DeriveKi
     reached = {partition_of(session_id, 4) for session_id, _ in MESSAGES[100:]}
     assert worker.figures.total("worker_fenced") == len(reached) > 1
     assert await kit.events() == expected(MESSAGES)
+
+
+@pytest.mark.parametrize(
+    ("topic", "reason"),
+    [
+        ("agent.messages", "is not the one that was derived: the topic was recreated"),
+        ("context.events", "the records derived before are gone"),
+        ("context.state", "has no state of them"),
+    ],
+)
+async def test_a_recreated_topic_stops_the_worker(
+    kit: DeriveKit, prefix: str, topic: str, reason: str
+) -> None:
+    await kit.publish(MESSAGES)
+    await kit.run_until_caught_up()
+    await _recreate(kit, prefix + topic)
+    if topic == "agent.messages":
+        # The former position is in the middle of the new log.
+        await kit.publish([*samples(4), *samples(4), *samples(4)])
+    error = await kit.start_worker().failed()
+    assert isinstance(error, PositionError)
+    assert reason in str(error)
+    if topic != "context.events":
+        assert await kit.events() == expected(MESSAGES)
+
+
+async def test_a_topic_that_is_recreated_under_a_quiet_worker_stops_it(
+    kit: DeriveKit, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.flow.common.topic_watch.LOOK_S", 0.5)
+    await kit.publish(MESSAGES)
+    await kit.run_until_caught_up()
+    worker = kit.start_worker()
+    await until(lambda: worker.figures.total("derive_restores") == 4)
+    await _recreate(kit, prefix + "context.events")
+    error = await worker.failed()
+    assert isinstance(error, PositionError)
+    assert "the records derived before are gone" in str(error)
+
+
+async def test_a_second_group_writes_nothing_twice(kit: DeriveKit) -> None:
+    # The one that is fenced pauses for long enough that the other gets something done.
+    first = replace(kit.config, batch_messages=25, fenced_pause_s=2.0)
+    second = replace(first, group=first.group + "-second")
+    half = len(MESSAGES) // 2
+
+    async def are_all_derived() -> bool:
+        found = [len(await kit.read(kit.config.events_topic, at)) for at in range(4)]
+        return found == [len(records) for records in expected(MESSAGES)]
+
+    with structlog.testing.capture_logs() as logs:
+        async with kit.running(first):
+            await kit.publish(MESSAGES[:half])
+            async with kit.running(second) as two:
+                await until(two.has_partitions)
+                await kit.publish(MESSAGES[half:])
+                await until(are_all_derived)  # whoever of them
+    assert await kit.events() == expected(MESSAGES)
+    assert any(line["event"].startswith("another group derived") for line in logs)
+
+
+async def _recreate(kit: DeriveKit, topic: str) -> None:
+    """Have a topic deleted and created again."""
+    assert isinstance(kit.log, KafkaLog)
+    await delete_topics(kit.log.options.bootstrap_servers, topic)
+
+    async def is_gone() -> bool:
+        return (await kit.log.partition_counts([topic]))[topic] is None
+
+    await until(is_gone)
+    await kit.create_topics()
 
 
 async def test_dead_letters_are_kept_whole(kit: DeriveKit) -> None:

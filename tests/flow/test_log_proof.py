@@ -1,7 +1,6 @@
 """A stored position counts for the logs that it was stored for, and for no others."""
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from unittest.mock import ANY
 
@@ -125,9 +124,7 @@ async def test_a_copy_of_the_topics_with_the_same_offsets_is_accepted(
     assert sorted(line["partition"] for line in copies) == [0, 1, 2, 3]
 
 
-async def test_an_empty_state_beside_records_stops_the_worker(
-    derived: DeriveKit, log: FaultyLog
-) -> None:
+async def test_records_without_a_state_stops_the_worker(derived: DeriveKit, log: FaultyLog) -> None:
     await _recreate(derived, log, derived.config.state_topic)
     assert "context.state has no state of them" in await _error(derived)
 
@@ -192,7 +189,8 @@ async def test_a_position_of_an_older_build_is_continued_and_bound(derived: Deri
 
 
 def test_a_malformed_proof_is_of_an_unknown_version() -> None:
-    for malformed in ([], {"events_end": "7"}, {"group": 1}):
+    documents: list[object] = [[], {"events_end": "7"}, {"group": 1}]
+    for malformed in documents:
         with pytest.raises(VersionError):
             read_proof(malformed)
     assert read_proof({"group": "g", "of a later build": 1}) == LogProof("g")
@@ -200,24 +198,23 @@ def test_a_malformed_proof_is_of_an_unknown_version() -> None:
 
 def test_a_digest_tells_messages_apart() -> None:
     message = LogRecord(0, 1, b"key", b"value", ())
-    changes: list[dict[str, object]] = [
-        {"timestamp_ms": 2},
-        {"key": None},
-        {"key": b"keyvalue", "value": b""},
-        {"value": None},
-        {"value": b"valu"},
-        {"headers": (("name", b"value"),)},
+    others = [
+        message._replace(timestamp_ms=2),
+        message._replace(key=None),
+        message._replace(key=b"keyvalue", value=b""),
+        message._replace(value=None),
+        message._replace(value=b"valu"),
+        message._replace(headers=(("name", b"value"),)),
     ]
-    digests = {digest(message), *[digest(message._replace(**change)) for change in changes]}
-    assert len(digests) == 1 + len(changes)
+    digests = {digest(other) for other in (message, *others)}
+    assert len(digests) == 1 + len(others)
     assert digest(message._replace(offset=9)) in digests
 
 
 @pytest.fixture
-def often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the topics often."""
     monkeypatch.setattr(topic_watch, "LOOK_S", 0.02)
-    return
 
 
 @pytest.mark.usefixtures("often")

@@ -54,7 +54,7 @@ _PARTITIONS = CompactArray(
 )
 
 
-class _Response(Response):  # type: ignore[misc]  # aiokafka is not typed
+class _IdsResponse(Response):  # type: ignore[misc]  # aiokafka is not typed
     API_KEY = _METADATA_API
     API_VERSION = _VERSION
     SCHEMA = Schema(
@@ -79,11 +79,11 @@ class _Response(Response):  # type: ignore[misc]  # aiokafka is not typed
     )
 
 
-class _Struct(RequestStruct):  # type: ignore[misc]  # aiokafka is not typed
+class _IdsStruct(RequestStruct):  # type: ignore[misc]  # aiokafka is not typed
     FLEXIBLE_VERSION = True
     API_KEY = _METADATA_API
     API_VERSION = _VERSION
-    RESPONSE_TYPE = _Response
+    RESPONSE_TYPE = _IdsResponse
     SCHEMA = Schema(
         ("topics", CompactArray(("id", _Uuid), ("name", _TEXT), ("tags", TaggedFields))),
         ("creates_topics", Boolean),
@@ -93,17 +93,20 @@ class _Struct(RequestStruct):  # type: ignore[misc]  # aiokafka is not typed
     )
 
 
-class _IdsRequest(Request[_Struct]):  # type: ignore[misc]  # aiokafka is not typed
+class _IdsRequest(Request[_IdsStruct]):  # type: ignore[misc]  # aiokafka is not typed
     API_KEY = _METADATA_API
 
     def __init__(self, topics: Sequence[str]) -> None:
         self._topics = topics
 
-    def build(self, request_struct_class: type[_Struct]) -> _Struct:
-        topics = [(_NONE, name, {}) for name in self._topics]
+    def build(self, request_struct_class: type[_IdsStruct]) -> _IdsStruct:
+        no_tags: dict[int, bytes] = {}
+        topics = [(_NONE, name, no_tags) for name in self._topics]
         # Never to be made by asking for it: some brokers create what they are asked for.
         creates_topics = with_operations = False
-        return request_struct_class(topics, creates_topics, with_operations, with_operations, {})
+        return request_struct_class(
+            topics, creates_topics, with_operations, with_operations, no_tags
+        )
 
 
 async def topic_ids(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, UUID | None]:

@@ -15,7 +15,7 @@ topic ids, and in positions of older builds, what is missing is not checked.
 import hashlib
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import structlog
@@ -66,7 +66,8 @@ class LogProof:
 
     def document(self) -> dict[str, str | int]:
         """Return it for the position's document."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        values = [(name, getattr(self, name)) for name in _TYPES]
+        return {name: value for name, value in values if value is not None}
 
     def derive(self, message: LogRecord) -> None:
         """Take the last message of a batch."""

@@ -125,13 +125,14 @@ class WorkerProgress:
     """How far a partition is read; `position` is None before its first record is processed.
 
     `first` and `end` are the log's offsets, `waiting_ms` the timestamp of the oldest record that
-    waits.
+    waits; `groups` stored the newest positions, where these name their writer.
     """
 
     first: int
     end: int
     position: int | None
     waiting_ms: int | None
+    groups: frozenset[str] = frozenset()
 
     @property
     def waiting(self) -> int:
@@ -163,6 +164,8 @@ class KafkaFacts:
     dead: DeadLetters | Failure
     newest_record_ms: int | Failure | None
     derive: Mapping[int, WorkerProgress] | Failure
+    other_groups: Mapping[str, Group | Failure] | Failure
+    """Groups that stored newest positions, and are not that of the settings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from streams.flow.doctor.facts import (
 )
 from streams.flow.doctor.log_facts import LogFacts
 from streams.ports import ViewPosition, ViewReader
-from streams.ports.inspection import ClusterFacts, Failure, StoreFacts
+from streams.ports.inspection import BrokerInspector, ClusterFacts, Failure, Group, StoreFacts
 
 _T = TypeVar("_T")
 
@@ -60,31 +60,54 @@ async def within(seconds: float, answer: Awaitable[_T]) -> _T | Failure:
 async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
     brokers = services.brokers
     if isinstance(brokers, Failure):
-        return KafkaFacts(*[brokers] * 8)
+        return KafkaFacts(*[brokers] * 9)
     try:
         bootstrap = await within(_INSPECTION_S, brokers.bootstrap())
         if isinstance(bootstrap, Failure) or all(item.failure for item in bootstrap):
-            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 7)
+            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 8)
         names = [topic.name for topic in expected.topics]
         cluster = await within(_INSPECTION_S, brokers.cluster(names))
         if isinstance(cluster, Failure):
-            return KafkaFacts(bootstrap, *[cluster] * 7)
+            return KafkaFacts(bootstrap, *[cluster] * 8)
         derive_group, project_group = await asyncio.gather(
             within(_INSPECTION_S, brokers.group(expected.derive_group)),
             within(_INSPECTION_S, brokers.group(expected.project_group)),
         )
+        log = LogFacts(services, expected, cluster)
+        keying, dead, newest_record_ms, derive = await asyncio.gather(
+            within(_READING_S, log.keying()),
+            within(_READING_S, log.dead()),
+            within(_READING_S, log.newest_record_ms()),
+            within(_READING_S, log.derive(derive_group)),
+        )
+        others = await _others(brokers, expected, derive)
     finally:
         await within(_INSPECTION_S, brokers.stop())
-    log = LogFacts(services, expected, cluster)
-    keying, dead, newest_record_ms, derive = await asyncio.gather(
-        within(_READING_S, log.keying()),
-        within(_READING_S, log.dead()),
-        within(_READING_S, log.newest_record_ms()),
-        within(_READING_S, log.derive(derive_group)),
-    )
     return KafkaFacts(
-        bootstrap, cluster, derive_group, project_group, keying, dead, newest_record_ms, derive
+        bootstrap,
+        cluster,
+        derive_group,
+        project_group,
+        keying,
+        dead,
+        newest_record_ms,
+        derive,
+        others,
     )
+
+
+async def _others(
+    brokers: BrokerInspector, expected: Expected, derive: Mapping[int, WorkerProgress] | Failure
+) -> Mapping[str, Group | Failure] | Failure:
+    """Return the other groups that have derived the same topics."""
+    if isinstance(derive, Failure):
+        return derive
+    names = sorted({name for part in derive.values() for name in part.groups})
+    return {
+        name: await within(_INSPECTION_S, brokers.group(name))
+        for name in names
+        if name != expected.derive_group
+    }
 
 
 async def _redis(

@@ -6,7 +6,8 @@ Reads without a group and commits nothing, so no worker is affected.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TypeVar
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 from contextgauge.normalise import normalise, session_of
 from contextgauge.normalise.signals import InputMessage
@@ -108,6 +109,25 @@ class KeyingSample:
         return "without_key" if key is None else "other_key"
 
 
+class _Stored(NamedTuple):
+    """A stored position, and who stored it."""
+
+    position: int | None
+    groups: frozenset[str]
+
+
+def _stored(value: bytes) -> _Stored:
+    document = codec.loads(value)
+    if not isinstance(document, dict):
+        return _Stored(None, frozenset())
+    position, log = document.get("position"), document.get("log")
+    group = log.get("group") if isinstance(log, dict) else None
+    return _Stored(
+        position if isinstance(position, int) else None,
+        frozenset({group} if isinstance(group, str) else ()),
+    )
+
+
 class LogFacts:
     """Reads the topics. Raises the log's errors, and UnknownFactError where a topic is missing."""
 
@@ -159,10 +179,17 @@ class LogFacts:
         positions: dict[int, int | None] = {}
         if not isinstance(committed, Failure):
             positions |= {number: at for (name, number), at in committed.items() if name == topic}
+        stored: dict[int, _Stored] = {}
         if isinstance(self._cluster.topics.get(state), TopicFacts):
             stored = await self._each(state, self._stored_position)
-            positions |= {number: at for number, at in stored.items() if at is not None}
-        return await self.progress(topic, positions)
+            positions |= {
+                at: last.position for at, last in stored.items() if last.position is not None
+            }
+        progress = await self.progress(topic, positions)
+        none = _Stored(None, frozenset())
+        return {
+            at: replace(part, groups=stored.get(at, none).groups) for at, part in progress.items()
+        }
 
     async def progress(
         self, topic: str, positions: Mapping[int, int | None]
@@ -184,24 +211,26 @@ class LogFacts:
 
         return await self._each(topic, look)
 
-    async def _stored_position(self, reader: PartitionReader, partition: int) -> int | None:
+    async def _stored_position(self, reader: PartitionReader, partition: int) -> "_Stored":
         until_s = self._clock.monotonic_s() + _SAMPLE_S
         for offsets in _STATE_OFFSETS:
             first, end = await reader.bounds(partition)
-            value: bytes | None = None
+            values: list[bytes] = []
             reached = first
             async for batch in self._batches(reader, partition, max(first, end - offsets), until_s):
                 reached = batch.position
-                for record in batch.records:
-                    if record.key == POSITION_KEY:
-                        value = record.value
+                values += [
+                    record.value
+                    for record in batch.records
+                    if record.key == POSITION_KEY and record.value is not None
+                ]
             if reached < end:
-                return None  # a newer position may follow
-            if value is not None:
-                document = codec.loads(value)
-                position = document.get("position") if isinstance(document, dict) else None
-                return position if isinstance(position, int) else None
-        return None
+                break  # a newer position may follow
+            if values:
+                stored = [_stored(value) for value in values]
+                groups = frozenset[str]().union(*[each.groups for each in stored])
+                return stored[-1]._replace(groups=groups)
+        return _Stored(None, frozenset())
 
     async def _newest(
         self, topic: str, offsets: int, add: Callable[[int, LogRecord], None]

@@ -60,6 +60,20 @@ def _positions(progress: _PartitionProgress) -> Iterator[Values]:
         }
 
 
+def _writers(facts: Facts, expected: Expected) -> Iterator[Values]:
+    progress, own = known(facts.kafka.derive), facts.kafka.derive_group
+    others = known(facts.kafka.other_groups)
+    alive = [name for name, each in others.items() if isinstance(each, Group) and each.hosts]
+    groups = sorted({name for part in progress.values() for name in part.groups})
+    yield {
+        "group": expected.derive_group,
+        "groups": groups,
+        "alive": alive if isinstance(own, Group) and own.hosts else [],
+        "mixed": [number for number, part in progress.items() if len(part.groups) > 1],
+        "writers": ", ".join(groups),
+    }
+
+
 def _lag(noun: str, now_ms: int, progress: _PartitionProgress) -> Iterator[Values]:
     waiting = {number: part.waiting for number, part in known(progress).items() if part.waiting}
     times = [part.waiting_ms for part in known(progress).values() if part.waiting]
@@ -146,6 +160,7 @@ ITEMS: Mapping[str, Items] = {
         expected.derive_group, facts.kafka.derive_group, facts.kafka.derive
     ),
     "derive_positions": lambda facts, _: _positions(facts.kafka.derive),
+    "derive_writers": _writers,
     "derive_lag": lambda facts, _: _lag("message", facts.now_ms, facts.kafka.derive),
     "project_group": lambda facts, expected: _group(
         expected.project_group, facts.kafka.project_group, facts.project
