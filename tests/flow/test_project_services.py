@@ -168,6 +168,12 @@ async def test_two_groups_of_projectors_share_a_key_prefix(redis_url: str, key_p
         for start in range(0, len(RECORDS), 20):
             await kit.append(RECORDS[start : start + 20])
             await kit.caught_up(worker, rival)
+
+        async def is_reported() -> bool:
+            places = [await store.position(1, partition) for partition in range(PARTITIONS)]
+            return any(at and at.heartbeat and at.heartbeat.rivals for at in places)
+
+        await until(is_reported)
         assert await kit.documents(1) == await kit.expected()
         assert (await store.generations()).active == 1
     await store.stop()
