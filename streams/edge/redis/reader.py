@@ -24,6 +24,9 @@ from streams.ports import (
 LONGEST_WAIT_S: Final = 2.0
 """Of a blocking read, well below the time after which a reply counts as lost."""
 
+_RIVALS_MS: Final = 60_000
+"""For how long a heartbeat counts in which there were rivals."""
+
 CLOSED_OFFSET: Final = -1
 """The offset of a partition that is being dropped: no batch can follow it."""
 
@@ -208,12 +211,13 @@ def _heartbeat(fields: Mapping[bytes, bytes]) -> ProjectorHeartbeat | None:
     if b"told_ms" not in fields:
         return None
     end = fields.get(b"told_end") or None
-    lag_ms = int(fields.get(b"told_lag_ms", b"0"))
+    lag_ms, at_ms = int(fields.get(b"told_lag_ms", b"0")), int(fields[b"told_ms"])
+    is_recent = at_ms - int(fields.get(b"rivals_ms", b"0")) < _RIVALS_MS
     return ProjectorHeartbeat(
-        int(fields[b"told_ms"]),
+        at_ms,
         None if end is None else int(end),
         lag_ms,
-        int(fields.get(b"told_rivals", b"0")),
+        int(fields.get(b"rivals", b"0")) if is_recent else 0,
     )
 
 

@@ -72,10 +72,13 @@ return redis.call('HSET', KEYS[1], 'limit', ARGV[2])
 _HEARTBEAT: Final = """
 local found = redis.call('HMGET', KEYS[1], 'offset', 'build')
 if not found[1] or tonumber(found[1]) < 0 or (found[2] or '') ~= ARGV[1] then return 0 end
-return redis.call('HSET', KEYS[1], 'told_ms', ARGV[2], 'told_end', ARGV[3], 'told_lag_ms', ARGV[4],
-  'told_rivals', ARGV[5])
+if ARGV[5] ~= '0' then redis.call('HSET', KEYS[1], 'rivals', ARGV[5], 'rivals_ms', ARGV[2]) end
+return redis.call('HSET', KEYS[1], 'told_ms', ARGV[2], 'told_end', ARGV[3], 'told_lag_ms', ARGV[4])
 """
-"""Store a heartbeat with a position of this build: a heartbeat alone never makes a position."""
+"""Store a heartbeat with a position of this build: a heartbeat alone never makes a position.
+
+That there are rivals stays for a minute: of two projectors, only the one that loses notices.
+"""
 
 
 class RedisScript:

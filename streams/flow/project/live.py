@@ -35,8 +35,9 @@ class LiveProjection:
         self._unusable: int | None = None
         """The generation that is known not to be followed on this partition."""
         self._heartbeat_s = ports.clock.monotonic_s() - _HEARTBEAT_S
-        self._written = ""
-        """Who wrote the position that this worker left, after it had written itself."""
+        self._displaced: PartitionProjector | None = None
+        """The last projector, if the stored position was not its own any more."""
+        self._projector: PartitionProjector | None = None
         self._rivals_s: deque[float] = deque()
         self._lag = Lag(ports, poller.partition, "project_lag_records", "project_lag_seconds")
 
@@ -64,6 +65,7 @@ class LiveProjection:
                     except (LostError, FormerViewsError, PositionError) as error:
                         await self._replace(active, error)
                     except ReseekError as error:
+                        self._displaced = self._projector
                         await self._poller.pause_before_rereading(error)
         finally:
             for gauge in _GAUGES:
@@ -72,10 +74,12 @@ class LiveProjection:
 
     async def _follow(self, generation: int) -> None:
         ports, poller, partition = self._ports, self._poller, self._poller.partition
-        projector = poller.projector(generation, strict=True)
+        projector = self._projector = poller.projector(generation, strict=True)
+        displaced, self._displaced = self._displaced, None
         if not await projector.open():
             raise LostError("the partition's position is gone")
-        self._count_rival(projector.stored.writer)
+        if displaced is not None:
+            await self._report_rival(displaced, projector)
         foreign = await self._poller.foreign_log(projector)
         if foreign:
             raise LostError(foreign)
@@ -90,18 +94,27 @@ class LiveProjection:
             batch = await poller.poll(self._reader, projector.position, ports.config.batch_records)
             if ports.generations.current.active == generation:
                 await poller.write(projector, batch)
-                self._written = projector.stored.writer
                 await self._report(projector, batch.records)
 
-    def _count_rival(self, writer: str) -> None:
-        """Note whether another projector wrote since this one last did."""
-        if self._written and writer != self._written:
-            self._rivals_s.append(self._ports.clock.monotonic_s())
-            logger.warning(
-                "another projector writes the same views: only one may use a key prefix",
-                partition=self._poller.partition,
-            )
-        self._written = ""
+    async def _report_rival(self, former: PartitionProjector, now: PartitionProjector) -> None:
+        """Report that another projector went on from where the former one of this worker was."""
+        stored, ports = now.stored, self._ports
+        if stored.offset <= former.position or stored.writer == former.writer:
+            return
+        self._rivals_s.append(ports.clock.monotonic_s())
+        logger.warning(
+            "another projector writes the same views: only one may use a key prefix",
+            partition=self._poller.partition,
+        )
+        heartbeat = stored.heartbeat or ProjectorHeartbeat(ports.clock.now_ms(), None, 0)
+        rivals = heartbeat._replace(rivals=self._rivals())
+        await ports.retry.run(now.report_heartbeat, rivals)
+
+    def _rivals(self) -> int:
+        since_s = self._ports.clock.monotonic_s() - _RIVALS_S
+        while self._rivals_s and self._rivals_s[0] < since_s:
+            self._rivals_s.popleft()
+        return len(self._rivals_s)
 
     async def _replace(
         self, generation: int, error: LostError | FormerViewsError | PositionError
@@ -148,7 +161,5 @@ class LiveProjection:
         now_s = ports.clock.monotonic_s()
         if now_s - self._heartbeat_s >= _HEARTBEAT_S:
             self._heartbeat_s = now_s
-            while self._rivals_s and now_s - self._rivals_s[0] > _RIVALS_S:
-                self._rivals_s.popleft()
-            heartbeat = ProjectorHeartbeat(now_ms, end, lag_ms, len(self._rivals_s))
+            heartbeat = ProjectorHeartbeat(now_ms, end, lag_ms, self._rivals())
             await ports.retry.run(projector.report_heartbeat, heartbeat)

@@ -166,7 +166,7 @@ class PartitionProjector:
         self._idle_ms = idle_ms
         self._fold = Fold(strict=strict, idle_ms=idle_ms)
         self._call = ViewWrite()
-        self._writer, self._topic_id = writer, topic_id
+        self.writer, self._topic_id = writer, topic_id
         self._stored = ViewPosition(0, 0, place.partitions, caught_up=False)
         self._last: LastRecord | None = None
         self._has_loaded = False
@@ -229,7 +229,7 @@ class PartitionProjector:
             partitions,
             caught_up=False,
             build=build,
-            writer=self._writer,
+            writer=self.writer,
             topic_id=self._topic_id,
         )
         changes = ViewWrite().changes()._replace(stats=FIRST_STATS)
@@ -356,7 +356,7 @@ class PartitionProjector:
         call, self._call = self._call, ViewWrite()
         position = self._stored._replace(
             offset=offset,
-            writer=self._writer,
+            writer=self.writer,
             last=self._last,
             topic_id=self._topic_id or self._stored.topic_id,
         )
