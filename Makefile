@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared compile bench bench-setup check check-compiled format lint types layers dependencies lock lock-check schemas clean
+.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared compile bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -53,11 +53,12 @@ demo-compaction: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## An agent that is comp
 view: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## The page of the sessions on this machine. SESSIONS=path: of others.
 	@$(ALONE) $(BIN)/contextgauge view $(if $(SESSIONS),"$(SESSIONS)"); exit $$?
 
-# Each pytest worker has a broker, a Redis and a Chromium of its own; fast tests need none of these.
-WORKERS := 2
-test-fast: WORKERS := 3
+# Each pytest worker has a broker, a Redis and a Chromium of its own, and waits for them at times: one
+# more than a usual machine has cores. Fast tests need none of these, and wait for nothing.
+WORKERS := 3
+test-fast: WORKERS := 2
 TESTS := tests
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
 
 # Made where Java and Maven are; the tests of Kafka skip, or fail under CI, where they are not.
 KAFKA_CLASSES := $(VENV)/.kafka-classes
@@ -154,17 +155,27 @@ PURE := $(PURE),contextgauge/compaction/subjects.py,contextgauge/compaction/trig
 PURE := $(PURE),contextgauge/compaction/memory/paths.py,contextgauge/compaction/summarisers/failures.py
 PURE := $(PURE),contextgauge/compaction/summarisers/validation.py
 
-check: lint types layers dependencies lock-check check-compiled $(KAFKA_CLASSES)  ## All that CI looks at.
-	$(PYTEST) --cov --cov-branch --cov-report=term:skip-covered
-	$(BIN)/coverage report --include='$(PURE)' --fail-under=100 --skip-covered
+# Whose tests cover the pure parts: to measure slows the code that is run twice or thrice.
+MEASURED := $(addprefix tests/,core codec library compaction contract edge doctor cli flow/control) \
+	$(patsubst %,tests/%.py,flow/test_conversations flow/test_restoring test_settings test_compiled)
 
-# Where it can be: CI has all that it needs, elsewhere a compiler may be missing. By the plain name
+check: setup $(KAFKA_CLASSES)  ## All that CI looks at.
+	@make --no-print-directory -j2 types lint layers dependencies lock-check compiled
+	@make --no-print-directory check-compiled
+	$(PYTEST) --cov --cov-branch --cov-report= $(MEASURED)
+	$(BIN)/coverage report --include='$(PURE)' --fail-under=100 --skip-covered
+	$(PYTEST) $(MEASURED:%=--ignore=%) tests
+
+# Where they can be: CI has all that it needs, elsewhere a compiler may be missing. By the plain name
 # `make`: a recipe that names it as a variable is run, tests and all, by `make -n` too.
-check-compiled: setup
+compiled: setup
 	@if lacking=$$($(BIN)/python hatch_build.py 2>&1) || [ -n "$$CI" ]; then \
-		make --no-print-directory compile && CHECK_COMPILED=1 $(PYTEST) \
-			-o pythonpath="$(COMPILED) ." $(TESTS_OF_COMPILED); \
-	else echo "check: skips the compiled modules: $$lacking"; fi
+		make --no-print-directory compile; \
+	else echo "check: skips the compiled modules: $$lacking"; rm -f $(COMPILED)/.done; fi
+
+check-compiled: compiled
+	@test ! -e $(COMPILED)/.done || CHECK_COMPILED=1 $(PYTEST) \
+		-o pythonpath="$(COMPILED) ." $(TESTS_OF_COMPILED)
 
 clean:  ## Delete what can be made again: environment, caches, local data.
 	rm -rf $(VENV) .stack .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov

@@ -22,11 +22,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from xdist.scheduler import LoadScopeScheduling
 
 from streams.codec.compiled import read_usual
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
@@ -39,8 +40,11 @@ LONG = bool(os.environ.get("LONG_TESTS"))
 _SERVICE_FOLDERS = frozenset({"chaos", "e2e", "page", "secure"})
 """Where all tests start something, the quick ones with them."""
 
-_ONE_WORKER_FOLDERS = frozenset({"page", "secure"})
-"""One pytest worker runs all tests of such a folder, with one Chromium, one secured Kafka."""
+_LONGEST_FIRST = ("secure", "chaos", "deploy", "docs", "e2e")
+"""Folders of the longest tests: begun first, none is left to one worker at the end."""
+
+_ON_ONE_WORKER = ("tests/secure/", "tests/test_tidy.py")
+"""What shares what is costly: a Kafka with all its users and rights, all modules parsed."""
 
 _PARTS = frozenset(
     {
@@ -73,11 +77,34 @@ def pytest_configure() -> None:
     os.environ.setdefault("JDK_JAVA_OPTIONS", options)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_finish() -> None:
-    """Exempt what collecting made, some million objects, from all later garbage collections."""
+    """Exempt what collecting made, some million objects, from all later garbage collections.
+
+    These come less often too: what a test makes goes with the test.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Gives workers test by test, but some files as a whole."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((each for each in _ON_ONE_WORKER if nodeid.startswith(each)), nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)  # xdist's
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Return who divides the tests; marks for groups have no effect on this version of pytest."""
+    return Scheduling(config, log)
+
+
+def _rank(item: pytest.Item) -> tuple[bool, int]:
+    """Return what items are sorted by: those of services, then the longest, come first."""
+    folder = item.path.parent.name
+    place = _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
+    return item.get_closest_marker("service") is None, place
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -86,14 +113,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Tests of the compiled reader are deselected where it is not compiled.
     """
     for item in items:
-        if item.path.parent.name in _ONE_WORKER_FOLDERS:
-            item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
         fixtures = set(getattr(item, "fixturenames", ()))
         if item.path.parent.name in _SERVICE_FOLDERS or not fixtures.isdisjoint(_PARTS):
             item.add_marker(pytest.mark.service)
         if LONG and item.get_closest_marker("has_long_form") is not None:
             item.add_marker(pytest.mark.long)
-    items.sort(key=lambda item: item.get_closest_marker("service") is None)
+    items.sort(key=_rank)
     if read_usual is None and not os.environ.get("CHECK_COMPILED"):
         compiled = [item for item in items if item.get_closest_marker("compiled") is not None]
         config.hook.pytest_deselected(items=compiled)

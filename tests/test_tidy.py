@@ -6,6 +6,7 @@ import subprocess
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -83,8 +84,13 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def _nodes(path: Path) -> list[ast.AST]:
+    """Return what the tests look at of a module, parsed once for all of them."""
+    looked_at = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Call
+    imports = ast.Import | ast.ImportFrom
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, looked_at | imports)]
 
 
 def _tracked() -> list[Path]:
@@ -118,7 +124,7 @@ def test_functions_are_short() -> None:
     long = {
         f"{_name(path)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
         for path in MODULES
-        for node in ast.walk(_tree(path))
+        for node in _nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno is not None
         and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
@@ -131,7 +137,7 @@ def test_no_banned_calls() -> None:
     banned = [
         f"{_name(path)}:{node.lineno} {called}: {BANNED_CALLS[called]}"
         for path in PRODUCT
-        for node in ast.walk(_tree(path))
+        for node in _nodes(path)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name | ast.Attribute)
         and (called := _called(ast.unparse(node.func))) is not None
@@ -163,7 +169,7 @@ def test_a_banned_call_is_detected() -> None:
 def test_class_names_are_unique() -> None:
     places = defaultdict(list)
     for path in PRODUCT:
-        for node in ast.walk(_tree(path)):
+        for node in _nodes(path):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(_name(path))
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
@@ -184,7 +190,7 @@ def _module(path: Path) -> str:
 
 def _imported(name: str, path: Path, modules: dict[str, Path]) -> Iterator[str]:
     """Yield the project's modules that a module imports, anywhere in it, for types too."""
-    for node in ast.walk(_tree(path)):
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -218,7 +224,7 @@ def test_test_names_have_no_private_words() -> None:
     found = [
         f"{_name(path)}:{node.lineno} {node.name}"
         for path in sorted((ROOT / "tests").rglob("*.py"))
-        for node in ast.walk(_tree(path))
+        for node in _nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.name.startswith("test_")
         and _private_words(node.name.replace("_", " "))

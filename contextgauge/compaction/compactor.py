@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter
+from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter, Size
 from contextgauge.compaction.events import (
     CompactionDone,
     CompactionNotDone,
@@ -74,11 +74,8 @@ from contextgauge.compaction.writing import (
 from contextgauge.window_catalog import bundled
 
 _NO_CALL: Final = ModelCall()
-
 _NO_HOOKS: Final = Hooks()
-
-_UNKNOWN: Final = Window(128_000, "assumed")
-"""For a compaction that was asked for, where the profile assumes no window itself."""
+_UNKNOWN: Final = Window(128_000, "assumed")  # where the profile assumes no window itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +185,7 @@ class Compactor:
     ) -> Receipt | None:
         """Compact now, whatever the size; `instructions` tell the summariser what matters.
 
-        Returns None where nothing can be compacted: `why_not` says why. Raises NoSummaryError.
+        Returns None for nothing to compact: `why_not` says why. Raises NoSummaryError.
         """
         plan = await self.plan(history, call, instructions=instructions)
         if plan is None:
@@ -209,22 +206,25 @@ class Compactor:
     ) -> Plan | None:
         """Work out a compaction of what is active now, without applying it.
 
-        The history may grow meanwhile. With `must`, where the next request would not fit, a summary
-        that cannot be had is replaced by the deterministic floor. A call that has no result yet
-        stays as it is with `during_call`. Returns None where there is nothing to compact, or a
-        call has no result: `why_not` says which. Raises NoSummaryError.
+        The history may grow meanwhile. With `must`, where the next request would not fit, the floor
+        replaces a summary that cannot be had; with `during_call`, a call without a result stays as
+        it is. Returns None for nothing to compact, `why_not` says why. Raises NoSummaryError.
         """
         if open_calls(history.active) and not during_call:
             return None
         frame = self._frame(history, call)
         return await self._plan(frame, _Task(frame.measure(), trigger, instructions, must))
 
+    def size(self, history: History, call: ModelCall = _NO_CALL) -> Size:
+        """Return the size of the next request: reported, else estimated."""
+        return self._frame(history, call).measure().before
+
     def why_not(self, history: History, call: ModelCall = _NO_CALL) -> str:
         """Return the reason for which `plan` and `compact` return None."""
         if open_calls(history.active):
             return "a tool's call has no result yet"
         frame = self._frame(history, call)
-        _, work, _ = worked(frame, frame.measure(), None, self._hooks.restore)
+        work = worked(frame, frame.measure(), None, self._hooks.restore)[1]
         return work.reason if isinstance(work, Staying) else "there is something to compact now"
 
     def _frame(self, history: History, call: ModelCall) -> CallFrame:

@@ -280,12 +280,15 @@ _SAYS_NO_MORE: Final = re.compile(
 )
 _TIME_OUT: Final = re.compile(r"(?i)\btime[sd]? out\b")
 _BASE_BRANCH: Final = re.compile(r"(?i)\b(base|development) branch\b")
+_WAY: Final = re.compile(r"(?i)\bfrom (?!now |here |today )((?:[\w.'-]+ ){1,3})to (?=\w)")
+"""A way between two named things, which is another one than the way back."""
 
 
 def _scope(text: str, plain: frozenset[str]) -> frozenset[str]:
     """Return all names and words of a text but the plain ones, each in one form."""
     words: set[str] = set()
     text = _BASE_BRANCH.sub(r"\1branch", _TIME_OUT.sub("timeout", _SAYS_NO_MORE.sub("", text)))
+    words.update(f"from {each.strip().lower()}" for each in _WAY.findall(text))
     for match in _TOKEN.finditer(text):
         word = match[0].replace("\u2019", "'").strip("'*").rstrip(".:-").removesuffix("'s")
         if len(word) == 1 and word.isupper() and word != "I":

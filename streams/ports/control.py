@@ -1,9 +1,13 @@
 """The control plane: where its views are kept, how commands are sent, and what steers a runtime."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from schemas.commands import CommandEntry, ControlView
+
+OWNED_MS: Final = 60_000
+"""After its last report an owner is gone: it reports every few seconds. Who has an earlier position
+then has another log: the topic was created again."""
 
 
 class CommandSink(Protocol):
@@ -38,9 +42,10 @@ class ControlStore(ControlReader, Protocol):
     async def put(
         self, partition: int, views: Mapping[str, ControlView], position: int, now_ms: int
     ) -> None:
-        """Replace the views of sessions, if no later position is stored; note the owner's report.
+        """Replace the views of sessions; note the owner's report.
 
-        All are absolute values, so it may be repeated. Raises RetryError.
+        All are absolute values, so it may be repeated. Raises RetryError, also where a later
+        position was reported in the last `OWNED_MS`: then there may be a later owner.
         """
 
 

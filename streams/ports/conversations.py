@@ -26,7 +26,10 @@ class ConversationReader(Protocol):
         """
 
     async def conversation(self, session_id: str) -> SessionConversation | None:
-        """Return a session's conversation; None where none is kept. Raises RetryError."""
+        """Return a session's conversation; None where none is kept. Raises RetryError.
+
+        Its position is that of its partition, read in one step with it.
+        """
 
     async def start(self) -> None:
         """Connect. Raises RetryError or ConfigError."""

@@ -107,4 +107,5 @@ def session_plan(rules: Sequence[SessionRule], facts: CompactedSession) -> Sessi
         opted_in=bool(facts.thresholds) or any(rule.fits(subject) for rule in rules),
         driver=thresholds.driver,
         profile=profile_of(thresholds, window or 0),
+        automatic=thresholds.automatic,
     )

@@ -24,7 +24,7 @@ from streams.flow.common.retry import RetryLoop
 from streams.flow.control import bodies
 from streams.flow.control.agents import AgentLookup, Owner
 from streams.flow.control.command_worker import CommandWorker
-from streams.flow.control.decisions import DecisionPorts, Decisions
+from streams.flow.control.decisions import DecisionPorts, Decisions, Topics
 from streams.flow.control.fan_out import SharedStream
 from streams.flow.control.rule_guard import RuleGuard, RuleGuardPorts
 from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
@@ -74,7 +74,7 @@ async def control(
             decisions = Decisions(
                 service.rules,
                 service.max_age_ms,
-                commands,
+                Topics(records=topic, commands=commands),
                 DecisionPorts(**context, log=log, sink=sink, owner_of=owner_of),
             )
         guard = await _rule_guard(worker, log, exits)

@@ -38,6 +38,11 @@ Maria Lopez approves releases. | John Smith approves invoices.
 Maria Lopez owns billing. | John Smith owns search.
 Answers to Anna should be short. | Answers to Ben should be detailed.
 For Anna, the next step is the parser. | For Ben, the next step is the index.
+# Ways, of which the way back is another one
+From host a to b, the timeout is 5 seconds. | From host b to a, the timeout is 9 seconds.
+The timeout from web to db is 5 seconds. | The timeout from db to web is 9 seconds.
+Copies from staging to production have a limit of 5 GB. |
+  Copies from production to staging have a limit of 9 GB.
 # Tasks, tickets, numbers as names
 The deadline for task 12 is 2026-12-01. | The deadline for task 13 is 2026-12-24.
 The deadline for ABC-1 is now 2026-12-01. | The deadline for ABC-2 is now 2026-12-24.

@@ -10,9 +10,6 @@ from typing import Any, NamedTuple
 
 import pytest
 import pytest_asyncio
-from anthropic import AsyncAnthropic
-from google.genai import Client, types
-from openai import AsyncOpenAI
 
 from contextgauge.compaction.formats import read_request
 from contextgauge.compaction.messages import FormatName
@@ -111,21 +108,29 @@ def _gemini_conversation() -> dict[str, Any]:
 
 
 async def _send_anthropic(url: str, body: dict[str, Any]) -> None:
+    from anthropic import AsyncAnthropic
+
     async with AsyncAnthropic(api_key=KEY, base_url=url) as client:
         await client.messages.create(model=MODEL, max_tokens=4_000, **body)
 
 
 async def _send_chat(url: str, body: dict[str, Any]) -> None:
+    from openai import AsyncOpenAI
+
     async with AsyncOpenAI(api_key=KEY, base_url=url) as client:
         await client.chat.completions.create(model=MODEL, **body)
 
 
 async def _send_responses(url: str, body: dict[str, Any]) -> None:
+    from openai import AsyncOpenAI
+
     async with AsyncOpenAI(api_key=KEY, base_url=url) as client:
         await client.responses.create(model=MODEL, store=False, **body)
 
 
 async def _send_gemini(url: str, body: dict[str, Any]) -> None:
+    from google.genai import Client, types
+
     config = types.GenerateContentConfig(
         system_instruction=body["system_instruction"], tools=body["tools"]
     )

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from google.genai import types
 
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
@@ -15,6 +14,8 @@ from contextgauge.compaction.stored import load_history, store_history
 
 
 def test_bytes_of_geminis_sdk_become_the_base64_that_it_reads() -> None:
+    from google.genai import types
+
     data = b"\xff\xef\xbe"
     parts: Any = [
         {"text": "hm", "thought": True, "thought_signature": data},

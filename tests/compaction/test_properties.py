@@ -3,6 +3,7 @@
 `CONVERSATIONS=1000000 pytest tests/compaction/test_properties.py` checks a million.
 """
 
+import faulthandler
 import os
 import random
 from dataclasses import replace
@@ -20,6 +21,8 @@ from tests.compaction.conversations import orphans
 from tests.compaction.random_conversations import random_conversation
 
 CONVERSATIONS = int(os.environ.get("CONVERSATIONS", "500"))
+LONGEST_S = max(1_200, CONVERSATIONS * 0.05)
+"""After this the run hangs: far more than the few milliseconds that a conversation takes."""
 
 PROFILE_LIST = [
     *PROFILES.values(),
@@ -98,6 +101,8 @@ def check(before: list[Message], history: History, profile: Profile, *, has_room
 
 
 async def test_properties_over_random_conversations() -> None:
+    # Instead of pytest's own limit for a test, which a million conversations exceed.
+    faulthandler.dump_traceback_later(LONGEST_S, exit=True, file=2)
     first = int(os.environ.get("FIRST_SEED", "0"))
     compactions = 0
     for seed in range(first, first + CONVERSATIONS):
@@ -106,4 +111,5 @@ async def test_properties_over_random_conversations() -> None:
         except AssertionError as error:
             error.add_note(f"seed {seed}")
             raise
+    faulthandler.cancel_dump_traceback_later()
     assert compactions > CONVERSATIONS // 10

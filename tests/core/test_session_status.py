@@ -39,6 +39,18 @@ def test_each_case_has_its_verdict(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_document_has_the_verdicts_of_its_time(case: Case) -> None:
+    status = status_of(case.view)
+    document = status.document(NOW_MS)
+    assert set(document) == {*status._fields, "state", "thrashing"} - {"settled"}
+    assert (document["state"], document["thrashing"]) == (case.state, case.thrashing)
+    assert (document["severity"], document["thrash"] is None) == (
+        case.severity,
+        status.thrash is None,
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_verdicts_change_at_the_next_instant_and_not_before(case: Case) -> None:
     status = status_of(case.view)
     change_ms = status.next_change_ms(NOW_MS)

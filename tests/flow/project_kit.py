@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, count, pairwise, zip_longest
 from typing import NamedTuple
 
@@ -123,7 +124,12 @@ def placed(records: Iterable[LogRecord]) -> list[LoggedRecord]:
 
 
 def wanted(log: Sequence[LogRecord]) -> PartitionDump:
-    """Return the documents that a partition's log comes to."""
+    """Return the documents that a partition's log comes to, to spoil as one likes."""
+    return deepcopy(_wanted(tuple(log)))
+
+
+@lru_cache(maxsize=16)
+def _wanted(log: tuple[LogRecord, ...]) -> PartitionDump:
     return fold_views(placed(log))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import httpx
@@ -41,14 +42,19 @@ from tests.doubles.views import FaultyViews
 PARTITIONS = 3
 
 
-def sample_records(seed: int = 1) -> list[Record]:
-    """Return all records of the simulator's sample."""
+@cache
+def _sample_records(seed: int) -> tuple[Record, ...]:
     deriver = Deriver(Rules(bundled()))
-    return [
+    return tuple(
         record
         for message in sample_sessions(SimulationOptions(seed=seed))
         for record in deriver.derive(InputMessage(message.value, message.session_id)).records
-    ]
+    )
+
+
+def sample_records(seed: int = 1) -> list[Record]:
+    """Return all records of the simulator's sample."""
+    return list(_sample_records(seed))
 
 
 class GrowingViews(FaultyViews):

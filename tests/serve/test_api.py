@@ -124,10 +124,10 @@ async def test_a_list_follows_new_records(
         ]
         stored = [dict(list(view.items())[:-2]) for view in found]  # without title and status
         assert sorted(stored, key=_name) == sorted(expected, key=_name)
+        fresh = api_over(views)  # as one that reads all views for the first time
         for asked in ("?sort=recent", "?sort=pressure", "?sort=pressure&min_percent=20"):
-            # As who reads all views anew.
-            fresh = await api_over(views).json(f"/v1/sessions{asked}")
-            assert (await api.json(f"/v1/sessions{asked}"))["sessions"] == fresh["sessions"]
+            expected = (await fresh.json(f"/v1/sessions{asked}"))["sessions"]
+            assert (await api.json(f"/v1/sessions{asked}"))["sessions"] == expected
 
 
 def _name(view: dict[str, str]) -> str:

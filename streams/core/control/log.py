@@ -30,6 +30,7 @@ from schemas.commands import (
     TextDeleted,
     ThresholdsSet,
 )
+from streams.core.control.receipts import short_receipt
 from streams.core.control.thresholds import is_removal
 
 MOST_COMMANDS: Final = 20
@@ -116,10 +117,12 @@ def fold(state: SessionControl, entry: CommandEntry, logged_ms: int) -> SessionC
 
 
 def _requested(state: SessionControl, data: CompactRequested, time_ms: int) -> SessionControl:
-    is_known = data.command_id in state.past or any(
+    known = state.of(data.command_id)
+    if known is not None and data.urgent and not known.request.urgent:
+        return _with_open(state, replace(known, request=replace(known.request, urgent=True)))
+    if data.command_id in state.past or any(
         each.command_id == data.command_id for each in state.view.commands
-    )
-    if is_known:
+    ):
         return state
     view = CommandView(
         command_id=data.command_id,
@@ -227,7 +230,7 @@ def _finished(state: SessionControl, data: CommandFinished, time_ms: int) -> Ses
         outcome=data.outcome,
         reason=data.reason,
         boundary_uuid=data.boundary_uuid,
-        receipt=data.receipt,
+        receipt=None if data.receipt is None else short_receipt(data.receipt),
     )
     return replace(
         state,
@@ -251,7 +254,7 @@ def _with_open(state: SessionControl, command: UnfinishedCommand) -> SessionCont
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """A command is to be finished at once, without an attempt."""
+    """A command is to be finished at once, without another attempt."""
 
     command: UnfinishedCommand
     outcome: CommandOutcome

@@ -42,6 +42,8 @@ class SessionPolicy(NamedTuple):
     driver: str = SERVICE
     profile: Profile | str = "default"
     overrides: Sequence[Override] = ()
+    automatic: bool = True
+    """Whether it may be compacted without a user's request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,10 @@ MEANINGS: Final[dict[DecisionReason, str]] = {
         "The last compaction did not succeed, and the pause after it is not over: a minute, "
         "doubled with each failure in a row, up to ten."
     ),
-    "awaiting_effect": "A compaction has just finished, and its effect is not known yet.",
+    "awaiting_effect": (
+        "A compaction has just finished, and its effect is not known yet; "
+        "or the reading is from before it."
+    ),
     "no_progress": (
         "Two compactions in a row left the session above compact_at: nothing more is requested "
         "until it was below, or its thresholds or window change."

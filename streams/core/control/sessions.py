@@ -34,11 +34,15 @@ class ContextSize:
 
 
 class Deferred(NamedTuple):
-    """A reading above the threshold whose time had not come: it is evaluated again."""
+    """A reading that is evaluated again: its time had not come, or its command is not finished.
+
+    `is_recalled`: a former worker evaluated it, and what came of that is not known.
+    """
 
     record: Record
     size: ContextSize
     logged_ms: int
+    is_recalled: bool = False
 
 
 @dataclass(slots=True)
@@ -48,6 +52,8 @@ class SessionMemory:
     agent_id: str | None = None
     project: str | None = None
     is_identified: bool = False
+    looked_up_ms: int | None = None
+    """When it was looked up whose session it is, and nothing was known."""
     size: ContextSize | None = None
     was_below: bool = False
     """Whether the last size was below the threshold that held then."""
@@ -59,9 +65,16 @@ class SessionMemory:
     unhelpful: int = 0
     stopped_at: tuple[int, int | None] | None = None
     """The threshold and the window for which two compactions did not help."""
+    stopped_by: str | None = None
+    """The decision that says so, where it was read from the log: its epoch is in its id."""
     awaits_effect: bool = False
     finished_ms: int = 0
+    completed_ms: int = 0
+    """When a command completed last: what was logged before shows the size of before."""
     finished_epoch: int | None = None
+    """The epoch that the last compaction ended; None where it is not known."""
+    ended_ms: int = 0
+    """When the last epoch ended, by Kafka."""
     deferred: Deferred | None = None
 
     def subject(self, session_id: str, model: str | None) -> Subject:
@@ -79,6 +92,9 @@ class SessionMemory:
         while len(self.open) > _MOST_OPEN:
             del self.open[next(iter(self.open))]
         if data.trigger != "manual":
+            self.awaits_effect = False  # it was seen, or this would not have been requested
+            if self.stopped_at is not None:  # and what stopped it is over
+                self.stopped_at, self.stopped_by, self.unhelpful = None, None, 0
             self.fired_ms = max(self.fired_ms or 0, time_ms)
             self.was_urgent = data.urgent
 
@@ -89,27 +105,45 @@ class SessionMemory:
         if data.outcome == "completed":
             self.failures = 0
             self.awaits_effect = True
+            self.completed_ms = max(self.completed_ms, time_ms)
             self.finished_epoch = None if self.size is None else self.size.epoch
         else:
             self.failures = min(self.failures + 1, _MOST_DOUBLED)
+
+    def stopped(self, entry_id: str, compact_at: int, window: int | None) -> None:
+        """Note that two compactions did not help, as the log says: a former worker's decision."""
+        if self.stopped_at is None or self.stopped_by is not None:
+            self.stopped_at, self.stopped_by = (compact_at, window), entry_id
+            self.unhelpful, self.awaits_effect = MAX_UNHELPFUL, False
+
+    def doubted(self) -> None:
+        """Try once more: another epoch began, and whether it was below meanwhile is not known."""
+        self.stopped_at, self.stopped_by = None, None
+        self.unhelpful = MAX_UNHELPFUL - 1
+
+    def ended(self, logged_ms: int) -> None:
+        """Note that an epoch ended: its size and what was deferred in it are of the past."""
+        self.size = self.deferred = None
+        self.ended_ms = max(self.ended_ms, logged_ms)
 
     def below(self) -> None:
         """Note that its size is below the threshold."""
         self.was_below = True
         self.failures = self.unhelpful = 0
-        self.awaits_effect, self.stopped_at, self.fired_ms = False, None, None
+        self.awaits_effect, self.fired_ms = False, None
+        self.stopped_at = self.stopped_by = None
 
     def above(self, size: ContextSize, sizes: Sizes, now_ms: int) -> IdleReason | None:
         """Note that its size is above the threshold; return why nothing is to be done, if so."""
         self.was_below = False
         is_old = now_ms - self.finished_ms >= MINUTE_MS
-        if self.awaits_effect and (is_old or size.epoch != self.finished_epoch):
+        if self.awaits_effect and (is_old or self._has_ended(size)):
             self.awaits_effect = False
             self.unhelpful += 1
             if self.unhelpful >= MAX_UNHELPFUL:
                 self.stopped_at = (sizes.compact_at, size.window)
         if self.stopped_at is not None and self.stopped_at != (sizes.compact_at, size.window):
-            self.stopped_at, self.unhelpful = None, 0
+            self.stopped_at, self.stopped_by, self.unhelpful = None, None, 0
         if self.stopped_at is not None:
             return "no_progress"
         if self.failures:
@@ -121,6 +155,12 @@ class SessionMemory:
         elif self.awaits_effect or self._fired_lately(now_ms):
             return "awaiting_effect"
         return None
+
+    def _has_ended(self, size: ContextSize) -> bool:
+        """Return whether the epoch that was compacted is over, as far as is known."""
+        if self.finished_epoch is None:
+            return self.ended_ms >= self.completed_ms
+        return size.epoch != self.finished_epoch
 
     def _fired_lately(self, now_ms: int) -> bool:
         return self.fired_ms is not None and now_ms - self.fired_ms < MINUTE_MS

@@ -4,15 +4,18 @@
     not opted in, or not the main chain .......... nothing
     the window is assumed, or unknown ............ not fired
     the record is older than max_age ............. not fired
+    it is from before the last compaction ........ not fired
     a command of the session is open ............. not fired; from hard_at on it is made urgent
     two compactions did not help ................. not fired
     the last one failed, or has just ended ....... not fired
     else ......................................... fired
 
 A decision that did not fire is written once for its reason, window and epoch; where time alone
-stands against it, it is evaluated again (`due`). All ids follow from
-what caused them, so reading records again comes to the same entries. What became of commands is
-read from the log itself (`note`). All of it is pure: the time is passed in.
+stands against it, or a command has to end first, it is evaluated again (`due`). All ids follow from
+what caused them, so reading records again comes to the same entries: of several requests because of
+one record, each follows from the record and how many came before it. What became of commands is
+read from the log itself (`note`), and what a former worker put off from the records (`recall`).
+All of it is pure: the time is passed in.
 """
 
 from collections import OrderedDict
@@ -20,6 +23,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from contextgauge.units import MINUTE_MS
 from schemas.commands import (
     CommandEntry,
     CommandFinished,
@@ -37,15 +41,20 @@ from schemas.records import (
     Record,
     SessionInfo,
 )
+from streams.core.control.decided import (
+    decided,
+    fired_entries,
+    idle_id,
+    is_hard,
+    urgent_entries,
+    urgent_id,
+)
 from streams.core.control.ids import id_of
-from streams.core.control.reasons import DecisionReason, FiredReason, IdleReason
+from streams.core.control.reasons import IdleReason
 from streams.core.control.sessions import ContextSize, Deferred, SessionMemory
 from streams.core.control.thresholds import Sizes, ThresholdBook
 
 _Value = TypeVar("_Value")
-
-REQUESTED_BY: Final = "control"
-"""Who requests what is decided here."""
 
 MOST_SESSIONS: Final = 50_000
 """Remembered of a partition: some tens of megabytes. The session that was quiet for longest is
@@ -55,7 +64,15 @@ MOST_IDS: Final = 100_000
 """Entries of the log that are known by their ids, so that they are not written again."""
 
 _PASSING: Final = frozenset[IdleReason](("command_open", "pause_after_failure"))
-"""Reasons that time takes away. An effect that is awaited shows in the next reading."""
+"""Reasons that time takes away. An effect that is awaited shows in the next reading, unless it is
+known and only the pause between two requests is not over."""
+
+_LATE_MS: Final = 10_000
+"""A record that is read so late may be followed by a newer one: what it would give rise to is put
+off until the next look."""
+
+_LOOK_AGAIN_MS: Final = MINUTE_MS
+"""After nothing was known of whose session it is."""
 
 TRIGGER_KINDS: Final = frozenset(
     data.kind
@@ -71,7 +88,8 @@ class Trigger:
         self._book, self._max_age_ms = book, max_age_ms
         self._sessions: OrderedDict[str, SessionMemory] = OrderedDict()
         self._known: OrderedDict[str, None] = OrderedDict()
-        self._finished: OrderedDict[str, None] = OrderedDict()
+        self._finished: OrderedDict[str, bool] = OrderedDict()
+        """Commands, and whether each completed."""
         self._deferred: OrderedDict[str, None] = OrderedDict()
 
     def note(self, entry: CommandEntry) -> None:
@@ -84,26 +102,76 @@ class Trigger:
                 if data.command_id not in self._finished:
                     self._session(data.session_id).requested(data, entry.time_ms)
             case CommandFinished() as data:
-                _remember(self._finished, data.command_id, None, MOST_IDS)
+                _remember(self._finished, data.command_id, data.outcome == "completed", MOST_IDS)
                 self._session(data.session_id).finished(data, entry.time_ms)
+            case CompactionDecided(reason="no_progress", threshold_tokens=int(compact_at)) as data:
+                session = self._session(data.session_id)
+                session.stopped(entry.id, compact_at, data.window)
             case _:
                 return
 
     def needs_identity(self, record: Record, logged_ms: int, now_ms: int) -> bool:
         """Return whether the agent and the project of a record's session must be looked up."""
         data = record.data
-        if not isinstance(data, ContextReading) or data.chain != MAIN_CHAIN:
+        if not self._book.needs_identity or data.chain != MAIN_CHAIN:
             return False
-        if not self._book.needs_identity or not self._is_fresh(record, logged_ms, now_ms):
+        if not self._is_fresh(record, logged_ms, now_ms) or self._size_after(record) is None:
             return False
-        session = self._sessions.get(data.session_id)
-        return session is None or not session.is_identified
+        return self._is_unknown(data.session_id, now_ms)
 
-    def identify(self, session_id: str, agent_id: str | None, project: str | None) -> None:
-        """Take whose session it is, as it was looked up."""
+    def identify(
+        self, session_id: str, agent_id: str | None, project: str | None, now_ms: int
+    ) -> None:
+        """Take whose session it is, as it was looked up; where it is not known, it may be later."""
         session = self._session(session_id)
         session.identify(agent_id, project)
-        session.is_identified = True
+        session.is_identified = session.agent_id is not None or session.project is not None
+        session.looked_up_ms = now_ms
+
+    def unidentified(self, now_ms: int) -> list[str]:
+        """Return the sessions that wait to be evaluated until it is known whose they are."""
+        if not self._book.needs_identity:
+            return []
+        return [name for name in self._deferred if self._is_unknown(name, now_ms)]
+
+    def _is_unknown(self, session_id: str, now_ms: int) -> bool:
+        session = self._sessions.get(session_id)
+        if session is None or session.looked_up_ms is None:
+            return session is None or not session.is_identified
+        return not session.is_identified and now_ms - session.looked_up_ms >= _LOOK_AGAIN_MS
+
+    def defer(self, record: Record, logged_ms: int) -> None:
+        """Have a record evaluated once it is known whose session it is."""
+        size = self._size_after(record)
+        if size is not None:
+            self._put_off(Deferred(record, size, logged_ms))
+
+    def recall(self, record: Record, logged_ms: int) -> None:
+        """Take a record that a former worker evaluated, in order, after the log's entries."""
+        data = record.data
+        if isinstance(data, SessionInfo):
+            self.observe(record, logged_ms, logged_ms)
+        elif data.chain != MAIN_CHAIN:
+            return
+        elif isinstance(data, (CompactBoundary, ContextReset)):
+            self._session(data.session_id).ended(logged_ms)
+        else:
+            size = self._size_after(record)
+            if size is not None:
+                self._session(data.session_id).size = size
+                self._put_off(Deferred(record, size, logged_ms, is_recalled=True))
+
+    def restored(self, since_ms: int) -> None:
+        """End the recalling: what earlier compactions did showed in readings from before."""
+        for session in self._sessions.values():
+            if session.completed_ms < since_ms:
+                session.awaits_effect = False
+
+    def _put_off(self, deferred: Deferred) -> None:
+        session_id = deferred.record.data.session_id
+        session = self._session(session_id)
+        session.deferred = deferred
+        _remember(self._deferred, session_id, None, MOST_SESSIONS)
 
     def due(self, now_ms: int) -> list[CommandEntry]:
         """Return what sessions give rise to whose time has come: an agent that waits is silent."""
@@ -111,12 +179,30 @@ class Trigger:
         for session_id in list(self._deferred):
             session = self._sessions.get(session_id)
             deferred = None if session is None else session.deferred
+            if deferred is not None and self._waits_for_identity(session_id):
+                continue
             del self._deferred[session_id]
-            if deferred is not None:
-                entries += self._evaluate(*deferred, now_ms)
+            if deferred is None or not self._is_put_off(deferred):
+                continue
+            record, size, logged_ms, _ = deferred
+            entries += self._evaluate(record, size, logged_ms, now_ms, is_again=True)
         for entry in entries:
             self.note(entry)
         return entries
+
+    def _waits_for_identity(self, session_id: str) -> bool:
+        session = self._session(session_id)
+        is_known = session.is_identified or session.looked_up_ms is not None
+        return self._book.needs_identity and not is_known
+
+    def _is_put_off(self, deferred: Deferred) -> bool:
+        """Return whether a recalled reading was put off: it is evaluated as it was then."""
+        record, size, logged_ms, is_recalled = deferred
+        if not is_recalled:
+            return True
+        entries = list(self._evaluate(record, size, logged_ms, logged_ms))
+        is_due = any(isinstance(entry.data, CompactRequested) for entry in entries)
+        return is_due or self._session(record.data.session_id).deferred is not None
 
     def observe(self, record: Record, logged_ms: int, now_ms: int) -> list[CommandEntry]:
         """Return what a record gives rise to. `logged_ms` is its Kafka timestamp."""
@@ -127,38 +213,54 @@ class Trigger:
             return []
         if data.chain != MAIN_CHAIN or not self._book.may_be_automatic:
             return []
-        match data:
-            case ContextReading():
-                size = ContextSize.of(data)
-            case ContextLimits():
-                before = self._session(data.session_id).size
-                if before is None or data.window in {None, before.window}:
-                    return []
-                size = replace(
-                    before,
-                    window=data.window,
-                    window_source=data.window_source,
-                    model=data.model or before.model,
-                )
-            case CompactBoundary() | ContextReset():
-                session = self._session(data.session_id)
-                session.size = session.deferred = None
-                return []
-            case _:
-                return []
+        if isinstance(data, (CompactBoundary, ContextReset)):
+            self._session(data.session_id).ended(logged_ms)
+            return []
+        size = self._size_after(record)
+        if size is None:
+            return []
         entries = list(self._evaluate(record, size, logged_ms, now_ms))
         for entry in entries:
             self.note(entry)
         return entries
 
+    def _size_after(self, record: Record) -> ContextSize | None:
+        """Return the size that a record changes a session's to; None where it does not."""
+        data = record.data
+        if isinstance(data, ContextReading):
+            return ContextSize.of(data)
+        if not isinstance(data, ContextLimits):
+            return None
+        before = self._session(data.session_id).size
+        if before is None or data.window in {None, before.window}:
+            return None
+        return replace(
+            before,
+            window=data.window,
+            window_source=data.window_source,
+            model=data.model or before.model,
+        )
+
     def _evaluate(
-        self, record: Record, size: ContextSize, logged_ms: int, now_ms: int
+        self,
+        record: Record,
+        size: ContextSize,
+        logged_ms: int,
+        now_ms: int,
+        *,
+        is_again: bool = False,
     ) -> Iterator[CommandEntry]:
         session_id = record.data.session_id
         session = self._session(session_id)
         before, session.size, session.deferred = session.size, size, None
+        command_id, number = self._command_of(record)
+        if command_id is None:
+            return
+        if command_id in session.open:
+            self._put_off(Deferred(record, size, logged_ms))
+            return
         thresholds = self._book.of(session.subject(session_id, size.model))
-        if not thresholds.automatic or self._has_fired(record, session):
+        if not thresholds.automatic:
             return
         sizes = thresholds.sizes(size.window)
         if size.window is None or sizes is None:
@@ -177,12 +279,18 @@ class Trigger:
         if reason == "command_open":
             yield from self._made_urgent(record, session, size, sizes, now_ms)
         if reason is not None:
-            if reason in _PASSING:
-                session.deferred = Deferred(record, size, logged_ms)
-                _remember(self._deferred, session_id, None, MOST_SESSIONS)
+            is_pause = reason == "awaiting_effect" and not (
+                session.awaits_effect or logged_ms <= session.completed_ms
+            )
+            if is_pause or reason in _PASSING:
+                self._put_off(Deferred(record, size, logged_ms))
             yield from self._idle(record, size, sizes, reason, now_ms)
             return
-        yield from self._fire(record, size, sizes, "model_change" if is_change else "auto", now_ms)
+        self._put_off(Deferred(record, size, logged_ms))
+        if not is_again and (number or now_ms - logged_ms > _LATE_MS):
+            return
+        trigger: CommandTrigger = "model_change" if is_change else "auto"
+        yield from fired_entries(record, size, sizes, trigger, command_id, now_ms)
 
     def _why_not(
         self, record: Record, size: ContextSize, sizes: Sizes, logged_ms: int, now_ms: int
@@ -192,74 +300,42 @@ class Trigger:
         if not self._is_fresh(record, logged_ms, now_ms):
             return "record_too_old"
         session = self._session(record.data.session_id)
+        if logged_ms <= session.completed_ms:
+            return "awaiting_effect"
         if session.open:
             session.was_below = False
             return "command_open"
+        if session.stopped_by not in {None, idle_id(record, size, "no_progress")}:
+            session.doubted()
         return session.above(size, sizes, now_ms)
 
-    def _has_fired(self, record: Record, session: SessionMemory) -> bool:
-        """Return whether a record is read again whose command is in the log."""
-        command_id = id_of("command", record.id)
-        return command_id in session.open or command_id in self._finished
+    def _command_of(self, record: Record) -> tuple[str | None, int]:
+        """Return the id of a record's latest command, and how many came before it.
+
+        It is open, or to be requested; None where one completed. What another outcome ended is
+        requested again.
+        """
+        command_id, number = id_of("command", record.id), 0
+        while command_id in self._finished:
+            if self._finished[command_id]:
+                return None, number
+            number += 1
+            command_id = id_of("command", record.id, number)
+        return command_id, number
 
     def _is_fresh(self, record: Record, logged_ms: int, now_ms: int) -> bool:
         """Return whether a record is young by its own time and by Kafka's."""
         oldest_ms = now_ms - self._max_age_ms
         return record.time_ms is not None and min(record.time_ms, logged_ms) >= oldest_ms
 
-    def _fire(
-        self, record: Record, size: ContextSize, sizes: Sizes, trigger: CommandTrigger, now_ms: int
-    ) -> Iterator[CommandEntry]:
-        is_urgent = _is_hard(size, sizes)
-        command_id = id_of("command", record.id)
-        reason: FiredReason = "above_threshold"
-        if is_urgent:
-            reason = "hard_limit"
-        elif trigger == "model_change":
-            reason = "model_change"
-        yield CommandEntry(
-            id_of("decided", command_id),
-            now_ms,
-            _decided(record, size, sizes, reason, command_id),
-        )
-        yield CommandEntry(
-            id_of("requested", command_id),
-            now_ms,
-            CompactRequested(
-                session_id=record.data.session_id,
-                command_id=command_id,
-                trigger=trigger,
-                requested_by=REQUESTED_BY,
-                cause_id=record.id,
-                urgent=is_urgent,
-            ),
-        )
-
     def _made_urgent(
         self, record: Record, session: SessionMemory, size: ContextSize, sizes: Sizes, now_ms: int
     ) -> Iterator[CommandEntry]:
         """Request the open command again as an urgent one, where the size reached `hard_at`."""
         command_id, is_urgent = next(iter(session.open.items()))
-        entry_id = id_of("urgent", command_id)
-        if is_urgent or not _is_hard(size, sizes) or entry_id in self._known:
+        if is_urgent or not is_hard(size, sizes) or urgent_id(command_id) in self._known:
             return
-        yield CommandEntry(
-            id_of("decided urgent", command_id),
-            now_ms,
-            _decided(record, size, sizes, "hard_limit", command_id),
-        )
-        yield CommandEntry(
-            entry_id,
-            now_ms,
-            CompactRequested(
-                session_id=record.data.session_id,
-                command_id=command_id,
-                trigger="auto",
-                requested_by=REQUESTED_BY,
-                cause_id=record.id,
-                urgent=True,
-            ),
-        )
+        yield from urgent_entries(record, size, sizes, command_id, now_ms)
 
     def _idle(
         self,
@@ -270,39 +346,14 @@ class Trigger:
         now_ms: int,
     ) -> Iterator[CommandEntry]:
         """Give a decision that did not fire, once for its reason, window and epoch."""
-        entry_id = id_of("idle", record.data.session_id, size.epoch, size.window, reason)
+        entry_id = idle_id(record, size, reason)
         if entry_id not in self._known:
-            yield CommandEntry(entry_id, now_ms, _decided(record, size, sizes, reason, None))
+            yield CommandEntry(entry_id, now_ms, decided(record, size, sizes, reason, None))
 
     def _session(self, session_id: str) -> SessionMemory:
         session = self._sessions.pop(session_id, None) or SessionMemory()
         _remember(self._sessions, session_id, session, MOST_SESSIONS)
         return session
-
-
-def _is_hard(size: ContextSize, sizes: Sizes) -> bool:
-    return sizes.hard_at is not None and size.used_tokens >= sizes.hard_at
-
-
-def _decided(
-    record: Record,
-    size: ContextSize,
-    sizes: Sizes | None,
-    reason: DecisionReason,
-    command_id: str | None,
-) -> CompactionDecided:
-    return CompactionDecided(
-        session_id=record.data.session_id,
-        fired=command_id is not None,
-        reason=reason,
-        command_id=command_id,
-        cause_id=record.id,
-        model=size.model,
-        used_tokens=size.used_tokens,
-        window=size.window,
-        window_source=size.window_source,
-        threshold_tokens=None if sizes is None else sizes.compact_at,
-    )
 
 
 def _remember(memory: OrderedDict[str, _Value], key: str, value: _Value, most: int) -> None:

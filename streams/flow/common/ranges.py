@@ -50,3 +50,16 @@ async def read_range(
             yield Batch(records, position)
         elif clock.monotonic_s() - last_read_s > _SILENCE_S:
             raise RetryError(f"reading partition {partition}: no data for {_SILENCE_S:.0f} s")
+
+
+async def read_back(
+    reader: PartitionReader, clock: Clock, partition: int, since_ms: int, upto: int
+) -> AsyncGenerator[Batch, None]:
+    """Yield what is before offset `upto` and not older than a time: a former worker handled it.
+
+    Raises RetryError if the broker is down.
+    """
+    first, end = await reader.bounds(partition)
+    begin = max(first, await reader.offset_at(partition, since_ms))
+    async for batch in read_range(reader, clock, partition, begin, min(upto, end)):
+        yield batch

@@ -7,6 +7,7 @@ import structlog
 
 from contextgauge.errors import RetryError, VersionError
 from contextgauge.partitioner import partition_of
+from schemas.records import MAIN_CHAIN
 from schemas.views import SessionView
 from streams import codec
 from streams.codec import views as view_codec
@@ -20,10 +21,17 @@ logger = structlog.get_logger()
 
 
 class Owner(NamedTuple):
-    """Whose session it is: the publisher's agent, and the whole path of its folder."""
+    """Whose session it is: the publisher's agent, and the whole path of its folder.
+
+    `model` and `window` are those of its main chain; the window is null where it is only assumed.
+    `is_known`: there is a view of the session.
+    """
 
     agent_id: str | None = None
     cwd: str | None = None
+    model: str | None = None
+    window: int | None = None
+    is_known: bool = False
 
 
 OwnerOf: TypeAlias = Callable[[str], Awaitable[Owner]]
@@ -61,9 +69,14 @@ class AgentLookup:
             (document,) = await self._reader.views(generation, partition, [key])
             if document is None:
                 return Owner()
-            identity = view_codec.decode(SessionView, document).identity
+            view = view_codec.decode(SessionView, document)
         except (RetryError, VersionError) as error:
             self._not_before_s = self._clock.monotonic_s() + _REST_S
             logger.warning("a session's agent cannot be looked up", error=str(error))
             raise RetryError(str(error)) from error
-        return Owner(identity.publisher_agent_id, identity.cwd)
+        identity, chain = view.identity, view.chains.get(MAIN_CHAIN)
+        agent_id, folder = identity.publisher_agent_id, identity.cwd
+        if chain is None:
+            return Owner(agent_id, folder, is_known=True)
+        window = None if chain.window_source == "default" else chain.window
+        return Owner(agent_id, folder, chain.model, window, is_known=True)

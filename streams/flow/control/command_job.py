@@ -61,6 +61,10 @@ class CommandJob(ABC):
         self._cancel.set()
 
     @abstractmethod
+    def hurry(self) -> None:
+        """Have the command carried out at once: it has become urgent."""
+
+    @abstractmethod
     async def _carry_out(self) -> None:
         """Work until the outcome is written, or raise it as OutcomeError."""
 

@@ -15,7 +15,13 @@ import structlog
 
 from contextgauge.backoff import first_of
 from contextgauge.errors import RetryError
-from schemas.commands import CommandAccepted, CommandEntry, CommandFinished, ControlView
+from schemas.commands import (
+    CommandAccepted,
+    CommandEntry,
+    CommandFinished,
+    CompactRequested,
+    ControlView,
+)
 from streams.codec.cloudevents import rfc3339
 from streams.core.control.log import Begin, Finish, Run, UnfinishedCommand, actions
 from streams.core.control.messages import AttemptMessages, step_id
@@ -129,6 +135,8 @@ class CommandPartition:
             command = state.of(busy)
             if command is not None and command.cancelled is not None:
                 job.cancel()
+            elif command is not None and command.request.urgent:
+                job.hurry()
         finished = []
         for action in actions(state, now_ms, self._ports.plan.max_age_ms, busy=busy):
             if isinstance(action, Finish):
@@ -145,7 +153,7 @@ class CommandPartition:
             session_id=command.request.session_id,
             command_id=command.id,
             outcome=action.outcome,
-            attempt=0,
+            attempt=command.attempt,
             reason=action.reason,
         )
         return self._entry(command.id, data)
@@ -178,7 +186,7 @@ class CommandPartition:
         request, lines = command.request, []
         if command.is_called and command.accepted and command.accepted.driver == SERVICE:
             messages = AttemptMessages(
-                request.session_id, command.id, command.attempt + 1, request.trigger
+                request.session_id, command.id, command.attempt, request.trigger
             )
             lines.append(messages.failed(end.reason, rfc3339(self._ports.clock.now_ms())))
         await self.log.append([self._finished(Finish(command, end.outcome, end.reason))], lines)
@@ -186,19 +194,7 @@ class CommandPartition:
     async def _examined(self, command: UnfinishedCommand) -> SessionPolicy:
         """Return how the session is compacted. Raises OutcomeError where it is not to be."""
         ports, request = self._ports, command.request
-        owner = Owner()
-        with contextlib.suppress(RetryError):  # the conversation may tell
-            owner = await ports.owner_of(request.session_id)
-        subject = Subject(request.session_id, owner.agent_id, owner.cwd)
-        session = ports.plan.session(self.log.facts(subject))
-        if not session.opted_in:
-            # Whose session it is may be known from its conversation only.
-            conversation = await conversation_at(
-                ports, request.session_id, self.number, request.upto_offset or 0
-            )
-            if conversation is not None:
-                facts = self.log.facts(subject_of(request.session_id, conversation))
-                session = ports.plan.session(facts)
+        session = await self._policy(request)
         if command.accepted is not None:
             session = session._replace(driver=command.accepted.driver)
         elif not session.opted_in:
@@ -207,11 +203,41 @@ class CommandPartition:
                 "the session has not opted in: name it, its agent or its project in the file of "
                 "CONTEXTGAUGE_COMPACTION_FILE",
             )
+        elif request.trigger != "manual" and not session.automatic:
+            raise OutcomeError("refused", "the session is not to be compacted automatically")
         if session.driver != SERVICE and session.driver not in ports.drivers:
             known = ", ".join(sorted((SERVICE, *ports.drivers)))
             raise OutcomeError(
                 "refused", f"no driver {session.driver!r} is configured; there are: {known}"
             )
+        return session
+
+    async def _policy(self, request: CompactRequested) -> SessionPolicy:
+        """Return what holds for a session, by its view; by its conversation, where that is lacking.
+
+        Raises OutcomeError where an automatic request is for a session of which neither is known: a
+        rule may exclude it.
+        """
+        ports, owner = self._ports, Owner()
+        with contextlib.suppress(RetryError):
+            owner = await ports.owner_of(request.session_id)
+        subject = Subject(request.session_id, owner.agent_id, owner.cwd, owner.model)
+        session = ports.plan.session(self.log.facts(subject))
+        if owner.is_known and session.opted_in:
+            return session
+        try:
+            conversation = await conversation_at(
+                ports, request.session_id, self.number, request.upto_offset or 0
+            )
+        except OutcomeError:
+            if session.opted_in and request.trigger == "manual":
+                return session
+            raise
+        if conversation is not None:
+            facts = self.log.facts(subject_of(request.session_id, conversation))
+            return ports.plan.session(facts)
+        if not owner.is_known and session.opted_in and request.trigger != "manual":
+            raise OutcomeError("refused", "it is not known yet whose session it is")
         return session
 
     async def _accepted(

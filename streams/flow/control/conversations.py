@@ -32,13 +32,19 @@ async def conversation_at(
     backoff = Backoff(clock, ports.stop, _LOOK_S, _LONGEST_LOOK_S)
     while True:
         try:
-            position = await ports.conversations.position(partition)
+            # A conversation has its own position, read in one step with it: of two steps, the
+            # store may lose everything in between.
+            conversation = await ports.conversations.conversation(session_id)
+            position = conversation and conversation.position
+            if conversation is None:
+                position = await ports.conversations.position(partition)
+                if position is not None and position >= upto:
+                    conversation = await ports.conversations.conversation(session_id)
+                    if conversation is None:
+                        return None
+                    position = conversation.position
             if position is not None and position >= upto:
-                conversation = await ports.conversations.conversation(session_id)
-                if conversation is None:
-                    return None
-                # It was read after the position, so it has everything before that.
-                return conversation._replace(position=max(conversation.position, position))
+                return conversation
             why = (
                 "no conversations are kept: is `contextgauge conversations` running?"
                 if position is None

@@ -2,31 +2,41 @@
 
 What was requested before, what became of it, and which thresholds were set is read from the log of
 commands itself: each partition's trigger follows the partition of the same number. A record is
-acknowledged once what it gives rise to is in the log.
+acknowledged once what it gives rise to is in the log, or put off: what a former worker put off is
+read back from the records at the assignment.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import structlog
 
 from contextgauge.backoff import sleep_until
 from contextgauge.errors import RetryError, VersionError
 from schemas.commands import CommandEntry, CompactionDecided
-from schemas.records import event_type
+from schemas.records import Record
 from streams import codec
 from streams.codec.commands import read_entry
 from streams.core.control.thresholds import SessionRule, ThresholdBook
-from streams.core.control.trigger import TRIGGER_KINDS, Trigger
+from streams.core.control.trigger import Trigger
 from streams.flow.common.ports import WorkerPorts
+from streams.flow.common.ranges import read_back
 from streams.flow.common.retry import RetryLoop
 from streams.flow.control.agents import Owner
-from streams.ports import CommandSink, Headers, Log, PartitionReader, ReceivedRecord, started
+from streams.flow.control.recalled import LatestReadings, is_evaluated
+from streams.ports import (
+    CommandSink,
+    Headers,
+    Log,
+    LogRecord,
+    PartitionReader,
+    ReceivedRecord,
+    started,
+)
 
-_EVALUATED: Final = frozenset(event_type(kind).encode() for kind in TRIGGER_KINDS)
 _POLL_ENTRIES: Final = 2_000
 _POLL_S: Final = 1.0
 
@@ -35,11 +45,18 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionPorts(WorkerPorts):
-    """What decisions need of the outside world. `log` has the topic of commands."""
+    """What decisions need of the outside world. `log` has both topics."""
 
     log: Log
     sink: CommandSink
     owner_of: Callable[[str], Awaitable[Owner]]
+
+
+class Topics(NamedTuple):
+    """Where decisions are made by, and where they are written."""
+
+    records: str
+    commands: str
 
 
 @dataclass(slots=True, eq=False)
@@ -59,10 +76,10 @@ class Decisions:
     """Handles the records of one stream by the rules of the service's file."""
 
     def __init__(
-        self, rules: Sequence[SessionRule], max_age_ms: int, topic: str, ports: DecisionPorts
+        self, rules: Sequence[SessionRule], max_age_ms: int, topics: Topics, ports: DecisionPorts
     ) -> None:
         self._rules, self._max_age_ms = rules, max_age_ms
-        self._topic, self._ports = topic, ports
+        self._topics, self._ports = topics, ports
         self._partitions: dict[int, DecisionPartition] = {}
         self._following: set[asyncio.Task[None]] = set()
         self._failed: asyncio.Future[None] | None = None
@@ -107,7 +124,7 @@ class Decisions:
             await partition.is_restored.wait()
             if not partition.is_ours or not arrival.is_current():
                 continue
-            if _is_evaluated(arrival.record.headers):
+            if is_evaluated(arrival.record):
                 try:
                     await self._evaluate(partition, arrival)
                 except RetryError:
@@ -118,16 +135,28 @@ class Decisions:
 
     async def _evaluate(self, partition: DecisionPartition, arrival: ReceivedRecord) -> None:
         logged_ms, now_ms = arrival.record.timestamp_ms, self._ports.clock.now_ms()
-        record = codec.from_binary(arrival.record.headers, arrival.record.value or b"")
+        record = _record_of(arrival.record)
         trigger = partition.trigger
         if trigger.needs_identity(record, logged_ms, now_ms):
             try:
-                owner = await self._ports.owner_of(record.data.session_id)
+                await self._identify(trigger, record.data.session_id)
             except RetryError:
-                # A rule may exclude its agent or project: the session's next reading looks again.
+                trigger.defer(record, logged_ms)  # a rule may exclude its agent or project
                 return
-            trigger.identify(record.data.session_id, owner.agent_id, owner.cwd)
         await self._send(trigger.observe(record, logged_ms, now_ms))
+
+    async def _identify(self, trigger: Trigger, session_id: str) -> None:
+        owner = await self._ports.owner_of(session_id)
+        trigger.identify(session_id, owner.agent_id, owner.cwd, self._ports.clock.now_ms())
+
+    async def _look_again(self, partition: DecisionPartition) -> None:
+        """Evaluate what was put off and is due."""
+        trigger, clock = partition.trigger, self._ports.clock
+        with contextlib.suppress(RetryError):  # it is looked up again soon
+            for session_id in trigger.unidentified(clock.now_ms()):
+                await self._identify(trigger, session_id)
+        if partition.is_ours:
+            await self._send(trigger.due(clock.now_ms()))
 
     async def _send(self, entries: Sequence[CommandEntry]) -> None:
         if entries:
@@ -141,7 +170,7 @@ class Decisions:
         retry = RetryLoop(self._ports, "kafka")
         try:
             while partition.is_ours:
-                reader = self._ports.log.reader(self._topic, [partition.number])
+                reader = self._ports.log.reader(self._topics.commands, [partition.number])
                 async with started(_Retried(reader, retry)):
                     with contextlib.suppress(RetryError):  # it is read on from where it was
                         await self._read(partition, reader)
@@ -158,6 +187,7 @@ class Decisions:
         reader.seek(partition.number, position)
         while partition.is_ours:
             if position >= end and not partition.is_restored.is_set():
+                await self._recall(partition)
                 partition.is_restored.set()
                 logger.info("read the commands", partition=partition.number, position=position)
             batch = await reader.poll(partition.number, _POLL_ENTRIES, _POLL_S)
@@ -166,8 +196,23 @@ class Decisions:
                 if entry is not None:
                     partition.trigger.note(entry)
             position = partition.commands_position = batch.position
-            if partition.is_restored.is_set() and partition.is_ours:
-                await self._send(partition.trigger.due(self._ports.clock.now_ms()))
+            if partition.is_restored.is_set():
+                await self._look_again(partition)
+
+    async def _recall(self, partition: DecisionPartition) -> None:
+        """Read back what a former worker evaluated, and may have put off. Raises RetryError."""
+        clock, number, trigger = self._ports.clock, partition.number, partition.trigger
+        since_ms, latest = clock.now_ms() - self._max_age_ms, LatestReadings()
+        async with started(self._ports.log.reader(self._topics.records, [number])) as reader:
+            async for batch in read_back(reader, clock, number, since_ms, partition.position):
+                if not partition.is_ours:
+                    return
+                for each in batch.records:
+                    if latest.take(each):
+                        trigger.recall(_record_of(each), each.timestamp_ms)
+        for each in latest.records():
+            trigger.recall(_record_of(each), each.timestamp_ms)
+        trigger.restored(since_ms)
 
 
 class _Retried:
@@ -192,5 +237,5 @@ def _entry_of(headers: Headers, value: bytes | None) -> CommandEntry | None:
         return None
 
 
-def _is_evaluated(headers: Headers) -> bool:
-    return any(name == "ce_type" and value in _EVALUATED for name, value in headers)
+def _record_of(record: LogRecord) -> Record:
+    return codec.from_binary(record.headers, record.value or b"")

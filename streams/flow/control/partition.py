@@ -13,7 +13,8 @@ from streams import codec
 from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import RECALLED_KINDS, WATCHED_KINDS, Alert, Watch
 from streams.flow.common.lag import Lag
-from streams.ports import Headers, Log, LogRecord, ReceivedRecord, started
+from streams.flow.common.ranges import read_back
+from streams.ports import Clock, Headers, Log, LogRecord, ReceivedRecord, started
 
 
 def _others(kinds: frozenset[str]) -> frozenset[bytes]:
@@ -23,9 +24,6 @@ def _others(kinds: frozenset[str]) -> frozenset[bytes]:
 _NOT_WATCHED, _NOT_RECALLED = _others(WATCHED_KINDS), _others(RECALLED_KINDS)
 """Types that are not read at all. One that this build does not know is, and so refused: it may be
 worth an alert."""
-
-_HISTORY_RECORDS = 2_000
-_HISTORY_WAIT_S = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -99,31 +97,23 @@ class ControlPartition:
         while self.waiting and self.waiting[0].is_done():
             self.waiting.popleft().arrival.acknowledge()
 
-    async def restore(self, log: Log, topic: str, now_ms: int) -> int:
+    async def restore(self, log: Log, topic: str, clock: Clock) -> int:
         """Read again what the rules must remember of the records before the position.
 
         They raise no alerts: they were acknowledged, so their alerts were handled. Returns how many
         records were read.
         """
         self.watch.clear()
-        count = 0
+        count, since_ms = 0, clock.now_ms() - self._memory_ms
         async with started(log.reader(topic, [self.number])) as reader:
-            first, end = await reader.bounds(self.number)
-            begin = max(first, await reader.offset_at(self.number, now_ms - self._memory_ms))
-            upto = min(self.position, end)
-            at = begin
-            if begin < upto:
-                reader.seek(self.number, begin)
-            while at < upto and self.is_ours:
-                batch = await reader.poll(self.number, _HISTORY_RECORDS, _HISTORY_WAIT_S)
+            async for batch in read_back(reader, clock, self.number, since_ms, self.position):
+                if not self.is_ours:
+                    break
                 for record in batch.records:
-                    if record.offset >= upto:
-                        break
                     if not _is_of(record.headers, _NOT_RECALLED):
                         event = codec.from_binary(record.headers, record.value or b"")
                         self.watch.recall(event, record.timestamp_ms)
-                    count += 1
-                at = batch.position
+                count += len(batch.records)
         return count
 
 

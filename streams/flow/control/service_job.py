@@ -1,57 +1,61 @@
 """A command that the service carries out itself: plan, call, swap.
 
     wait for the conversation ─▶ plan ─▶ call (announced, with heartbeats) ─▶ swap ─▶ finished
-                 ▲                  summary failed: pause │                     │ rejected
-                 └──────────────────── next attempt ◀─────┴─────────────────────┘
+                 ▲       summary failed: pause, urgent now │                    │ rejected
+                 └──────────────────── next attempt ◀──────┴────────────────────┘
 
-The swap is one transaction over two topics. Before it is committed, the conversation is read up to
-the transaction's own first message, and the boundary applied to it; and the log of commands up to
-the outcome, so that a cancellation that is there before the outcome is honoured.
+A command that becomes urgent waits for nothing any more: its next attempt calls no model.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 
+from contextgauge.backoff import Backoff
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.extractive import ExtractiveSummariser
 from contextgauge.compaction.history import Edit
 from contextgauge.compaction.measuring import ModelCall
-from contextgauge.compaction.plan import Plan, PlanRejectedError, digest
+from contextgauge.compaction.plan import Plan, digest
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.receipts import Trigger
 from contextgauge.compaction.stored import store_edit
 from contextgauge.compaction.writing import NoSummaryError
-from contextgauge.errors import PositionError, RetryError
+from contextgauge.errors import RetryError
 from contextgauge.json_codec import dumps
 from contextgauge.records import Json
-from schemas.commands import CommandEntry, CommandOutcome, CommandPlanned
+from contextgauge.windows import base_name
+from schemas.commands import CommandEntry, CommandOutcome, CommandPlanned, DecisionView
 from streams.core.control.log import UnfinishedCommand
 from streams.core.control.messages import Compacted, Line
-from streams.core.conversation.fold import ConversationFold
 from streams.flow.control.command_job import CommandJob, OutcomeError, receipt_json
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
 from streams.flow.control.conversations import check_whole, subject_of, whole_conversation
 from streams.flow.control.planning import AnnouncedSummariser, Planner
-from streams.flow.control.tails import MessageTail
-from streams.ports import PartitionReader, SessionConversation, started
+from streams.flow.control.swap import Swap, Swapped
+from streams.ports import SessionConversation
 
-_QUIET_LOOK_S = 0.1
+_Value = TypeVar("_Value")
 
 logger = structlog.get_logger()
 
 
-class _Ready:
+class _Ready(NamedTuple):
     """A plan, and what a boundary says of it, as JSON; made in the planner's thread."""
 
-    def __init__(self, plan: Plan, edit: Json) -> None:
-        self.plan = plan
-        self.edit = edit
+    plan: Plan
+    edit: Json
+
+
+class _HurriedError(Exception):
+    """The command became urgent: what is under way takes too long."""
 
 
 class ServiceJob(CommandJob):
@@ -68,6 +72,14 @@ class ServiceJob(CommandJob):
         self._planner = planner
         self._doing_now = "waiting for the conversation"
         self._called_ms: int | None = None
+        self._tokens_before: int | None = None
+        self._hurry = asyncio.Event()
+        if command.request.urgent:
+            self._hurry.set()
+
+    def hurry(self) -> None:
+        """Have the deterministic summary taken at once, whatever model is waited for."""
+        self._hurry.set()
 
     async def _carry_out(self) -> None:
         plan, rejected, failures = self._plan, 0, 0
@@ -76,18 +88,20 @@ class ServiceJob(CommandJob):
         async with self._heartbeats():
             while True:
                 try:
-                    ready = await self._planned(conversation)
+                    ready = await self._unless_hurried(self._planned(conversation))
+                except _HurriedError:
+                    logger.info("urgent now: no model is waited for", command=self.command_id)
                 except NoSummaryError as error:
                     failures += 1
-                    if failures >= plan.most_failures or self._command.request.urgent:
+                    if failures >= plan.most_failures or error.final or self._hurry.is_set():
                         raise OutcomeError("failed", f"no summary: {error}") from error
                     self._doing_now = "waiting after a summary that failed"
                     logger.warning("no summary", command=self.command_id, reason=str(error))
-                    await self._ports.clock.sleep(error.retry_after_s or 0)
-                    await pause.wait()
+                    with contextlib.suppress(_HurriedError):
+                        await self._unless_hurried(self._paused(error.retry_after_s, pause))
                     conversation = await self._conversation()
                 else:
-                    changed = await self._swap(conversation, ready)
+                    changed = await self._put_into_effect(conversation, ready)
                     if changed is None:
                         return
                     rejected += 1
@@ -99,6 +113,45 @@ class ServiceJob(CommandJob):
                     conversation = changed
                 self._attempt += 1
                 self._beats = 0
+
+    async def _unless_hurried(self, work: Coroutine[Any, Any, _Value]) -> _Value:
+        """Return what work returns. Raises _HurriedError where the command becomes urgent first."""
+        if self._hurry.is_set():
+            return await work
+        working = asyncio.ensure_future(work)
+        hurried = asyncio.create_task(self._hurry.wait())
+        try:
+            await asyncio.wait({working, hurried}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            raise _HurriedError
+        finally:
+            working.cancel()
+            hurried.cancel()
+            await asyncio.gather(working, hurried, return_exceptions=True)
+
+    async def _paused(self, retry_after_s: float | None, pause: Backoff) -> None:
+        await self._ports.clock.sleep(retry_after_s or 0)
+        await pause.wait()
+
+    async def _put_into_effect(
+        self, conversation: SessionConversation, ready: _Ready
+    ) -> SessionConversation | None:
+        """Swap. Returns None where the plan is in effect; else the conversation as it is now.
+
+        Raises OutcomeError where the log cannot be read to its end in time again and again.
+        """
+        backoff = self._backoff()
+        for _ in range(self._plan.most_failures):
+            swapped = await self._swap(conversation, ready)
+            if swapped.done or swapped.changed is not None:
+                return swapped.changed
+            await backoff.wait()
+        raise OutcomeError(
+            "failed",
+            f"what came meanwhile could not be read within {self._plan.check_s:g} s, "
+            f"{self._plan.most_failures} times: is Kafka too slow?",
+        )
 
     def _doing(self) -> str:
         return f"attempt {self._attempt} was {self._doing_now}"
@@ -136,9 +189,11 @@ class ServiceJob(CommandJob):
                 announced.append(error)
                 raise
 
-        chosen: Summariser | None = None if request.urgent else self._plan.summariser
+        is_urgent = self._hurry.is_set()
+        chosen: Summariser | None = None if is_urgent else self._plan.summariser
         summariser = AnnouncedSummariser(chosen or ExtractiveSummariser(), announce)
-        window = self._window()
+        decision = self._decision()
+        window = await self._window(conversation, decision)
         facts = self._log.facts(subject_of(self.session_id, conversation), window)
         session = self._plan.session(facts)
         compactor = Compactor(
@@ -155,14 +210,24 @@ class ServiceJob(CommandJob):
             agent=conversation.agent_id,
         )
         trigger: Trigger = "manual" if request.trigger == "manual" else "auto"
+        threshold = None if decision is None else decision.threshold_tokens
 
         async def work() -> Plan | None:
+            size = compactor.size(history, call)
+            self._tokens_before = size.tokens
+            # Without an answer since the last compaction, no one knows better than the trigger.
+            if threshold is not None and size.basis == "reported" and size.tokens < threshold:
+                raise OutcomeError(
+                    "nothing_to_compact",
+                    f"the conversation has {size.tokens} tokens by now: {threshold} is the "
+                    "threshold",
+                )
             return await compactor.plan(
                 history,
                 call,
                 trigger=trigger,
                 instructions=request.instructions,
-                must=request.urgent,
+                must=is_urgent,
                 during_call=True,
             )
 
@@ -179,12 +244,23 @@ class ServiceJob(CommandJob):
         stored = await asyncio.to_thread(store_edit, edit, history)
         return _Ready(plan, stored)
 
-    def _window(self) -> int | None:
-        """Return the window by which the compaction was decided, if it was."""
-        view = self._log.state(self.session_id).view
-        for decision in reversed(view.decisions):
-            if decision.command_id == self.command_id and decision.window_source != "default":
-                return decision.window
+    def _decision(self) -> DecisionView | None:
+        """Return the decision that the command follows from; None for a user's request."""
+        decisions = self._log.state(self.session_id).view.decisions
+        own = (each for each in reversed(decisions) if each.command_id == self.command_id)
+        return next(own, None)
+
+    async def _window(
+        self, conversation: SessionConversation, decision: DecisionView | None
+    ) -> int | None:
+        """Return the window that the compaction was decided by, else the one of the views."""
+        if decision is not None and decision.window_source != "default":
+            return decision.window
+        with contextlib.suppress(RetryError):
+            owner = await self._ports.owner_of(self.session_id)
+            model = conversation.model and base_name(conversation.model)[0]
+            if model is None or model == owner.model:
+                return owner.window
         return None
 
     async def _announce(self, conversation: SessionConversation, summariser: str) -> None:
@@ -194,6 +270,7 @@ class ServiceJob(CommandJob):
             session_id=self.session_id,
             command_id=self.command_id,
             attempt=self._attempt,
+            tokens_before=self._tokens_before,
             covers=len(active),
             last_id=active[-1].id if active else "",
             prefix_hash=await asyncio.to_thread(digest, active),
@@ -231,54 +308,24 @@ class ServiceJob(CommandJob):
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
 
-    async def _swap(
-        self, conversation: SessionConversation, ready: _Ready
-    ) -> SessionConversation | None:
-        """Put a plan into effect. Returns None where it is; else the conversation as it is now."""
+    async def _swap(self, conversation: SessionConversation, ready: _Ready) -> Swapped:
+        """Put a plan into effect, if what it covers is still there. Raises OutcomeError."""
         self._doing_now = "being put into effect"
-        ports, partition = self._ports, self._log.partition
-        messages, commands = (ports.messages_topic, partition), (ports.commands_topic, partition)
-        reader = ports.log.reader(ports.messages_topic, [partition])
-        rejected: list[SessionConversation] = []
-        try:
-            async with started(reader):
-                fold = ConversationFold(conversation)
-                tail = MessageTail(reader, partition, self.session_id, fold)
-                took_ms = None if self._called_ms is None else self._now_ms() - self._called_ms
-                await self._until_quiet(reader, tail)
-                lines, entry = self._outcome(ready, took_ms)
+        took_ms = None if self._called_ms is None else self._now_ms() - self._called_ms
 
-                async def approve(first: Mapping[tuple[str, int], int]) -> bool:
-                    try:
-                        async with asyncio.timeout(self._plan.check_s):
-                            await tail.read(first[messages])
-                            await self._log.reached(first[commands])
-                    except TimeoutError:
-                        return False
-                    state = self._state
-                    if state is None or state.cancelled is not None:
-                        return False
-                    seen = fold.result
-                    try:
-                        if seen.state == "whole":
-                            fold.add(lines[1], first[messages] + 1, strict=True)
-                            return True
-                    except PlanRejectedError:
-                        pass
-                    rejected.append(seen)
-                    return False
+        def outcome() -> tuple[list[Line], CommandEntry]:
+            return self._outcome(ready, took_ms)
 
-                if await self._log.append([entry], lines, approve):
-                    logger.info(
-                        "command finished",
-                        command=self.command_id,
-                        outcome="completed",
-                        attempt=self._attempt,
-                    )
-                    return None
-        except PositionError as error:
-            raise RetryError(f"the session's messages cannot be read: {error}") from error
-        return rejected[0] if rejected else fold.result
+        swap = Swap(self._ports, self._log, self._command, self._hurry)
+        swapped = await swap.run(conversation, outcome)
+        if swapped.done:
+            logger.info(
+                "command finished",
+                command=self.command_id,
+                outcome="completed",
+                attempt=self._attempt,
+            )
+        return swapped
 
     def _outcome(self, ready: _Ready, took_ms: int | None) -> tuple[list[Line], CommandEntry]:
         """Return the messages and the entry of a compaction. Raises OutcomeError."""
@@ -295,25 +342,6 @@ class ServiceJob(CommandJob):
 
     def _now_ms(self) -> int:
         return self._ports.clock.now_ms()
-
-    async def _until_quiet(self, reader: PartitionReader, tail: MessageTail) -> None:
-        """Read all messages, until the model has answered: at most `quiet_s`, not if it is urgent.
-
-        An answer to what was sent before the swap would report the size of before it.
-        """
-        clock = self._ports.clock
-        until_s = clock.monotonic_s() + (0 if self._command.request.urgent else self._plan.quiet_s)
-        before: int | None = None
-        while True:
-            _, end = await reader.bounds(self._log.partition)
-            await tail.read(end)
-            active = tail.fold.result.history.active
-            answers = sum(message.role == "assistant" for message in active)
-            before = answers if before is None else before
-            is_quiet = not active or active[-1].role == "assistant" or answers > before
-            if is_quiet or clock.monotonic_s() >= until_s:
-                return
-            await clock.sleep(_QUIET_LOOK_S)
 
     def _compacted(self, ready: _Ready, duration_ms: int | None) -> Compacted:
         plan = ready.plan

@@ -207,7 +207,7 @@ class ControlWorker:
     async def _restore(self, partition: ControlPartition) -> None:
         retry, log = RetryLoop(self._ports, "kafka"), self._ports.log
         try:
-            count = await retry.run(partition.restore, log, self._topic, self._clock.now_ms())
+            count = await retry.run(partition.restore, log, self._topic, self._clock)
         except RetryError:
             return  # the worker stops, and this has only given up waiting
         except Exception as error:  # noqa: BLE001 -- `run` raises it

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextgauge.records import Json
 from contextgauge.units import MINUTE_MS
 from schemas.commands import (
     CancelRequested,
@@ -196,3 +197,24 @@ def test_entries_that_come_again_change_nothing(again: list[int], count: int) ->
     repeated = [_STEPS[number] for number in again if number < count]
     # A cancel is one of the requests, which may come later than in the log, but only once.
     assert after(*repeated, state=state) == state
+
+
+def test_a_repeated_request_can_only_make_a_command_urgent() -> None:
+    state = after(request())
+    urgent = replace(request(), urgent=True, trigger="auto", instructions="other")
+    state = fold(state, CommandEntry("again", NOW_MS, urgent), NOW_MS)
+    command = state.of("a")
+    assert command is not None
+    assert command.request == replace(request(), urgent=True)
+    again = fold(state, CommandEntry("third", NOW_MS, request()), NOW_MS)
+    assert again is state
+    done = fold(state, CommandEntry("end", NOW_MS, finished()), NOW_MS)
+    assert fold(done, CommandEntry("late", NOW_MS, urgent), NOW_MS) is done
+
+
+def test_a_view_keeps_the_figures_of_a_long_receipt() -> None:
+    ids: list[Json] = [f"message-{number}" for number in range(9_000)]
+    long: dict[str, Json] = {"tokens_before": 5, "steps": [], "archived_ids": ids}
+    end = replace(finished(), receipt=long)
+    state = fold(after(request()), CommandEntry("end", NOW_MS, end), NOW_MS)
+    assert state.view.commands[0].receipt == {**long, "archived_ids": []}

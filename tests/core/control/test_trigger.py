@@ -1,86 +1,32 @@
 """When a session is compacted, given real messages: decisions, requests, and their ids."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from schemas.commands import (
     CancelRequested,
     CommandEntry,
-    CommandFinished,
-    CommandOutcome,
     CompactionDecided,
     CompactRequested,
     ThresholdsSet,
 )
-from schemas.records import ContextLimits, ContextReading, Record
+from schemas.records import ContextLimits, ContextReading
 from streams.core.alerts.rules import Patterns
 from streams.core.control import trigger as triggering
-from streams.core.control.thresholds import SessionRule, ThresholdBook
-from streams.core.control.trigger import Trigger
+from streams.core.control.thresholds import SessionRule
 from streams.core.until_compaction import Threshold
+from tests.core.control.trigger_kit import MAX_AGE_MS, ON, Deciding, at, reasons, requests
 from tests.core.given import (
     MODEL,
     OTHER_MODEL,
     SESSION,
     START_MS,
-    Given,
-    assistant,
     boundary,
     clear,
     init,
     side,
 )
-
-MINUTE_MS = 60_000
-MAX_AGE_MS = 10 * MINUTE_MS
-ON = SessionRule(automatic=True)
-
-
-class Deciding:
-    """A session whose records are evaluated as soon as they are derived."""
-
-    def __init__(self, *rules: SessionRule) -> None:
-        self.given = Given()
-        self.trigger = Trigger(ThresholdBook(rules), MAX_AGE_MS)
-        self.records: list[Record] = []
-
-    def take(self, *bodies: Any, **how: Any) -> list[CommandEntry]:
-        return self.observe(self.given.take(*bodies), **how)
-
-    def observe(
-        self, records: list[Record], *, late_ms: int = 0, read_late_ms: int = 0
-    ) -> list[CommandEntry]:
-        self.records += records
-        return [
-            entry
-            for record in records
-            for entry in self.trigger.observe(
-                record,
-                (record.time_ms or START_MS) + late_ms,
-                (record.time_ms or START_MS) + late_ms + read_late_ms,
-            )
-        ]
-
-    def finish(self, command_id: str, outcome: CommandOutcome, at: float) -> None:
-        data = CommandFinished(
-            session_id=SESSION, command_id=command_id, outcome=outcome, attempt=1
-        )
-        time_ms = START_MS + int(at * 1_000)
-        self.trigger.note(CommandEntry(f"finished {command_id}", time_ms, data))
-
-
-def at(percent: float, seconds: float, model: str = MODEL) -> Any:
-    return assistant(f"r{seconds}", read=int(200_000 * percent / 100), at=seconds, model=model)
-
-
-def requests(entries: list[CommandEntry]) -> list[CompactRequested]:
-    return [each.data for each in entries if isinstance(each.data, CompactRequested)]
-
-
-def reasons(entries: list[CommandEntry]) -> list[str]:
-    return [each.data.reason for each in entries if isinstance(each.data, CompactionDecided)]
 
 
 def test_the_first_reading_above_the_threshold_requests_a_compaction() -> None:
@@ -286,7 +232,7 @@ def test_rules_by_agent_ask_whose_session_it_is_once() -> None:
     now_ms = START_MS + 1_000
     assert deciding.trigger.needs_identity(reading, now_ms, now_ms)
     assert deciding.observe([reading]) == []
-    deciding.trigger.identify(SESSION, "reviewer", "/repo")
+    deciding.trigger.identify(SESSION, "reviewer", "/repo", now_ms)
     assert not deciding.trigger.needs_identity(reading, now_ms, now_ms)
     assert len(requests(deciding.observe([replace(reading, id="another")]))) == 1
 

@@ -98,11 +98,7 @@ class LogConversations:
             if until is None or offset < until:
                 fold.add(line, offset)
                 any_line = True
-        return fold.result if any_line else None
-
-
-async def _no_owner(_session_id: str) -> Owner:
-    return Owner()
+        return fold.result._replace(position=until or 0) if any_line else None
 
 
 def record_of(data: CommandData, number: int = 0, time_ms: int | None = None) -> NewRecord:
@@ -124,6 +120,10 @@ class CommandKit:
     drivers: dict[str, Driver] = field(default_factory=dict)
     driver: str = "service"
     opted_in: bool = True
+    automatic: bool = True
+    owners: dict[str, Owner] = field(default_factory=dict)
+    facts: list[CompactedSession] = field(default_factory=list)
+    """What the policy was asked for."""
     messages: int = 0
     plan: ControlPlan | None = None
 
@@ -137,8 +137,12 @@ class CommandKit:
             pause_s=0.01,
         )
 
-    def _session(self, _facts: CompactedSession) -> SessionPolicy:
-        return SessionPolicy(self.opted_in, self.driver)
+    def _session(self, facts: CompactedSession) -> SessionPolicy:
+        self.facts.append(facts)
+        return SessionPolicy(self.opted_in, self.driver, automatic=self.automatic)
+
+    async def _owner_of(self, session_id: str) -> Owner:
+        return self.owners.get(session_id, Owner())
 
     def change(self, **changes: object) -> None:
         """Change the configuration."""
@@ -224,7 +228,7 @@ class CommandKit:
             store=self.store,
             conversations=self.conversations,
             drivers=self.drivers,
-            owner_of=_no_owner,
+            owner_of=self._owner_of,
             plan=self.plan,
             commands_topic=COMMANDS,
             messages_topic=MESSAGES,

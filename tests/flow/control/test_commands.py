@@ -16,7 +16,6 @@ from schemas.commands import (
 )
 from schemas.topics import CONTEXT_COMMANDS
 from streams.flow.derive.deriver import Deriver, input_message
-from streams.ports import DriverResult
 from tests.flow.control.command_kit import MESSAGES, PARTITIONS, SESSION, CommandKit
 from tests.flow.derive_kit import RULES
 
@@ -303,63 +302,6 @@ async def test_deleting_the_text_ends_the_command(kit: CommandKit) -> None:
         outcome = await kit.outcome()
     assert (outcome.outcome, outcome.reason) == ("cancelled", "the session's text was deleted")
     assert not kit.boundaries()
-
-
-class Runtime:
-    """A driver that answers as it is told."""
-
-    name = "runtime"
-
-    def __init__(self, *answers: DriverResult) -> None:
-        self.answers = list(answers)
-        self.calls = 0
-
-    async def compact(self, session_id: str, instructions: str | None) -> DriverResult:  # noqa: ARG002 -- the port's
-        self.calls += 1
-        return self.answers.pop(0)
-
-    async def stop(self) -> None:
-        pass
-
-
-async def drive(kit: CommandKit, *answers: DriverResult) -> Runtime:
-    runtime = Runtime(*answers)
-    kit.drivers["runtime"] = runtime
-    kit.driver = "runtime"
-    await kit.say(1)
-    await kit.request()
-    return runtime
-
-
-async def test_a_runtime_that_has_compacted_is_done(kit: CommandKit) -> None:
-    runtime = await drive(kit, DriverResult("retry", "away"), DriverResult("done", ""))
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "completed"
-    assert runtime.calls == 2
-    assert len(kit.lines()) == 2
-
-
-async def test_a_runtime_that_has_started_is_done_with_its_boundary(kit: CommandKit) -> None:
-    await drive(kit, DriverResult("started", ""))
-    async with kit.worker():
-        await kit.until(lambda: kit.entries(CommandCalled))
-        await asyncio.sleep(0.05)
-        assert not kit.finished()
-        await kit.publish({"type": "system", "subtype": "compact_boundary"})
-        assert (await kit.outcome()).outcome == "completed"
-
-
-async def test_a_runtime_that_refuses_and_one_that_is_silent(kit: CommandKit) -> None:
-    kit.change(driver_s=0.1)
-    runtime = await drive(
-        kit, DriverResult("refused", "no such thread"), DriverResult("started", "")
-    )
-    async with kit.worker():
-        outcome = await kit.outcome()
-        assert (outcome.outcome, outcome.reason) == ("refused", "no such thread")
-        await kit.request("again")
-        assert (await kit.outcome("again")).outcome == "failed"
-    assert runtime.calls == 2
 
 
 async def test_settings_that_would_expire_are_written_again(kit: CommandKit) -> None:

@@ -7,14 +7,20 @@ from contextlib import asynccontextmanager
 import pytest
 
 from contextgauge.errors import ConfigError, RetryError
-from schemas.commands import CommandEntry, CompactionDecided, CompactRequested, ThresholdsSet
+from schemas.commands import (
+    CommandEntry,
+    CommandFinished,
+    CompactionDecided,
+    CompactRequested,
+    ThresholdsSet,
+)
 from schemas.topics import CONTEXT_COMMANDS
 from streams.codec.commands import read_entry
 from streams.core.alerts.rules import Patterns
 from streams.core.control.thresholds import SessionRule
 from streams.edge.commands import LogCommandSink
 from streams.flow.control.agents import Owner
-from streams.flow.control.decisions import DecisionPorts, Decisions
+from streams.flow.control.decisions import DecisionPorts, Decisions, Topics
 from streams.flow.control.fan_out import SharedStream
 from streams.ports import NewRecord
 from tests.doubles.record_stream import MemoryRecordStream
@@ -69,7 +75,7 @@ class DecisionKit(ControlKit):
             sink=self,
             owner_of=self.owner_of,
         )
-        decisions = Decisions(self.rules, MAX_AGE_MS, COMMANDS, ports)
+        decisions = Decisions(self.rules, MAX_AGE_MS, Topics(TOPIC, COMMANDS), ports)
 
         def oldest_ms() -> int:
             return self.clock.at_ms - MAX_AGE_MS
@@ -205,6 +211,63 @@ async def test_no_session_is_compacted_that_a_rule_may_exclude(kit: DecisionKit)
         kit.agents_are_away = False
         await kit.write(records[-1:])
         await kit.until_acknowledged()
+    assert await kit.entries() == []
+
+
+async def finish(kit: DecisionKit, command_id: str) -> None:
+    data = CommandFinished(session_id=SESSION, command_id=command_id, outcome="failed", attempt=1)
+    await kit.sink.send([CommandEntry(f"finished {command_id}", kit.clock.at_ms, data)])
+
+
+async def test_a_silent_session_is_requested_again_after_a_failure_by_the_next_worker(
+    kit: DecisionKit,
+) -> None:
+    # A sidechain and another session are read back, too, and give rise to nothing.
+    await kit.write(pressured(30, session="s9"))
+    await kit.write(pressured(50, 86, session=SESSION))
+    async with kit.deciding():
+        await kit.until_requested(1)
+        await kit.until_acknowledged()
+    (first,) = await kit.requests()
+    kit.clock.at_ms += 10_000
+    await finish(kit, first.command_id)
+    kit.clock.at_ms += 60_000
+    for _ in range(2):
+        async with kit.deciding():
+            await kit.until_requested(2)
+    second = (await kit.requests())[1]
+    assert second.cause_id == first.cause_id
+    assert len(await kit.requests()) == 2
+
+
+async def test_a_silent_session_is_evaluated_when_it_can_be_looked_up_again(
+    kit: DecisionKit,
+) -> None:
+    kit.rules = (SessionRule(agents=Patterns(("reviewer",)), automatic=True),)
+    kit.agents[SESSION] = "reviewer"
+    kit.agents_are_away = True
+    await kit.write(pressured(86, session=SESSION))
+    async with kit.deciding():
+        await kit.until_acknowledged()
+        assert await kit.entries() == []
+        kit.agents_are_away = False
+        await kit.until_requested(1)
+
+
+async def test_an_excluded_session_that_is_read_back_is_left_alone(kit: DecisionKit) -> None:
+    kit.rules = (
+        SessionRule(automatic=True),
+        SessionRule(agents=Patterns(("secret",)), automatic=False),
+    )
+    kit.agents[SESSION] = "secret"
+    kit.agents_are_away = True
+    await kit.write(pressured(86, session=SESSION))
+    async with kit.deciding():
+        await kit.until_acknowledged()
+    async with kit.deciding():
+        kit.agents_are_away = False
+        asked = len(kit.asked)
+        await until_so(lambda: len(kit.asked) > asked)
     assert await kit.entries() == []
 
 

@@ -1,0 +1,45 @@
+"""Receipts as the control plane keeps them: their figures, without long lists of message ids.
+
+The whole receipt is in the log, in the boundary's message and in its record.
+"""
+
+from typing import Final
+
+from contextgauge.records import Json
+
+RECEIPT_BYTES: Final = 4_096
+"""Of one receipt in a view, which holds those of up to 20 commands; about, as JSON."""
+
+_NUMBER_BYTES: Final = 12
+_QUOTES: Final = 3
+
+
+def short_receipt(receipt: dict[str, Json]) -> dict[str, Json]:
+    """Return a receipt within `RECEIPT_BYTES`: first without its ids, then with figures only."""
+    if _is_short(receipt):
+        return receipt
+    steps = receipt.get("steps")
+    if isinstance(steps, list):
+        steps = [{**each, "message_ids": []} if isinstance(each, dict) else each for each in steps]
+    without_ids: dict[str, Json] = {**receipt, "archived_ids": [], "steps": steps}
+    if _is_short(without_ids):
+        return without_ids
+    return {
+        name: value
+        for name, value in receipt.items()
+        if value is None or isinstance(value, (bool, int, float))
+    }
+
+
+def _is_short(receipt: dict[str, Json] | None) -> bool:
+    return _bytes_of(receipt) <= RECEIPT_BYTES
+
+
+def _bytes_of(value: Json) -> int:
+    if isinstance(value, str):
+        return len(value.encode("utf-8", "surrogatepass")) + _QUOTES
+    if isinstance(value, list):
+        return sum(map(_bytes_of, value), _QUOTES)
+    if isinstance(value, dict):
+        return sum((_bytes_of(name) + _bytes_of(each) for name, each in value.items()), _QUOTES)
+    return _NUMBER_BYTES

@@ -1,0 +1,117 @@
+"""Which commands are accepted: by whom they were requested, and by what is known of the session."""
+
+import pytest
+
+from schemas.commands import CommandPlanned, CompactionDecided
+from schemas.records import WindowSource
+from streams.flow.control.agents import Owner
+from tests.flow.control.command_kit import SESSION, CommandKit
+
+MODEL = "claude-sonnet-4-5"
+
+
+@pytest.fixture
+async def kit() -> CommandKit:
+    kit = CommandKit()
+    await kit.create()
+    await kit.say(12)
+    return kit
+
+
+def decided(
+    *, threshold: int, window: int = 200_000, source: WindowSource = "runtime"
+) -> CompactionDecided:
+    return CompactionDecided(
+        session_id=SESSION,
+        fired=True,
+        reason="above_threshold",
+        command_id="command",
+        cause_id="cause",
+        model=MODEL,
+        used_tokens=threshold,
+        window=window,
+        window_source=source,
+        threshold_tokens=threshold,
+    )
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_an_automatic_request_is_refused_where_that_is_off(
+    kit: CommandKit, *, is_known: bool
+) -> None:
+    kit.automatic = False
+    kit.owners[SESSION] = Owner(cwd="/srv/secret", is_known=is_known)
+    await kit.request(trigger="auto")
+    async with kit.worker():
+        outcome = await kit.outcome()
+        assert (outcome.outcome, outcome.attempt) == ("refused", 0)
+        assert "automatically" in (outcome.reason or "")
+        await kit.request("by hand")
+        assert (await kit.outcome("by hand")).outcome == "completed"
+
+
+async def test_a_session_of_which_nothing_is_known_is_compacted_on_request_only(
+    kit: CommandKit,
+) -> None:
+    await kit.request("auto", session_id="new", trigger="auto")
+    await kit.request("manual", session_id="new")
+    async with kit.worker():
+        automatic, manual = await kit.outcome("auto"), await kit.outcome("manual")
+    assert automatic.reason == "it is not known yet whose session it is"
+    assert "no conversation of the session is kept" in (manual.reason or "")
+
+
+async def test_rules_are_asked_with_the_model_of_the_view(kit: CommandKit) -> None:
+    kit.owners[SESSION] = Owner("reviewer", "/srv/shop", MODEL, 200_000, is_known=True)
+    await kit.request()
+    async with kit.worker():
+        await kit.outcome()
+    first = kit.facts[0]
+    assert (first.agent_id, first.project, first.model) == ("reviewer", "/srv/shop", MODEL)
+
+
+@pytest.mark.parametrize(
+    ("model", "window"), [(MODEL, 77_000), ("another", None), (None, None)], ids=str
+)
+async def test_a_manual_compaction_has_the_window_of_the_view(
+    kit: CommandKit, model: str | None, window: int | None
+) -> None:
+    kit.owners[SESSION] = Owner(model=model, window=77_000, is_known=True)
+    await kit.request()
+    async with kit.worker():
+        await kit.outcome()
+    assert kit.facts[-1].window == window
+
+
+async def test_an_automatic_compaction_has_the_window_that_it_was_decided_by(
+    kit: CommandKit,
+) -> None:
+    kit.owners[SESSION] = Owner(model=MODEL, window=77_000, is_known=True)
+    await kit.send(decided(threshold=10, window=55_000))
+    await kit.request(trigger="auto")
+    async with kit.worker():
+        await kit.outcome()
+    assert kit.facts[-1].window == 55_000
+
+
+async def test_what_is_below_the_threshold_by_now_is_not_compacted(kit: CommandKit) -> None:
+    usage = {"input_tokens": 40_000, "output_tokens": 5}
+    message = {"id": "last", "role": "assistant", "content": [], "usage": usage}
+    await kit.publish({"type": "assistant", "message": message})  # type: ignore[dict-item]  # as JSON
+    await kit.send(decided(threshold=170_000))
+    await kit.request(trigger="auto")
+    async with kit.worker():
+        outcome = await kit.outcome()
+    assert outcome.outcome == "nothing_to_compact"
+    assert "170000 is the threshold" in (outcome.reason or "")
+    assert not kit.boundaries()
+
+
+async def test_a_plan_tells_the_size_before(kit: CommandKit) -> None:
+    await kit.request()
+    async with kit.worker():
+        outcome = await kit.outcome()
+    (planned,) = kit.entries(CommandPlanned)
+    assert isinstance(planned, CommandPlanned)
+    assert outcome.receipt is not None
+    assert planned.tokens_before == outcome.receipt["tokens_before"]

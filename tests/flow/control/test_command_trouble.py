@@ -1,0 +1,253 @@
+"""Commands with trouble around them: each has its outcome, and the partition goes on."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
+from contextgauge.errors import FencedError
+from contextgauge.partitioner import partition_of
+from schemas.commands import CommandFinished, CommandPlanned
+from streams.edge.memory.readers import MemoryPartitionReader
+from streams.flow.control.command_log import CommandLog
+from streams.flow.control.command_worker import CommandWorker
+from streams.ports import Approval, NewRecord
+from tests.flow.control.command_kit import (
+    COMMANDS,
+    MESSAGES,
+    PARTITIONS,
+    PATIENCE_S,
+    SESSION,
+    CommandKit,
+    record_of,
+)
+
+NUMBER = partition_of(SESSION, PARTITIONS)
+
+
+@pytest.fixture
+async def kit() -> CommandKit:
+    kit = CommandKit()
+    await kit.create()
+    await kit.say(12)
+    return kit
+
+
+class Log:
+    """A worker's view of the log, whose readers and producers a test changes."""
+
+    def __init__(self, kit: CommandKit) -> None:
+        self._log = kit.log
+        self.change_reader: Callable[[str, MemoryPartitionReader], None] = lambda _topic, _reader: (
+            None
+        )
+        self.change_producer: Callable[[Any], None] = lambda _producer: None
+
+    def reader(self, topic: str, partitions: Sequence[int]) -> MemoryPartitionReader:
+        reader = self._log.reader(topic, partitions)
+        if NUMBER in partitions:
+            self.change_reader(topic, reader)
+        return reader
+
+    def transactional_producer(self, transactional_id: str) -> Any:
+        producer = self._log.transactional_producer(transactional_id)
+        self.change_producer(producer)
+        return producer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+async def run(
+    kit: CommandKit, log: Log, command_id: str = "command", **ports: Any
+) -> CommandFinished:
+    """Run a worker with this view of the log until a command has its outcome."""
+    worker = CommandWorker(replace(kit.ports(asyncio.Event()), log=log, **ports))
+    running = asyncio.create_task(worker.run())
+    try:
+        return await kit.outcome(command_id)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+async def test_messages_that_expired_since_the_plan_fail_the_command_alone(kit: CommandKit) -> None:
+    kit.summaries.open.clear()
+    await kit.request()
+    async with kit.worker():
+        await kit.until(lambda: kit.has_called(1))
+        await kit.say(2)
+        kit.log.delete_before(MESSAGES, NUMBER, kit.log.partition(MESSAGES, NUMBER).next_offset)
+        kit.summaries.open.set()
+        outcome = await kit.outcome()
+    assert outcome.outcome == "failed"
+    assert "cannot be read" in (outcome.reason or "")
+
+
+async def test_a_check_that_is_late_is_repeated_with_the_same_plan(kit: CommandKit) -> None:
+    kit.change(check_s=0.05)
+    log, late = Log(kit), [True, True]
+
+    def slow(producer: Any) -> None:
+        commit = producer.commit
+
+        async def commit_late(records: Sequence[NewRecord], approve: Approval | None = None) -> Any:
+            if approve is None:
+                return await commit(records)
+
+            async def approved(first: Mapping[tuple[str, int], int]) -> bool:
+                if late:
+                    late.pop()
+                    first = {at: offset + 1_000 for at, offset in first.items()}
+                return await approve(first)
+
+            return await commit(records, approved)
+
+        producer.commit = commit_late
+
+    log.change_producer = slow
+    await kit.request()
+    outcome = await run(kit, log)
+    assert (outcome.outcome, outcome.attempt, kit.summaries.calls) == ("completed", 1, 1)
+    late.extend([True] * 10)
+    await kit.say(12)
+    await kit.request("again")
+    outcome = await run(kit, log, "again")
+    assert outcome.outcome == "failed"
+    assert "could not be read within 0.05 s, 3 times" in (outcome.reason or "")
+
+
+async def test_an_error_that_a_repetition_cannot_mend_is_not_repeated(kit: CommandKit) -> None:
+    class Refusing:
+        name = "refusing"
+        calls = 0
+
+        async def summarise(self, request: SummaryRequest) -> SummaryAnswer:  # noqa: ARG002 -- the port's
+            self.calls += 1
+            raise SummaryError("the key is wrong", final=True)
+
+    refusing = Refusing()
+    kit.change(summariser=refusing)
+    await kit.request()
+    async with kit.worker():
+        outcome = await kit.outcome()
+    assert (outcome.outcome, outcome.attempt, refusing.calls) == ("failed", 1, 1)
+
+
+async def test_a_command_that_cannot_be_gone_on_with_keeps_its_attempts_number(
+    kit: CommandKit,
+) -> None:
+    kit.summaries.open.clear()
+    await kit.request()
+    async with kit.worker():
+        await kit.until(lambda: kit.entries(CommandPlanned))
+    kit.summaries.open.set()
+    kit.opted_in = False
+
+    async def gone(_of: object) -> None:
+        return None
+
+    kit.conversations.conversation = kit.conversations.position = gone  # type: ignore[method-assign,assignment]
+    async with kit.worker():
+        outcome = await kit.outcome()
+    assert (outcome.outcome, outcome.attempt) == ("failed", 1)
+    assert "no conversations are kept" in (outcome.reason or "")
+    ends = [line for line in kit.lines() if line.get("compact_result")]
+    assert [line["compact_result"] for line in ends] == ["failed"]
+
+
+async def test_a_cancellation_during_the_announcement_ends_what_is_announced(
+    kit: CommandKit,
+) -> None:
+    log, cancelled = Log(kit), list[bool]()
+
+    def cancelling(producer: Any) -> None:
+        commit = producer.commit
+
+        async def commit_after(records: Sequence[NewRecord], *approve: Approval) -> Any:
+            is_announcement = any(b"compacting" in (each.value or b"") for each in records)
+            if is_announcement and not cancelled:
+                cancelled.append(True)
+                await kit.cancel()
+                await _until_cancelling(kit)
+                for _ in range(20):  # until the job knows
+                    await asyncio.sleep(0)
+            return await commit(records, *approve)
+
+        producer.commit = commit_after
+
+    log.change_producer = cancelling
+    await kit.request()
+    outcome = await run(kit, log)
+    assert cancelled
+    assert outcome.outcome == "cancelled"
+    states = [
+        line.get("compact_result") or line.get("status")
+        for line in kit.lines()
+        if line.get("subtype") == "status"
+    ]
+    assert states == ["compacting", "failed"]
+    await kit.check()
+
+
+async def _until_cancelling(kit: CommandKit) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            view = await kit.store.control_view(SESSION)
+            if view is not None and any(each.is_cancelling for each in view.commands):
+                return
+            await asyncio.sleep(0.002)
+
+
+async def test_a_partition_that_makes_no_progress_is_taken_over_again(kit: CommandKit) -> None:
+    log, hung = Log(kit), list[bool]()
+
+    def hanging(topic: str, reader: MemoryPartitionReader) -> None:
+        if topic != COMMANDS or hung:
+            return
+
+        async def poll(*_given: Any) -> Any:
+            hung.append(True)
+            await asyncio.get_running_loop().create_future()
+
+        reader.poll = poll  # type: ignore[method-assign,assignment]
+
+    log.change_reader = hanging
+    await kit.request()
+    outcome = await run(kit, log, look_s=0.02, stalled_s=0.2)
+    assert hung
+    assert outcome.outcome == "completed"
+
+
+async def test_an_older_owner_is_fenced_before_the_log_is_read(kit: CommandKit) -> None:
+    log, tried = Log(kit), list[str]()
+    older = kit.log.transactional_producer(f"control-{NUMBER}")
+    await older.start()
+    late = CommandFinished(
+        session_id=SESSION, command_id="command", outcome="failed", attempt=1, reason="of before"
+    )
+
+    def reading(topic: str, reader: MemoryPartitionReader) -> None:
+        bounds = reader.bounds
+
+        async def bounds_after(partition: int) -> tuple[int, int]:
+            found = await bounds(partition)
+            if topic == COMMANDS and partition == NUMBER and not tried:
+                try:
+                    await older.commit([record_of(late)])
+                    tried.append("written")
+                except FencedError:
+                    tried.append("fenced")
+            return found
+
+        reader.bounds = bounds_after  # type: ignore[method-assign]
+
+    log.change_reader = reading
+    ports = replace(kit.ports(asyncio.Event()), log=log)
+    async with CommandLog(ports, NUMBER).owned():
+        assert tried == ["fenced"]

@@ -1,0 +1,111 @@
+"""Commands that a runtime carries out itself, steered by a driver."""
+
+import asyncio
+
+import pytest
+
+from contextgauge.records import Json
+from schemas.commands import CommandCalled
+from streams.ports import DriverResult
+from tests.flow.control.command_kit import CommandKit
+
+
+@pytest.fixture
+async def kit() -> CommandKit:
+    kit = CommandKit()
+    await kit.create()
+    return kit
+
+
+class Runtime:
+    """A driver that answers as it is told."""
+
+    name = "runtime"
+
+    def __init__(self, *answers: DriverResult) -> None:
+        self.answers = list(answers)
+        self.calls = 0
+
+    async def compact(self, session_id: str, instructions: str | None) -> DriverResult:  # noqa: ARG002 -- the port's
+        self.calls += 1
+        return self.answers.pop(0)
+
+    async def stop(self) -> None:
+        pass
+
+
+def called(kit: CommandKit) -> list[CommandCalled]:
+    return [each for each in kit.entries(CommandCalled) if isinstance(each, CommandCalled)]
+
+
+async def drive(kit: CommandKit, *answers: DriverResult) -> Runtime:
+    runtime = Runtime(*answers)
+    kit.drivers["runtime"] = runtime
+    kit.driver = "runtime"
+    await kit.say(1)
+    await kit.request()
+    return runtime
+
+
+async def test_a_runtime_that_has_compacted_is_done(kit: CommandKit) -> None:
+    runtime = await drive(kit, DriverResult("retry", "away"), DriverResult("done", ""))
+    async with kit.worker():
+        assert (await kit.outcome()).outcome == "completed"
+    assert runtime.calls == 2
+    assert len(kit.lines()) == 2
+
+
+async def test_a_runtime_that_has_started_is_done_with_its_boundary(kit: CommandKit) -> None:
+    await drive(kit, DriverResult("started", ""))
+    async with kit.worker():
+        await kit.until(lambda: kit.entries(CommandCalled))
+        await asyncio.sleep(0.05)
+        assert not kit.finished()
+        await kit.publish({"type": "system", "subtype": "compact_boundary"})
+        assert (await kit.outcome()).outcome == "completed"
+
+
+async def test_a_runtime_that_refuses_and_one_that_is_silent(kit: CommandKit) -> None:
+    kit.change(driver_s=0.1)
+    runtime = await drive(
+        kit, DriverResult("refused", "no such thread"), DriverResult("started", "")
+    )
+    async with kit.worker():
+        outcome = await kit.outcome()
+        assert (outcome.outcome, outcome.reason) == ("refused", "no such thread")
+        await kit.request("again")
+        assert (await kit.outcome("again")).outcome == "failed"
+    assert runtime.calls == 2
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+async def test_a_runtime_that_an_owner_before_asked_is_not_asked_again(
+    kit: CommandKit, *, has_ended: bool
+) -> None:
+    runtime = await drive(kit, DriverResult("started", ""))
+    async with kit.worker():
+        await kit.until(lambda: runtime.calls)
+    await kit.publish({"type": "system", "subtype": "status", "status": "compacting"})
+    if has_ended:
+        await kit.publish({"type": "system", "subtype": "compact_boundary"})
+    async with kit.worker():
+        if not has_ended:
+            await kit.until(lambda: len({each.attempt for each in called(kit)}) == 2)
+            await asyncio.sleep(0.05)  # nothing must happen
+            await kit.publish({"type": "system", "subtype": "compact_boundary"})
+        assert (await kit.outcome()).outcome == "completed"
+    assert runtime.calls == 1
+
+
+async def test_a_runtime_whose_compaction_failed_is_asked_again(kit: CommandKit) -> None:
+    runtime = await drive(kit, DriverResult("started", ""), DriverResult("done", ""))
+    async with kit.worker():
+        await kit.until(lambda: runtime.calls)
+    failed: dict[str, Json] = {"status": None, "compact_result": "failed", "compact_error": "no"}
+    await kit.publish(
+        {"type": "system", "subtype": "status", "status": "compacting"},
+        {"type": "system", "subtype": "status", **failed},
+    )
+    async with kit.worker():
+        assert (await kit.outcome()).outcome == "completed"
+    assert runtime.calls == 2
