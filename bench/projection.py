@@ -99,7 +99,9 @@ async def measure(
     projectors = []
     for partition in range(len(log)):
         place = ViewPartition(1, partition, len(log))
-        projector = PartitionProjector(store, retry, place, strict=True, idle_ms=SESSION_IDLE_MS)
+        projector = PartitionProjector(
+            store, retry, place, strict=True, idle_ms=SESSION_IDLE_MS, writer=str(partition)
+        )
         await projector.begin(0)
         await projector.open()
         projectors.append(projector)

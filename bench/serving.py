@@ -62,8 +62,7 @@ class Writer:
         self._store = RedisViews(url)
         self._offsets = [0] * PARTITIONS
         self._sequences: dict[str, int] = {}
-        clock = SystemClock()
-        health = Health("bench", clock, _STUCK_S)
+        health = Health("bench", clock := SystemClock(), _STUCK_S)
         ports = WorkerPorts(
             telemetry=PrometheusTelemetry(), health=health, clock=clock, stop=asyncio.Event()
         )
@@ -75,6 +74,7 @@ class Writer:
                 ViewPartition(1, partition, PARTITIONS),
                 strict=True,
                 idle_ms=SESSION_IDLE_MS,
+                writer=str(partition),
             )
             for partition in range(PARTITIONS)
         ]

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 else:
     from contextgauge.frozen import dataclass
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """Version of the keys and of what they hold, stored with each partition's position.
 
 2 added the sessions of each agent. 3 holds documents of version 2, and ranks sessions by the
-leading chain of `streams/core/session_status.py`. 4 holds documents of version 3. Views of another
-format are not converted: a projector rebuilds those of a former one from the log, and refuses
-those of a later one.
+leading chain of `streams/core/session_status.py`. 4 holds documents of version 3. 5 counts what a
+partition holds, and names the log that it came from. Views of another format are not converted: a
+projector rebuilds those of a former one from the log, and refuses those of a later one.
 """
 
 LAST_COMPACTIONS = 5
@@ -350,5 +350,13 @@ PARTITION_FIELD = "partition"
 TOTAL_FIELD = "total"
 HOUR_FIELD = "hour:"
 MODEL_FIELD = "model:"
+MAX_MODELS = 100
+"""Models that a partition counts by name: more than the catalog has, and less than 1 MB of counts.
+
+The first ones in the order of the log, so that a replay and a rebuild count the same. The rest is
+counted as `OTHER_MODELS`.
+"""
+OTHER_MODELS = "other"
+OTHER_MODELS_FIELD = MODEL_FIELD + OTHER_MODELS
 UNKNOWN_MODEL_FIELD = "model"
 """Fields of a partition's stats; after the colon the hour (UTC, `2026-02-11T20`) or the model."""

@@ -47,6 +47,8 @@ from streams.ports.telemetry import Telemetry as Telemetry
 from streams.ports.views import ApplyResult as ApplyResult
 from streams.ports.views import Entry as Entry
 from streams.ports.views import Generations as Generations
+from streams.ports.views import HeldCheck as HeldCheck
+from streams.ports.views import LastRecord as LastRecord
 from streams.ports.views import LiveBounds as LiveBounds
 from streams.ports.views import PartitionDump as PartitionDump
 from streams.ports.views import PartitionSnapshot as PartitionSnapshot

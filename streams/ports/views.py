@@ -12,8 +12,8 @@ SessionSet: TypeAlias = Literal["recent", "left"]
 """Sessions that have views, and those that left for idleness."""
 
 ApplyResult: TypeAlias = Literal["applied", "done", "mismatch", "damaged"]
-"""What became of a batch: written; there already; the stored position is another one; what is
-stored is not what such a position left behind. Nothing was written but with `applied`."""
+"""What became of a batch: written; written already by the same call; the stored position is another
+one; what is stored is not what such a position left behind. Only `applied` has written anything."""
 
 
 class Generations(NamedTuple):
@@ -33,12 +33,21 @@ class ProjectorHeartbeat(NamedTuple):
     """What a projector reports of a partition about every second, changed or not.
 
     `at_ms` is when, by its own clock; `end` the offset after the last one that the log has, if
-    known; `lag_ms` for how long it has been behind, 0 where it is not.
+    known; `lag_ms` for how long it has been behind, 0 where it is not. `rivals` is how often within
+    the last minute another projector had written in its place.
     """
 
     at_ms: int
     end: int | None
     lag_ms: int
+    rivals: int = 0
+
+
+class LastRecord(NamedTuple):
+    """The last record that is in the views: proof of the log that they were folded from."""
+
+    offset: int
+    record_id: str
 
 
 class ViewPosition(NamedTuple):
@@ -48,7 +57,8 @@ class ViewPosition(NamedTuple):
     number of partitions that sessions are spread over.
     `caught_up`: it has reached the end that the log had when the generation was begun. `build`:
     of the generation, when the partition was begun. `limit`: while it is being built it goes no
-    further than this offset, for a comparison. `heartbeat` is its projector's last one.
+    further than this offset, for a comparison. `heartbeat` is its projector's last one. `writer`
+    names who wrote the position, `topic_id` the topic's identity in Kafka, empty if not known.
     """
 
     offset: int
@@ -58,6 +68,19 @@ class ViewPosition(NamedTuple):
     build: str = ""
     limit: int | None = None
     heartbeat: ProjectorHeartbeat | None = None
+    writer: str = ""
+    last: LastRecord | None = None
+    topic_id: str = ""
+
+
+class HeldCheck(NamedTuple):
+    """Whether a partition holds what was written: what differs, and where to go on next time.
+
+    `difference` is empty where nothing does. `cursor` is 0 once all sessions were looked at.
+    """
+
+    difference: str = ""
+    cursor: int = 0
 
 
 class Entry(NamedTuple):
@@ -235,7 +258,14 @@ class ViewStore(ViewReader, Protocol):
 
         `expected` is the offset that the stored position must have; None begins the partition,
         which must not be there. RetryError leaves open whether it was written: the same call
-        again settles it.
+        again settles it, by the position's `writer`, a name that no one else writes under.
+        What the partition holds is counted with it, for `check`.
+        """
+
+    async def check(self, generation: int, partition: int, cursor: int = 0) -> HeldCheck:
+        """Compare what a partition holds with what was counted, at one moment.
+
+        Totals are compared each time, sessions some at a time, from `cursor` on.
         """
 
     async def pick_compactions(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from schemas.topics import DAY_MS, HOUR_MS, MIB
 from streams.flow.doctor import Facts, Severity
 from streams.flow.doctor.facts import DeadLetters, MiskeyedMessage, WorkerProgress
-from streams.ports import Generations, ViewPosition
+from streams.ports import Generations, ProjectorHeartbeat, ViewPosition
 from streams.ports.inspection import (
     TRANSACTIONS_TOPIC,
     Bootstrap,
@@ -295,6 +295,12 @@ FLOW_PROBLEMS: list[Problem] = [
         "error",
         views(active={0: ViewPosition(5, 0, 4, caught_up=True)}),
         "4 partitions, context.events has 2",
+    ),
+    (
+        "views.writers",
+        "error",
+        views(active={0: POSITION._replace(heartbeat=ProjectorHeartbeat(NOW - 900, 5, 0, 3))}),
+        "another projector writes the same views: 3 times",
     ),
 ]
 

@@ -77,6 +77,7 @@ async def test_the_keys_are_those_of_the_specification(
         "{1:0}:idle": "zset",
         "{1:0}:stats": "hash",
         "{1:0}:live": "stream",
+        "{1:0}:held": "hash",
     }
     entries = await redis.xrange(f"{key_prefix}:{{1:0}}:r:a")
     assert entries == [(b"7-0", {b"d": b"1"})]

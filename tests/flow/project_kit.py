@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache, lru_cache
-from itertools import chain, pairwise, zip_longest
+from itertools import chain, count, pairwise, zip_longest
 from typing import NamedTuple
 
 from hypothesis import strategies as st
@@ -44,6 +44,7 @@ from tests.doubles.dump import dump, fold_views
 from tests.flow.derive_kit import PATIENCE_S, Figures, board, expected, samples, until, worker_ports
 
 PARTITIONS = 4
+_WRITERS = count(1)
 RULES = Rules(bundled())
 
 
@@ -167,6 +168,7 @@ def projector_of(
         ViewPartition(1, 0, partitions),
         strict=strict,
         idle_ms=SESSION_IDLE_MS,
+        writer=f"writer-{next(_WRITERS)}",
     )
 
 

@@ -86,6 +86,6 @@ async def test_a_number_that_is_in_use_again_is_not_deleted(
         clock.gate.set()
         await kit.append(MORE)
         assert await kit.caught_up(worker) == 1
-        assert worker.figures.total("project_mismatches") == 0
+        assert worker.figures.total("project_losses") == 0
     assert await kit.documents(1) == await kit.expected()
     assert generations(store) == {1}

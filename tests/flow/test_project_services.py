@@ -1,8 +1,10 @@
 """The project worker on a real Kafka and a real Redis."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import zip_longest
 
+import pytest
 from redis.asyncio import Redis
 
 from contextgauge.clock import SystemClock
@@ -11,8 +13,9 @@ from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.memory.log import MemoryLog
 from streams.edge.redis.views import RedisViews
+from tests.contract.logs import delete_topics
 from tests.flow.derive_kit import until
-from tests.flow.project_kit import ProjectKit, sample_records
+from tests.flow.project_kit import PARTITIONS, ProjectKit, patient, sample_records
 
 RECORDS = [record for turn in zip_longest(*sample_records()) for record in turn if record]
 SOME, MORE = RECORDS[: len(RECORDS) // 2], RECORDS[len(RECORDS) // 2 :]
@@ -93,4 +96,84 @@ async def test_a_worker_waits_for_a_full_redis(own_stack: Callable[..., LocalSta
         assert await kit.caught_up(worker) == 1
     assert await kit.documents(1) == await kit.expected()
     await redis.aclose()
+    await store.stop()
+
+
+KEYS = ("recent", "pressure", "idle", "stats", "live", "held", "pos", "s:", "c:", "e:", "r:")
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
+async def test_a_key_that_is_lost_is_rebuilt(
+    redis_url: str, key_prefix: str, key: str, busy: bool
+) -> None:
+    store, redis = RedisViews(redis_url, key_prefix), Redis.from_url(redis_url)
+    kit = ProjectKit(MemoryLog(SystemClock()), store, clock=SystemClock())
+    await kit.create_topic()
+    async with kit.running() as worker:
+        await kit.append(SOME)
+        await kit.caught_up(worker)
+        base = f"{key_prefix}:{{1:0}}:{key}"
+        names = [name async for name in redis.scan_iter(match=base + "*")]
+        assert await redis.unlink(names[0]) == 1
+        if busy:
+            await kit.append(MORE)
+        generation = await kit.caught_up(worker, at_least=2)
+    assert await kit.documents(generation) == await kit.expected()
+    await redis.aclose()
+    await store.stop()
+
+
+async def test_a_topic_that_is_created_again_is_read_from_its_beginning(
+    kafka: str, redis_url: str, topic_prefix: str, key_prefix: str
+) -> None:
+    """While a worker runs, and with more records than the former one had."""
+    log = KafkaLog(KafkaOptions(bootstrap_servers=kafka, session_timeout_ms=6_000))
+    store = RedisViews(redis_url, key_prefix)
+    kit = ProjectKit(log, store, topic_prefix, SystemClock())
+    await kit.create_topic()
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        await recreate(kit)
+        await kit.append(RECORDS)
+        generation = await kit.caught_up(worker, at_least=2)
+    assert await kit.documents(generation) == await kit.expected()
+    await store.stop()
+    await log.stop()
+
+
+async def recreate(kit: ProjectKit) -> None:
+    """Delete the topic of records and create it again."""
+    log, name = kit.log, kit.topic.name
+    assert isinstance(log, KafkaLog)
+    former = (await log.topic_ids([name]))[name]
+    await delete_topics(log.options.bootstrap_servers, name)
+
+    async def is_new() -> bool:
+        await log.create_topics([kit.topic], PARTITIONS)
+        return (await log.topic_ids([name]))[name] not in {None, former}
+
+    await until(patient(is_new))
+
+
+async def test_two_groups_of_projectors_share_a_key_prefix(redis_url: str, key_prefix: str) -> None:
+    """They take turns: slow, but every document is right, and the heartbeats tell of it."""
+    log, store = MemoryLog(SystemClock()), RedisViews(redis_url, key_prefix)
+    kit = ProjectKit(log, store, clock=SystemClock())
+    other = ProjectKit(log, store, "other-", SystemClock())
+    other.topic, other.config = kit.topic, replace(kit.config, group="other")
+    await kit.create_topic()
+    async with kit.running() as worker, other.running() as rival:
+        for start in range(0, len(RECORDS), 20):
+            await kit.append(RECORDS[start : start + 20])
+            await kit.caught_up(worker, rival)
+
+        async def is_reported() -> bool:
+            places = [await store.position(1, partition) for partition in range(PARTITIONS)]
+            return any(at and at.heartbeat and at.heartbeat.rivals for at in places)
+
+        await until(is_reported)
+        assert await kit.documents(1) == await kit.expected()
+        assert (await store.generations()).active == 1
     await store.stop()

@@ -45,6 +45,7 @@ class Projection:
                 ViewPartition(generation, partition, PARTITIONS),
                 strict=True,
                 idle_ms=SESSION_IDLE_MS,
+                writer=str(partition),
             )
             for partition in range(PARTITIONS)
         ]

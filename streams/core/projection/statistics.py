@@ -4,7 +4,7 @@ Pure: each function returns the new absolute value. Integers only, so that addin
 in any order gives the same figures.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -21,7 +21,9 @@ from schemas.topics import DAY_MS
 from schemas.views import (
     HOUR_FIELD,
     HOURS_KEPT_MS,
+    MAX_MODELS,
     MODEL_FIELD,
+    OTHER_MODELS_FIELD,
     TOTAL_FIELD,
     UNKNOWN_HOUR,
     UNKNOWN_MODEL_FIELD,
@@ -87,6 +89,16 @@ def fields(record: Record, view: SessionView | None, newest_ms: int | None) -> t
     hour = hour_field(time_ms)
     too_old = time_ms is not None and hour < oldest_hour_field(newest_ms)
     return (TOTAL_FIELD, by_model) if too_old else (TOTAL_FIELD, by_model, hour)
+
+
+def models_capped(names: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
+    """Return the fields with `other` in place of a model that is one too many for those known."""
+    if len(known) < MAX_MODELS:
+        return names
+    return tuple(
+        OTHER_MODELS_FIELD if name.startswith(MODEL_FIELD) and name not in known else name
+        for name in names
+    )
 
 
 def _untimed(view: SessionView | None, data: CompactionTiming) -> UntimedCompaction | None:

@@ -7,10 +7,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES, EntryStream
+from streams.edge.memory.held import HeldCounts
 from streams.ports import (
     ApplyResult,
     Entry,
     Generations,
+    HeldCheck,
     LiveBounds,
     PartitionDump,
     PartitionSnapshot,
@@ -50,25 +52,31 @@ class MemoryPartition:
 
     position: ViewPosition | None = None
     held: PartitionDump = field(default_factory=_empty)
+    counts: HeldCounts = field(default_factory=HeldCounts)
 
     def apply(
         self, expected: int | None, position: ViewPosition, changes: ViewChanges
     ) -> ApplyResult:
         """Write all changes and the position, or nothing."""
-        stored = None if self.position is None else self.position.offset
-        if stored != expected:
-            return "done" if stored == position.offset else "mismatch"
-        if self.position is not None:
-            here = (self.position.partitions, self.position.build)
-            if here != (position.partitions, position.build):
+        stored = self.position
+        if (None if stored is None else stored.offset) != expected:
+            same = stored and (stored.offset, stored.writer) == (position.offset, position.writer)
+            return "done" if same else "mismatch"
+        if stored is not None:
+            if (stored.partitions, stored.build) != (position.partitions, position.build):
                 return "mismatch"
-            position = self.position._replace(offset=position.offset)
+            position = stored._replace(
+                offset=position.offset,
+                writer=position.writer,
+                last=position.last,
+                topic_id=position.topic_id,
+            )
+        else:
+            position = position._replace(caught_up=False)
         if self._is_ahead(changes):
             return "damaged"
-        self.write(changes)
-        self.position = position._replace(
-            caught_up=self.position is not None and self.position.caught_up
-        )
+        self.counts.write(self.held, changes, self.write)
+        self.position = position
         return "applied"
 
     def _is_ahead(self, changes: ViewChanges) -> bool:
@@ -252,6 +260,10 @@ class MemoryViews:
         stored = self._partition(generation, partition)
         self.partitions[generation, partition] = stored
         return stored.apply(expected, position, changes)
+
+    async def check(self, generation: int, partition: int, cursor: int = 0) -> HeldCheck:
+        stored = self._partition(generation, partition)
+        return stored.counts.check(stored.held, cursor)
 
     async def pick_compactions(
         self, generation: int, partition: int, names: Sequence[tuple[bytes, bytes]]

@@ -141,6 +141,8 @@ class RedisInspector:
             ("HGETALL", key),
             ("HSET", key, "field", "value"),
             ("HDEL", key, "field"),
+            ("HLEN", key),
+            ("HSCAN", key, "0"),
             ("ZADD", key, "0", "member"),
             ("ZREM", key, "member"),
             ("ZCARD", key),
@@ -153,6 +155,7 @@ class RedisInspector:
             ("ZREMRANGEBYSCORE", key, "-inf", "+inf"),
             ("XADD", key, "*", "field", "value"),
             ("XRANGE", key, "-", "+"),
+            ("XLEN", key),
             ("EVAL", "return 0", "1", key),
             ("EVALSHA", "0" * 40, "1", key),
         )

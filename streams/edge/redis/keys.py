@@ -41,7 +41,8 @@ class PartitionKeys:
     def __init__(self, base: bytes) -> None:
         self.base = base
         self.position = base + b"pos"
-        """Hash: offset, begin, format, partitions, build, and caught_up once it is."""
+        """Hash: offset, begin, format, partitions, build, caught_up once it is, its writer, the log
+        that it is of, and how many fields `held` has: what each other key holds (`apply.lua`)."""
         self.stats = base + b"stats"
         """Hash of the aggregates."""
         self.live = base + b"live"
@@ -101,7 +102,7 @@ GroupName: TypeAlias = Literal["UNLINK", "ZREM", "ZTRIM", "SET", "HSET", "HDEL",
 
 
 class Operations:
-    """The keys and arguments of `apply.lua`, but for its first six.
+    """The keys and arguments of `apply.lua`, but for its first seven.
 
     Operations of a kind are one group: a name for each would be half of all arguments.
     """

@@ -4,23 +4,40 @@ Nothing is cached in this process, so any number of readers may work on one Redi
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from contextgauge.errors import ConfigError, FormerViewsError, RetryError, VersionError
 from schemas.views import FORMAT_VERSION, LIVE_ENTRIES, EntryStream
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import TIMEOUT_S, replied
 from streams.edge.redis.keys import DOCUMENT, RedisKeys, entry_id, entry_offset
-from streams.ports import Entry, Generations, LiveBounds, ProjectorHeartbeat, Ranking, ViewPosition
+from streams.ports import (
+    Entry,
+    Generations,
+    LastRecord,
+    LiveBounds,
+    ProjectorHeartbeat,
+    Ranking,
+    ViewPosition,
+)
 
 LONGEST_WAIT_S: Final = 2.0
 """Of a blocking read, well below the time after which a reply counts as lost."""
+
+_RIVALS_MS: Final = 60_000
+"""For how long a heartbeat counts in which there were rivals."""
 
 CLOSED_OFFSET: Final = -1
 """The offset of a partition that is being dropped: no batch can follow it."""
 
 HELD: Final = "held:"
 """In front of the next generation's number: it waits for a comparison before it is activated."""
+
+
+class _Marked(TypedDict):
+    writer: str
+    last: LastRecord | None
+    topic_id: str
 
 
 class RedisViewReader:
@@ -77,6 +94,7 @@ class RedisViewReader:
             build=fields.get(b"build", b"").decode(),
             limit=int(fields[b"limit"]) if b"limit" in fields else None,
             heartbeat=_heartbeat(fields),
+            **_marked(fields.get(b"mark", b"   ").decode()),
         )
 
     async def views(
@@ -193,5 +211,23 @@ def _heartbeat(fields: Mapping[bytes, bytes]) -> ProjectorHeartbeat | None:
     if b"told_ms" not in fields:
         return None
     end = fields.get(b"told_end") or None
-    lag_ms = int(fields.get(b"told_lag_ms", b"0"))
-    return ProjectorHeartbeat(int(fields[b"told_ms"]), None if end is None else int(end), lag_ms)
+    lag_ms, at_ms = int(fields.get(b"told_lag_ms", b"0")), int(fields[b"told_ms"])
+    is_recent = at_ms - int(fields.get(b"rivals_ms", b"0")) < _RIVALS_MS
+    return ProjectorHeartbeat(
+        at_ms,
+        None if end is None else int(end),
+        lag_ms,
+        int(fields.get(b"rivals", b"0")) if is_recent else 0,
+    )
+
+
+def mark_of(position: ViewPosition) -> str:
+    """Return who wrote a position and what proves its log, as one field."""
+    offset, record_id = ("", "") if position.last is None else position.last
+    return f"{position.writer} {offset} {position.topic_id} {record_id}"
+
+
+def _marked(mark: str) -> _Marked:
+    writer, offset, topic_id, record_id = mark.split(" ", 3)
+    last = LastRecord(int(offset), record_id) if offset else None
+    return {"writer": writer, "last": last, "topic_id": topic_id}

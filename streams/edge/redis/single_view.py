@@ -18,7 +18,7 @@ from contextgauge.partitioner import partition_of_key
 from streams.core.session_ids import WHOLE_ID, several_begin_with
 from streams.edge.files.plain_settings import StatusLineSettings
 
-FORMAT_VERSION = b"4"
+FORMAT_VERSION = b"5"
 """The supported format of the keys, `FORMAT_VERSION` of `schemas/views.py`."""
 
 _PORT = 6379

@@ -1,6 +1,7 @@
 """The view store in Redis: what projectors and rebuilds write with, on top of what readers read.
 
-Documents are written by one script, `apply.lua`; `look.lua` reads many sessions at one moment.
+Documents are written by one script, `apply.lua`; `look.lua` reads many sessions at one moment;
+`check.lua` compares what is there with what was written.
 
 The next generation's key holds its number, a colon and the name of its build, with `held:` in
 front where the build waits for a comparison: all in one key, so that it changes in one write.
@@ -16,9 +17,10 @@ from redis.exceptions import NoScriptError
 from schemas.views import FORMAT_VERSION
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.keys import operations
-from streams.edge.redis.reader import CLOSED_OFFSET, HELD, RedisViewReader, entries_of
+from streams.edge.redis.reader import CLOSED_OFFSET, HELD, RedisViewReader, entries_of, mark_of
 from streams.ports import (
     ApplyResult,
+    HeldCheck,
     PartitionSnapshot,
     ProjectorHeartbeat,
     SessionSet,
@@ -33,6 +35,9 @@ PARTS: Final = ("compactions", "events", "readings", "recent", "pressure", "idle
 
 _SCAN_KEYS: Final = 1_000
 """Keys deleted, or sessions listed, at a time: Redis serves others in between."""
+
+_CHECKED_KEYS: Final = 300
+"""Keys that are checked at a time: Redis serves no one else meanwhile, less than 1 ms."""
 
 _ACTIVATE: Final = """
 local following = redis.call('GET', KEYS[2])
@@ -67,9 +72,13 @@ return redis.call('HSET', KEYS[1], 'limit', ARGV[2])
 _HEARTBEAT: Final = """
 local found = redis.call('HMGET', KEYS[1], 'offset', 'build')
 if not found[1] or tonumber(found[1]) < 0 or (found[2] or '') ~= ARGV[1] then return 0 end
+if ARGV[5] ~= '0' then redis.call('HSET', KEYS[1], 'rivals', ARGV[5], 'rivals_ms', ARGV[2]) end
 return redis.call('HSET', KEYS[1], 'told_ms', ARGV[2], 'told_end', ARGV[3], 'told_lag_ms', ARGV[4])
 """
-"""Store a heartbeat with a position of this build: a heartbeat alone never makes a position."""
+"""Store a heartbeat with a position of this build: a heartbeat alone never makes a position.
+
+That there are rivals stays for a minute: of two projectors, only the one that loses notices.
+"""
 
 
 class RedisScript:
@@ -94,6 +103,7 @@ class RedisViews(RedisViewReader):
     def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
         super().__init__(url, prefix, access)
         self._apply, self._look = RedisScript("apply.lua"), RedisScript("look.lua")
+        self._check = RedisScript("check.lua")
 
     async def apply(
         self,
@@ -112,10 +122,17 @@ class RedisViews(RedisViewReader):
             FORMAT_VERSION,
             position.partitions,
             position.build,
+            mark_of(position),
         )
         answer = self._apply.run(self._redis, writes.keys, [*head, *writes.arguments])
         result: ApplyResult = (await self._ask("writing views", answer)).decode()
         return result
+
+    async def check(self, generation: int, partition: int, cursor: int = 0) -> HeldCheck:
+        key = self._keys.of(generation, partition).position
+        answer = self._check.run(self._redis, [key], [cursor, _CHECKED_KEYS])
+        difference, following = await self._ask("checking views", answer)
+        return HeldCheck(difference.decode("utf-8", "backslashreplace"), int(following))
 
     async def pick_compactions(
         self, generation: int, partition: int, names: Sequence[tuple[bytes, bytes]]
@@ -219,7 +236,8 @@ class RedisViews(RedisViewReader):
     ) -> None:
         key = self._keys.of(generation, partition).position
         end = "" if heartbeat.end is None else heartbeat.end
-        answer = self._redis.eval(_HEARTBEAT, 1, key, build, heartbeat.at_ms, end, heartbeat.lag_ms)
+        figures = (heartbeat.at_ms, end, heartbeat.lag_ms, heartbeat.rivals)
+        answer = self._redis.eval(_HEARTBEAT, 1, key, build, *figures)
         await self._ask("storing a heartbeat", answer)
 
     async def drop(self, generation: int, partition: int) -> None:

@@ -2,7 +2,7 @@
 
 import structlog
 
-from contextgauge.errors import LostError, ReseekError
+from contextgauge.errors import LostError, PositionError, ReseekError
 from streams.flow.project.partition import PartitionProjector
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
 from streams.ports import Batch, Generations, PartitionReader
@@ -61,6 +61,9 @@ class GenerationBuild:
             self._note_loss(build, error)
             await self._poller.drop(generation)
             await self._poller.pause_before_rereading(error)
+        except PositionError as error:
+            await self._poller.drop(generation)
+            await self._poller.pause_before_rereading(error)
         except ReseekError as error:
             await self._poller.pause_before_rereading(error)
         finally:
@@ -71,9 +74,15 @@ class GenerationBuild:
     async def _open(self, generation: int, build: str, begin: int) -> PartitionProjector:
         """Go on with this build where it was left, or begin it at the log's first offset."""
         projector = self._poller.projector(generation, strict=self._lenient_build != build)
-        if not await projector.open(build):
-            # Documents under this generation's keys are another build's: the numbers of an
-            # emptied store start over.
+        is_open = await projector.open(build)
+        foreign = await self._poller.foreign_log(projector) if is_open else ""
+        if foreign:
+            logger.warning(
+                "building from the beginning", partition=self._poller.partition, error=foreign
+            )
+        if foreign or not is_open:
+            # Documents under this generation's keys are another build's (the numbers of an
+            # emptied store start over), or of another log.
             await self._poller.drop(generation)
             await projector.begin(begin, build)
             if not await projector.open(build):

@@ -33,8 +33,8 @@ class ProjectConfig:
     """A session idle for so long of its partition's Kafka time leaves the views."""
 
     watch_s: float = 0.5
-    """How often the worker checks whether another one began or activated a generation, and on an
-    idle partition whether the store still has the position that was written."""
+    """How often the worker checks whether another one began or activated a generation, and whether
+    the store still has what was written."""
 
     drop_after_s: float = 60.0
     """A former generation is deleted so long after the swap: requests that began with it have

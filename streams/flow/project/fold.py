@@ -13,6 +13,7 @@ from contextgauge.errors import LostError
 from schemas.records import CompactionTiming, PinsChecked, Record
 from schemas.topics import DAY_MS
 from schemas.views import (
+    MODEL_FIELD,
     PARTITION_FIELD,
     SESSION_IDLE_MS,
     Aggregates,
@@ -98,11 +99,13 @@ class Fold:
         self._idle_ms = idle_ms
         self._views: dict[bytes, SessionView | None] = {}
         self._view_bytes: dict[bytes, int] = {}
+        self._loaded_to = 0
         self._compactions: dict[tuple[bytes, bytes], Compaction] = {}
         self._excused: set[bytes] = set()
         self._all_left = False
         self._partition = PartitionView()
         self._aggregates: dict[str, Aggregates] = {}
+        self._models: set[str] = set()
 
     def load_stats(self, stats: Mapping[bytes, bytes]) -> None:
         """Load the partition's aggregates. Raises LostError, VersionError."""
@@ -114,6 +117,7 @@ class Fold:
         self._aggregates = {
             name: view_codec.decode(Aggregates, value) for name, value in fields.items()
         }
+        self._models = {name for name in self._aggregates if name.startswith(MODEL_FIELD)}
 
     def missing(self, sessions: Iterable[bytes]) -> list[bytes]:
         """Return the sessions whose views are not in memory."""
@@ -130,11 +134,16 @@ class Fold:
         if view is None or document is None:
             return []
         self._view_bytes[session] = len(document)
+        self._loaded_to = max(self._loaded_to, view.position)
         return [
             codec.key_bytes(compaction_name(chain.chain, chain.pending.number))
             for chain in view.chains.values()
             if chain.pending is not None
         ]
+
+    def is_ahead(self, position: int) -> bool:
+        """Return whether a view that was loaded has records from a position on."""
+        return self._loaded_to > position
 
     def missing_compactions(self, records: Iterable[Record]) -> list[tuple[bytes, bytes]]:
         """Return complete compactions, by session and name, that records add to so late.
@@ -291,6 +300,7 @@ class Fold:
         self._partition, self._all_left = after, False
         enters_day = project_stats.enters_day(before.newest_ms, after.newest_ms)
         names = project_stats.fields(record, view, after.newest_ms)
+        names = project_stats.models_capped(names, self._models)
         if not enters_day and not names:
             return _NOTHING_CHANGED
         changed: dict[bytes, Aggregates | None] = {}
@@ -301,6 +311,8 @@ class Fold:
         for name in names:
             known = self._aggregates.get(name, _NOTHING_COUNTED)
             counted = self._aggregates[name] = project_stats.counted(known, record, view)
+            if name.startswith(MODEL_FIELD):
+                self._models.add(name)
             changed[codec.key_bytes(name)] = counted
         return changed
 

@@ -4,11 +4,12 @@ A generation that cannot be followed, because documents are lost or have a forme
 replaced: the next one is begun.
 """
 
+from collections import deque
 from collections.abc import Sequence
 
 import structlog
 
-from contextgauge.errors import FormerViewsError, LostError, ReseekError
+from contextgauge.errors import FormerViewsError, LostError, PositionError, ReseekError
 from streams.flow.common.lag import Lag
 from streams.flow.project.partition import PartitionProjector
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
@@ -19,6 +20,9 @@ _HEARTBEAT_S = 1.0
 
 _GAUGES: tuple[str, ...] = ("project_position", "project_unsettled_records")
 """Reported while a generation is followed, in addition to the lag."""
+
+_RIVALS_S = 60.0
+"""For how long it counts that another projector wrote in this one's place."""
 
 logger = structlog.get_logger()
 
@@ -31,6 +35,10 @@ class LiveProjection:
         self._unusable: int | None = None
         """The generation that is known not to be followed on this partition."""
         self._heartbeat_s = ports.clock.monotonic_s() - _HEARTBEAT_S
+        self._displaced: PartitionProjector | None = None
+        """The last projector, if the stored position was not its own any more."""
+        self._projector: PartitionProjector | None = None
+        self._rivals_s: deque[float] = deque()
         self._lag = Lag(ports, poller.partition, "project_lag_records", "project_lag_seconds")
 
     async def run(self) -> None:
@@ -54,9 +62,10 @@ class LiveProjection:
                 else:
                     try:
                         await self._follow(active)
-                    except (LostError, FormerViewsError) as error:
+                    except (LostError, FormerViewsError, PositionError) as error:
                         await self._replace(active, error)
                     except ReseekError as error:
+                        self._displaced = self._projector
                         await self._poller.pause_before_rereading(error)
         finally:
             for gauge in _GAUGES:
@@ -65,9 +74,15 @@ class LiveProjection:
 
     async def _follow(self, generation: int) -> None:
         ports, poller, partition = self._ports, self._poller, self._poller.partition
-        projector = poller.projector(generation, strict=True)
+        projector = self._projector = poller.projector(generation, strict=True)
+        displaced, self._displaced = self._displaced, None
         if not await projector.open():
             raise LostError("the partition's position is gone")
+        if displaced is not None:
+            await self._report_rival(displaced, projector)
+        foreign = await self._poller.foreign_log(projector)
+        if foreign:
+            raise LostError(foreign)
         self._reader.seek(partition, projector.position)
         self._reader.resume(partition)
         self._poller.is_followed = True
@@ -81,7 +96,29 @@ class LiveProjection:
                 await poller.write(projector, batch)
                 await self._report(projector, batch.records)
 
-    async def _replace(self, generation: int, error: LostError | FormerViewsError) -> None:
+    async def _report_rival(self, former: PartitionProjector, now: PartitionProjector) -> None:
+        """Report that another projector went on from where the former one of this worker was."""
+        stored, ports = now.stored, self._ports
+        if stored.offset <= former.position or stored.writer == former.writer:
+            return
+        self._rivals_s.append(ports.clock.monotonic_s())
+        logger.warning(
+            "another projector writes the same views: only one may use a key prefix",
+            partition=self._poller.partition,
+        )
+        heartbeat = stored.heartbeat or ProjectorHeartbeat(ports.clock.now_ms(), None, 0)
+        rivals = heartbeat._replace(rivals=self._rivals())
+        await ports.retry.run(now.report_heartbeat, rivals)
+
+    def _rivals(self) -> int:
+        since_s = self._ports.clock.monotonic_s() - _RIVALS_S
+        while self._rivals_s and self._rivals_s[0] < since_s:
+            self._rivals_s.popleft()
+        return len(self._rivals_s)
+
+    async def _replace(
+        self, generation: int, error: LostError | FormerViewsError | PositionError
+    ) -> None:
         """Begin the next generation, if the one that cannot be followed is still active."""
         generations, until_done = self._ports.generations, self._ports.retry.run
         await until_done(generations.refresh)
@@ -94,7 +131,7 @@ class LiveProjection:
         else:
             self._ports.telemetry.count("project_losses", partition=self._poller.label)
             logger.error(
-                "documents are gone from the view store: rebuilding them from the log",
+                "the views are not what the log comes to: rebuilding them from it",
                 error=str(error),
                 **context,
             )
@@ -124,5 +161,5 @@ class LiveProjection:
         now_s = ports.clock.monotonic_s()
         if now_s - self._heartbeat_s >= _HEARTBEAT_S:
             self._heartbeat_s = now_s
-            heartbeat = ProjectorHeartbeat(now_ms, end, lag_ms)
+            heartbeat = ProjectorHeartbeat(now_ms, end, lag_ms, self._rivals())
             await ports.retry.run(projector.report_heartbeat, heartbeat)

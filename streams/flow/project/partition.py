@@ -19,6 +19,7 @@ from streams.flow.project.fold import FIRST_STATS, PARTITION_KEY, Documents, Fol
 from streams.ports import (
     Batch,
     Entry,
+    LastRecord,
     LogRecord,
     ProjectorHeartbeat,
     ViewChanges,
@@ -142,7 +143,8 @@ class PartitionProjector:
     """Folds batches of one partition into one generation; after an error it is spent.
 
     `strict` as in `Fold`: it never is where the log's beginning is no longer there. `retry`
-    waits for a store that is away.
+    waits for a store that is away. `writer` is a name that no other projector writes under: of two
+    that write the same position, only one may take it for its own.
     """
 
     def __init__(
@@ -153,6 +155,8 @@ class PartitionProjector:
         *,
         strict: bool,
         idle_ms: int,
+        writer: str,
+        topic_id: str = "",
     ) -> None:
         self._store = store
         self._retry = retry
@@ -162,7 +166,13 @@ class PartitionProjector:
         self._idle_ms = idle_ms
         self._fold = Fold(strict=strict, idle_ms=idle_ms)
         self._call = ViewWrite()
+        self.writer, self._topic_id = writer, topic_id
         self._stored = ViewPosition(0, 0, place.partitions, caught_up=False)
+        self._last: LastRecord | None = None
+        self._has_loaded = False
+        self._cursor = 0
+        self.checked_s = 0.0
+        """When its caller last had it compare what is stored."""
         self.writes = 0
         """Calls that were written."""
         self.documents = 0
@@ -173,12 +183,18 @@ class PartitionProjector:
         """The offset that is read next."""
         return self._stored.offset
 
+    @property
+    def stored(self) -> ViewPosition:
+        """The position as it was loaded or written last."""
+        return self._stored
+
     async def open(self, build: str | None = None) -> bool:
         """Load the stored position; return False where there is none, or none of this build.
 
-        Raises LostError where the aggregates are gone, FormerViewsError where the views have a
-        former format and no build is given, ConfigError where they are for another number of
-        partitions, VersionError.
+        Raises LostError where the aggregates or other documents are gone, ReseekError where
+        another projector writes meanwhile, FormerViewsError where the views have a former format
+        and no build is given, ConfigError where they are for another number of partitions,
+        VersionError.
         """
         until_done, store, partitions = self._retry.run, self._store, self._place[2]
         try:
@@ -197,14 +213,25 @@ class PartitionProjector:
             )
         # Where older records were deleted from the log, a session may well begin in its middle.
         strict = self._strict and stored.begin == 0
-        self._stored, self._fold = stored, Fold(strict=strict, idle_ms=self._idle_ms)
-        self._fold.load_stats(await until_done(store.stats, *self._at))
+        self._stored, self._last, self._cursor = stored, stored.last, 0
+        self._fold = Fold(strict=strict, idle_ms=self._idle_ms)
+        stats = await until_done(store.stats, *self._at)
+        await self.verify()
+        self._fold.load_stats(stats)
         return True
 
     async def begin(self, offset: int, build: str = "") -> None:
         """Begin the partition at the log's first offset, unless another worker just did."""
         partitions = self._place.partitions
-        position = ViewPosition(offset, offset, partitions, caught_up=False, build=build)
+        position = ViewPosition(
+            offset,
+            offset,
+            partitions,
+            caught_up=False,
+            build=build,
+            writer=self.writer,
+            topic_id=self._topic_id,
+        )
         changes = ViewWrite().changes()._replace(stats=FIRST_STATS)
         await self._retry.run(
             self._store.apply, *self._at, expected=None, position=position, changes=changes
@@ -234,6 +261,7 @@ class PartitionProjector:
                     await self._flush(item.offset)
                     on_progress()
                 self._call.add(documents)
+            self._last = LastRecord(item.offset, item.record.id)
             if number % _SLICE_RECORDS == 0:
                 on_progress()
                 await asyncio.sleep(0)
@@ -246,13 +274,34 @@ class PartitionProjector:
         await self._store.report_heartbeat(*self._at, self._stored.build, heartbeat)
 
     async def verify(self) -> None:
-        """Raise ReseekError where the stored position is not the one that was written.
+        """Compare what is stored with what was written, some of the sessions at a time.
 
-        Otherwise only the next record would reveal a store that lost its last writes.
+        Raises ReseekError where the position is another one, LostError where documents are gone.
+        Otherwise only the next record would reveal it, and most losses nothing at all.
         """
+        await self._verify_position()
+        check = await self._retry.run(self._store.check, *self._at, self._cursor)
+        if check.difference:
+            raise LostError(f"documents are gone: {check.difference}")
+        self._cursor = check.cursor
+
+    async def _verify_position(self) -> None:
         stored = await self._retry.run(self._store.position, *self._at)
         if stored is None or stored.offset != self.position:
             raise ReseekError(f"the views are no longer at {self.position}: read again")
+
+    async def _verify_loaded(self) -> None:
+        """Raise ReseekError where documents that were just loaded may be of a later position.
+
+        Another projector wrote between the position that this one read and its documents: it would
+        pass over records that they already have, and not count them.
+        """
+        is_ahead = self._fold.is_ahead(self.position)
+        if is_ahead or self._has_loaded:
+            self._has_loaded = False
+            await self._verify_position()
+        if is_ahead:
+            raise LostError("views are ahead of the stored position")
 
     def _placed(self, record: LogRecord) -> LoggedRecord:
         try:
@@ -272,11 +321,14 @@ class PartitionProjector:
         names += fold.missing_compactions(item.record for item in placed)
         for places in _pieces(names):
             documents = await until_done(store.pick_compactions, *self._at, places)
+            self._has_loaded = True
             for (session, name), document in zip(places, documents, strict=True):
                 fold.put_compaction(session, name, document)
         for some in _pieces(fold.unexplained(placed)):
             left = await until_done(store.left, *self._at, some)
             fold.excuse([session for session, gone in zip(some, left, strict=True) if gone])
+            self._has_loaded = True
+        await self._verify_loaded()
 
     async def _load_views(self, missing: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
         """Load views; return those of their compactions that may still change."""
@@ -291,6 +343,8 @@ class PartitionProjector:
         """Remove sessions that have been idle for longer; all documents so far are written."""
         idle = await self._retry.run(self._store.idle, *self._at, idle_since_ms, LEAVING_SESSIONS)
         await self._load_views(self._fold.missing(idle))
+        self._has_loaded = True
+        await self._verify_loaded()
         self._call.agents.update(self._fold.leave(idle, all_of_them=len(idle) < LEAVING_SESSIONS))
         left_ms = idle_since_ms + self._idle_ms
         self._call.leaving.update(dict.fromkeys(idle, left_ms))
@@ -300,7 +354,13 @@ class PartitionProjector:
         if offset == self.position:
             return
         call, self._call = self._call, ViewWrite()
-        position, changes = self._stored._replace(offset=offset), call.changes()
+        position = self._stored._replace(
+            offset=offset,
+            writer=self.writer,
+            last=self._last,
+            topic_id=self._topic_id or self._stored.topic_id,
+        )
+        changes = call.changes()
         self._fold.encoded(changes.views)
         result = await self._retry.run(
             self._store.apply,

@@ -1,6 +1,8 @@
 """Polling one partition and writing its batches: the step that live projection and builds share."""
 
 import asyncio
+import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +13,7 @@ from streams.flow.common.generations import GenerationTracker
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
 from streams.flow.project.config import ProjectConfig
+from streams.flow.project.log_identity import foreign_log
 from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.ports import Batch, Log, PartitionReader, ViewStore
 
@@ -20,6 +23,10 @@ _REREAD_PAUSE_S = 0.1
 logger = structlog.get_logger()
 
 
+def _new_writer() -> str:
+    return secrets.token_hex(8)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProjectPorts(WorkerPorts):
     """What the work on every partition uses."""
@@ -27,6 +34,9 @@ class ProjectPorts(WorkerPorts):
     log: Log
     store: ViewStore
     config: ProjectConfig
+
+    new_writer: Callable[[], str] = _new_writer
+    """Returns a name that no other projector writes under."""
 
     @cached_property
     def retry(self) -> RetryLoop:
@@ -47,7 +57,9 @@ class PartitionPoller:
     RetryErrors that it raises are the log's; the store is retried.
     """
 
-    def __init__(self, ports: ProjectPorts, partition: int, partitions: int) -> None:
+    def __init__(
+        self, ports: ProjectPorts, partition: int, partitions: int, topic_id: str = ""
+    ) -> None:
         self.partition, self.label = partition, str(partition)
         self.has_written = False
         """Whether a batch was read from the log and its changes written."""
@@ -59,13 +71,28 @@ class PartitionPoller:
         self.build_ended = asyncio.Event()
         self._ports = ports
         self.partitions = partitions
-        self._verified_s = ports.clock.monotonic_s()
+        self._topic_id = topic_id
 
     def projector(self, generation: int, *, strict: bool) -> PartitionProjector:
         """Return what folds the partition into a generation; it is not open yet."""
         ports, place = self._ports, ViewPartition(generation, self.partition, self.partitions)
-        return PartitionProjector(
-            ports.store, ports.retry, place, strict=strict, idle_ms=ports.config.idle_ms
+        projector = PartitionProjector(
+            ports.store,
+            ports.retry,
+            place,
+            strict=strict,
+            idle_ms=ports.config.idle_ms,
+            writer=ports.new_writer(),
+            topic_id=self._topic_id,
+        )
+        projector.checked_s = ports.clock.monotonic_s()
+        return projector
+
+    async def foreign_log(self, projector: PartitionProjector) -> str:
+        """Return why the log is not the one of an open projector's views; empty if it may be."""
+        ports, stored = self._ports, projector.stored
+        return await foreign_log(
+            ports.log, ports.health, ports.config, self.partition, stored, self._topic_id
         )
 
     async def poll(self, reader: PartitionReader, position: int, max_records: int) -> Batch:
@@ -78,8 +105,7 @@ class PartitionPoller:
             raise PositionError(
                 f"the views' position {position} of {config.events_topic}-{self.partition} is out "
                 "of range: its records were deleted before they were projected, or the topic was "
-                "recreated. Give this topic's views their own CONTEXTGAUGE_KEY_PREFIX; they are "
-                "rebuilt there"
+                "recreated"
             ) from error
 
     async def write(self, projector: PartitionProjector, batch: Batch) -> None:
@@ -94,9 +120,10 @@ class PartitionPoller:
             telemetry.count("project_writes", projector.writes - writes, partition=label)
             telemetry.count("project_documents", projector.documents - documents, partition=label)
         now_s = ports.clock.monotonic_s()
-        if not batch.records and now_s - self._verified_s >= ports.config.watch_s:
-            # An idle partition writes nothing that would reveal a store that went back in time.
-            self._verified_s = now_s
+        if now_s - projector.checked_s >= ports.config.watch_s:
+            # An idle partition writes nothing that would reveal a store that went back in time, and
+            # a busy one does not read what it lost.
+            projector.checked_s = now_s
             await projector.verify()
         if records:
             telemetry.observe("project_write_seconds", now_s - started_s)

@@ -11,7 +11,7 @@ A partition whose documents were lost is followed no further: its readers see it
 rather than wrong figures. What ends what, by the error's name:
 
     ReseekError      the partition drops what it has in memory and reads on from the stored position
-    LostError, FormerViewsError  the next generation is begun
+    LostError, FormerViewsError, PositionError  the next generation is begun
     RetryError       of the store: waited for; of the log: the worker rejoins the group
     StopError        ends the worker
 """
@@ -21,6 +21,7 @@ from collections.abc import Coroutine
 
 from contextgauge.errors import ConfigError
 from streams.flow.common.membership import Membership, stay_member
+from streams.flow.common.topic_watch import watch_topics
 from streams.flow.project.background import GenerationBuild, clean_up
 from streams.flow.project.live import LiveProjection
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
@@ -35,7 +36,7 @@ async def run_project(ports: ProjectPorts) -> None:
 
     A log or store that is away, at start or later, is waited for with a back-off. Raises
     StopError where going on would be wrong: a missing topic, views for another number of
-    partitions, an unknown version, a position out of range.
+    partitions, an unknown version.
     """
     # Initialised with 0: the first event of a new series would not show as an increase.
     ports.telemetry.count("worker_retries", 0, service="kafka")
@@ -52,6 +53,7 @@ class _ProjectMember(Membership):
         config = ports.config
         super().__init__(ports, ports.log, config.events_topic, config.group, config.instance_id)
         self._ports = ports
+        self._topic_id = ""
         self._pollers: list[PartitionPoller] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -64,6 +66,8 @@ class _ProjectMember(Membership):
         count = (await ports.log.partition_counts([topic]))[topic]
         if count is None:
             raise ConfigError(f"no topic {topic}: create it with `contextgauge topics create`")
+        topic_id = (await ports.log.topic_ids([topic]))[topic]
+        self._topic_id = "" if topic_id is None else str(topic_id)
         return count
 
     def _background(self) -> list[Coroutine[None, None, None]]:
@@ -72,7 +76,8 @@ class _ProjectMember(Membership):
             lambda: [poller.partition for poller in self._pollers],
             lambda: self._ports.generations.current.active,
         )
-        return [self._refresh_generations(), reporting]
+        watching = watch_topics(self._ports.log, self._ports.clock, [self._topic])
+        return [self._refresh_generations(), watching, reporting]
 
     async def _refresh_generations(self) -> None:
         """Notice what other workers do to the generations."""
@@ -93,7 +98,7 @@ class _ProjectMember(Membership):
         for partition in sorted(partitions):
             telemetry.count("project_losses", 0, partition=str(partition))
             telemetry.count("project_mismatches", 0, partition=str(partition))
-            poller = PartitionPoller(self._ports, partition, self._partitions)
+            poller = PartitionPoller(self._ports, partition, self._partitions, self._topic_id)
             live = LiveProjection(self._ports, self._reader, poller)
             build = GenerationBuild(self._ports, poller)
             self._pollers.append(poller)

@@ -10,6 +10,7 @@ from schemas.topics import DAY_MS
 from schemas.views import (
     BUCKET_EDGES,
     HOURS_KEPT_MS,
+    MAX_MODELS,
     Aggregates,
     Distribution,
     PartitionView,
@@ -24,6 +25,7 @@ from streams.core.projection.statistics import (
     fields,
     hour_field,
     hours_too_old,
+    models_capped,
 )
 from tests.core.history import START_MS, History, view_of
 
@@ -217,3 +219,14 @@ def test_values_of_a_bucket_differ_by_at_most_51_to_49() -> None:
 def test_edges_are_the_same_on_every_machine() -> None:
     names = [bucket(10**power) for power in (3, 5, 7, 15)]
     assert names == ["1020", "100190", "10379203", "1019172398829064"]
+
+
+def test_a_model_too_many_is_counted_as_other() -> None:
+    names = fields(History().boundary(at=0, model="new"), None, None)
+    known = {f"model:{number}" for number in range(MAX_MODELS - 1)}
+    assert models_capped(names, known) == names
+    known.add("model:last")
+    assert models_capped(names, known) == ("total", "model:other", "hour:2026-11-01T12")
+    assert models_capped(names, {*known, "model:new"}) == names
+    unknown = fields(History().boundary(model=None), None, None)
+    assert models_capped(unknown, known) == unknown

@@ -15,6 +15,8 @@ _LATE_MS = 60_000
 _OVERDUE_MS = HOUR_MS
 """A build takes minutes for 10 000 sessions."""
 
+_RIVALS = 3
+
 _COMPARE = (
     "Only the comparison is missing, and memory use is doubled until then: `contextgauge rebuild` "
     "compares and swaps, `contextgauge rebuild --abandon` discards the build"
@@ -136,6 +138,13 @@ def _view_format(facts: Facts, expected: Expected) -> Iterator[Values]:
     }
 
 
+def _view_writers(facts: Facts, _: Expected) -> Iterator[Values]:
+    beats = [at.heartbeat for at in known(facts.views).active.values() if at and at.heartbeat]
+    # A worker that was paused meets its successor once: that is no second deployment.
+    rivals = sum(beat.rivals for beat in beats if facts.now_ms - beat.at_ms < _LATE_MS)
+    yield {"rivals": rivals, "several": rivals >= _RIVALS}
+
+
 def _newest(
     noun: str, time_of: Callable[[Facts], int | Failure | None], facts: Facts, _: Expected
 ) -> Iterator[Values]:
@@ -160,6 +169,7 @@ ITEMS: Mapping[str, Items] = {
     "project_lag": lambda facts, _: _lag("record", facts.now_ms, facts.project),
     "generation": _generation,
     "view_format": _view_format,
+    "view_writers": _view_writers,
     "newest_message": partial(
         _newest, "message", lambda facts: known(facts.kafka.keying).newest_ms
     ),

@@ -1,0 +1,172 @@
+"""Views are bound to the log that they came from: another one in its place is a lost generation."""
+
+from collections.abc import Sequence
+from itertools import chain
+from uuid import UUID
+
+import pytest
+
+from contextgauge.clock import SystemClock
+from schemas.records import Record
+from streams.ports import LastRecord
+from tests.doubles.log import FaultyLog
+from tests.doubles.views import FaultyViews
+from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
+
+OLD: Sequence[Record] = list(chain(*sample_records(1)))
+NEW: Sequence[Record] = [*chain(*sample_records(2)), *chain(*sample_records(3))]
+"""More records than `OLD` on each partition: the new log outgrows the old positions."""
+
+BEGINNINGS = [
+    record
+    for seed in range(1, 8)
+    for record in chain(*sample_records(seed))
+    if record.sequence == 1
+]
+"""The first records of sessions: no view of theirs is missed, whatever was read before."""
+
+
+@pytest.fixture
+def store() -> FaultyViews:
+    return FaultyViews()
+
+
+@pytest.fixture
+def log() -> FaultyLog:
+    return FaultyLog(SystemClock())
+
+
+@pytest.fixture
+async def kit(store: FaultyViews, log: FaultyLog) -> ProjectKit:
+    return await _kit(store, log)
+
+
+async def _kit(store: FaultyViews, log: FaultyLog | None = None) -> ProjectKit:
+    kit = ProjectKit(log or FaultyLog(SystemClock()), store)
+    await kit.create_topic()
+    return kit
+
+
+async def _project(kit: ProjectKit, *, at_least: int = 1) -> None:
+    async with kit.running() as worker:
+        generation = await kit.caught_up(worker, at_least=at_least)
+        assert generation == at_least
+    assert await kit.documents(generation) == await kit.expected()
+
+
+@pytest.mark.parametrize("records", [[], OLD[:50], NEW], ids=["empty", "shorter", "longer"])
+async def test_another_log_is_projected_from_its_beginning(
+    kit: ProjectKit, store: FaultyViews, records: Sequence[Record]
+) -> None:
+    await kit.append(OLD)
+    await _project(kit)
+    other = await _kit(store)
+    await other.append(records)
+    await _project(other, at_least=2)
+
+
+async def test_another_log_is_noticed_where_nothing_else_tells(
+    kit: ProjectKit, store: FaultyViews
+) -> None:
+    await kit.append(BEGINNINGS[:8])
+    await _project(kit)
+    other = await _kit(store)
+    await other.append(BEGINNINGS[8:])
+    await _project(other, at_least=2)
+
+
+async def test_the_same_log_is_followed(kit: ProjectKit) -> None:
+    await kit.append(OLD[:200])
+    await _project(kit)
+    await kit.append(OLD[200:])
+    await _project(kit)
+
+
+async def test_a_record_that_has_expired_proves_nothing(
+    kit: ProjectKit, store: FaultyViews, log: FaultyLog
+) -> None:
+    await kit.append(OLD[:-50])
+    await _project(kit)
+    for partition in range(PARTITIONS):
+        place = store.partitions[1, partition]
+        assert place.position is not None
+        last = place.position.last
+        assert last is not None
+        log.delete_before(kit.topic.name, partition, last.offset + 1)
+    await kit.append(OLD[-50:])
+    async with kit.running() as worker:
+        assert await kit.caught_up(worker) == 1
+        assert worker.figures.total("project_losses") == 0
+
+
+async def test_a_lost_tail_is_a_lost_generation(kit: ProjectKit, store: FaultyViews) -> None:
+    await kit.append(OLD)
+    await _project(kit)
+    place = store.partitions[1, 0]
+    assert place.position is not None
+    place.position = place.position._replace(last=LastRecord(10**6, "a"))
+    await _project(kit, at_least=2)
+
+
+async def test_a_build_of_another_log_begins_again(kit: ProjectKit, store: FaultyViews) -> None:
+    await kit.append(OLD)
+    await _project(kit)
+    # As if the build had not been activated when the topic was created again.
+    store.numbers = store.numbers._replace(active=None, next=1, build=_build(store))
+    other = await _kit(store)
+    await other.append(NEW)
+    await _project(other)
+
+
+def _build(store: FaultyViews) -> str:
+    position = store.partitions[1, 0].position
+    assert position is not None
+    return position.build
+
+
+async def test_the_topic_s_id_is_stored_and_compared(
+    kit: ProjectKit, store: FaultyViews, log: FaultyLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def topic_ids(names: Sequence[str]) -> dict[str, UUID | None]:
+        return dict.fromkeys(names, now[0])
+
+    monkeypatch.setattr(log, "topic_ids", topic_ids)
+    now: list[UUID | None] = [UUID(int=1)]
+    await kit.append(OLD)
+    await _project(kit)
+    # Not known for once: that is no mismatch, and what is stored stays.
+    for now[0] in (None, UUID(int=1)):
+        await _project(kit)
+        positions = [place.position for place in store.partitions.values()]
+        assert {at and at.topic_id for at in positions} == {str(UUID(int=1))}
+    now[0] = UUID(int=2)
+    await _project(kit, at_least=2)
+
+
+async def test_a_topic_that_is_created_again_while_the_worker_runs(
+    kit: ProjectKit, log: FaultyLog
+) -> None:
+    """Even where the new log has outgrown the old position before anyone noticed."""
+    await kit.append(OLD)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        log.delete_topic(kit.topic.name)
+        await kit.create_topic()
+        await kit.append(NEW)
+        generation = await kit.caught_up(worker, at_least=2)
+    assert await kit.documents(generation) == await kit.expected()
+
+
+async def test_a_topic_that_is_deleted_ends_the_worker_with_a_remedy(
+    kit: ProjectKit, log: FaultyLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await kit.append(OLD)
+    worker = kit.start_worker()
+    await kit.caught_up(worker)
+
+    async def none(names: Sequence[str]) -> dict[str, None]:
+        return dict.fromkeys(names)
+
+    monkeypatch.setattr(log, "topic_ids", none)
+    monkeypatch.setattr(log, "partition_counts", none)
+    assert "topics create" in str(await worker.failed())
