@@ -1,8 +1,13 @@
 """What Faust and the group may do to a stream that the contract's tests cannot have them do."""
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import cast
+
+from aiokafka import AIOKafkaConsumer
 
 from contextgauge.kafka.options import KafkaOptions
+from streams.edge.faust.app import ConsumerThread
 from streams.edge.faust.stream import FaustStream
 from streams.ports import ReceivedRecord
 
@@ -37,3 +42,11 @@ async def test_a_member_that_rejoins_in_the_same_generation_is_assigned_its_part
     assert told.told == ["assigned [0]", "revoked", "assigned [0]"]
     assert not stream.is_current(first)
     assert stream.is_current(app.consumer_generation_id)
+
+
+async def test_a_consumer_that_is_connecting_has_no_error_yet() -> None:
+    consumer = AIOKafkaConsumer(bootstrap_servers="nowhere:1", group_id="group")
+    thread = SimpleNamespace(_ensure_consumer=lambda: consumer)
+    await ConsumerThread.check(cast("ConsumerThread", thread))
+    assert consumer._coordinator is None  # noqa: SLF001 -- as Faust's thread has it then
+    await consumer.stop()

@@ -129,7 +129,9 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     async def check(self) -> None:
         """Raise the group's errors, which Faust never checks."""
-        self._ensure_consumer()._coordinator.check_errors()  # noqa: SLF001 -- no public way
+        coordinator = self._ensure_consumer()._coordinator  # noqa: SLF001 -- no public way
+        if coordinator is not None:  # none yet while it connects
+            coordinator.check_errors()
 
     def verify_event_path(self, now: float, tp: TP) -> None:
         """Do nothing: health reports this, and Faust's rule takes transaction markers for work."""
