@@ -8,6 +8,7 @@ from typing import Any
 from contextgauge.compaction.plan import Plan
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.errors import RetryError
+from schemas.topics import CONTEXT_COMMANDS
 from streams.edge.memory.log import MemoryLog, MemoryTransactionalProducer
 from streams.edge.memory.partition import Transaction
 from streams.flow.control.command_ports import CommandPorts
@@ -23,6 +24,8 @@ class Faults:
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
         self.cut = self.lost = self.hang = self.slow = 0.0
+        self.late = chance.choice((1, 20))
+        """How many times longer reading commands takes than reading messages."""
         self.summary_s = 0.3
         self.summary_fails = 0.0
         self.at_swap = 0.1
@@ -167,7 +170,7 @@ class _Log:
         return producer
 
     def reader(self, topic: str, partitions: Sequence[int]) -> Any:
-        return _Reader(self._log.reader(topic, partitions), self._worker.faults)
+        return _Reader(self._log.reader(topic, partitions), self._worker.faults, topic)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
@@ -176,13 +179,17 @@ class _Log:
 class _Reader:
     """A reader whose fetches take their time."""
 
-    def __init__(self, reader: Any, faults: Faults) -> None:
-        self._reader, self._faults = reader, faults
+    def __init__(self, reader: Any, faults: Faults, topic: str) -> None:
+        self._reader, self._faults, self._topic = reader, faults, topic
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
         batch: Batch = await self._reader.poll(partition, max_records, timeout_s)
         if self._faults.slow:
-            await asyncio.sleep(self._faults.chance.random() * self._faults.slow)
+            # Commands may come long after messages that were written later.
+            late = (
+                self._faults.late if self._topic == CONTEXT_COMMANDS.name and batch.records else 1
+            )
+            await asyncio.sleep(self._faults.chance.random() * self._faults.slow * late)
         return batch
 
     def __getattr__(self, name: str) -> Any:

@@ -16,7 +16,7 @@ from tests.simulation.world import World
 FIRST = int(os.environ.get("SIMULATION_SEED", "1"))
 RUNS = int(os.environ.get("SIMULATION_RUNS", "10000" if LONG else "200"))
 PORTION = 50
-MOST_RUNS = 400
+MOST_RUNS = 1_200
 """Within which each planted mistake is found."""
 
 
