@@ -87,18 +87,21 @@ class ServiceJob(CommandJob):
         pause = self._backoff(plan.pause_s)
         async with self._heartbeats():
             while True:
+                was_urgent = self._hurry.is_set()
                 try:
                     ready = await self._unless_hurried(self._planned(conversation))
                 except _HurriedError:
                     logger.info("urgent now: no model is waited for", command=self.command_id)
                 except NoSummaryError as error:
                     failures += 1
-                    if failures >= plan.most_failures or error.final or self._hurry.is_set():
+                    is_last = failures >= plan.most_failures or error.final
+                    if was_urgent or (is_last and not self._hurry.is_set()):
                         raise OutcomeError("failed", f"no summary: {error}") from error
                     self._doing_now = "waiting after a summary that failed"
                     logger.warning("no summary", command=self.command_id, reason=str(error))
-                    with contextlib.suppress(_HurriedError):
-                        await self._unless_hurried(self._paused(error.retry_after_s, pause))
+                    if not self._hurry.is_set():
+                        with contextlib.suppress(_HurriedError):
+                            await self._unless_hurried(self._paused(error.retry_after_s, pause))
                     conversation = await self._conversation()
                 else:
                     changed = await self._put_into_effect(conversation, ready)
