@@ -18,6 +18,7 @@ from contextgauge.units import DAY_MS
 from streams.codec.conversations import (
     SessionEntry,
     read_session_entry,
+    write_gap,
     write_line,
     write_session_entry,
 )
@@ -80,14 +81,23 @@ class SessionKeeper:
         if entry is None and not self._may_be_kept(session):
             return
         body = decode(value, self._config.limit_bytes)
-        if isinstance(body, DeadLetter) or not _is_of(body, session):
+        if isinstance(body, DeadLetter):
+            await self._miss_line(session, record)
+            return
+        if not _is_of(body, session):
             return
         line = reduced(body)
         if line is None:
             return
         agent, project = _agent_of(record), folder_of(line)
-        is_known = entry is not None and not entry.is_gone
-        if not is_known and not self._decide(session, record, line, agent, project):
+        if entry is None or entry.is_gone:
+            known_agent, known_project = self._agents.get(session, (None, None))
+            agent, project = agent or known_agent, project or known_project
+            if not self._decide(session, record, line, agent, project):
+                return
+        elif not self._still_fits(session, entry, agent, project):
+            self._agents[session] = (agent or entry.agent_id, project or entry.project)
+            self._drop(session, entry)
             return
         if record.timestamp_ms <= self._deleted.get(session, -1):
             self._miss_beginning(session, record, agent, project)
@@ -109,17 +119,29 @@ class SessionKeeper:
 
         One that has to be decided later is not whole then: its text was let go.
         """
-        known_agent, known_project = self._agents.get(session, (None, None))
-        agent, project = agent or known_agent, project or known_project
         if self._kept.fit(_name_of(session), agent, project):
             self._agents.pop(session, None)
             return True
         if len(self._agents) >= _UNDECIDED:
             del self._agents[next(iter(self._agents))]
         self._agents[session] = (agent, project)
-        if session not in self.entries and _has_text(line) and agent is None and project is None:
-            self._put(session, replace(self._begin(record, is_whole=False), is_gone=True))
+        if _has_text(line):
+            self._let_go(session, record)
         return False
+
+    def _let_go(self, session: bytes, record: LogRecord) -> None:
+        """Remember that a session that is not kept, and may be later, was there before that."""
+        if session not in self.entries:
+            self._put(session, replace(self._begin(record, is_whole=False), is_gone=True))
+
+    async def _miss_line(self, session: bytes, record: LogRecord) -> None:
+        """Note a message that cannot be read: what the model sees may have it."""
+        entry = self.entries.get(session)
+        if entry is None or entry.is_gone:
+            self._let_go(session, record)
+        elif record.timestamp_ms > self._deleted.get(session, -1):
+            gap = write_gap(record.offset, record.timestamp_ms)
+            await self._add_line(session, entry, gap)
 
     def _begin(self, record: LogRecord, *, is_whole: bool) -> SessionEntry:
         return SessionEntry(
@@ -164,11 +186,13 @@ class SessionKeeper:
             project=project or entry.project,
             last_ms=max(entry.last_ms, record.timestamp_ms),
             is_gone=False,
-            lines=entry.lines + 1,
-            size=entry.size + len(written),
         )
-        self._put(session, entry, written)
+        await self._add_line(session, entry, written)
         self.messages += 1
+
+    async def _add_line(self, session: bytes, entry: SessionEntry, line: bytes) -> None:
+        entry = replace(entry, lines=entry.lines + 1, size=entry.size + len(line))
+        self._put(session, entry, line)
         if exceeds(entry, self._kept):
             trimmed = trim(entry, await self._all_lines(session), self._kept)
             self._replace(session, trimmed.entry, trimmed.lines)
@@ -224,15 +248,23 @@ class SessionKeeper:
             elif not entry.is_gone and (
                 idle_ms > self._kept.idle_ms or not self._still_fits(session, entry)
             ):
-                gone = replace(
-                    entry, lines=0, size=0, is_whole=False, is_too_large=False, is_gone=True
-                )
-                self._replace(session, gone, ())
+                self._drop(session, entry)
                 dropped += 1
         return dropped
 
-    def _still_fits(self, session: bytes, entry: SessionEntry) -> bool:
-        return self._kept.fit(_name_of(session), entry.agent_id, entry.project)
+    def _drop(self, session: bytes, entry: SessionEntry) -> None:
+        gone = replace(entry, lines=0, size=0, is_whole=False, is_too_large=False, is_gone=True)
+        self._replace(session, gone, ())
+
+    def _still_fits(
+        self,
+        session: bytes,
+        entry: SessionEntry,
+        agent: str | None = None,
+        project: str | None = None,
+    ) -> bool:
+        """Whether a session is one to keep, by its entry and what a message says of it."""
+        return self._kept.fit(_name_of(session), agent or entry.agent_id, project or entry.project)
 
     def _remove(self, session: bytes) -> None:
         entry = self.entries[session]
