@@ -1,14 +1,18 @@
 """The worker that keeps conversations, on log and store in memory."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from contextgauge.errors import ConfigError
 from contextgauge.partitioner import partition_of
 from contextgauge.units import DAY_MS
 from schemas.topics import AGENT_MESSAGES
 from streams.core.alerts.rules import Patterns
 from streams.core.conversation.opt_in import KeptConversations
+from streams.settings import Settings
+from streams.wiring.workers import conversations_config
 from tests.flow.conversations_kit import ALL, PARTITIONS, SUMMARY, ConversationsKit, new_kit, user
 from tests.flow.derive_kit import until
 
@@ -199,3 +203,19 @@ async def test_two_workers_on_one_partition_lose_nothing(kit: ConversationsKit) 
         await kit.publish(user("last"))
         await kit.caught_up()
     assert await kit.texts() == [*(f"{index}" for index in range(10)), "last"]
+
+
+@pytest.mark.parametrize(("messages", "commands"), [(60, 30), (-1, 30), (31, 30)])
+def test_deletions_are_kept_for_as_long_as_messages(
+    tmp_path: Path, messages: int, commands: int
+) -> None:
+    file = tmp_path / "compaction.toml"
+    file.write_text('[conversations]\nsessions = ["*"]\n')
+    given = Settings(
+        compaction_file=file, messages_retention_days=messages, commands_retention_days=commands
+    )
+    with pytest.raises(ConfigError, match=f"CONTEXTGAUGE_COMMANDS_RETENTION_DAYS to {messages}"):
+        conversations_config(given)
+    for kept in (messages, -1):
+        equal = given.model_copy(update={"commands_retention_days": kept})
+        assert conversations_config(equal).messages_topic == AGENT_MESSAGES.name
