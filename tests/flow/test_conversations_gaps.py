@@ -99,3 +99,21 @@ async def test_what_begins_again_after_it_was_too_large_stays_whole_when_it_is_c
     assert [text[:2] for text in await kit.texts()] == ["[S", "20", "21", "22", "23", "24"]
     assert conversation.reading is not None
     assert conversation.reading.archived_before > 0
+
+
+async def test_a_message_from_before_a_deletion_that_comes_late_leaves_a_gap(
+    kit: ConversationsKit,
+) -> None:
+    async with kit.running():
+        await kit.publish(user("secret"))
+        kit.clock.ahead_ms += 1_000
+        await kit.delete()
+        await kit.becomes(lambda each: each.state == "incomplete")
+        kit.clock.ahead_ms += 1_000
+        await kit.publish(*SUMMARY)
+        await kit.becomes(lambda each: each.state == "whole")
+        kit.clock.ahead_ms -= 1_500
+        await kit.publish(user("late"))
+        await kit.caught_up()
+        assert await kit.texts() == ["[So far.]"]
+        assert (await kit.conversation()).state == "incomplete"

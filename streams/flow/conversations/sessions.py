@@ -100,7 +100,7 @@ class SessionKeeper:
             self._drop(session, entry)
             return
         if record.timestamp_ms <= self._deleted.get(session, -1):
-            self._miss_beginning(session, record, agent, project)
+            await self._leave_out(session, record, agent, project)
             return
         await self._append(session, record, line, agent, project)
 
@@ -152,21 +152,22 @@ class SessionKeeper:
             is_whole=is_whole,
         )
 
-    def _miss_beginning(
+    async def _leave_out(
         self, session: bytes, record: LogRecord, agent: str | None, project: str | None
     ) -> None:
-        """Note a message whose text was deleted: the session is there, its beginning is not."""
-        entry = self.entries.get(session) or self._begin(record, is_whole=False)
-        self._put(
-            session,
-            replace(
-                entry,
-                agent_id=agent or entry.agent_id,
-                project=project or entry.project,
-                is_whole=False,
-                deleted_ms=self._deleted[session],
-            ),
+        """Note a message whose text was deleted: the session is there, its text is not."""
+        before = self.entries.get(session)
+        entry = replace(
+            before or self._begin(record, is_whole=False),
+            is_whole=False,
+            deleted_ms=self._deleted[session],
         )
+        entry = replace(entry, agent_id=agent or entry.agent_id, project=project or entry.project)
+        if entry.lines:
+            # It came late: the gap is where it is, whatever its own time.
+            await self._add_line(session, entry, write_gap(record.offset, entry.last_ms))
+        else:
+            self._put(session, entry)
 
     async def _append(
         self,
