@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from contextgauge.partitioner import partition_of
+from contextgauge.records import Json
 from streams.core.alerts.rules import Patterns
 from streams.core.conversation.opt_in import KeptConversations
-from tests.flow.conversations_kit import ALL, SUMMARY, ConversationsKit, new_kit, user
+from tests.flow.conversations_kit import ALL, PARTITIONS, SUMMARY, ConversationsKit, new_kit, user
 
 
 @pytest.fixture
@@ -117,3 +119,29 @@ async def test_a_message_from_before_a_deletion_that_comes_late_leaves_a_gap(
         await kit.caught_up()
         assert await kit.texts() == ["[So far.]"]
         assert (await kit.conversation()).state == "incomplete"
+
+
+async def test_a_compaction_that_was_under_way_at_a_deletion_brings_no_text_back(
+    kit: ConversationsKit,
+) -> None:
+    plan: dict[str, Json] = {"covers": 1, "last_id": "m0", "prefix_hash": "of what is gone"}
+    own: dict[str, Json] = {"plan": plan, "edit": {"replacement": "secret, in short"}}
+    boundary: dict[str, Json] = {**SUMMARY[0], "compact_metadata": {"contextgauge": own}}
+    async with kit.running():
+        await kit.publish(user("secret"))
+        kit.clock.ahead_ms += 10
+        await kit.delete()
+        await kit.becomes(lambda each: each.state == "incomplete")
+        kit.clock.ahead_ms += 10
+        await kit.publish(boundary, user("secret, in short", uuid="s", isCompactSummary=True))
+        await kit.publish(user("on"))
+        await kit.caught_up()
+        lines = await kit.store.lines(partition_of("s", PARTITIONS), b"s")
+        assert b"secret" not in b"".join(lines)
+        assert await kit.texts() == ["on"]
+        assert (await kit.conversation()).state == "incomplete"
+        runtimes = ({**SUMMARY[0], "uuid": "b2"}, {**SUMMARY[1], "uuid": "s2"})
+        await kit.publish(*runtimes, user("further"))
+        await kit.caught_up()
+    assert await kit.texts() == ["[So far.]", "further"]
+    assert (await kit.conversation()).state == "whole"

@@ -8,7 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from contextgauge.compaction.lines import folder_of, names_beginning, reduced
+from contextgauge.compaction.lines import (
+    OWN_FIELD,
+    folder_of,
+    names_beginning,
+    own_edit,
+    reduced,
+)
 from contextgauge.json_codec import decode
 from contextgauge.messages import AGENT_ID_HEADER, DeadLetter
 from contextgauge.normalise import session_of
@@ -17,6 +23,8 @@ from contextgauge.records import Json
 from contextgauge.units import DAY_MS
 from streams.codec.conversations import (
     SessionEntry,
+    fold_of,
+    read_line,
     read_session_entry,
     write_gap,
     write_line,
@@ -180,6 +188,8 @@ class SessionKeeper:
         entry = self.entries.get(session)
         if entry is None:
             entry = self._begin(record, is_whole=self._is_first(session, record, line))
+        if entry.deleted_ms is not None:
+            line = await self._without_deleted(session, entry, record.offset, line)
         written = write_line(record.offset, record.timestamp_ms, line)
         entry = replace(
             entry,
@@ -190,6 +200,25 @@ class SessionKeeper:
         )
         await self._add_line(session, entry, written)
         self.messages += 1
+
+    async def _without_deleted(
+        self, session: bytes, entry: SessionEntry, offset: int, line: dict[str, Json]
+    ) -> dict[str, Json]:
+        """Return a line of the service's compaction, without its text if it has no effect.
+
+        One that was under way at a deletion is published after it, with a summary of what is gone.
+        """
+        is_own = own_edit(line) is not None
+        if not is_own and line.get("isCompactSummary") is not True:
+            return line
+        fold = fold_of(entry, map(read_line, await self._all_lines(session)))
+        begun, known = fold.compactions, len(fold.history.everything)
+        fold.add(line, offset)
+        if fold.compactions != begun or len(fold.history.everything) != known:
+            return line
+        if is_own:
+            return {**line, "compact_metadata": {OWN_FIELD: {}}}
+        return {**line, "message": {"role": "user", "content": ""}}
 
     async def _add_line(self, session: bytes, entry: SessionEntry, line: bytes) -> None:
         entry = replace(entry, lines=entry.lines + 1, size=entry.size + len(line))
