@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 
 from contextgauge.partitioner import key_bytes
+from contextgauge.units import DAY_MS
 from streams.core.alerts.rules import Patterns
 from streams.core.conversation.opt_in import KeptConversations
 from streams.edge.memory.conversations import MemoryConversations
@@ -92,6 +93,7 @@ async def microseconds(
             position=position,
             plan=kept.plan,
             since_ms=None,
+            keep_ms=8 * DAY_MS,
             changes=keeper.take_changes(),
         )
         expected = position

@@ -26,7 +26,9 @@ _UNITS: Final = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (
 class ContextStatus:
     """What `/context` shows. Token counts are tokens of the next request, by its parts.
 
-    `active` counts messages that the model sees, `total` all of the conversation.
+    `active` counts messages that the model sees, `total` all of the conversation, `summaries` all
+    of its compactions. `is_compressed`: whether a summary is among `active`; None: where there are
+    summaries.
     """
 
     window_tokens: int
@@ -37,6 +39,7 @@ class ContextStatus:
     total: int = 0
     summaries: int = 0
     oldest_age_ms: int | None = None
+    is_compressed: bool | None = None
 
     @property
     def tokens(self) -> int:
@@ -183,6 +186,7 @@ def context_text(status: ContextStatus) -> str:
 
 def context_box(status: ContextStatus) -> str:
     """Return the output of `/context` as a box of 50 columns."""
+    has_summary = status.summaries > 0 if status.is_compressed is None else status.is_compressed
     return _box(
         "Context Usage Statistics",
         [
@@ -190,7 +194,7 @@ def context_box(status: ContextStatus) -> str:
             "",
             _bar("Usage", percent(status.tokens, status.window_tokens)),
             "",
-            f"Status: {'Compressed' if status.summaries else 'Uncompressed'}",
+            f"Status: {'Compressed' if has_summary else 'Uncompressed'}",
         ],
     )
 

@@ -49,8 +49,9 @@ def context(
 ) -> None:
     """Show what the model of a session sees, by its kept messages.
 
-    Active and total messages, summaries, usage, a breakdown by category, and the oldest message.
-    Token counts are estimates of the messages alone: system prompt and tools are not among them.
+    Active and total messages, all summaries so far, usage, a breakdown by category, and the oldest
+    message. Token counts are estimates of the messages alone: system prompt and tools are not
+    among them.
     `contextgauge conversations` keeps the messages of sessions that you choose.
     """
     settings = wiring.settings()
@@ -111,7 +112,8 @@ def status_of_context(
         conversation_tokens=tokens,
         active=len(history.active),
         total=len(history.everything) + before,
-        summaries=sum(each.compaction is not None for each in history.active),
+        summaries=history.rounds if reading is None else reading.compactions,
+        is_compressed=any(each.compaction is not None for each in history.active),
         oldest_age_ms=None if oldest_ms is None else max(0, SystemClock().now_ms() - oldest_ms),
     )
 

@@ -31,6 +31,7 @@ from streams.core.alerts.rules import (
     Thrashing,
 )
 from streams.edge.alerts.rules_file import addresses, read_plan
+from streams.edge.control.conversations_file import find_kept
 from streams.edge.control.service_file import is_service_file, read_service, summariser_of
 from streams.wiring.context import WorkerContext
 
@@ -96,7 +97,7 @@ def _check(path: Path) -> None:
     if is_service_file(path):
         service = read_service(path)
         summariser_of(service.summariser)
-        show_service(path, service)
+        show_service(path, service, find_kept(path))
     else:
         plan = read_plan(path)
         addresses(plan)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.error import HTTPError
 from urllib.parse import quote
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import typer
 
@@ -44,6 +44,17 @@ TokenFile = Annotated[
 ]
 
 _HERE: Final = "http://127.0.0.1:8642"
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Leaves a redirect as the error that it is then."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow none."""
+
+
+_OPENER: Final = build_opener(ProxyHandler({}), _NoRedirects)
+"""Only the named server may have the token: no redirects, and no proxies of the environment."""
 
 
 def session_start(
@@ -148,7 +159,7 @@ def _rules(address: str, token: str | None) -> dict[str, Any] | None:
     if token is not None:
         request.add_header("Authorization", f"Bearer {token}")
     try:
-        with urlopen(request, timeout=_REQUEST_S) as answer:  # noqa: S310 -- as above
+        with _OPENER.open(request, timeout=_REQUEST_S) as answer:
             rules: dict[str, Any] | None = codec.loads(answer.read(_MOST_INPUT))["rules"]
     except HTTPError as error:
         if error.code == 404:  # noqa: PLR2004 -- the session is not known yet

@@ -42,7 +42,10 @@ class SessionEntry:
 
 
 class StoredLine(NamedTuple):
-    """A line with its place in the log. `value` is None where `base` stands for all before it."""
+    """A line with its place in the log.
+
+    `value` is None where `base` stands for all before it; both are where a message is missing.
+    """
 
     offset: int
     time_ms: int
@@ -69,6 +72,11 @@ def read_session_entry(value: bytes) -> SessionEntry:
 def write_line(offset: int, time_ms: int, value: Mapping[str, Json]) -> bytes:
     """Return a line as JSON."""
     return dumps({"o": offset, "t": time_ms, "l": value})
+
+
+def write_gap(offset: int, time_ms: int) -> bytes:
+    """Return a line that stands for a message that could not be read."""
+    return dumps({"o": offset, "t": time_ms})
 
 
 def write_base(line: StoredLine) -> bytes:
@@ -106,6 +114,8 @@ def add_line(fold: ConversationFold, line: StoredLine) -> None:
             raise VersionError(f"the base of a conversation cannot be read: {error}") from error
     elif line.value is not None:
         fold.add(line.value, line.offset)
+    else:
+        fold.miss()
 
 
 def conversation_of(

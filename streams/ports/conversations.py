@@ -83,12 +83,14 @@ class ConversationStore(ConversationReader, Protocol):
         position: int,
         plan: str,
         since_ms: int | None,
+        keep_ms: int,
         changes: Mapping[bytes, LinesChange],
     ) -> ApplyResult:
         """Write changes with the position after them, or nothing. Raises RetryError.
 
         `expected` is the position that must be stored, None: none is. `mismatch`: another one is;
-        `damaged`: sessions or lines were lost.
+        `damaged`: sessions or lines were lost. Lines that were not written to for `keep_ms` expire,
+        so that no text stays where no worker is left.
         """
 
     async def drop(self, partition: int) -> None:

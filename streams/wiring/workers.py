@@ -70,9 +70,17 @@ def conversations_config(settings: Settings) -> ConversationsConfig:
             "No sessions whose text is to be kept: name them in the section [conversations] of a "
             "TOML file, and set CONTEXTGAUGE_COMPACTION_FILE to its path"
         )
+    messages, commands = settings.topic(AGENT_MESSAGES), settings.topic(CONTEXT_COMMANDS)
+    if commands.retention_ms >= 0 and not 0 <= messages.retention_ms <= commands.retention_ms:
+        raise ConfigError(
+            f"{messages.name} is kept for longer than {commands.name}, so text that was deleted "
+            "could come back: set CONTEXTGAUGE_COMMANDS_RETENTION_DAYS to "
+            f"{settings.messages_retention_days}, and retention.ms={messages.retention_ms} for "
+            f"the topic {commands.name}"
+        )
     return ConversationsConfig(
-        messages_topic=settings.topic(AGENT_MESSAGES).name,
-        commands_topic=settings.topic(CONTEXT_COMMANDS).name,
+        messages_topic=messages.name,
+        commands_topic=commands.name,
         group=settings.group_prefix + CONVERSATIONS_GROUP,
         instance_id=settings.instance_id or None,
         kept=read_kept(settings.compaction_file),

@@ -35,6 +35,7 @@ from streams.edge.commands import LogCommandSink
 from streams.edge.memory.log import MemoryLog
 from tests.doubles.control import KeptControl
 from tests.serve.kit import PARTITIONS, GrowingViews, sample_records
+from tests.serve.text_kit import OneConversation, kept_conversation
 
 TOPIC = CONTEXT_COMMANDS.name
 NOW_MS = 1_793_534_400_000
@@ -78,8 +79,8 @@ class AnsweringLog(MemoryLog):
         self.control, self.session = control, session
         self.answer: CommandView | None = None
 
-    def entries(self) -> list[CommandData]:
-        number = partition_of(self.session, PARTITIONS)
+    def entries(self, session: str | None = None) -> list[CommandData]:
+        number = partition_of(session or self.session, PARTITIONS)
 
         async def read() -> list[CommandData]:
             reader = self.reader(TOPIC, [number])
@@ -134,6 +135,8 @@ def plane(all_records: list[Record], monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(wiring, "redis_views", lambda _settings: made.views)
     monkeypatch.setattr(wiring, "control_store", lambda _settings: made.control)
     monkeypatch.setattr(wiring, "command_sink", lambda _settings: made.log.sink())
+    nothing = OneConversation("", kept_conversation())
+    monkeypatch.setattr(wiring, "redis_conversations", lambda _settings: nothing)
     monkeypatch.setattr(compacting, "_LOOK_S", 0.01)
     monkeypatch.setattr(compacting, "_PATIENCE_MS", 50)
     monkeypatch.setattr(connection, "requested_by", lambda: "cli:ada")
@@ -338,6 +341,20 @@ def test_a_text_is_deleted_after_a_confirmation(plane: Plane) -> None:
     assert "agent.messages keeps its messages for 30 days" in result.stderr
     assert plane.run("forget", plane.session, "--yes").exit_code == 0
     assert [type(each) for each in plane.log.entries()] == [TextDeleted, TextDeleted]
+
+
+def test_a_text_without_figures_can_be_deleted_by_its_whole_id(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = OneConversation("gone-from-the-views", kept_conversation())
+    monkeypatch.setattr(wiring, "redis_conversations", lambda _settings: kept)
+    plane.control.seen_ms = None
+    result = plane.run("forget", kept.session_id, "--yes")
+    assert result.exit_code == 0, result.output
+    assert [each.session_id for each in plane.log.entries(kept.session_id)] == [kept.session_id]  # type: ignore[union-attr]
+    assert "contextgauge conversations" in result.stderr
+    assert "contextgauge control" not in result.stderr
+    assert isinstance(plane.run("forget", "gone-from", "--yes").exception, StopError)
 
 
 def test_without_kafka_nothing_is_shown_as_requested(

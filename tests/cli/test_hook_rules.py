@@ -43,6 +43,8 @@ class Api:
                 answer = api.answers.pop(0) if len(api.answers) > 1 else api.answers[0]
                 status = answer if isinstance(answer, int) else 200
                 self.send_response(status)
+                if status == 302:
+                    self.send_header("Location", f"{api.url}/elsewhere")
                 self.end_headers()
                 self.wfile.write(json.dumps({"rules": answer}).encode())
 
@@ -134,6 +136,23 @@ def test_the_token_is_sent(api: Api, tmp_path: Path) -> None:
     token.write_text("secret\n")
     run(api, "session-start", "--token-file", str(token))
     assert api.asked[0][1] == "Bearer secret"
+
+
+def test_the_token_goes_to_the_named_server_only(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret\n")
+    api.answers = [302]
+    error = run(api, "session-start", "--token-file", str(token))[1]
+    assert "302" in error
+    assert len(api.asked) == 1
+    monkeypatch.setenv("http_proxy", api.url)
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    other = "http://127.0.0.1:1"
+    assert run(api, "session-start", "--token-file", str(token), "--url", other)[0] is None
+    assert len(api.asked) == 1
 
 
 def test_what_has_no_room_is_counted() -> None:

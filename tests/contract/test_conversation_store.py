@@ -13,6 +13,7 @@ from streams.edge.redis.access import RedisAccess
 from streams.edge.redis.conversations import RedisConversations
 from streams.ports import ApplyResult
 from streams.ports.conversations import ConversationStore, LinesChange
+from tests.flow.derive_kit import until
 from tests.secure.documented import redis_acl
 
 _PASSWORD = "of-this-test"  # noqa: S105 -- of a Redis that lives as long as a test session
@@ -56,9 +57,16 @@ async def apply(
     expected: int | None,
     position: int,
     changes: Mapping[bytes, LinesChange],
+    keep_ms: int = 60_000,
 ) -> ApplyResult:
     return await store.apply(
-        0, expected=expected, position=position, plan="p", since_ms=5, changes=changes
+        0,
+        expected=expected,
+        position=position,
+        plan="p",
+        since_ms=5,
+        keep_ms=keep_ms,
+        changes=changes,
     )
 
 
@@ -126,6 +134,29 @@ async def test_lost_lines_are_noticed_by_writer_and_reader(
     assert await apply(store, 1, 5, more) == "damaged"
 
 
+async def test_lines_expire_where_no_worker_drops_them_and_can_be_dropped_then(
+    store: ConversationStore,
+) -> None:
+    await store.open(0, 1)
+    first = {SESSION: LinesChange(entry(1), 0, [line(0, "go")])}
+    await apply(store, None, 1, first, keep_ms=50)
+    if isinstance(store, MemoryConversations):
+        store.lose(0, SESSION, entry=False)
+
+    async def expired() -> bool:
+        return not await store.lines(0, SESSION)
+
+    await until(expired)
+    conversation = await store.conversation("s")
+    assert conversation is not None
+    assert conversation.state == "incomplete"
+    dropped = LinesChange(entry(0), 1, (), replaces=True)
+    assert await apply(store, 1, 2, {SESSION: dropped}) == "applied"
+    again = LinesChange(entry(1), 0, [line(7, "on")])
+    assert await apply(store, 2, 3, {SESSION: again}) == "applied"
+    assert await texts(store) == ["on"]
+
+
 async def test_a_lost_session_is_noticed_when_anything_is_written(
     store: ConversationStore, request: pytest.FixtureRequest, key_prefix: str
 ) -> None:
@@ -145,7 +176,13 @@ async def test_dropping_a_partition_leaves_the_others(store: ConversationStore) 
     changes = {SESSION: LinesChange(entry(1), 0, [line(0, "go")])}
     for partition in (0, 1):
         await store.apply(
-            partition, expected=None, position=1, plan="p", since_ms=None, changes=changes
+            partition,
+            expected=None,
+            position=1,
+            plan="p",
+            since_ms=None,
+            keep_ms=60_000,
+            changes=changes,
         )
     await store.drop(0)
     assert await store.open(0, 2) is None

@@ -13,6 +13,8 @@ import yaml
 
 from contextgauge.settings.forms import PREFIX
 from streams.cli.app import app
+from streams.edge.control.conversations_file import read_kept
+from streams.edge.control.service_file import read_service
 from streams.edge.local_stack.stack import CONFIG_FOLDER
 from streams.settings import Settings
 from tests.docs.test_docs import ROOT
@@ -20,11 +22,14 @@ from tests.docs.test_docs import ROOT
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
 OWN = {name: service for name, service in SERVICES.items() if service["image"] == "contextgauge"}
+_HEALTH = COMPOSE["x-worker-health"]
 CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
 
 
 def test_all_services_of_the_pipeline_are_present() -> None:
-    assert set(OWN) == {"topics", "derive", "project", "serve", "publish"}
+    workers = {"derive", "project", "conversations", "control"}
+    assert set(OWN) == {"topics", "serve", "publish"} | workers
+    assert {name for name in workers if OWN[name].get("healthcheck") != _HEALTH} == set()
     assert set(SERVICES) - set(OWN) == {"kafka", "redis"}
 
 
@@ -38,6 +43,37 @@ def test_a_service_runs_a_command_with_settings_that_exist(name: str) -> None:
     fields = {PREFIX + field.upper() for field in Settings.model_fields}
     assert variables
     assert set(variables) <= fields
+
+
+@pytest.mark.parametrize("name", ["conversations", "control"])
+def test_text_is_kept_and_sessions_are_compacted_only_on_request(name: str) -> None:
+    service = OWN[name]
+    assert service["profiles"] == ["compaction"]
+    (volume,) = service["volumes"]
+    source, target, mode = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", volume).split(":")
+    assert (service["environment"]["CONTEXTGAUGE_COMPACTION_FILE"], mode) == (target, "ro")
+    kept = read_kept(ROOT / source)
+    read_service(ROOT / source)
+    assert kept.fit("s", None, "/srv/example/shop")
+    assert not kept.fit("s", "ann", "/srv/other")
+    assert not kept.fit("s", None, None)
+
+
+def test_the_runbook_shows_them_in_kubernetes() -> None:
+    text = (ROOT / "docs" / "RUNBOOK.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    pods = [yaml.safe_load(block) for block in blocks if "CONTEXTGAUGE_COMPACTION_FILE" in block]
+    assert [pod["containers"][0]["command"][1] for pod in pods] == ["control"]
+    for pod in pods:
+        (container,) = pod["containers"]
+        values = {each["name"]: each.get("value", "") for each in container["env"]}
+        fields = {PREFIX + field.upper() for field in Settings.model_fields}
+        assert {name for name in values if name.startswith(PREFIX)} <= fields
+        mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+        assert set(mounts) == {each["name"] for each in pod["volumes"]}
+        files = [value for name, value in values.items() if name.endswith("_FILE")]
+        assert files
+        assert all(value.startswith(tuple(mounts.values())) for value in files)
 
 
 def test_every_port_is_published_on_this_machine_only() -> None:

@@ -26,6 +26,7 @@ from streams.edge.files.tokens import hashed
 from streams.edge.memory.log import MemoryLog
 from tests.doubles.control import KeptControl
 from tests.serve.kit import PARTITIONS, Api, GrowingViews, api_over
+from tests.serve.text_kit import OneConversation, kept_conversation
 
 TOPIC = CONTEXT_COMMANDS.name
 CLOCK = SystemClock()
@@ -228,6 +229,18 @@ async def test_a_text_is_deleted_each_time_up_to_then(control: Control) -> None:
         assert (await control.ask("DELETE", f"{control.path}/text")).status_code == 202
     deleted = TextDeleted(session_id=control.session, requested_by="api")
     assert await control.sent() == [deleted, deleted]
+
+
+async def test_a_text_that_is_kept_of_a_session_without_figures_can_be_deleted(
+    records: list[Record],
+) -> None:
+    kept = OneConversation("no figures", kept_conversation())
+    control = await Control(records, conversations=kept).create()
+    answer = await control.ask("DELETE", "/v1/sessions/no%20figures/text")
+    assert answer.status_code == 202
+    sent = await control.sent(partition_of("no figures", PARTITIONS))
+    assert sent == [TextDeleted(session_id="no figures", requested_by="api")]
+    assert (await control.ask("DELETE", "/v1/sessions/unknown/text")).status_code == 404
 
 
 async def test_a_server_only_reads_unless_it_is_allowed_to_write(records: list[Record]) -> None:

@@ -4,6 +4,7 @@ from http import HTTPStatus
 
 import pytest
 
+from streams.core.conversation.fold import ConversationFold
 from tests.serve.kit import Api, GrowingViews, api_over, sample_records
 from tests.serve.text_kit import OneConversation, kept_conversation
 
@@ -54,6 +55,24 @@ async def test_the_history_has_archived_messages_and_markers_by_pages(
     rest = (await api.client.get(f"{path}?after={first['next']}")).json()
     assert [each["id"] for each in rest["messages"]] == ["2", "3", "4"]
     assert rest["next"] is None
+
+
+async def test_paging_skips_nothing_where_the_oldest_messages_are_dropped_meanwhile(
+    served: tuple[Api, OneConversation, str],
+) -> None:
+    api, reader, _ = served
+    path = f"/v1/sessions/{reader.session_id}/history"
+    first = (await api.client.get(f"{path}?limit=3")).json()
+    assert [each["id"] for each in first["messages"]] == ["1", "s", "2"]
+    fold = ConversationFold()
+    fold.begin_with(ConversationFold(reader.kept).base(), 5)  # "1" is no longer kept
+    reader.kept = fold.result
+    rest = (await api.client.get(f"{path}?after={first['next']}")).json()
+    assert rest["dropped"] == 1
+    assert [each["id"] for each in rest["messages"]] == ["3", "4"]
+    again = (await api.client.get(f"{path}?limit=1")).json()
+    assert [each["id"] for each in again["messages"]] == ["s"]
+    assert again["next"] == 2
 
 
 async def test_recall_finds_what_left_the_context(

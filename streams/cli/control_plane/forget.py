@@ -5,10 +5,12 @@ from typing import Annotated
 import typer
 
 from schemas.commands import TextDeleted
+from streams import wiring
 from streams.cli.control_plane.connection import ControlPlane, requested_by, with_control
 from streams.cli.screen.figures import count
 from streams.cli.screen.options import SessionId
 from streams.cli.screen.output import say
+from streams.serve.views.sessions import SessionLookupError
 
 
 def forget(
@@ -18,12 +20,21 @@ def forget(
 ) -> None:
     """Delete the text that the control plane keeps of a session.
 
-    Deleted is what was published until now, and a rebuild does not bring it back. Figures stay,
-    and the topic agent.messages has the messages until its retention is over.
+    Deleted is what was published until now, and a rebuild does not bring it back. Figures,
+    summaries and lost rules of the records stay, and the topic agent.messages has the messages
+    until its retention is over.
     """
 
     async def find(plane: ControlPlane) -> str:
-        return (await plane.find(session)).session_id
+        try:
+            return (await plane.find(session)).session_id
+        except SessionLookupError:
+            # Text may be there without a view: by its whole id it can be deleted all the same.
+            conversations = wiring.redis_conversations(plane.settings)
+            async with wiring.started(conversations):
+                if await conversations.conversation(session) is None:
+                    raise
+            return session
 
     session_id = with_control(find)
     if not yes:
@@ -35,8 +46,6 @@ def forget(
         kept = "for ever" if days < 0 else f"for {count(days, 'day')}"
         say(f"Requested: the text of {session_id} up to now is deleted.")
         say(f"agent.messages keeps its messages {kept} from their publication.")
-        silence = await plane.silence(session_id)
-        if silence is not None:
-            say(silence[0].upper() + silence[1:], "yellow")
+        say("It is carried out by `contextgauge conversations`: if none runs, once it does.")
 
     with_control(send)

@@ -8,9 +8,10 @@ from streams.core.alerts.rules import Patterns
 from streams.core.control.check import ServicePlan
 from streams.core.control.service import SERVICE
 from streams.core.control.thresholds import SessionRule, SessionThresholds, written
+from streams.core.conversation.opt_in import KeptConversations
 
 
-def show_service(path: Path, plan: ServicePlan) -> None:
+def show_service(path: Path, plan: ServicePlan, kept: KeptConversations | None) -> None:
     """Print what a file asks for."""
     say(
         f"{path.name}: {count(len(plan.rules), 'rule')}; summaries by {plan.summariser.name}, "
@@ -19,19 +20,25 @@ def show_service(path: Path, plan: ServicePlan) -> None:
         to=out,
     )
     for rule in plan.rules:
-        say(f"  {_names(rule)}: {_changes(rule)}", to=out)
+        named = _names(rule.sessions, rule.projects, rule.agents, rule.models)
+        say(f"  {named}: {_changes(rule)}", to=out)
     if not any(rule.automatic for rule in plan.rules):
         say("  nothing is compacted automatically: no rule has `automatic = true`", to=out)
+    if kept is not None:
+        named = _names(kept.sessions, kept.projects, kept.agents)
+        say(f"  text is kept of {named}, for {whole_time(kept.idle_ms)}", to=out)
+    elif not plan.rules or any(rule.driver in (None, SERVICE) for rule in plan.rules):
+        say(
+            "  the service compacts no session: it needs the section [conversations] "
+            "and `contextgauge conversations`",
+            "yellow",
+            to=out,
+        )
 
 
-def _names(rule: SessionRule) -> str:
-    patterns: dict[str, Patterns] = {
-        "sessions": rule.sessions,
-        "projects": rule.projects,
-        "agents": rule.agents,
-        "models": rule.models,
-    }
-    named = [f"{name} {' '.join(item.texts)}" for name, item in patterns.items() if item.texts]
+def _names(*patterns: Patterns) -> str:
+    kinds = zip(("sessions", "projects", "agents", "models"), patterns, strict=False)
+    named = [f"{name} {' '.join(item.texts)}" for name, item in kinds if item.texts]
     return ", ".join(named) or "all sessions"
 
 

@@ -12,6 +12,17 @@ _MOST_BYTES = 1024 * 1024
 
 def read_kept(path: Path) -> KeptConversations:
     """Return whose text is kept by a file. Raises ConfigError, with all that is wrong."""
+    kept = find_kept(path)
+    if kept is None:
+        raise ConfigError(
+            f"{path} has no section [{SECTION}], so no text is kept: write whose "
+            'conversations are, such as sessions = ["*"]'
+        )
+    return kept
+
+
+def find_kept(path: Path) -> KeptConversations | None:
+    """Return whose text is kept by a file; None where it does not say. Raises ConfigError."""
     try:
         with path.open("rb") as file:
             raw = file.read(_MOST_BYTES + 1)
@@ -30,9 +41,4 @@ def read_kept(path: Path) -> KeptConversations:
     kept, faults = check_kept(content)
     if faults:
         raise ConfigError("\n".join(f"{path.name}: {fault}" for fault in faults))
-    if kept is None:
-        raise ConfigError(
-            f"{path} has no section [{SECTION}], so no text is kept: write whose "
-            'conversations are, such as sessions = ["*"]'
-        )
     return kept

@@ -71,13 +71,15 @@ class MemoryConversations:
         position: int,
         plan: str,
         since_ms: int | None,
+        keep_ms: int,  # noqa: ARG002 -- nothing outlives the process
         changes: Mapping[bytes, LinesChange],
     ) -> ApplyResult:
         own = self._of(partition)
         if own.position != expected:
             return "done" if own.position == position else "mismatch"
         if len(own.entries) != own.count or any(
-            len(own.lines.get(session, [])) != change.expected
+            len(lines := own.lines.get(session, [])) != change.expected
+            and (lines or change.lines or not change.replaces)
             for session, change in changes.items()
         ):
             return "damaged"

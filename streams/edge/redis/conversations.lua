@@ -2,8 +2,12 @@
 --
 -- KEYS[1] is the partition's position, KEYS[2] its sessions; the others are lists of lines.
 -- ARGV: expected offset ('' begins the partition), new offset, since ('' where nothing was lost
--- before), format, plan; then for each list: session, entry ('' removes the session), the length that the
--- list must have, 1 where the lines replace those of the list, number of lines, lines.
+-- before), format, plan, for how many milliseconds lines are kept without a write; then for each list:
+-- session, entry ('' removes the session), the length that the list must have, 1 where the lines replace
+-- those of the list, number of lines, lines.
+--
+-- Lines expire by themselves where no worker is left to drop them. A list that is to be empty may have
+-- expired before.
 --
 -- A script does not roll back, so everything that could fail is looked at before the first write.
 
@@ -22,7 +26,7 @@ if at ~= '' and stored[3] ~= ARGV[4] then return 'mismatch' end
 if tostring(call('HLEN', KEYS[2])) ~= known then return 'damaged' end
 
 local function each(visit)
-  local i = 6
+  local i = 7
   for index = 3, #KEYS do
     local lines = tonumber(ARGV[i + 4])
     visit(KEYS[index], i, lines)
@@ -31,12 +35,12 @@ local function each(visit)
 end
 
 local damaged = false
-each(function(key, i)
+each(function(key, i, lines)
   local kind = call('TYPE', key)['ok']
   if kind ~= 'none' and kind ~= 'list' then
     damaged = true
   elseif call('LLEN', key) ~= tonumber(ARGV[i + 2]) then
-    damaged = true
+    damaged = damaged or kind == 'list' or ARGV[i + 3] ~= '1' or lines > 0
   end
 end)
 if damaged then return 'damaged' end
@@ -53,6 +57,7 @@ each(function(key, i, lines)
     local last = math.min(first + AT_ONCE - 1, lines)
     call('RPUSH', key, unpack(ARGV, i + 4 + first, i + 4 + last))
   end
+  call('PEXPIRE', key, ARGV[6])
 end)
 call('HSET', KEYS[1], 'offset', ARGV[2], 'sessions', call('HLEN', KEYS[2]), 'format', ARGV[4])
 if at == '' then

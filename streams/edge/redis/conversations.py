@@ -116,6 +116,7 @@ class RedisConversations:
         position: int,
         plan: str,
         since_ms: int | None,
+        keep_ms: int,
         changes: Mapping[bytes, LinesChange],
     ) -> ApplyResult:
         keys = [*self._keys(partition), *(self._list(partition, each) for each in changes)]
@@ -125,6 +126,7 @@ class RedisConversations:
             "" if since_ms is None else since_ms,
             FORMAT_VERSION,
             plan,
+            keep_ms,
         ]
         for session, change in changes.items():
             head = (session, change.entry or b"", change.expected, int(change.replaces))

@@ -7,6 +7,7 @@ position give. What was deleted is read from `context.commands` before any messa
 import structlog
 
 from contextgauge.errors import LostError, PositionError, ReseekError, VersionError
+from contextgauge.units import DAY_MS
 from schemas.commands import TextDeleted
 from streams.codec.commands import read_entry
 from streams.flow.common.lag import Lag
@@ -191,6 +192,7 @@ class ConversationPartition:
             position=position,
             plan=ports.config.kept.plan,
             since_ms=keeper.since_ms,
+            keep_ms=ports.config.kept.idle_ms + DAY_MS,  # a worker that runs drops them before
             changes=changes,
         )
         if result == "mismatch":

@@ -8,7 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from contextgauge.compaction.lines import folder_of, names_beginning, reduced
+from contextgauge.compaction.lines import (
+    OWN_FIELD,
+    folder_of,
+    names_beginning,
+    own_edit,
+    reduced,
+)
 from contextgauge.json_codec import decode
 from contextgauge.messages import AGENT_ID_HEADER, DeadLetter
 from contextgauge.normalise import session_of
@@ -17,7 +23,10 @@ from contextgauge.records import Json
 from contextgauge.units import DAY_MS
 from streams.codec.conversations import (
     SessionEntry,
+    fold_of,
+    read_line,
     read_session_entry,
+    write_gap,
     write_line,
     write_session_entry,
 )
@@ -80,17 +89,26 @@ class SessionKeeper:
         if entry is None and not self._may_be_kept(session):
             return
         body = decode(value, self._config.limit_bytes)
-        if isinstance(body, DeadLetter) or not _is_of(body, session):
+        if isinstance(body, DeadLetter):
+            await self._miss_line(session, record)
+            return
+        if not _is_of(body, session):
             return
         line = reduced(body)
         if line is None:
             return
         agent, project = _agent_of(record), folder_of(line)
-        is_known = entry is not None and not entry.is_gone
-        if not is_known and not self._decide(session, record, line, agent, project):
+        if entry is None or entry.is_gone:
+            known_agent, known_project = self._agents.get(session, (None, None))
+            agent, project = agent or known_agent, project or known_project
+            if not self._decide(session, record, line, agent, project):
+                return
+        elif not self._still_fits(session, entry, agent, project):
+            self._agents[session] = (agent or entry.agent_id, project or entry.project)
+            self._drop(session, entry)
             return
         if record.timestamp_ms <= self._deleted.get(session, -1):
-            self._miss_beginning(session, record, agent, project)
+            await self._leave_out(session, record, agent, project)
             return
         await self._append(session, record, line, agent, project)
 
@@ -109,17 +127,29 @@ class SessionKeeper:
 
         One that has to be decided later is not whole then: its text was let go.
         """
-        known_agent, known_project = self._agents.get(session, (None, None))
-        agent, project = agent or known_agent, project or known_project
         if self._kept.fit(_name_of(session), agent, project):
             self._agents.pop(session, None)
             return True
         if len(self._agents) >= _UNDECIDED:
             del self._agents[next(iter(self._agents))]
         self._agents[session] = (agent, project)
-        if session not in self.entries and _has_text(line) and agent is None and project is None:
-            self._put(session, replace(self._begin(record, is_whole=False), is_gone=True))
+        if _has_text(line):
+            self._let_go(session, record)
         return False
+
+    def _let_go(self, session: bytes, record: LogRecord) -> None:
+        """Remember that a session that is not kept, and may be later, was there before that."""
+        if session not in self.entries:
+            self._put(session, replace(self._begin(record, is_whole=False), is_gone=True))
+
+    async def _miss_line(self, session: bytes, record: LogRecord) -> None:
+        """Note a message that cannot be read: what the model sees may have it."""
+        entry = self.entries.get(session)
+        if entry is None or entry.is_gone:
+            self._let_go(session, record)
+        elif record.timestamp_ms > self._deleted.get(session, -1):
+            gap = write_gap(record.offset, record.timestamp_ms)
+            await self._add_line(session, entry, gap)
 
     def _begin(self, record: LogRecord, *, is_whole: bool) -> SessionEntry:
         return SessionEntry(
@@ -130,21 +160,22 @@ class SessionKeeper:
             is_whole=is_whole,
         )
 
-    def _miss_beginning(
+    async def _leave_out(
         self, session: bytes, record: LogRecord, agent: str | None, project: str | None
     ) -> None:
-        """Note a message whose text was deleted: the session is there, its beginning is not."""
-        entry = self.entries.get(session) or self._begin(record, is_whole=False)
-        self._put(
-            session,
-            replace(
-                entry,
-                agent_id=agent or entry.agent_id,
-                project=project or entry.project,
-                is_whole=False,
-                deleted_ms=self._deleted[session],
-            ),
+        """Note a message whose text was deleted: the session is there, its text is not."""
+        before = self.entries.get(session)
+        entry = replace(
+            before or self._begin(record, is_whole=False),
+            is_whole=False,
+            deleted_ms=self._deleted[session],
         )
+        entry = replace(entry, agent_id=agent or entry.agent_id, project=project or entry.project)
+        if entry.lines:
+            # It came late: the gap is where it is, whatever its own time.
+            await self._add_line(session, entry, write_gap(record.offset, entry.last_ms))
+        else:
+            self._put(session, entry)
 
     async def _append(
         self,
@@ -157,6 +188,8 @@ class SessionKeeper:
         entry = self.entries.get(session)
         if entry is None:
             entry = self._begin(record, is_whole=self._is_first(session, record, line))
+        if entry.deleted_ms is not None:
+            line = await self._without_deleted(session, entry, record.offset, line)
         written = write_line(record.offset, record.timestamp_ms, line)
         entry = replace(
             entry,
@@ -164,11 +197,32 @@ class SessionKeeper:
             project=project or entry.project,
             last_ms=max(entry.last_ms, record.timestamp_ms),
             is_gone=False,
-            lines=entry.lines + 1,
-            size=entry.size + len(written),
         )
-        self._put(session, entry, written)
+        await self._add_line(session, entry, written)
         self.messages += 1
+
+    async def _without_deleted(
+        self, session: bytes, entry: SessionEntry, offset: int, line: dict[str, Json]
+    ) -> dict[str, Json]:
+        """Return a line of the service's compaction, without its text if it has no effect.
+
+        One that was under way at a deletion is published after it, with a summary of what is gone.
+        """
+        is_own = own_edit(line) is not None
+        if not is_own and line.get("isCompactSummary") is not True:
+            return line
+        fold = fold_of(entry, map(read_line, await self._all_lines(session)))
+        begun, known = fold.compactions, len(fold.history.everything)
+        fold.add(line, offset)
+        if fold.compactions != begun or len(fold.history.everything) != known:
+            return line
+        if is_own:
+            return {**line, "compact_metadata": {OWN_FIELD: {}}}
+        return {**line, "message": {"role": "user", "content": ""}}
+
+    async def _add_line(self, session: bytes, entry: SessionEntry, line: bytes) -> None:
+        entry = replace(entry, lines=entry.lines + 1, size=entry.size + len(line))
+        self._put(session, entry, line)
         if exceeds(entry, self._kept):
             trimmed = trim(entry, await self._all_lines(session), self._kept)
             self._replace(session, trimmed.entry, trimmed.lines)
@@ -224,15 +278,23 @@ class SessionKeeper:
             elif not entry.is_gone and (
                 idle_ms > self._kept.idle_ms or not self._still_fits(session, entry)
             ):
-                gone = replace(
-                    entry, lines=0, size=0, is_whole=False, is_too_large=False, is_gone=True
-                )
-                self._replace(session, gone, ())
+                self._drop(session, entry)
                 dropped += 1
         return dropped
 
-    def _still_fits(self, session: bytes, entry: SessionEntry) -> bool:
-        return self._kept.fit(_name_of(session), entry.agent_id, entry.project)
+    def _drop(self, session: bytes, entry: SessionEntry) -> None:
+        gone = replace(entry, lines=0, size=0, is_whole=False, is_too_large=False, is_gone=True)
+        self._replace(session, gone, ())
+
+    def _still_fits(
+        self,
+        session: bytes,
+        entry: SessionEntry,
+        agent: str | None = None,
+        project: str | None = None,
+    ) -> bool:
+        """Whether a session is one to keep, by its entry and what a message says of it."""
+        return self._kept.fit(_name_of(session), agent or entry.agent_id, project or entry.project)
 
     def _remove(self, session: bytes) -> None:
         entry = self.entries[session]

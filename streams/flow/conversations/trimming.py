@@ -40,7 +40,7 @@ def trim(entry: SessionEntry, lines: Sequence[bytes], kept: KeptConversations) -
     Raises VersionError.
     """
     read = [read_line(each) for each in lines]
-    fold, cuts = fold_of(entry, ()), list[tuple[int, bytes]]()
+    fold, cuts = fold_of(entry, ()), list[tuple[SessionEntry, bytes, int]]()
     rest, lines_left = sum(map(len, lines)), len(lines)
     begun = fold.compactions
     for index, (line, value) in enumerate(zip(read, lines, strict=True)):
@@ -51,14 +51,16 @@ def trim(entry: SessionEntry, lines: Sequence[bytes], kept: KeptConversations) -
             continue
         begun = fold.compactions
         base = _base_of(fold, line)
+        # A base that is read again begins with what was known then, so the entry says that too.
+        at_cut = replace(entry, is_too_large=fold.state == "too_large")
         if _fits(len(base) + rest, lines_left, kept, _TARGET):
-            return _cut(entry, [base, *lines[index + 1 :]])
-        cuts.append((index, base))
-    index, base = cuts[-1]
+            return _cut(at_cut, [base, *lines[index + 1 :]])
+        cuts.append((at_cut, base, index))
+    at_cut, base, index = cuts[-1]
     active = len(fold.history.active)
     if active > kept.max_messages or len(base) > _MOST * kept.max_bytes:
         return Trimmed(replace(entry, lines=0, size=0, is_too_large=True), ())
-    return _cut(entry, [base, *lines[index + 1 :]])
+    return _cut(at_cut, [base, *lines[index + 1 :]])
 
 
 def _fits(size: int, lines: int, kept: KeptConversations, share: float) -> bool:
@@ -93,4 +95,4 @@ def without_until(
 
 
 def _is_after(line: StoredLine, time_ms: int) -> bool:
-    return line.value is not None and line.time_ms > time_ms
+    return line.base is None and line.time_ms > time_ms

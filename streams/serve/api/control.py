@@ -47,6 +47,12 @@ class ControlRoutes:
         """Raise Problem for a session that is unknown."""
         await self.reading.session(session_id)
 
+    async def check_text(self, session_id: str) -> None:
+        """Raise Problem for a session that is unknown, and whose text is not kept either."""
+        kept = self._serving.conversations
+        if kept is None or await kept.conversation(session_id) is None:
+            await self.check_session(session_id)
+
     async def view(self, session_id: str) -> ControlView | None:
         """Return what the control plane knows of a session."""
         return await self._control().control_view(session_id)
@@ -210,9 +216,10 @@ def _add_text(router: APIRouter, of: ControlRoutes) -> None:
     async def text(request: Request, session_id: parameters.SessionId) -> Response:
         """Delete the text that the control plane keeps of a session, up to now.
 
-        Records have no text but summaries; `agent.messages` keeps its own for its retention.
+        Records have no text but summaries and lost rules; `agent.messages` keeps its own for its
+        retention.
         """
-        await of.check_session(session_id)
+        await of.check_text(session_id)
         by = of.writing.requested_by(request)
         await of.send(TextDeleted(session_id=session_id, requested_by=by))
         return of.accepted(session_id)

@@ -87,9 +87,13 @@ def add_conversations(
         """Read archived messages and those of the context, oldest first, with their markers."""
         conversation = await find(session_id)
         everything = conversation.history.everything
-        page = everything[after : after + limit]
+        # Places count what was dropped: a page continues after it although more was dropped since.
+        dropped = _dropped(conversation)
+        first = max(after - dropped, 0)
+        page = everything[first : first + limit]
         active = {each.id for each in conversation.history.active}
-        following = after + limit if after + limit < len(everything) else None
+        end = first + limit
+        following = end + dropped if end < len(everything) else None
         messages: list[Json] = [_entry(each, is_active=each.id in active) for each in page]
         return _answer(conversation, {"messages": messages, "next": following})
 
@@ -142,7 +146,6 @@ def _not_kept() -> Problem:
 
 def _answer(conversation: SessionConversation, members: dict[str, Json]) -> Response:
     history, reading = conversation.history, conversation.reading
-    before = 0 if reading is None else reading.archived_before
     body: dict[str, Json] = {
         "state": conversation.state,
         "position": conversation.position,
@@ -153,12 +156,17 @@ def _answer(conversation: SessionConversation, members: dict[str, Json]) -> Resp
         "compactions": history.rounds if reading is None else reading.compactions,
         "active": len(history.active),
         "archived": len(history.archived),
-        "dropped": before,
+        "dropped": _dropped(conversation),
         **members,
     }
     return Response(
         codec.dumps(body), media_type="application/json", headers={"Cache-Control": "no-store"}
     )
+
+
+def _dropped(conversation: SessionConversation) -> int:
+    """Return how many of the oldest messages are no longer kept."""
+    return 0 if conversation.reading is None else conversation.reading.archived_before
 
 
 def _entry(message: Message, *, is_active: bool) -> dict[str, Json]:

@@ -1,0 +1,65 @@
+"""`contextgauge context`: what it counts of a conversation."""
+
+import pytest
+from typer.testing import CliRunner
+
+from contextgauge.records import Json
+from streams import wiring
+from streams.cli.app import app
+from streams.core.conversation.fold import ConversationFold
+from streams.ports import SessionConversation
+from tests.serve.kit import GrowingViews, sample_records
+from tests.serve.text_kit import OneConversation
+
+
+def conversation(*, is_cut: bool, is_reset: bool = False) -> SessionConversation:
+    """Return one that was compacted three times."""
+    fold, lines = ConversationFold(), list[dict[str, Json]]()
+    for number in range(3):
+        text = f"turn {number}"
+        lines += (
+            {"type": "user", "uuid": f"u{number}", "message": {"role": "user", "content": text}},
+            {"type": "system", "subtype": "compact_boundary", "uuid": f"b{number}"},
+            {
+                "type": "user",
+                "uuid": f"s{number}",
+                "isCompactSummary": True,
+                "message": {"role": "user", "content": "So far."},
+            },
+        )
+    if is_reset:
+        lines.append({"type": "conversation_reset", "uuid": "r"})
+    for offset, line in enumerate(lines):
+        fold.add(line, offset)
+    if is_cut:
+        cut = ConversationFold()
+        cut.begin_with(fold.base(), len(lines))
+        fold = cut
+    return fold.result
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_summaries_counts_all_compactions(monkeypatch: pytest.MonkeyPatch, *, is_cut: bool) -> None:
+    shown = _shown(monkeypatch, conversation(is_cut=is_cut))
+    assert "| Active Messages       1 " in shown
+    assert "| Total Messages        6 " in shown
+    assert "| Summaries             3 " in shown
+    assert "Status: Compressed" in shown
+
+
+def test_after_a_reset_nothing_is_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = _shown(monkeypatch, conversation(is_cut=False, is_reset=True))
+    assert "| Summaries             3 " in shown
+    assert "Status: Uncompressed" in shown
+
+
+def _shown(monkeypatch: pytest.MonkeyPatch, kept: SessionConversation) -> str:
+    records = sample_records()
+    views = GrowingViews()
+    views.add(*records)
+    reader = OneConversation(records[0].data.session_id, kept)
+    monkeypatch.setattr(wiring, "redis_views", lambda _settings: views)
+    monkeypatch.setattr(wiring, "redis_conversations", lambda _settings: reader)
+    result = CliRunner().invoke(app, ["context", reader.session_id])
+    assert result.exit_code == 0, result.output
+    return result.stdout
