@@ -22,9 +22,8 @@ from schemas.commands import (
     CompactRequested,
     ControlView,
 )
-from streams.codec.cloudevents import rfc3339
 from streams.core.control.log import Begin, Finish, Run, UnfinishedCommand, actions
-from streams.core.control.messages import AttemptMessages, step_id
+from streams.core.control.messages import step_id
 from streams.core.control.plan import SessionPolicy
 from streams.core.control.service import SERVICE
 from streams.core.control.thresholds import Subject
@@ -172,7 +171,8 @@ class CommandPartition:
                 self.log.changed.add(session_id)  # it may have been cancelled meanwhile
                 self.log.news.set()
             except OutcomeError as end:
-                await self._give_up(action.command, end)
+                finish = Finish(action.command, end.outcome, end.reason)
+                await self.log.append([self._finished(finish)])
             else:
                 await job.run()
         finally:
@@ -181,29 +181,20 @@ class CommandPartition:
             self.log.changed.add(session_id)
             self.log.news.set()
 
-    async def _give_up(self, command: UnfinishedCommand, end: OutcomeError) -> None:
-        """Finish a command without an attempt; one of a former owner ends in the log, too."""
-        request, lines = command.request, []
-        if command.is_called and command.accepted and command.accepted.driver == SERVICE:
-            messages = AttemptMessages(
-                request.session_id, command.id, command.attempt, request.trigger
-            )
-            lines.append(messages.failed(end.reason, rfc3339(self._ports.clock.now_ms())))
-        await self.log.append([self._finished(Finish(command, end.outcome, end.reason))], lines)
-
     async def _examined(self, command: UnfinishedCommand) -> SessionPolicy:
         """Return how the session is compacted. Raises OutcomeError where it is not to be."""
         ports, request = self._ports, command.request
-        session = await self._policy(request)
         if command.accepted is not None:
-            session = session._replace(driver=command.accepted.driver)
-        elif not session.opted_in:
+            session = SessionPolicy(opted_in=True, driver=command.accepted.driver)
+        else:
+            session = await self._policy(request)
+        if not session.opted_in:
             raise OutcomeError(
                 "refused",
                 "the session has not opted in: name it, its agent or its project in the file of "
                 "CONTEXTGAUGE_COMPACTION_FILE",
             )
-        elif request.trigger != "manual" and not session.automatic:
+        if request.trigger != "manual" and not session.automatic:
             raise OutcomeError("refused", "the session is not to be compacted automatically")
         if session.driver != SERVICE and session.driver not in ports.drivers:
             known = ", ".join(sorted((SERVICE, *ports.drivers)))
@@ -223,14 +214,14 @@ class CommandPartition:
             owner = await ports.owner_of(request.session_id)
         subject = Subject(request.session_id, owner.agent_id, owner.cwd, owner.model)
         session = ports.plan.session(self.log.facts(subject))
-        if owner.is_known and session.opted_in:
+        if owner.cwd is not None and session.opted_in:
             return session
         try:
             conversation = await conversation_at(
                 ports, request.session_id, self.number, request.upto_offset or 0
             )
         except OutcomeError:
-            if session.opted_in and request.trigger == "manual":
+            if session.opted_in and (owner.is_known or request.trigger == "manual"):
                 return session
             raise
         if conversation is not None:

@@ -4,6 +4,7 @@ from typing import Final
 
 from contextgauge.backoff import Backoff
 from contextgauge.errors import RetryError
+from contextgauge.windows import base_name
 from streams.core.control.thresholds import Subject
 from streams.flow.control.command_job import OutcomeError
 from streams.flow.control.command_ports import CommandPorts
@@ -32,19 +33,14 @@ async def conversation_at(
     backoff = Backoff(clock, ports.stop, _LOOK_S, _LONGEST_LOOK_S)
     while True:
         try:
-            # A conversation has its own position, read in one step with it: of two steps, the
-            # store may lose everything in between.
-            conversation = await ports.conversations.conversation(session_id)
-            position = conversation and conversation.position
-            if conversation is None:
-                position = await ports.conversations.position(partition)
-                if position is not None and position >= upto:
-                    conversation = await ports.conversations.conversation(session_id)
-                    if conversation is None:
-                        return None
-                    position = conversation.position
+            position = await ports.conversations.position(partition)
             if position is not None and position >= upto:
-                return conversation
+                conversation = await ports.conversations.conversation(session_id)
+                # It was read in one step with its own position: the store may have lost
+                # everything since the look before.
+                if conversation is None or conversation.position >= upto:
+                    return conversation
+                position = conversation.position
             why = (
                 "no conversations are kept: is `contextgauge conversations` running?"
                 if position is None
@@ -75,7 +71,8 @@ async def whole_conversation(
 
 def subject_of(session_id: str, conversation: SessionConversation) -> Subject:
     """Return what rules name a session by."""
-    return Subject(session_id, conversation.agent_id, conversation.project, conversation.model)
+    model = conversation.model and base_name(conversation.model)[0]
+    return Subject(session_id, conversation.agent_id, conversation.project, model)
 
 
 def check_whole(conversation: SessionConversation) -> None:

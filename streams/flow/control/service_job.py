@@ -92,6 +92,7 @@ class ServiceJob(CommandJob):
                     ready = await self._unless_hurried(self._planned(conversation))
                 except _HurriedError:
                     logger.info("urgent now: no model is waited for", command=self.command_id)
+                    conversation = await self._conversation()
                 except NoSummaryError as error:
                     failures += 1
                     is_last = failures >= plan.most_failures or error.final
@@ -185,9 +186,11 @@ class ServiceJob(CommandJob):
         request, history = self._command.request, conversation.history
         announced: list[Exception] = []
 
+        attempt = self._attempt
+
         async def announce() -> None:
             try:
-                await self._announce(conversation, summariser.name)
+                await self._announce(attempt, conversation, summariser.name)
             except Exception as error:
                 announced.append(error)
                 raise
@@ -248,7 +251,7 @@ class ServiceJob(CommandJob):
         return _Ready(plan, stored)
 
     def _decision(self) -> DecisionView | None:
-        """Return the decision that the command follows from; None for a user's request."""
+        """Return the latest decision for the command; None where there is none."""
         decisions = self._log.state(self.session_id).view.decisions
         own = (each for each in reversed(decisions) if each.command_id == self.command_id)
         return next(own, None)
@@ -266,9 +269,17 @@ class ServiceJob(CommandJob):
                 return owner.window
         return None
 
-    async def _announce(self, conversation: SessionConversation, summariser: str) -> None:
-        """Publish that a summary is being written, in one step with what is planned."""
+    async def _announce(
+        self, attempt: int, conversation: SessionConversation, summariser: str
+    ) -> None:
+        """Publish that a summary is being written, in one step with what is planned.
+
+        Raises _HurriedError where the attempt was given up meanwhile.
+        """
         active = conversation.history.active
+        prefix_hash = await asyncio.to_thread(digest, active)
+        if attempt != self._attempt:
+            raise _HurriedError
         planned = CommandPlanned(
             session_id=self.session_id,
             command_id=self.command_id,
@@ -276,7 +287,7 @@ class ServiceJob(CommandJob):
             tokens_before=self._tokens_before,
             covers=len(active),
             last_id=active[-1].id if active else "",
-            prefix_hash=await asyncio.to_thread(digest, active),
+            prefix_hash=prefix_hash,
         )
         entries = [self._step(planned), self._step(self._called(summariser))]
         await self._log.append(entries, self._messages.announced(self._now()))

@@ -11,11 +11,11 @@ import pytest
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.errors import FencedError
 from contextgauge.partitioner import partition_of
-from schemas.commands import CommandFinished, CommandPlanned
+from schemas.commands import CommandFinished
 from streams.edge.memory.readers import MemoryPartitionReader
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_worker import CommandWorker
-from streams.ports import Approval, NewRecord
+from streams.ports import Approval, NewRecord, SessionConversation
 from tests.flow.control.command_kit import (
     COMMANDS,
     MESSAGES,
@@ -139,26 +139,25 @@ async def test_an_error_that_a_repetition_cannot_mend_is_not_repeated(kit: Comma
     assert (outcome.outcome, outcome.attempt, refusing.calls) == ("failed", 1, 1)
 
 
-async def test_a_command_that_cannot_be_gone_on_with_keeps_its_attempts_number(
+async def test_a_store_that_lost_the_conversation_between_two_looks_is_waited_for(
     kit: CommandKit,
 ) -> None:
-    kit.summaries.open.clear()
+    conversation = kit.conversations.conversation
+    looks = list[int]()
+
+    async def begun_anew(session_id: str) -> SessionConversation | None:
+        looks.append(len(looks))
+        found = await conversation(session_id)
+        return found and found._replace(position=3)
+
+    kit.conversations.conversation = begun_anew  # type: ignore[method-assign]
+    kit.summaries.open.set()
     await kit.request()
     async with kit.worker():
-        await kit.until(lambda: kit.entries(CommandPlanned))
-    kit.summaries.open.set()
-    kit.opted_in = False
-
-    async def gone(_of: object) -> None:
-        return None
-
-    kit.conversations.conversation = kit.conversations.position = gone  # type: ignore[method-assign,assignment]
-    async with kit.worker():
         outcome = await kit.outcome()
-    assert (outcome.outcome, outcome.attempt) == ("failed", 1)
-    assert "no conversations are kept" in (outcome.reason or "")
-    ends = [line for line in kit.lines() if line.get("compact_result")]
-    assert [line["compact_result"] for line in ends] == ["failed"]
+    assert len(looks) > 1
+    assert outcome.outcome == "failed"
+    assert "conversations are kept up to offset 3" in (outcome.reason or "")
 
 
 async def test_a_cancellation_during_the_announcement_ends_what_is_announced(

@@ -29,6 +29,20 @@ async def test_a_model_that_is_waited_for_is_given_up(kit: CommandKit) -> None:
     await kit.check()
 
 
+async def test_the_urgent_plan_covers_what_came_meanwhile(kit: CommandKit) -> None:
+    kit.summaries.open.clear()
+    await kit.request(trigger="auto")
+    async with kit.worker():
+        await kit.until(lambda: kit.has_called(1))
+        await kit.say(12)
+        await kit.request(trigger="auto", urgent=True)
+        assert (await kit.outcome()).outcome == "completed"
+    plans = [each for each in kit.entries(CommandPlanned) if isinstance(each, CommandPlanned)]
+    assert [each.covers for each in plans] == [24, 48]
+    kit.summaries.open.set()
+    await kit.check()
+
+
 async def test_a_pause_after_a_failed_summary_ends(kit: CommandKit) -> None:
     kit.change(pause_s=1_000.0)
     kit.summaries.failures = 1

@@ -109,3 +109,43 @@ async def test_a_runtime_whose_compaction_failed_is_asked_again(kit: CommandKit)
     async with kit.worker():
         assert (await kit.outcome()).outcome == "completed"
     assert runtime.calls == 2
+
+
+async def test_a_command_whose_driver_is_gone_keeps_its_attempts_number(kit: CommandKit) -> None:
+    runtime = await drive(kit, DriverResult("started", ""))
+    async with kit.worker():
+        await kit.until(lambda: runtime.calls)
+    kit.drivers.clear()
+    async with kit.worker():
+        outcome = await kit.outcome()
+    assert (outcome.outcome, outcome.attempt) == ("refused", 1)
+    assert "no driver 'runtime' is configured" in (outcome.reason or "")
+
+
+async def test_an_accepted_command_needs_no_conversation_to_be_gone_on_with(
+    kit: CommandKit,
+) -> None:
+    runtime = await drive(kit, DriverResult("started", ""))
+    async with kit.worker():
+        await kit.until(lambda: runtime.calls)
+    await kit.publish({"type": "system", "subtype": "compact_boundary"})
+    kit.opted_in = False
+
+    async def gone(_partition: int) -> None:
+        return None
+
+    kit.conversations.position = gone  # type: ignore[method-assign,assignment]
+    async with kit.worker():
+        assert (await kit.outcome()).outcome == "completed"
+
+
+async def test_messages_that_are_not_in_the_log_fail_the_command_alone(kit: CommandKit) -> None:
+    kit.drivers["runtime"], kit.driver = Runtime(DriverResult("done", "")), "runtime"
+    await kit.say(1)
+    await kit.request("beyond", upto_offset=10_000)
+    async with kit.worker():
+        outcome = await kit.outcome("beyond")
+        assert outcome.outcome == "failed"
+        assert "the session's messages cannot be read" in (outcome.reason or "")
+        await kit.request("after")
+        assert (await kit.outcome("after")).outcome == "completed"
