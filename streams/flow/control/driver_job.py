@@ -103,6 +103,10 @@ class DriverJob(CommandJob):
         async with started(log.reader(topic, [number])) as reader:
             first, end = await reader.bounds(number)
             position = max(first, accepted.upto_offset if accepted else first)
+            if position > end:
+                raise OutcomeError(
+                    "failed", f"offset {position} is beyond the end of {topic}-{number}: {end}"
+                )
             reader.seek(number, position)
             while True:
                 silent_s = None if begun_s is None else clock.monotonic_s() - begun_s

@@ -19,6 +19,7 @@ import structlog
 
 from contextgauge.backoff import Backoff
 from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.counting import Size
 from contextgauge.compaction.extractive import ExtractiveSummariser
 from contextgauge.compaction.history import Edit
 from contextgauge.compaction.measuring import ModelCall
@@ -185,7 +186,6 @@ class ServiceJob(CommandJob):
         self._doing_now = "being planned"
         request, history = self._command.request, conversation.history
         announced: list[Exception] = []
-
         attempt = self._attempt
 
         async def announce() -> None:
@@ -216,18 +216,12 @@ class ServiceJob(CommandJob):
             agent=conversation.agent_id,
         )
         trigger: Trigger = "manual" if request.trigger == "manual" else "auto"
-        threshold = None if decision is None else decision.threshold_tokens
 
         async def work() -> Plan | None:
             size = compactor.size(history, call)
             self._tokens_before = size.tokens
-            # Without an answer since the last compaction, no one knows better than the trigger.
-            if threshold is not None and size.basis == "reported" and size.tokens < threshold:
-                raise OutcomeError(
-                    "nothing_to_compact",
-                    f"the conversation has {size.tokens} tokens by now: {threshold} is the "
-                    "threshold",
-                )
+            if trigger == "auto" and decision is not None:
+                _check_due(size, decision.threshold_tokens)
             return await compactor.plan(
                 history,
                 call,
@@ -377,6 +371,19 @@ class ServiceJob(CommandJob):
             edit=ready.edit,
             receipt=receipt_json(replace(receipt, duration_ms=duration_ms)),
             summary=None if receipt.number is None else next(summaries, None),
+        )
+
+
+def _check_due(size: Size, threshold: int | None) -> None:
+    """Raise OutcomeError where a conversation is known to be below its threshold by now.
+
+    Without an answer since the last compaction, its size is not known better than when it was
+    decided.
+    """
+    if threshold is not None and size.basis == "reported" and size.tokens < threshold:
+        raise OutcomeError(
+            "nothing_to_compact",
+            f"the conversation has {size.tokens} tokens by now: {threshold} is the threshold",
         )
 
 
