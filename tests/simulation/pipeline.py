@@ -30,6 +30,9 @@ from tests.simulation.virtual_loop import Scheduler, SpinningError
 HEALING_S = 150.0
 """Within which everything has arrived once nothing is done to the workers any more."""
 
+_LOOK_S = 0.25
+"""How often it is looked whether everything has arrived."""
+
 RESTART_S = 1.5
 """A worker that ended is started again by whatever supervises it."""
 
@@ -95,7 +98,7 @@ class Pipeline:
         config = DeriveConfig(
             group=f"derive{group}",
             batch_messages=self.schedule.batch,
-            poll_timeout_s=1.0,
+            poll_timeout_s=3.0,
             fenced_pause_s=SESSION_S + 2.0,
             allow_dead_letters=True,
         )
@@ -114,8 +117,8 @@ class Pipeline:
             group=f"project{group}",
             instance_id=process.name,
             batch_records=self.schedule.batch,
-            poll_timeout_s=1.0,
-            watch_s=2.0,
+            poll_timeout_s=3.0,
+            watch_s=3.0,
             drop_after_s=6.0,
         )
         views: Any = ProcessViews(self.server, process)
@@ -209,9 +212,13 @@ class Pipeline:
             if self.has_disaster and self._is_excused():
                 return
             self._fail(str(error))
-            return
-        if self.is_healing and self._is_done():
+
+    def _look(self) -> None:
+        """End the run once everything has arrived."""
+        if self._is_done():
             self.scheduler.stop()
+        else:
+            self.scheduler.after(_LOOK_S, self._look)
 
     def _is_done(self) -> bool:
         if self.schedule.derivers and not self.auditor.is_derived():
@@ -249,8 +256,7 @@ class Pipeline:
         for kind, most in (("derive", self.schedule.derivers), ("project", self.schedule.projectors)):
             if most and not any(each.kind == kind for each in self.processes):
                 self.start_worker(kind)
-        if self._is_done():
-            self.scheduler.stop()
+        self._look()
 
     # Acts
 
@@ -478,6 +484,8 @@ def _retention(topic: str) -> Callable[[Pipeline, Act], None]:
     def delete(world: Pipeline, act: Act) -> None:
         partition = act.number % world.given.partitions
         log = world.broker.partition(topic, partition)
+        if topic == MESSAGES and not world.auditor.positions[partition]:
+            return  # where no position is stored, the first message kept is the first
         world.has_disaster = True
         if topic == EVENTS:
             world.auditor.was_cut = True

@@ -1,0 +1,133 @@
+"""Runs seeds, and finds the smallest schedule that still shows what one of them found."""
+
+import asyncio
+import contextlib
+import gc
+import re
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from streams.flow.common import membership
+from streams.flow.derive import group_offsets
+from tests.simulation.pipeline import Pipeline
+from tests.simulation.process import QUIET
+from tests.simulation.schedule import Schedule
+
+_COLLECT_EVERY = 25
+"""Runs after which the garbage of all of them is collected at once."""
+
+_MOST_TRIES = 600
+"""Runs that shrinking one schedule may take."""
+
+_SILENT = 50
+"""Log level from which something is logged: nothing that a run may say."""
+
+Trace = Callable[[str], None]
+
+
+@contextlib.contextmanager
+def simulating() -> Iterator[None]:
+    """Take what costs time and shows nothing out of the product, as long as the context lasts.
+
+    Its logs, its own collections of garbage, asyncio's list of all tasks, and nine of ten commits
+    of group offsets, from which nothing is ever read. The frames of killed processes complain
+    when they are collected: no one hears that.
+    """
+    hook, config = sys.unraisablehook, structlog.get_config()
+    every_s, collecting = group_offsets.COMMIT_EVERY_S, membership.gc
+    all_tasks: Any = asyncio.tasks._all_tasks  # type: ignore[attr-defined]  # noqa: SLF001 -- no other way
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_SILENT))
+    sys.unraisablehook = lambda _what: None
+    membership.gc = types.SimpleNamespace(collect=lambda: 0)  # type: ignore[assignment]  # as above
+    group_offsets.COMMIT_EVERY_S = 1.0  # type: ignore[misc]  # as above
+    all_tasks.add = lambda _task: None
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            yield
+    finally:
+        del all_tasks.add
+        gc.collect()
+        if was_on:
+            gc.enable()
+        membership.gc = collecting
+        group_offsets.COMMIT_EVERY_S = every_s  # type: ignore[misc]  # as above
+        structlog.configure(**config)
+        sys.unraisablehook = hook
+
+
+_runs = 0
+
+
+def result_of(schedule: Schedule, trace: Trace | None = None) -> str | None:
+    """Run a schedule, inside `simulating`; return what was wrong."""
+    global _runs  # noqa: PLW0603 -- a count of what is to be collected
+    _runs += 1
+    if _runs % _COLLECT_EVERY == 0:
+        gc.collect(0)
+    return Pipeline(schedule, trace).run()
+
+
+def kind_of(violation: str) -> str:
+    """Return what a violation is about, without its numbers and names."""
+    text = re.sub(r"[0-9]+", "#", violation.split(";")[0])
+    for part in ("again", "is due", "stands for", "views of partition", "not everything arrived",
+                 "never waits", "ended with", "written by"):  # fmt: skip
+        if part in text:
+            return part
+    return text
+
+
+def shrink(schedule: Schedule, violation: str) -> tuple[Schedule, str]:
+    """Return the smallest schedule found that shows the same kind of violation, and what it says.
+
+    First without halves, quarters and single acts, then with fewer workers, a quiet wire and acts
+    of no length, until nothing more can be left out.
+    """
+    kind, tries = kind_of(violation), 0
+
+    def fails(smaller: Schedule) -> bool:
+        nonlocal tries, violation, schedule
+        tries += 1
+        if tries > _MOST_TRIES:
+            return False
+        result = result_of(smaller)
+        if result is None or kind_of(result) != kind:
+            return False
+        schedule, violation = smaller, result
+        return True
+
+    while any(fails(smaller) for smaller in _smaller(schedule)):
+        pass
+    return schedule, violation
+
+
+def _smaller(schedule: Schedule) -> Iterator[Schedule]:
+    acts = schedule.acts
+    size = len(acts)
+    while size:
+        for begin in range(0, len(acts), size):
+            yield schedule.without(frozenset(range(begin, min(begin + size, len(acts)))))
+        size //= 2
+    if schedule.rates != QUIET:
+        yield replace(schedule, rates=QUIET)
+    if schedule.derivers > 1:
+        yield replace(schedule, derivers=schedule.derivers - 1)
+    if schedule.projectors > 1:
+        yield replace(schedule, projectors=schedule.projectors - 1)
+    if schedule.stage == "both":
+        yield replace(schedule, stage="derive", projectors=0)
+        yield replace(schedule, stage="project", derivers=0)
+    for place, act in enumerate(acts):
+        for simpler in {act._replace(at_s=float(int(act.at_s))), act._replace(number=0)}:
+            if simpler != act:
+                changed = (*acts[:place], simpler, *acts[place + 1 :])
+                yield replace(schedule, acts=tuple(sorted(changed)))
