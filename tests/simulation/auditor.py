@@ -149,6 +149,15 @@ class Auditor:
                 f"by {who}: {difference}"
             )
 
+    def activated(self, generation: int, who: str) -> None:
+        """Judge a generation that readers use from now on: all of it must be there."""
+        for partition in range(self._given.partitions):
+            stored = self._views.partitions.get((generation, partition))
+            if stored is None or stored.position is None or not stored.position.caught_up:
+                raise ViolationError(
+                    f"generation {generation} activated by {who} without partition {partition}"
+                )
+
     def _difference(self, generation: int, partition: int) -> str:
         """Return what of a partition's views is not the fold at its position; empty: nothing."""
         stored = self._views.partitions[generation, partition]

@@ -70,7 +70,7 @@ def input_of(number: int) -> Input:
     partitions = chance.choice([1, 1, 2, 2, 3])
     sessions = chance.sample(_sessions(chance.randrange(SAMPLES)), chance.randint(2, 4))
     queues = []
-    most = chance.randint(10, 40)
+    most = chance.randint(9, 24)
     for lines in sessions:
         begin = chance.choice([0, 0, 0, chance.randrange(max(1, len(lines) - 8))])
         queues.append(lines[begin : begin + most // len(sessions) + 1])

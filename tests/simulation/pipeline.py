@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from contextgauge.errors import ContextgaugeError, StopError
@@ -172,6 +173,7 @@ class Pipeline:
             self.broker.create_now(topic, given.partitions)
         self.broker.on_committed = self._committed
         self.server.on_applied = self._applied
+        self.server.on_activated = partial(self._judge, self.auditor.activated)
         self.broker.wire.rates = self.server.wire.rates = schedule.rates
         chance = random.Random(f"{schedule.seed} begin")  # noqa: S311 -- no secret
         for _ in range(schedule.derivers):

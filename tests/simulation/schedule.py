@@ -87,7 +87,7 @@ def schedule_of(seed: int, without: frozenset[str] = frozenset()) -> Schedule:
     """Draw the schedule of a seed, `without` some kinds of disasters."""
     chance = random.Random(seed)  # noqa: S311 -- no secret
     roll = chance.random()
-    stage: Stage = "derive" if roll < 0.45 else "project" if roll < 0.9 else "both"
+    stage: Stage = "derive" if roll < 0.48 else "project" if roll < 0.95 else "both"
     length_s = chance.choice([3.0, 5.0, 9.0])
     acts = []
     for _ in range(chance.randint(2, 6)):

@@ -23,6 +23,7 @@ class ViewServer:
         self.views = MemoryViews()
         self.wire = Wire(scheduler, "the view store")
         self.on_applied: Callable[[int, int, str], None] = lambda _generation, _partition, _who: None
+        self.on_activated: Callable[[int, str], None] = lambda _generation, _who: None
         self._snapshot: tuple[dict[tuple[int, int], MemoryPartition], Generations] | None = None
 
     def take_snapshot(self) -> None:
@@ -121,6 +122,17 @@ class ProcessViews:
             return result
 
         return await server.wire.call(process, serve)
+
+    async def activate(self, generation: int, build: str) -> None:
+        server, process = self._server, self._process
+
+        def serve() -> None:
+            former = server.views.numbers.active
+            _run(server.views.activate, (generation, build), {})
+            if server.views.numbers.active != former:
+                server.on_activated(generation, process.name)
+
+        await server.wire.call(process, serve)
 
     def __getattr__(self, name: str) -> Any:
         server, process = self._server, self._process
