@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.simulation import control
 from tests.simulation.inputs import INPUTS, input_of
 from tests.simulation.runner import kind_of, result_of, shrink, simulating
 from tests.simulation.schedule import DISASTERS, OPEN, Schedule, read, schedule_of
@@ -35,13 +36,16 @@ class Portion(NamedTuple):
     violations: list[tuple[int, str]]
 
 
-def run_portion(task: tuple[int, int, frozenset[str]]) -> Portion:
-    """Run some seeds."""
-    first, end, without = task
+def run_portion(task: tuple[str, int, int, frozenset[str]]) -> Portion:
+    """Run some seeds of a scenario."""
+    scenario, first, end, without = task
     violations, began = [], time.process_time()
     with simulating():
         for seed in range(first, end):
-            violation = result_of(schedule_of(seed, without))
+            if scenario == "control":
+                violation = control.result_of(seed)
+            else:
+                violation = result_of(schedule_of(seed, without))
             if violation is not None:
                 violations.append((seed, violation))
     return Portion(end - first, time.process_time() - began, violations)
@@ -59,6 +63,14 @@ def show(schedule: Schedule, violation: str) -> None:
     print(f"  --schedule: {json.dumps(schedule.document())}", flush=True)
 
 
+def _show_smallest(name: str, seed: int, violation: str, without: frozenset[str]) -> None:
+    if name == "pipeline":
+        show(*shrink(schedule_of(seed, without), violation))
+        return
+    acts, violation = control.shrink(seed, violation)
+    print("\n".join([f"  {violation}", *acts]), flush=True)
+
+
 def _traced(schedule: Schedule) -> int:
     with simulating():
         violation = result_of(schedule, print)
@@ -68,10 +80,12 @@ def _traced(schedule: Schedule) -> int:
 
 def _sweep(arguments: argparse.Namespace, without: frozenset[str]) -> int:
     first, end = arguments.seed, arguments.seed + arguments.runs
+    name = arguments.scenario
     tasks = [
-        (begin, min(begin + _PORTION, end), without) for begin in range(first, end, _PORTION)
+        (name, begin, min(begin + _PORTION, end), without)
+        for begin in range(first, end, _PORTION)
     ]
-    for number in range(INPUTS):
+    for number in range(INPUTS if name == "pipeline" else 0):
         input_of(number)  # once, for all processes
     gc.freeze()
     runs, cpu_s, kinds, shown = 0, 0.0, Counter[str](), set[str]()
@@ -79,14 +93,15 @@ def _sweep(arguments: argparse.Namespace, without: frozenset[str]) -> int:
         for portion in pool.imap(run_portion, tasks):
             runs, cpu_s = runs + portion.runs, cpu_s + portion.cpu_s
             for seed, violation in portion.violations:
-                schedule = schedule_of(seed, without)
-                kind = f"{_disaster_of(schedule)}: {kind_of(violation)}"
+                kind = kind_of(violation)
+                if name == "pipeline":
+                    kind = f"{_disaster_of(schedule_of(seed, without))}: {kind}"
                 kinds[kind] += 1
                 if kind not in shown and len(shown) < arguments.show:
                     shown.add(kind)
                     print(f"SEED={seed}: {violation}")
                     with simulating():
-                        show(*shrink(schedule, violation))
+                        _show_smallest(name, seed, violation, without)
             if arguments.stop and kinds:
                 break
     print(f"{runs} runs, {runs / max(cpu_s, 0.001):.0f} a second and core, {kinds.total()} wrong")
@@ -103,6 +118,7 @@ def _disaster_of(schedule: Schedule) -> str:
 def main() -> int:
     """Run what the command line says."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
+    parser.add_argument("--scenario", choices=["pipeline", "control"], default="pipeline")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=2_000)
     parser.add_argument("--jobs", type=int, default=1)

@@ -47,7 +47,13 @@ class Auditor:
             for share in given.by_partition
         ]
         self.was_cut = False
-        """Whether the events lost some of what was audited: what is there is judged anew."""
+        """Whether a topic lost some of what was audited: what is there is judged anew."""
+        self.has_moved = False
+        """Whether the ground moved: a worker may notice by its next commit, and has to stop then."""
+        self.said: list[str] = []
+        """What workers stopped with, for a person to look at."""
+        self.broken: dict[int, str] = {}
+        """Partitions of which a commit was wrong after the ground had moved, and how."""
 
     # Records
 
@@ -55,7 +61,15 @@ class Auditor:
         """Judge a transaction that was committed, by what is in the log now."""
         for (topic, partition), part in parts.items():
             if topic == STATE:
-                self._check_commit(state, partition, part)
+                if partition in self.broken:
+                    raise ViolationError(f"goes on after {self.broken[partition]}")
+                try:
+                    self._check_commit(state, partition, part)
+                except ViolationError as error:
+                    has_said = any(f"-{partition} " in text for text in self.said)
+                    if not self.has_moved or has_said:
+                        raise
+                    self.broken[partition] = str(error)
 
     def _check_commit(self, state: TransactionalId, partition: int, part: Transaction) -> None:
         self._check_records(partition)
@@ -127,6 +141,8 @@ class Auditor:
 
     def is_derived(self) -> bool:
         """Return whether all that was published is in the events, and its position stored."""
+        if self.broken:
+            return False
         for partition, ids in enumerate(self._given.ids):
             if self.derived[partition] < len(ids):
                 return False
@@ -143,7 +159,9 @@ class Auditor:
         if position is None or (generation, partition, position.build) in self.spoilt:
             return
         difference = self._difference(generation, partition)
-        if difference:
+        if difference and self.was_cut:
+            self.spoilt.add((generation, partition, position.build))
+        elif difference:
             raise ViolationError(
                 f"views of partition {partition} at {position.offset}, generation {generation}, "
                 f"by {who}: {difference}"
@@ -158,6 +176,12 @@ class Auditor:
                     f"generation {generation} activated by {who} without partition {partition}"
                 )
 
+    def dropped(self, generation: int, partition: int, who: str) -> None:
+        """Judge that a worker deletes views: never those that readers use."""
+        is_there = (generation, partition) in self._views.partitions
+        if is_there and generation == self._views.numbers.active:
+            raise ViolationError(f"{who} dropped partition {partition} of the active generation")
+
     def _difference(self, generation: int, partition: int) -> str:
         """Return what of a partition's views is not the fold at its position; empty: nothing."""
         stored = self._views.partitions[generation, partition]
@@ -165,6 +189,8 @@ class Auditor:
             return ""
         records = self._read_events(partition)
         offset, begin = stored.position.offset, stored.position.begin
+        if begin > self._broker.partition(EVENTS, partition).first and not self.was_cut:
+            return f"they begin at {begin}, and the log does not"
         count = len(records)
         while count and records[count - 1].offset >= offset:
             count -= 1

@@ -113,7 +113,7 @@ def _groups(
         if partition != last or chance.random() < 0.4:
             groups.append([])
             last = partition
-        jumps = chance.random() < 0.02
+        jumps = chance.random() < 0.04
         logged_ms += chance.choice([40, 95]) * DAY_MS if jumps else chance.randrange(2_000)
         headers, value = codec.to_binary(record)
         key = key_bytes(record.data.session_id)

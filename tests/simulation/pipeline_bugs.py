@@ -197,17 +197,13 @@ def _the_restore_keeps_the_first_value_of_a_key(patch: pytest.MonkeyPatch) -> No
     add = StoredSessions.add
 
     def first(self: Any, entries: Any) -> None:
-        seen = self.__class__.__dict__ and getattr(self, "seen", None)
-        if seen is None:
-            seen = _SEEN.setdefault(id(self), set())
-        new = [(key, value) for key, value in entries if key == POSITION_KEY or key not in seen]
-        seen.update(key for key, _ in new)
-        add(self, new)
+        seen: set[bytes] = set()
+        for key, value in entries:
+            if key == POSITION_KEY or key not in seen:
+                add(self, [(key, value)])
+            seen.add(key)
 
     patch.setattr(StoredSessions, "add", first)
-
-
-_SEEN: dict[int, set[bytes]] = {}
 
 
 def _only_new_sessions_are_stored(patch: pytest.MonkeyPatch) -> None:
@@ -284,14 +280,18 @@ def _a_batch_is_dropped_when_the_task_stops(patch: pytest.MonkeyPatch) -> None:
 # Projecting
 
 
-def _a_mismatch_is_ignored(patch: pytest.MonkeyPatch) -> None:
+def _a_mismatch_is_overwritten(patch: pytest.MonkeyPatch) -> None:
     apply = MemoryViews.apply
 
-    async def fine(self: Any, *args: Any, **kwargs: Any) -> Any:
+    async def stubborn(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = await apply(self, *args, **kwargs)
-        return "done" if result == "mismatch" else result
+        if result == "mismatch":
+            stored = await self.position(*args)
+            kwargs["expected"] = None if stored is None else stored.offset
+            result = await apply(self, *args, **kwargs)
+        return result
 
-    patch.setattr(MemoryViews, "apply", fine)
+    patch.setattr(MemoryViews, "apply", stubborn)
 
 
 def _the_store_does_not_compare_positions(patch: pytest.MonkeyPatch) -> None:

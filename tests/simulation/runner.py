@@ -58,10 +58,10 @@ def simulating() -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             yield
+            gc.collect()
     finally:
         del all_tasks.add
         memory.undo()
-        gc.collect()
         if was_on:
             gc.enable()
         membership.gc = collecting
@@ -86,7 +86,7 @@ def kind_of(violation: str) -> str:
     """Return what a violation is about, without its numbers and names."""
     text = re.sub(r"[0-9]+", "#", violation.split(";")[0])
     for part in ("again", "is due", "stands for", "views of partition", "not everything arrived",
-                 "never waits", "ended with", "written by", "activated"):  # fmt: skip
+                 "never waits", "ended with", "written by", "activated", "dropped"):  # fmt: skip
         if part in text:
             return part
     return text

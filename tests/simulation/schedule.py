@@ -1,7 +1,7 @@
 """What happens in a run, drawn from its seed: a schedule, which can be printed, cut and run again."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -99,13 +99,12 @@ def schedule_of(seed: int, without: frozenset[str] = frozenset()) -> Schedule:
         faults += _OF_PROJECT
     for _ in range(chance.randint(1, 6)):
         amount = round(chance.choice([0.2, 2.0, 9.0]) * chance.random(), 2)
-        acts.append(
-            Act(_time(chance, length_s), chance.choice(faults), chance.randrange(1000), amount)
-        )
+        time_s = _soon(chance, acts, length_s)
+        acts.append(Act(time_s, chance.choice(faults), chance.randrange(1000), amount))
     if chance.random() < 0.3:
         kind = chance.choice(DISASTERS[stage])
         if kind not in without:
-            time_s = _time(chance, length_s)
+            time_s = _soon(chance, acts, length_s)
             acts.append(Act(time_s, kind, chance.randrange(1000), round(chance.random(), 2)))
     return Schedule(
         seed=seed,
@@ -118,6 +117,14 @@ def schedule_of(seed: int, without: frozenset[str] = frozenset()) -> Schedule:
         rates=chance.choice(_WIRES),
         acts=tuple(sorted(acts)),
     )
+
+
+def _soon(chance: random.Random, acts: Sequence[Act], length_s: float) -> float:
+    """Draw a time, most often soon after another act: then there is something to disturb."""
+    if chance.random() < 0.4:
+        return _time(chance, length_s)
+    former = chance.choice(acts)
+    return round(min(former.at_s + chance.expovariate(4.0), length_s), 3)
 
 
 def _time(chance: random.Random, length_s: float) -> float:

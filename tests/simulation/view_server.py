@@ -23,6 +23,7 @@ class ViewServer:
         self.views = MemoryViews()
         self.wire = Wire(scheduler, "the view store")
         self.on_applied: Callable[[int, int, str], None] = lambda _generation, _partition, _who: None
+        self.on_dropped: Callable[[int, int, str], None] = lambda _generation, _partition, _who: None
         self.on_activated: Callable[[int, str], None] = lambda _generation, _who: None
         self._snapshot: tuple[dict[tuple[int, int], MemoryPartition], Generations] | None = None
 
@@ -133,6 +134,14 @@ class ProcessViews:
                 server.on_activated(generation, process.name)
 
         await server.wire.call(process, serve)
+
+    async def drop(self, generation: int, partition: int) -> None:
+        server, process = self._server, self._process
+
+        # Judged as it is asked for: what arrives late finds a partition that has to heal.
+        server.on_dropped(generation, partition, process.name)
+        drop = partial(_run, server.views.drop, (generation, partition), {})
+        await server.wire.call(process, drop)
 
     def __getattr__(self, name: str) -> Any:
         server, process = self._server, self._process
