@@ -1,8 +1,8 @@
 """`make dst SEED=… RUNS=… JOBS=…`: simulate runs; print what was wrong, and the smallest schedule.
 
-    python -m tests.simulation --seed 1 --runs 20000 --jobs 2
-    python -m tests.simulation --seed 4711 --trace            one run, step by step
-    python -m tests.simulation --schedule found.json --trace  a schedule that was printed
+python -m tests.simulation --seed 1 --runs 20000 --jobs 2
+python -m tests.simulation --seed 4711 --trace            one run, step by step
+python -m tests.simulation --schedule found.json --trace  a schedule that was printed
 """
 
 import argparse
@@ -82,8 +82,7 @@ def _sweep(arguments: argparse.Namespace, without: frozenset[str]) -> int:
     first, end = arguments.seed, arguments.seed + arguments.runs
     name = arguments.scenario
     tasks = [
-        (name, begin, min(begin + _PORTION, end), without)
-        for begin in range(first, end, _PORTION)
+        (name, begin, min(begin + _PORTION, end), without) for begin in range(first, end, _PORTION)
     ]
     for number in range(INPUTS if name == "pipeline" else 0):
         input_of(number)  # once, for all processes

@@ -49,7 +49,7 @@ class Auditor:
         self.was_cut = False
         """Whether a topic lost some of what was audited: what is there is judged anew."""
         self.has_moved = False
-        """Whether the ground moved: a worker may notice by its next commit, and has to stop then."""
+        """Whether the ground moved: a worker may notice by its next commit, and stops then."""
         self.said: list[str] = []
         """What workers stopped with, for a person to look at."""
         self.broken: dict[int, str] = {}
@@ -251,7 +251,9 @@ class Auditor:
                 end = self._broker.partition(EVENTS, partition).stable_end()
                 wrong = self._difference(active, partition)
                 if wrong or stored.position.offset < end:
-                    found.append(f"partition {partition} at {stored.position.offset} of {end} {wrong}")
+                    found.append(
+                        f"partition {partition} at {stored.position.offset} of {end} {wrong}"
+                    )
         return "; ".join(found)
 
 
@@ -266,11 +268,7 @@ def difference(expected: PartitionDump, held: PartitionDump) -> str:
     """Return the kinds of documents in which two partitions differ."""
     if expected == held:
         return ""
-    wrong = []
-    for name in PartitionDump._fields:
-        if getattr(expected, name) != getattr(held, name) and not _same(expected, held, name):
-            wrong.append(name)
-    return ", ".join(wrong)
+    return ", ".join(name for name in PartitionDump._fields if not _same(expected, held, name))
 
 
 def _same(expected: PartitionDump, held: PartitionDump, name: str) -> bool:

@@ -8,7 +8,7 @@ that id. `Broker` is the server; what processes use is in `broker_clients`.
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from contextgauge.errors import ConfigError, FencedError, PositionError, RetryError
 from schemas.topics import Topic
@@ -24,6 +24,14 @@ TRANSACTION_S = 10.0
 Target = tuple[str, int]
 
 
+class Request(NamedTuple):
+    """A request to write: its producer's epoch, its transaction there, and its place in that."""
+
+    epoch: int
+    number: int
+    place: int
+
+
 class TransactionalId:
     """What the coordinator knows of a transactional id."""
 
@@ -36,9 +44,9 @@ class TransactionalId:
         """Markers of the last transaction that are still to be written."""
         self.waiting: list[Callable[[], None]] = []
         self.timer: Any = None
-        self.written = (0, 0, 0)
-        """Epoch, transaction and place in it of what was written last."""
-        self.places: dict[tuple[int, int, int], dict[Target, tuple[int, int]]] = {}
+        self.written = Request(0, 0, 0)
+        """What was written last."""
+        self.places: dict[Request, dict[Target, tuple[int, int]]] = {}
         self.writer = ""
 
 
@@ -123,9 +131,7 @@ class Broker(FaultyLog):
         log = self.partition(topic, partition)
         return log.first, log.stable_end()
 
-    def fetch(
-        self, target: Target, offset: int, most: int, until_s: float, answer: Answer
-    ) -> None:
+    def fetch(self, target: Target, offset: int, most: int, until_s: float, answer: Answer) -> None:
         """Answer with records, and where the partition ends, once there are any."""
         moving_s = self.moves_for_s((target,))
         if moving_s > 0:
@@ -218,9 +224,7 @@ class Broker(FaultyLog):
     def produce(
         self,
         name: str,
-        epoch: int,
-        number: int,
-        place: int,
+        request: Request,
         records: Sequence[NewRecord],
         now_ms: int,
         answer: Answer,
@@ -230,8 +234,8 @@ class Broker(FaultyLog):
         What is repeated is written once, and one that was decided about takes nothing more.
         """
         state = self.ids[name]
-        again = (name, epoch, number, place, records, now_ms, answer)
-        if state.epoch != epoch:
+        again = (name, request, records, now_ms, answer)
+        if state.epoch != request.epoch:
             answer(_fenced(name))
             return
         if state.markers:
@@ -242,7 +246,6 @@ class Broker(FaultyLog):
         if moving_s > 0:
             self.scheduler.after(moving_s, self.produce, *again)
             return
-        request = (epoch, number, place)
         if request <= state.written:
             answer(state.places.get(request, RetryError("a repeated request is too old")))
             return
@@ -250,7 +253,9 @@ class Broker(FaultyLog):
             for record in records:
                 self.check_size(record)
             if not state.parts:
-                state.timer = self.scheduler.after(TRANSACTION_S, self.time_out, name, epoch)
+                state.timer = self.scheduler.after(
+                    TRANSACTION_S, self.time_out, name, request.epoch
+                )
             places = self.add(records, state.parts, now_ms)
         except ConfigError as error:
             answer(error if self._has_all(targets) else RetryError(str(error)))

@@ -10,7 +10,7 @@ from contextgauge.errors import RetryError
 from schemas.topics import Topic
 from streams.edge.memory.readers import MemoryPartitionReader
 from streams.ports import Approval, AssignmentCallback, Batch, Ends, NewRecord
-from tests.simulation.broker import Broker, Target, empty
+from tests.simulation.broker import Broker, Request, Target, empty
 from tests.simulation.coordinator import Groups, Notice
 from tests.simulation.process import Process
 
@@ -273,10 +273,9 @@ class TransactionalProducer:
         me = (self._name, self._epoch, self._number)
         places: dict[Target, tuple[int, int]] = {}
         for place, some in enumerate(self._requests(records)):
-            produce = partial(broker.produce, *me, place, some, process.clock.now_ms())
-            for target, (first, end) in (
-                await broker.wire.ask(process, produce, COMMIT_S)
-            ).items():
+            request = Request(self._epoch, self._number, place)
+            produce = partial(broker.produce, self._name, request, some, process.clock.now_ms())
+            for target, (first, end) in (await broker.wire.ask(process, produce, COMMIT_S)).items():
                 places[target] = (places.get(target, (first, 0))[0], end)
         if approve is not None and not await approve(
             {target: first for target, (first, _) in places.items()}

@@ -7,7 +7,7 @@ of a prepared log, at the same offsets and times in every run.
 
 import random
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from contextgauge.normalise.signals import InputMessage
@@ -53,7 +53,7 @@ def _sessions(sample: int) -> list[list[Sent]]:
         sessions.setdefault(sent.session_id, []).append(sent)
     thin = []
     for session_id, lines in sessions.items():
-        chance = random.Random(f"{sample} {session_id}")  # noqa: S311 -- no secret
+        chance = random.Random(f"{sample} {session_id}")
         deriver, left = Deriver(RULES), []
         for sent in lines:
             gives = deriver.derive(InputMessage(sent.value, session_id)).records
@@ -63,10 +63,10 @@ def _sessions(sample: int) -> list[list[Sent]]:
     return thin
 
 
-@lru_cache(maxsize=None)
+@cache
 def input_of(number: int) -> Input:
     """Return an input by its number."""
-    chance = random.Random(f"input {number}")  # noqa: S311 -- no secret
+    chance = random.Random(f"input {number}")
     partitions = chance.choice([1, 1, 2, 2, 3])
     sessions = chance.sample(_sessions(chance.randrange(SAMPLES)), chance.randint(2, 4))
     queues = []
@@ -77,8 +77,9 @@ def input_of(number: int) -> Input:
     mixed = []
     while queues:
         queue = chance.choice(queues)
-        for _ in range(min(len(queue), chance.randint(1, 4))):
-            mixed.append(queue.pop(0))
+        count = chance.randint(1, 4)
+        mixed += queue[:count]
+        del queue[:count]
         queues = [each for each in queues if each]
     return _derived(chance, partitions, mixed)
 

@@ -17,7 +17,8 @@ import pytest
 
 from tests.simulation import control
 from tests.simulation.bugs import BUGS
-from tests.simulation.pipeline_bugs import PIPELINE_BUGS
+from tests.simulation.derive_bugs import DERIVE_BUGS
+from tests.simulation.project_bugs import PROJECT_BUGS
 from tests.simulation.runner import result_of, simulating
 from tests.simulation.schedule import OPEN, schedule_of
 
@@ -38,7 +39,7 @@ def _pipeline(seed: int) -> str | None:
 
 
 _SCENARIOS: dict[str, tuple[Callable[[int], str | None], dict[str, Callable[..., None]]]] = {
-    "pipeline": (_pipeline, PIPELINE_BUGS),
+    "pipeline": (_pipeline, DERIVE_BUGS | PROJECT_BUGS),
     "control": (control.result_of, BUGS),
 }
 

@@ -156,14 +156,18 @@ class Process:
         self.name, self.kind = name, kind
         self.loop = ProcessLoop(scheduler, name)
         self.clock = VirtualClock()
-        self.chance = random.Random(f"{seed} {name}")  # noqa: S311 -- no secret
+        self.chance = random.Random(f"{seed} {name}")
         self.main: asyncio.Task[None] | None = None
         self.stop: asyncio.Event | None = None
         self.producers = 0
 
-    def start(
-        self, work: Coroutine[Any, Any, None], on_end: Callable[["Process"], None]
-    ) -> None:
+    def start(self, work: Coroutine[Any, Any, None], on_end: Callable[["Process"], None]) -> None:
         """Begin its work."""
         self.main = self.loop.create_task(work)
         self.main.add_done_callback(lambda _task: on_end(self))
+
+
+def set_stop(stop: asyncio.Event | None) -> None:
+    """Ask a worker to end."""
+    if stop is not None:
+        stop.set()

@@ -1,4 +1,4 @@
-"""What happens in a run, drawn from its seed: a schedule, which can be printed, cut and run again."""
+"""What happens in a run, drawn from its seed: it can be printed, cut and run again."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -51,10 +51,19 @@ def read(document: Mapping[str, Any]) -> Schedule:
     return Schedule(**{**document, "rates": Rates(**document["rates"]), "acts": acts})
 
 
-_FAULTS: Final = ("kill", "kill", "kill", "pause", "pause", "rebalance", "expel", "member fails",
-                  "stop", "start", "clock", "leader moves", "stale metadata", "wire", "wire")  # fmt: skip
+_FAULTS: Final = (
+    "kill", "kill", "kill", "pause", "pause", "rebalance", "expel", "member fails", "stop",
+    "start", "clock", "leader moves", "stale metadata", "wire", "wire",
+)  # fmt: skip
 _OF_DERIVE: Final = ("time out", "time out", "markers", "markers", "compact state", "broker away")
-_OF_PROJECT: Final = ("store away", "store away", "snapshot", "set back", "empty store", "broker away")
+_OF_PROJECT: Final = (
+    "store away",
+    "store away",
+    "snapshot",
+    "set back",
+    "empty store",
+    "broker away",
+)
 
 DISASTERS: Final[Mapping[Stage, tuple[str, ...]]] = {
     "derive": (
@@ -85,13 +94,14 @@ _WIRES: Final = (
 
 def schedule_of(seed: int, without: frozenset[str] = frozenset()) -> Schedule:
     """Draw the schedule of a seed, `without` some kinds of disasters."""
-    chance = random.Random(seed)  # noqa: S311 -- no secret
+    chance = random.Random(seed)
     roll = chance.random()
     stage: Stage = "derive" if roll < 0.48 else "project" if roll < 0.95 else "both"
     length_s = chance.choice([3.0, 5.0, 9.0])
-    acts = []
-    for _ in range(chance.randint(2, 6)):
-        acts.append(Act(_time(chance, length_s), "publish", 0, round(chance.uniform(0.1, 0.5), 2)))
+    acts = [
+        Act(_time(chance, length_s), "publish", 0, round(chance.uniform(0.1, 0.5), 2))
+        for _ in range(chance.randint(2, 6))
+    ]
     faults = [*_FAULTS]
     if stage != "project":
         faults += _OF_DERIVE

@@ -22,8 +22,12 @@ class ViewServer:
     def __init__(self, scheduler: Scheduler) -> None:
         self.views = MemoryViews()
         self.wire = Wire(scheduler, "the view store")
-        self.on_applied: Callable[[int, int, str], None] = lambda _generation, _partition, _who: None
-        self.on_dropped: Callable[[int, int, str], None] = lambda _generation, _partition, _who: None
+        self.on_applied: Callable[[int, int, str], None] = lambda _generation, _partition, _who: (
+            None
+        )
+        self.on_dropped: Callable[[int, int, str], None] = lambda _generation, _partition, _who: (
+            None
+        )
         self.on_activated: Callable[[int, str], None] = lambda _generation, _who: None
         self._snapshot: tuple[dict[tuple[int, int], MemoryPartition], Generations] | None = None
 

@@ -139,7 +139,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         if self.is_dead or self.is_paused:
             return
         ready, steps = self._ready, 0
-        events._set_running_loop(self)
+        events._set_running_loop(self)  # noqa: SLF001 -- what a loop does
         try:
             while ready:
                 handle = ready.popleft()
@@ -149,7 +149,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
                     if steps > _MOST_STEPS:
                         raise SpinningError(f"{self.name} never waits")
         finally:
-            events._set_running_loop(None)
+            events._set_running_loop(None)  # noqa: SLF001 -- as above
             self.scheduler.steps += steps
 
     def take(self, handle: _Handle) -> None:
@@ -249,7 +249,7 @@ class VirtualClock:
 
 def run_virtually(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end in virtual time, as the only process."""
-    scheduler = Scheduler(random.Random(0))  # noqa: S311 -- no secret
+    scheduler = Scheduler(random.Random(0))
     loop = ProcessLoop(scheduler, "only")
     task = loop.create_task(work)
     task.add_done_callback(lambda _done: scheduler.stop())

@@ -57,7 +57,7 @@ class World:
         self.seed, self.skipped = seed, skipped
         self.done: list[str] = []
         """What was done to the service: the number, time and kind of each act."""
-        self.chance = random.Random(seed)  # noqa: S311 -- no secret
+        self.chance = random.Random(seed)
         self.clock = VirtualClock()
         self.log = FaultyLog(self.clock)
         self.faults = Faults(self.chance)
