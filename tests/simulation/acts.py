@@ -229,7 +229,7 @@ ACTS: "dict[str, Callable[[Pipeline, Act], None]]" = {
     "markers": _markers,
     "compact state": _compact,
     "snapshot": lambda world, _act: world.server.take_snapshot(),
-    "set back": lambda world, _act: world.server.go_back() and None,
+    "set back": lambda world, _act: world.server.go_back(),
     "empty store": lambda world, _act: world.server.empty(),
     "lose key": _lose_key,
     "second derivers": _second("derive"),

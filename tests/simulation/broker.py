@@ -131,6 +131,13 @@ class Broker(FaultyLog):
         log = self.partition(topic, partition)
         return log.first, log.stable_end()
 
+    def ends(self, target: Target) -> Ends | None:
+        """Return where a partition ends; None where there is none such."""
+        if target[1] >= len(self._topics.get(target[0], ())):
+            return None
+        log = self.partition(*target)
+        return Ends(log.stable_end(), log.next_offset)
+
     def fetch(self, target: Target, offset: int, most: int, until_s: float, answer: Answer) -> None:
         """Answer with records, and where the partition ends, once there are any."""
         moving_s = self.moves_for_s((target,))

@@ -89,20 +89,22 @@ class Reader(MemoryPartitionReader):
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
         log, position = self.log, self._positions[partition]
         loop, broker = log.process.loop, log.broker
-        reply: asyncio.Future[Any] = asyncio.Future(loop=loop)
+        reply: asyncio.Future[Any] = loop.create_future()
         timer = loop.call_later(timeout_s, _give, reply, None)
         until_s = loop.time() + timeout_s
         target = (self.topic, partition)
         fetch = partial(broker.fetch, target, position, max_records, until_s)
         try:
-            broker.wire.send(log.process, fetch, partial(_give, reply))
+            arrives = broker.wire.send(log.process, fetch, partial(_give, reply))
             fetched = await reply
         finally:
             timer.cancel()
         if isinstance(fetched, Exception):
             raise fetched
+        if fetched is None and arrives and (ends := broker.ends(target)) is not None:
+            self._ends[partition] = ends  # of the empty reply
         if fetched is None or self._positions[partition] != position:
-            return empty(self._positions[partition])
+            return Batch([], self._positions[partition])
         batch: Batch
         batch, self._ends[partition] = fetched
         self._positions[partition] = batch.position
@@ -152,7 +154,7 @@ class GroupReader(Reader):
     async def _coordinate(self) -> None:
         while True:
             while not self._notices:
-                self._noticed = asyncio.Future(loop=self.log.process.loop)
+                self._noticed = self.log.process.loop.create_future()
                 await self._noticed
             notice = self._notices.popleft()
             if notice.partitions is None:
@@ -199,7 +201,7 @@ class GroupReader(Reader):
         await self.log.ask(self.group.offsets.update, dict(positions))
 
     async def watch(self) -> None:
-        failing: asyncio.Future[None] = asyncio.Future(loop=self.log.process.loop)
+        failing: asyncio.Future[None] = self.log.process.loop.create_future()
         self._watches.append(failing)
         await failing
 

@@ -14,7 +14,7 @@ import pytest
 
 from contextgauge.errors import FencedError, RetryError
 from schemas.topics import CONTEXT_STATE
-from streams.flow.derive import partition_state
+from streams.flow.derive import partition_state, stored_sessions
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import PartitionState
 from streams.flow.derive.partition_task import PartitionTask, ReleasedState
@@ -205,7 +205,7 @@ def _the_restore_keeps_the_first_value_of_a_key(patch: pytest.MonkeyPatch) -> No
 
 
 def _only_new_sessions_are_stored(patch: pytest.MonkeyPatch) -> None:
-    changes_of = partition_state.changes_of
+    changes_of = stored_sessions.changes_of
 
     def new(session_id: str, before: Any, after: Any, activity: Any) -> Any:
         return changes_of(session_id, before, after, activity) if before is None else {}

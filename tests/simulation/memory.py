@@ -7,7 +7,7 @@ what is simulated is who does it when. Patched in by `runner.simulating` only.
 from typing import Any
 
 from streams import codec
-from streams.flow.derive import deriver
+from streams.core.derivation import derive as core
 from streams.flow.derive.deriver import Deriver
 
 _READ: dict[Any, Any] = {}
@@ -21,7 +21,7 @@ _RECORDS: dict[Any, Any] = {}
 _MOST_RECORDS = 50_000
 """Records of the whole pipeline are others in each run: they do not stay for ever."""
 
-_read, _derive, _from_binary = Deriver._read, deriver.derive, codec.from_binary  # noqa: SLF001 -- patched
+_read, _derive, _from_binary = Deriver._read, core.derive, codec.from_binary  # noqa: SLF001 -- patched
 
 
 def read(self: Deriver, message: Any) -> Any:
@@ -55,9 +55,3 @@ def from_binary(headers: Any, value: bytes) -> Any:
             _RECORDS.clear()
         record = _RECORDS[key] = _from_binary(headers, value)
     return record
-
-
-def undo() -> None:
-    """Give the product its own functions back."""
-    Deriver._read = _read  # type: ignore[method-assign]  # noqa: SLF001 -- as above
-    deriver.derive, codec.from_binary = _derive, _from_binary

@@ -108,7 +108,7 @@ class Wire:
     ) -> Any:
         """Return the server's answer, or raise it where it is an error. Raises RetryError."""
         loop = process.loop
-        reply: asyncio.Future[Any] = asyncio.Future(loop=loop)
+        reply: asyncio.Future[Any] = loop.create_future()
         timer = None
         if not self.send(process, serve, partial(_set, reply)) or patience_s != REQUEST_S:
             timer = loop.call_later(patience_s, _set, reply, _no_answer(self._what))

@@ -193,10 +193,6 @@ def _open_compactions_are_not_loaded(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Fold, "put_view", alone)
 
 
-def _who_left_for_idleness_counts_as_lost(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Fold, "excuse", lambda _self, _sessions: None)
-
-
 def _a_reread_ends_the_projection(patch: pytest.MonkeyPatch) -> None:
     async def for_ever(_self: Any, _error: ReseekError) -> None:
         await asyncio.get_running_loop().create_future()
@@ -238,13 +234,6 @@ def _a_second_assignment_is_ignored(patch: pytest.MonkeyPatch) -> None:
             await assigned(self, partitions)
 
     patch.setattr(Membership, "_on_assigned", once)
-
-
-def _a_revocation_is_not_waited_for(patch: pytest.MonkeyPatch) -> None:
-    async def at_once(self: Any, _partitions: frozenset[int]) -> None:
-        asyncio.get_running_loop().create_task(self._release())
-
-    patch.setattr(Membership, "_on_revoked", at_once)
 
 
 PROJECT_BUGS = bugs_of(globals())

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
 import structlog
 
 from streams import codec
@@ -46,31 +47,25 @@ def simulating() -> Iterator[None]:
     if "add" in vars(all_tasks):
         yield  # inside of another one
         return
-    hook, config = sys.unraisablehook, structlog.get_config()
-    every_s, collecting = group_offsets.COMMIT_EVERY_S, membership.gc
+    was_on, config = gc.isenabled(), structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_SILENT))
-    sys.unraisablehook = lambda _what: None
-    membership.gc = types.SimpleNamespace(collect=lambda: 0)  # type: ignore[assignment]  # as above
-    group_offsets.COMMIT_EVERY_S = 1.0  # type: ignore[misc]  # as above
-    all_tasks.add = lambda _task: None
-    Deriver._read = memory.read  # type: ignore[method-assign]  # noqa: SLF001 -- as above
-    deriver.derive, codec.from_binary = memory.derive, memory.from_binary
-    was_on = gc.isenabled()
     gc.disable()
     try:
-        with warnings.catch_warnings():
+        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+            patch.setattr(sys, "unraisablehook", lambda _what: None)
+            patch.setattr(membership, "gc", types.SimpleNamespace(collect=lambda: 0))
+            patch.setattr(group_offsets, "COMMIT_EVERY_S", 1.0)
+            patch.setattr(all_tasks, "add", lambda _task: None)
+            patch.setattr(Deriver, "_read", memory.read)
+            patch.setattr(deriver, "derive", memory.derive)
+            patch.setattr(codec, "from_binary", memory.from_binary)
             warnings.simplefilter("ignore", RuntimeWarning)
             yield
             gc.collect()
     finally:
-        del all_tasks.add
-        memory.undo()
         if was_on:
             gc.enable()
-        membership.gc = collecting
-        group_offsets.COMMIT_EVERY_S = every_s  # type: ignore[misc]  # as above
         structlog.configure(**config)
-        sys.unraisablehook = hook
 
 
 _runs = 0

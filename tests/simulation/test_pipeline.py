@@ -59,7 +59,7 @@ def test_a_run_does_not_depend_on_the_order_of_sets(hash_seed: str) -> None:
         check=True,
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
     ).stdout
-    lines = []
+    lines: list[str] = []
     for seed in range(1, 12):
         lines.append(str(result_of(schedule_of(seed), lines.append)))
     assert printed.splitlines() == "\n".join(lines).splitlines()

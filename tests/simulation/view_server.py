@@ -36,13 +36,12 @@ class ViewServer:
         copies = {place: copy_of(stored) for place, stored in self.views.partitions.items()}
         self._snapshot = (copies, self.views.numbers)
 
-    def go_back(self) -> bool:
+    def go_back(self) -> None:
         """Restart from the last snapshot, if there is one."""
         if self._snapshot is None:
-            return False
+            return
         partitions, self.views.numbers = self._snapshot
         self.views.partitions = {place: copy_of(each) for place, each in partitions.items()}
-        return True
 
     def empty(self) -> None:
         """Lose all that is stored."""
@@ -59,8 +58,9 @@ class ViewServer:
             "events": held.entries["events"], "readings": held.entries["readings"],
             "agents": held.agents,
         }  # fmt: skip
+        rankings: dict[Any, Any] = held.rankings
         whole: dict[str, Any] = {
-            **held.rankings, "idle": held.idle, "stats": held.stats, "live": held.live,
+            **rankings, "idle": held.idle, "stats": held.stats, "live": held.live,
         }  # fmt: skip
         if what in whole:
             was_there = bool(whole[what])

@@ -51,7 +51,7 @@ class _Handle:
 class Task(asyncio.Task[Any]):
     """A task whose place in a set does not depend on its address."""
 
-    def __init__(self, work: Any, loop: "ProcessLoop", number: int) -> None:
+    def __init__(self, work: Any, loop: Any, number: int) -> None:
         self._number = number  # before the base's, which puts the task into a set
         super().__init__(work, loop=loop, name="task")
         self._log_destroy_pending = False  # that of a killed process
@@ -125,7 +125,7 @@ class Scheduler:
         return True
 
 
-class ProcessLoop(asyncio.AbstractEventLoop):
+class ProcessLoop:
     """The event loop of one process. A dead one runs nothing more, a paused one nothing for now."""
 
     def __init__(self, scheduler: Scheduler, name: str = "") -> None:
@@ -139,7 +139,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         if self.is_dead or self.is_paused:
             return
         ready, steps = self._ready, 0
-        events._set_running_loop(self)  # noqa: SLF001 -- what a loop does
+        me: Any = self
+        events._set_running_loop(me)  # noqa: SLF001 -- what a loop does
         try:
             while ready:
                 handle = ready.popleft()
@@ -200,13 +201,14 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         return self.scheduler.now_s
 
     def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)
+        loop: Any = self
+        return asyncio.Future(loop=loop)
 
     def create_task(self, coro: Any, *, name: Any = None, context: Any = None) -> Any:  # noqa: ARG002 -- as above
         self.scheduler.tasks += 1
         return Task(coro, self, self.scheduler.tasks)
 
-    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> Any:  # type: ignore[override]  # noqa: ARG002 -- the loop's
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> Any:  # noqa: ARG002 -- the loop's
         """Run at once what is to run in a thread: threads have a time of their own."""
         done = self.create_future()
         try:
