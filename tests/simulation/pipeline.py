@@ -25,6 +25,7 @@ from tests.simulation.broker_clients import GroupReader, ProcessLog
 from tests.simulation.coordinator import SESSION_S, Groups
 from tests.simulation.inputs import input_of
 from tests.simulation.process import QUIET, Process, set_stop
+from tests.simulation.publisher import PublishedFile, run_publisher
 from tests.simulation.schedule import Act, Schedule
 from tests.simulation.view_server import ProcessViews, ViewServer
 from tests.simulation.virtual_loop import Scheduler, SpinningError
@@ -40,6 +41,10 @@ RESTART_S = 1.5
 
 MOST_RESTARTS = 4
 """A worker that stops again and again is left alone: it has said so."""
+
+
+KINDS = ("derive", "project", "publish")
+"""Workers that are started again; others are a second deployment's."""
 
 
 class Silent:
@@ -70,6 +75,7 @@ class Pipeline:
         self.is_healing = False
         self._restarts = 0
         self._sent = 0
+        self.file = PublishedFile(self.given.messages)
         self._groups_sent = 0
         self._cursor = [0] * self.given.partitions
         self.violation: str | None = None
@@ -89,11 +95,14 @@ class Pipeline:
             stop=process.stop,
         )
         log = ProcessLog(self.broker, self.groups, process)
-        work = (
-            self._deriver(common, log, group)
-            if kind == "derive"
-            else self._projector(common, log, group, process)
-        )
+        match kind:
+            case "derive":
+                work = self._deriver(common, log, group)
+            case "project":
+                work = self._projector(common, log, group, process)
+            case _:
+                clock, partitions = process.clock, self.given.partitions
+                work = run_publisher(self.file, log, clock, partitions, self._fail)
         process.start(work, self._ended)
 
     def _deriver(self, common: WorkerPorts, log: Any, group: str) -> Any:
@@ -137,7 +146,7 @@ class Pipeline:
             self._fail(f"{process.name} ended with {type(error).__name__}: {error}", error)
         if isinstance(error, StopError):
             self.errors.append(f"{process.name}: {type(error).__name__}: {error}")
-        if process.kind in ("derive", "project") and self._restarts < MOST_RESTARTS:
+        if process.kind in KINDS and self._restarts < MOST_RESTARTS:
             self._restarts += isinstance(error, StopError)
             self.scheduler.after(RESTART_S, self.start_worker, process.kind)
 
@@ -162,7 +171,7 @@ class Pipeline:
             for member in group.members:
                 if member.log.process is process:
                     self.scheduler.after(SESSION_S, group.expel, member)
-        if process.kind in ("derive", "project"):
+        if process.kind in KINDS:
             self.scheduler.after(RESTART_S, self.start_worker, process.kind)
 
     # The run
@@ -182,6 +191,8 @@ class Pipeline:
             scheduler.at(chance.random(), self.start_worker, "derive")
         for _ in range(schedule.projectors):
             scheduler.at(chance.random(), self.start_worker, "project")
+        if schedule.stage == "both":
+            scheduler.at(chance.random(), self.start_worker, "publish")
         for act in schedule.acts:
             scheduler.at(act.at_s, self._act, act)
         scheduler.at(schedule.length_s, self._heal)
@@ -223,6 +234,8 @@ class Pipeline:
             self.scheduler.after(_LOOK_S, self._look)
 
     def _is_done(self) -> bool:
+        if self.schedule.stage == "both" and self.file.settled < len(self.given.messages):
+            return False
         if self.schedule.derivers and not self.auditor.is_derived():
             return False
         return not self.schedule.projectors or self.auditor.is_projected()
@@ -254,13 +267,14 @@ class Pipeline:
         for process in list(self.processes):
             process.clock.ahead_ms = 0
             process.loop.resume()
-            if process.kind not in ("derive", "project"):
+            if process.kind not in KINDS:
                 process.loop.call_soon(set_stop, process.stop)
         self.publish(1.0)
         self._restarts = 0
         for kind, most in (
             ("derive", self.schedule.derivers),
             ("project", self.schedule.projectors),
+            ("publish", self.schedule.stage == "both"),
         ):
             if most and not any(each.kind == kind for each in self.processes):
                 self.start_worker(kind)
@@ -288,6 +302,9 @@ class Pipeline:
             count = max(1, round(share * len(messages))) if share < 1 else len(messages)
             some_messages = messages[self._sent : self._sent + count]
             self._sent += len(some_messages)
+            if self.schedule.stage == "both":
+                self.file.written = self._sent
+                return
             for message in some_messages:
                 self.broker.publish([message.record])
 
