@@ -266,13 +266,4 @@ def _a_full_batch_loses_its_last_message(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartitionTask, "_derive", careless)
 
 
-def _a_batch_is_dropped_when_the_task_stops(patch: pytest.MonkeyPatch) -> None:
-    begin_commit = PartitionTask._begin_commit
-
-    def unless_stopped(self: Any, producer: Any, state: Any, position: Any) -> Any:
-        return None if self._stop.is_set() else begin_commit(self, producer, state, position)
-
-    patch.setattr(PartitionTask, "_begin_commit", unless_stopped)
-
-
 DERIVE_BUGS = bugs_of(globals())
