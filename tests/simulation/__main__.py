@@ -8,7 +8,6 @@ python -m tests.simulation --schedule found.json --trace  a schedule that was pr
 import argparse
 import gc
 import json
-import multiprocessing
 import os
 import sys
 import time
@@ -18,7 +17,7 @@ from typing import NamedTuple
 
 from tests.simulation import control
 from tests.simulation.inputs import INPUTS, input_of
-from tests.simulation.runner import kind_of, result_of, shrink, simulating
+from tests.simulation.runner import in_processes, kind_of, result_of, shrink, simulating
 from tests.simulation.schedule import DISASTERS, OPEN, Schedule, read, schedule_of
 
 _PORTION = 100
@@ -88,21 +87,20 @@ def _sweep(arguments: argparse.Namespace, without: frozenset[str]) -> int:
         input_of(number)  # once, for all processes
     gc.freeze()
     runs, cpu_s, kinds, shown = 0, 0.0, Counter[str](), set[str]()
-    with multiprocessing.Pool(arguments.jobs, maxtasksperchild=1) as pool:
-        for portion in pool.imap(run_portion, tasks):
-            runs, cpu_s = runs + portion.runs, cpu_s + portion.cpu_s
-            for seed, violation in portion.violations:
-                kind = kind_of(violation)
-                if name == "pipeline":
-                    kind = f"{_disaster_of(schedule_of(seed, without))}: {kind}"
-                kinds[kind] += 1
-                if kind not in shown and len(shown) < arguments.show:
-                    shown.add(kind)
-                    print(f"SEED={seed}: {violation}")
-                    with simulating():
-                        _show_smallest(name, seed, violation, without)
-            if arguments.stop and kinds:
-                break
+    for portion in in_processes(run_portion, tasks, arguments.jobs):
+        runs, cpu_s = runs + portion.runs, cpu_s + portion.cpu_s
+        for seed, violation in portion.violations:
+            kind = kind_of(violation)
+            if name == "pipeline":
+                kind = f"{_disaster_of(schedule_of(seed, without))}: {kind}"
+            kinds[kind] += 1
+            if kind not in shown and len(shown) < arguments.show:
+                shown.add(kind)
+                print(f"SEED={seed}: {violation}")
+                with simulating():
+                    _show_smallest(name, seed, violation, without)
+        if arguments.stop and kinds:
+            break
     print(f"{runs} runs, {runs / max(cpu_s, 0.001):.0f} a second and core, {kinds.total()} wrong")
     for kind, count in kinds.most_common():
         print(f"  {count:6}  {kind}")

@@ -9,6 +9,7 @@ that id. `Broker` is the server; what processes use is in `broker_clients`.
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from contextgauge.errors import ConfigError, FencedError, PositionError, RetryError
 from schemas.topics import Topic
@@ -84,11 +85,23 @@ class Broker(FaultyLog):
         """Create a topic, before anyone looks."""
         limit = topic.max_message_bytes
         self._topics[topic.name] = [MemoryTopicPartition(limit) for _ in range(partitions)]
+        self._name(topic.name)
+
+    def _name(self, topic: str) -> None:
+        """Give a topic that was created its id."""
+        self._created += 1
+        self._ids[topic] = UUID(int=self._created)
+
+    def ids_of(self, names: Sequence[str]) -> dict[str, UUID | None]:
+        """Return the ids of topics, as the metadata of this broker has them."""
+        stale = self.scheduler.now_s < self.stale_until_s
+        return {name: None if stale else self._ids.get(name) for name in names}
 
     def recreate(self, topic: str) -> None:
         """Delete a topic, and create it again at once."""
         former = self._topics[topic]
         self._topics[topic] = [MemoryTopicPartition(each.max_message_bytes) for each in former]
+        self._name(topic)
         self.recreated[topic] = self.recreated.get(topic, 0) + 1
         self._forget_open(former)
         for partition in range(len(former)):

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, overload
+from uuid import UUID
 
 from contextgauge.errors import RetryError
 from schemas.topics import Topic
@@ -42,6 +43,10 @@ class ProcessLog:
     async def partition_counts(self, names: Sequence[str]) -> dict[str, int | None]:
         counts: dict[str, int | None] = await self.ask(self.broker.counts, names)
         return counts
+
+    async def topic_ids(self, names: Sequence[str]) -> dict[str, UUID | None]:
+        ids: dict[str, UUID | None] = await self.ask(self.broker.ids_of, names)
+        return ids
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
         return dict(self.groups.of(group, topic).offsets)

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import Any
 
 from contextgauge.errors import ContextgaugeError, StopError
@@ -130,10 +131,19 @@ class Pipeline:
             batch_records=self.schedule.batch,
             poll_timeout_s=3.0,
             watch_s=3.0,
-            drop_after_s=2.0,
+            drop_after_s=5.0,
         )
         views: Any = ProcessViews(self.server, process)
-        return run_project(ProjectPorts(**vars(common), log=log, store=views, config=config))
+        names = count()
+        return run_project(
+            ProjectPorts(
+                **vars(common),
+                log=log,
+                store=views,
+                config=config,
+                new_writer=lambda: f"{process.name} {next(names)}",
+            )
+        )
 
     def _ended(self, process: Process) -> None:
         """Start a worker again that ended; note what only a person can mend."""

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import gc
+import multiprocessing
 import re
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from typing import Any
 
 import pytest
@@ -31,6 +33,8 @@ _MOST_TRIES = 600
 
 _SILENT = 50
 """Log level from which something is logged: nothing that a run may say."""
+
+_FORK = multiprocessing.get_context("fork")
 
 Trace = Callable[[str], None]
 
@@ -135,3 +139,28 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
             if simpler != act:
                 changed = (*acts[:place], simpler, *acts[place + 1 :])
                 yield replace(schedule, acts=tuple(sorted(changed)))
+
+
+def in_processes(work: Callable[[Any], Any], tasks: Sequence[Any], jobs: int) -> Iterator[Any]:
+    """Yield what `work` returns for each task, in order; each task has a process of its own.
+
+    Forked from the only thread: the pools of the standard library fork from others, and stand still
+    where one of them held a lock.
+    """
+    running: dict[int, tuple[Any, Connection]] = {}
+    started = 0
+    for number in range(len(tasks)):
+        while started < len(tasks) and len(running) < jobs:
+            ours, theirs = _FORK.Pipe(duplex=False)
+            process = _FORK.Process(target=_send_result, args=(theirs, work, tasks[started]))
+            process.start()
+            theirs.close()
+            running[started] = (process, ours)
+            started += 1
+        process, ours = running.pop(number)
+        yield ours.recv()
+        process.join()
+
+
+def _send_result(to: Connection, work: Callable[[Any], Any], task: Any) -> None:
+    to.send(work(task))

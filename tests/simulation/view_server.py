@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from streams.edge.memory.held import HeldCounts
 from streams.edge.memory.views import MemoryPartition, MemoryViews
 from streams.ports import Generations, PartitionDump
 from tests.simulation.process import Process, Wire
@@ -75,7 +76,8 @@ class ViewServer:
 
 def copy_of(stored: MemoryPartition) -> MemoryPartition:
     """Return a copy of a partition; documents are never changed in place."""
-    return MemoryPartition(stored.position, copy_of_documents(stored.held))
+    counts = HeldCounts(dict(stored.counts.totals), dict(stored.counts.sessions))
+    return MemoryPartition(stored.position, copy_of_documents(stored.held), counts)
 
 
 def copy_of_documents(held: PartitionDump) -> PartitionDump:
