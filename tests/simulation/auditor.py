@@ -185,7 +185,7 @@ class Auditor:
     def dropped(self, generation: int, partition: int, who: str) -> None:
         """Judge that a worker deletes views: never those that readers use."""
         is_there = (generation, partition) in self._views.partitions
-        # Who has not looked yet may still take it for the next one, of which another build is there.
+        # Who has not looked yet may take it for the next one, of which another build is there.
         is_known = self._broker.scheduler.now_s - self._activated_s > _KNOWN_S
         if is_there and is_known and generation == self._views.numbers.active:
             raise ViolationError(f"{who} dropped partition {partition} of the active generation")
