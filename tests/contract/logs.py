@@ -46,7 +46,7 @@ class LogUnderTest:
 
     async def delete(self, name: str) -> None:
         """Delete a topic, and wait until it is gone."""
-        if isinstance(self.log, FaultyLog):
+        if isinstance(self.log, FaultyLog | SimulatedLog):
             self.log.delete_topic(name)
         elif isinstance(self.log, KafkaLog):
             await delete_topics(self.log.options.bootstrap_servers, name)

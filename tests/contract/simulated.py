@@ -70,3 +70,7 @@ class SimulatedLog(ProcessLog):
         request = Request(await epoch, 1, 0)
         now_ms = self.process.clock.now_ms()
         self.broker.produce(transactional_id, request, records, now_ms, lambda _places: None)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with all that it holds."""
+        self.broker.delete_topic(name)
