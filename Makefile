@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared compile bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
+.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst mutants compile bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -74,6 +74,18 @@ test-fast: setup  ## Run the tests that need no service: no Kafka, Redis, Chromi
 
 test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: chaos, load, rebuilds. TESTS=path: only those.
 	LONG_TESTS=1 $(BIN)/python -m pytest -m long -s $(TESTS)
+
+# Simulated: see docs/SIMULATION.md. Neither needs a service.
+SEED := 1
+RUNS := 20000
+JOBS := 2
+
+dst: $(VENV)/.development  ## Simulate all workers by seeds: RUNS=, from SEED= on, in JOBS= processes.
+	$(BIN)/python -m tests.simulation --seed $(SEED) --runs $(RUNS) --jobs $(JOBS)
+	$(BIN)/python -m tests.simulation --scenario control --seed $(SEED) --runs $$(( $(RUNS) / 40 )) --jobs $(JOBS)
+
+mutants: $(VENV)/.development  ## Plant each known mistake, and look for the seed that finds it.
+	$(BIN)/python -m tests.simulation.mutants --jobs $(JOBS)
 
 test-shared: setup  ## Run the tests that read the real captures in ../shared, where they are.
 	$(BIN)/python -m pytest -m shared
@@ -165,6 +177,7 @@ MEASURED := $(addprefix tests/,core codec library compaction contract edge docto
 check: setup $(KAFKA_CLASSES)  ## All that CI looks at.
 	@make --no-print-directory -j2 types lint layers dependencies lock-check audit compiled
 	@make --no-print-directory check-compiled
+	@make --no-print-directory dst
 	@failed=0; set -x; \
 	$(PYTEST) --cov --cov-branch --cov-report= $(MEASURED) || failed=1; \
 	$(BIN)/coverage report --include='$(PURE)' --fail-under=100 --skip-covered || failed=1; \

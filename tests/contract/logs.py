@@ -20,6 +20,7 @@ from streams.ports import (
     PartitionReader,
     TransactionalProducer,
 )
+from tests.contract.simulated import SimulatedLog
 from tests.doubles.log import FaultyLog
 
 PATIENCE_S = 30.0
@@ -45,7 +46,7 @@ class LogUnderTest:
 
     async def delete(self, name: str) -> None:
         """Delete a topic, and wait until it is gone."""
-        if isinstance(self.log, FaultyLog):
+        if isinstance(self.log, FaultyLog | SimulatedLog):
             self.log.delete_topic(name)
         elif isinstance(self.log, KafkaLog):
             await delete_topics(self.log.options.bootstrap_servers, name)
@@ -149,7 +150,7 @@ class Member:
         return self.partitions
 
 
-@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.service)])
+@pytest.fixture(params=["memory", "simulated", pytest.param("kafka", marks=pytest.mark.service)])
 def plain_log(request: pytest.FixtureRequest, prefix: str) -> LogUnderTest:
     """Each log in turn, not started."""
     if request.param == "memory":
@@ -163,6 +164,9 @@ def plain_log(request: pytest.FixtureRequest, prefix: str) -> LogUnderTest:
                 await producer.commit(records)
 
         return LogUnderTest(memory, prefix, cut)
+    if request.param == "simulated":
+        simulated = SimulatedLog()
+        return LogUnderTest(simulated, prefix, simulated.leave_open)
     address: str = request.getfixturevalue("kafka")
     # Small batches, so that many of a partition are under way at once.
     options = KafkaOptions(address, session_timeout_ms=6_000, batch_bytes=16 * 1024)

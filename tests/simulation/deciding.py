@@ -63,7 +63,7 @@ class DecidingWorld:
     """Everything of one run: `heal` ends the faults, and waits for what is owed."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)  # noqa: S311 -- no secret
+        self.chance = random.Random(seed)
         self.clock = VirtualClock()
         self.log = FaultyLog(self.clock)
         self.given = Given()

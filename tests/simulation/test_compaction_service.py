@@ -9,29 +9,13 @@ import pytest
 
 from tests.conftest import LONG
 from tests.simulation.bugs import BUGS, planted
-from tests.simulation.invariants import violations
-from tests.simulation.virtual_loop import run_virtually
-from tests.simulation.world import World
+from tests.simulation.control import result_of
 
 FIRST = int(os.environ.get("SIMULATION_SEED", "1"))
 RUNS = int(os.environ.get("SIMULATION_RUNS", "10000" if LONG else "200"))
 PORTION = 50
 MOST_RUNS = 1_200
 """Within which each planted mistake is found."""
-
-
-async def _run(seed: int) -> list[str]:
-    world = World(seed)
-    await world.run()
-    return await violations(world)
-
-
-def result_of(seed: int) -> list[str]:
-    """Return what is wrong after the run of a seed."""
-    try:
-        return run_virtually(_run(seed))
-    except Exception as error:  # noqa: BLE001 -- whatever it is, it is the run's failure
-        return [f"{type(error).__name__}: {error}"]
 
 
 @pytest.mark.has_long_form

@@ -1,38 +1,215 @@
-"""An event loop whose time jumps to the next thing that is due: nothing is ever waited for."""
+"""Processes in virtual time: each has an event loop of its own, and one scheduler runs them all.
+
+A loop runs what is ready in the order in which it became ready, as asyncio does. Which process
+goes first where several have something to do is a seeded choice, and so is how long each request
+takes (`wire`). Time jumps to the next thing that is due: nothing is ever waited for, no thread and
+no selector takes part, and the same seed gives the same run.
+"""
 
 import asyncio
-import selectors
+import heapq
+import random
+from asyncio import events
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-_START_MS = 1_800_000_000_000
+START_MS = 1_800_000_000_000
+"""The time of day at which each run begins."""
+
+_MOST_STEPS = 500_000
+"""A run that takes more steps than this turns in a circle."""
 
 T = TypeVar("T")
 
 
-class _Selector(selectors.SelectSelector):
-    now_s = 0.0
-
-    def select(self, timeout: float | None = None) -> Any:
-        found = super().select(0)
-        if not found:
-            if timeout is None:
-                raise AssertionError("nothing will ever happen again")
-            self.now_s += max(timeout, 0.0)
-        return found
+class SpinningError(AssertionError):
+    """A process never waits, or the run does not end."""
 
 
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop in virtual time. What it is to run in threads is run at once."""
+class _Handle:
+    """One callback that is due, of a loop or (None) of the world around the processes."""
 
-    def __init__(self) -> None:
-        self._virtual = _Selector()
-        super().__init__(self._virtual)
+    __slots__ = ("args", "callback", "dropped", "due_s", "loop")
+
+    def __init__(
+        self, loop: "ProcessLoop | None", callback: Callable[..., Any], args: Any, due_s: float
+    ) -> None:
+        self.loop, self.callback, self.args, self.due_s = loop, callback, args, due_s
+        self.dropped = False
+
+    def cancel(self) -> None:
+        self.dropped = True
+
+    def cancelled(self) -> bool:
+        return self.dropped
+
+    def when(self) -> float:
+        return self.due_s
+
+
+class Task(asyncio.Task[Any]):
+    """A task whose place in a set does not depend on its address."""
+
+    def __init__(self, work: Any, loop: Any, number: int) -> None:
+        self._number = number  # before the base's, which puts the task into a set
+        super().__init__(work, loop=loop, name="task")
+        self._log_destroy_pending = False  # that of a killed process
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class Scheduler:
+    """Runs all processes of one run, and what the world does to them."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.now_s = 0.0
+        self.steps = 0
+        self.tasks = 0
+        self._chance = chance
+        self._due: list[tuple[float, int, _Handle]] = []
+        self._number = 0
+        self._ready: list[ProcessLoop] = []
+        self._stopped = False
+
+    def now_ms(self) -> int:
+        return START_MS + int(self.now_s * 1_000)
+
+    def at(self, due_s: float, callback: Callable[..., Any], *args: Any) -> _Handle:
+        """Have the world do something at a time."""
+        return self.push(_Handle(None, callback, args, due_s))
+
+    def after(self, seconds: float, callback: Callable[..., Any], *args: Any) -> _Handle:
+        """Have the world do something after a while."""
+        return self.push(_Handle(None, callback, args, self.now_s + seconds))
+
+    def push(self, handle: _Handle) -> _Handle:
+        self._number += 1
+        heapq.heappush(self._due, (handle.due_s, self._number, handle))
+        return handle
+
+    def wake(self, loop: "ProcessLoop") -> None:
+        """Note that a loop has something to do."""
+        if not loop.is_awake:
+            loop.is_awake = True
+            self._ready.append(loop)
+
+    def stop(self) -> None:
+        """End `run` after the step under way."""
+        self._stopped = True
+
+    def run(self, until_s: float) -> bool:
+        """Run until `stop`, or until that time; return whether it was stopped."""
+        ready, due = self._ready, self._due
+        self._stopped = False
+        while not self._stopped:
+            if ready:
+                index = 0 if len(ready) == 1 else self._chance.randrange(len(ready))
+                ready.pop(index).run_ready()
+                continue
+            if not due or due[0][0] > until_s:
+                self.now_s = max(self.now_s, until_s)
+                return False
+            due_s, _, handle = heapq.heappop(due)
+            if handle.dropped:
+                continue
+            self.now_s = max(self.now_s, due_s)
+            self.steps += 1
+            if self.steps > _MOST_STEPS:
+                raise SpinningError("the run never ends")
+            if handle.loop is None:
+                handle.callback(*handle.args)
+            else:
+                handle.loop.take(handle)
+        return True
+
+
+class ProcessLoop:
+    """The event loop of one process. A dead one runs nothing more, a paused one nothing for now."""
+
+    def __init__(self, scheduler: Scheduler, name: str = "") -> None:
+        self.scheduler, self.name = scheduler, name
+        self.is_awake = self.is_dead = self.is_paused = False
+        self._ready: deque[_Handle] = deque()
+
+    def run_ready(self) -> None:
+        """Run all that is ready, and what that makes ready."""
+        self.is_awake = False
+        if self.is_dead or self.is_paused:
+            return
+        ready, steps = self._ready, 0
+        me: Any = self
+        events._set_running_loop(me)  # noqa: SLF001 -- what a loop does
+        try:
+            while ready:
+                handle = ready.popleft()
+                if not handle.dropped:
+                    handle.callback(*handle.args)
+                    steps += 1
+                    if steps > _MOST_STEPS:
+                        raise SpinningError(f"{self.name} never waits")
+        finally:
+            events._set_running_loop(None)  # noqa: SLF001 -- as above
+            self.scheduler.steps += steps
+
+    def take(self, handle: _Handle) -> None:
+        """Take what is due now."""
+        if not self.is_dead:
+            self._ready.append(handle)
+            self.scheduler.wake(self)
+
+    def kill(self) -> None:
+        """Run nothing more: not even what would clean up."""
+        self.is_dead = True
+        self._ready.clear()
+
+    def pause(self) -> None:
+        """Run nothing until `resume`; time goes on."""
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """Go on: timers that became due meanwhile are due now."""
+        self.is_paused = False
+        if self._ready:
+            self.scheduler.wake(self)
+
+    # What asyncio asks of a loop
+
+    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> Any:  # noqa: ARG002 -- one context serves all
+        handle = _Handle(self, callback, args, 0.0)
+        self.take(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., Any],
+        *args: Any,
+        context: Any = None,  # noqa: ARG002 -- as above
+    ) -> Any:
+        return self.scheduler.push(_Handle(self, callback, args, when))
+
+    def call_later(
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> Any:
+        return self.call_at(self.scheduler.now_s + delay, callback, *args, context=context)
 
     def time(self) -> float:
-        return self._virtual.now_s
+        return self.scheduler.now_s
 
-    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> Any:  # type: ignore[override]  # noqa: ARG002 -- the loop's
+    def create_future(self) -> asyncio.Future[Any]:
+        loop: Any = self
+        return asyncio.Future(loop=loop)
+
+    def create_task(self, coro: Any, *, name: Any = None, context: Any = None) -> Any:  # noqa: ARG002 -- as above
+        self.scheduler.tasks += 1
+        return Task(coro, self, self.scheduler.tasks)
+
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> Any:  # noqa: ARG002 -- the loop's
+        """Run at once what is to run in a thread: threads have a time of their own."""
         done = self.create_future()
         try:
             done.set_result(func(*args))
@@ -40,12 +217,27 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             done.set_exception(error)
         return done
 
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_closed(self) -> bool:
+        return False
+
+    def call_exception_handler(self, context: Any) -> None:
+        """Say nothing: what a run must show is checked at its end."""
+
 
 class VirtualClock:
-    """The clock of such a loop."""
+    """The clock of the process that runs; `ahead_ms` is how wrong it is."""
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
 
     def now_ms(self) -> int:
-        return _START_MS + int(self.monotonic_s() * 1_000)
+        return START_MS + int(self.monotonic_s() * 1_000) + self.ahead_ms
 
     def monotonic_s(self) -> float:
         try:
@@ -58,14 +250,12 @@ class VirtualClock:
 
 
 def run_virtually(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, in virtual time."""
-    loop = VirtualLoop()
-    try:
-        asyncio.set_event_loop(loop)
-        return loop.run_until_complete(work)
-    finally:
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
-        asyncio.set_event_loop(None)
-        loop.close()
+    """Run a coroutine to its end in virtual time, as the only process."""
+    scheduler = Scheduler(random.Random(0))
+    loop = ProcessLoop(scheduler, "only")
+    task = loop.create_task(work)
+    task.add_done_callback(lambda _done: scheduler.stop())
+    if not scheduler.run(float("inf")):
+        raise AssertionError("nothing will ever happen again")
+    result: T = task.result()
+    return result

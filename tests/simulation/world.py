@@ -53,8 +53,11 @@ class World:
     stable_ids = True
     """Transactional ids do not change with the worker."""
 
-    def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)  # noqa: S311 -- no secret
+    def __init__(self, seed: int, skipped: frozenset[int] = frozenset()) -> None:
+        self.seed, self.skipped = seed, skipped
+        self.done: list[str] = []
+        """What was done to the service: the number, time and kind of each act."""
+        self.chance = random.Random(seed)
         self.clock = VirtualClock()
         self.log = FaultyLog(self.clock)
         self.faults = Faults(self.chance)
@@ -267,8 +270,11 @@ class World:
             await self.say(session, chance.choice([0, 4, 8, 12]))
         self.keep()
         await self.start_worker()
-        for _ in range(chance.randint(6, 25)):
-            await self._act()
+        for number in range(chance.randint(6, 25)):
+            # Its own chances: an act that is skipped changes no other one.
+            chance.seed(f"{self.seed} {number}")
+            if number not in self.skipped:
+                await self._act()
             self.acts += 1
             if chance.random() < 0.7:
                 await asyncio.sleep(chance.choice([0.0, 0.01, 0.1, 0.5, 2.0]) * chance.random())
@@ -276,7 +282,9 @@ class World:
 
     async def _act(self) -> None:  # noqa: C901, PLR0912 -- one case for each act
         chance, session = self.chance, self.chance.choice(self.sessions)
-        match chance.choice(_ACTS):
+        kind = chance.choice(_ACTS)
+        self.done.append(f"{self.acts:4} {self.clock.monotonic_s():9.3f} s  {kind} ({session})")
+        match kind:
             case "say":
                 await self.say(session, chance.randint(1, 6))
             case "request":

@@ -101,6 +101,7 @@ class GenerationBuild:
         ports, generations, poller = self._ports, self._ports.generations, self._poller
         until_done = ports.retry.run
         has_caught_up = has_tried_to_activate = False
+        tried_s = 0.0
         while (generations.current.next, generations.current.build) == (generation, build):
             if not has_caught_up and projector.position >= end:
                 await until_done(ports.store.caught_up, generation, poller.partition, build)
@@ -109,7 +110,11 @@ class GenerationBuild:
             is_held = generations.current.held and generations.current.active is not None
             if has_caught_up and not has_tried_to_activate and not is_held:
                 await until_done(generations.activate, generation, build, poller.partitions)
-                has_tried_to_activate = True
+                has_tried_to_activate, tried_s = True, ports.clock.monotonic_s()
+                continue
+            if has_tried_to_activate and ports.clock.monotonic_s() - tried_s > ports.config.watch_s:
+                # Others are not there yet, or the store went back and does not know it of this one.
+                has_caught_up = has_tried_to_activate = False
                 continue
             if not poller.is_followed:
                 ports.health.partition(

@@ -1,0 +1,245 @@
+"""What can happen in a run: to workers, the wire, the servers, and the ground they stand on."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE
+from tests.simulation.coordinator import SESSION_S
+from tests.simulation.process import QUIET, Rates, set_stop
+from tests.simulation.schedule import Act
+from tests.simulation.view_server import LOSABLE
+
+if TYPE_CHECKING:
+    from tests.simulation.pipeline import Pipeline
+
+MESSAGES, EVENTS, STATE = AGENT_MESSAGES.name, CONTEXT_EVENTS.name, CONTEXT_STATE.name
+
+
+def _kill(world: "Pipeline", act: Act) -> None:
+    process = world.worker_at(act.number)
+    if process is not None:
+        world.kill(process)
+
+
+def _pause(world: "Pipeline", act: Act) -> None:
+    process = world.worker_at(act.number)
+    if process is None or process.loop.is_paused:
+        return
+    process.loop.pause()
+    seconds = act.amount * 2
+    world.scheduler.after(seconds, process.loop.resume)
+    if seconds > SESSION_S:
+        for group, member in world.members():
+            if member.log.process is process:
+                world.scheduler.after(SESSION_S, group.expel, member)
+
+
+def _stop(world: "Pipeline", act: Act) -> None:
+    process = world.worker_at(act.number)
+    if process is not None:
+        process.loop.call_soon(set_stop, process.stop)
+
+
+def _start(world: "Pipeline", act: Act) -> None:
+    kinds = [
+        kind
+        for kind, count in (
+            ("derive", world.schedule.derivers),
+            ("project", world.schedule.projectors),
+        )
+        if count
+    ]
+    if len(world.processes) < 5:
+        world.start_worker(kinds[act.number % len(kinds)])
+
+
+def _rebalance(world: "Pipeline", act: Act) -> None:
+    groups = list(world.groups.groups.values())
+    if groups:
+        groups[act.number % len(groups)].rebalance()
+
+
+def _expel(world: "Pipeline", act: Act) -> None:
+    members = world.members()
+    if members:
+        group, member = members[act.number % len(members)]
+        group.expel(member)
+
+
+def _member_fails(world: "Pipeline", act: Act) -> None:
+    members = world.members()
+    if members:
+        _, member = members[act.number % len(members)]
+        member.log.process.loop.call_soon(member.fail)
+
+
+def _clock(world: "Pipeline", act: Act) -> None:
+    process = world.worker_at(act.number)
+    if process is not None:
+        hours = (-48, -1, 1, 30)[act.number % 4]
+        process.clock.ahead_ms += int(hours * 3_600_000 * (0.1 + act.amount))
+
+
+def _leader_moves(world: "Pipeline", act: Act) -> None:
+    topic = (MESSAGES, EVENTS, STATE)[act.number % 3]
+    partition = act.number // 3 % world.given.partitions
+    world.broker.move_leader((topic, partition), act.amount)
+
+
+def _stale_metadata(world: "Pipeline", act: Act) -> None:
+    world.broker.stale_until_s = world.scheduler.now_s + act.amount
+
+
+def _wire(world: "Pipeline", act: Act) -> None:
+    """Have one of the wires be bad for a while."""
+    wires = [world.broker.wire]
+    if world.schedule.projectors:
+        wires.append(world.server.wire)
+    wire = wires[act.number % len(wires)]
+    wire.rates = _BAD[act.number // 2 % len(_BAD)]
+    world.scheduler.after(act.amount, _mend, world, wire)
+
+
+_BAD = (
+    Rates(0.5, lost_reply=0.1),
+    Rates(0.1, lost_request=0.3),
+    Rates(0.1, lost_reply=0.4),
+    Rates(0.2, late=0.3),
+    Rates(0.1, twice=0.4),
+)
+
+
+def _mend(world: "Pipeline", wire: Any) -> None:
+    wire.rates = QUIET if world.is_healing else world.schedule.rates
+
+
+def _away(name: str) -> "Callable[[Pipeline, Act], None]":
+    def away(world: "Pipeline", act: Act) -> None:
+        wire = world.broker.wire if name == "broker" else world.server.wire
+        wire.away_until_s = world.scheduler.now_s + act.amount
+
+    return away
+
+
+def _time_out(world: "Pipeline", act: Act) -> None:
+    names = [name for name, state in world.broker.ids.items() if state.parts]
+    if names:
+        world.broker.time_out(names[act.number % len(names)])
+
+
+def _markers(world: "Pipeline", act: Act) -> None:
+    broker = world.broker
+    broker.marker_delay_s = 0.3 + act.amount / 4
+    world.scheduler.after(act.amount, setattr, broker, "marker_delay_s", 0.0)
+
+
+def _compact(world: "Pipeline", act: Act) -> None:
+    world.broker.compact(STATE, act.number % world.given.partitions)
+
+
+def _second(kind: str) -> "Callable[[Pipeline, Act], None]":
+    def start(world: "Pipeline", _act: Act) -> None:
+        world.start_worker(kind, "-second-")
+
+    return start
+
+
+def _lose_key(world: "Pipeline", act: Act) -> None:
+    active = world.server.views.numbers.active
+    partition = act.number % world.given.partitions
+    if active is None:
+        return
+    stored = world.server.views.partitions.get((active, partition))
+    if stored is None or stored.position is None:
+        return
+    kind = LOSABLE[act.number // 3 % len(LOSABLE)]
+    if world.server.lose(active, partition, kind, act.number):
+        world.note(f"lost one of {kind} of {active}:{partition}")
+        world.auditor.spoilt.add((active, partition, stored.position.build))
+
+
+def _disaster(topic: str, how: str) -> "Callable[[Pipeline, Act], None]":
+    """Recreate or truncate a topic; messages that were not derived yet are published again."""
+
+    def strike(world: "Pipeline", act: Act) -> None:
+        broker, auditor = world.broker, world.auditor
+        partitions = range(world.given.partitions)
+        if how == "recreate":
+            world.auditor.has_moved = True
+            auditor.was_cut = True
+            undone = [world.underived(partition) for partition in partitions]
+            broker.recreate(topic)
+            if topic == MESSAGES:
+                for records in undone:
+                    if records:
+                        broker.publish(records)
+            return
+        partition = act.number % len(partitions)
+        log = broker.partition(topic, partition)
+        if topic == MESSAGES:
+            end = round(act.amount * auditor.positions[partition])
+            if end >= auditor.positions[partition]:
+                return
+        else:
+            end = round(act.amount * log.next_offset)
+        world.auditor.has_moved = True
+        auditor.was_cut = True
+        records = world.underived(partition)
+        broker.truncate(topic, partition, end)
+        if topic == MESSAGES and records:
+            broker.publish(records)
+
+    return strike
+
+
+def _retention(topic: str) -> "Callable[[Pipeline, Act], None]":
+    def delete(world: "Pipeline", act: Act) -> None:
+        partition = act.number % world.given.partitions
+        log = world.broker.partition(topic, partition)
+        if topic == MESSAGES and not world.auditor.positions[partition]:
+            return  # where no position is stored, the first message kept is the first
+        world.auditor.has_moved = True
+        if topic == EVENTS:
+            world.auditor.was_cut = True
+        elif act.number % 2:
+            world.publish(0.2)
+        world.broker.delete_before(
+            topic, partition, max(log.first, round(act.amount * log.stable_end()))
+        )
+
+    return delete
+
+
+ACTS: "dict[str, Callable[[Pipeline, Act], None]]" = {
+    "publish": lambda world, act: world.publish(act.amount),
+    "kill": _kill,
+    "pause": _pause,
+    "stop": _stop,
+    "start": _start,
+    "rebalance": _rebalance,
+    "expel": _expel,
+    "member fails": _member_fails,
+    "clock": _clock,
+    "leader moves": _leader_moves,
+    "stale metadata": _stale_metadata,
+    "wire": _wire,
+    "broker away": _away("broker"),
+    "store away": _away("store"),
+    "time out": _time_out,
+    "markers": _markers,
+    "compact state": _compact,
+    "snapshot": lambda world, _act: world.server.take_snapshot(),
+    "set back": lambda world, _act: world.server.go_back(),
+    "empty store": lambda world, _act: world.server.empty(),
+    "lose key": _lose_key,
+    "second derivers": _second("derive"),
+    "second projectors": _second("project"),
+    "recreate messages": _disaster(MESSAGES, "recreate"),
+    "recreate events": _disaster(EVENTS, "recreate"),
+    "recreate state": _disaster(STATE, "recreate"),
+    "truncate messages": _disaster(MESSAGES, "truncate"),
+    "truncate events": _disaster(EVENTS, "truncate"),
+    "truncate state": _disaster(STATE, "truncate"),
+    "retention": _retention(MESSAGES),
+    "retention of events": _retention(EVENTS),
+}
