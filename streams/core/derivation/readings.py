@@ -1,9 +1,9 @@
 """Responses: sizes, warnings, edits, exhaustion and what they count (R6 to R10, R26)."""
 
+import json
 from bisect import bisect_right
 from typing import Final
 
-from contextgauge import json_codec
 from contextgauge.normalise.signals import MicroCompaction, Response, ResponseEnd, Usage
 from contextgauge.windows import base_name
 from schemas.records import (
@@ -133,7 +133,7 @@ def _once(step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhaust
 def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -> None:
     name, kept, left_bytes = step.subject, 0, _EDITS_BYTES
     for edit in edits:
-        left_bytes -= len(json_codec.dumps(edit))
+        left_bytes -= len(json.dumps(edit))
         if left_bytes < 0:
             break
         kept += 1

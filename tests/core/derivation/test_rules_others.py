@@ -1,8 +1,9 @@
 """R26 to R30: edits, resets, times, other runtimes' compactions, forks."""
 
+import json
+
 import pytest
 
-from contextgauge import json_codec
 from schemas.records import (
     CompactBoundary,
     CompactionComplete,
@@ -72,7 +73,7 @@ def test_r26_many_edits_are_summed_and_64_kib_of_them_are_kept() -> None:
     assert told.cleared_input_tokens == 10_000
     assert told.edits == tuple(many[: len(told.edits)])
     assert len(told.edits) + (told.edits_left_out or 0) == 2_000
-    sizes = [len(json_codec.dumps(edit)) for edit in many]
+    sizes = [len(json.dumps(edit)) for edit in many]
     kept = len(told.edits)
     assert sum(sizes[:kept]) <= 64 * 1024 < sum(sizes[: kept + 1])
     assert one(Given().take(edited("r", TOOLS)), ContextEdit).edits_left_out is None
