@@ -137,12 +137,13 @@ def _stays(
 
     They are system messages, a provider's own compactions, and what the caller keeps.
     """
-    stays = {index for index, each in enumerate(messages[:cut]) if each.role == "system"}
-    pending = [
-        index
-        for index, each in enumerate(messages[:cut])
-        if (each.id and each.id in keep_ids) or is_server_compaction(each)
-    ]
+    stays: set[int] = set()
+    pending: list[int] = []
+    for index, each in enumerate(messages[:cut]):
+        if each.role == "system":
+            stays.add(index)
+        if (keep_ids and each.id and each.id in keep_ids) or is_server_compaction(each):
+            pending.append(index)
     if keep_first and cut and messages[0].compaction is None:
         pending.append(0)
     if not pending:
