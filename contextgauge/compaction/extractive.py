@@ -12,7 +12,7 @@ from typing import Final
 from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
 from contextgauge.compaction.document import compose
 from contextgauge.compaction.kinds import kind_of
-from contextgauge.compaction.messages import Carried, Message, ToolResult
+from contextgauge.compaction.messages import Carried, Image, Message, ToolResult, images_of
 from contextgauge.compaction.ports import SummaryAnswer, SummaryRequest
 from contextgauge.compaction.statements import Statement, statements
 
@@ -72,8 +72,11 @@ def _line(message: Message, *, with_user: bool) -> str:
         return f"- Assistant: {point}" if point else ""
     if with_user and message.is_user_turn:
         point = next(_points(message.text, all_kinds=True), "")
-        return f"- User: {point}" if point else ""
+        if point:
+            return f"- User: {point}"
     for each in message.blocks:
+        if isinstance(each, Image):
+            return f"- User: {images_of(message.blocks)} (message {message.id})"
         if isinstance(each, ToolResult) and each.is_error and not message.is_user_turn:
             point = " ".join(each.text[:_LINE_CHARACTERS].split())
             return f"- Error of {each.name or 'a tool'}: {point}"

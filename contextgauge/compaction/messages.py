@@ -10,6 +10,7 @@ A strategy that shortens a message keeps its `id`: the archived original has the
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -233,6 +234,12 @@ class Message:
     def with_blocks(self, blocks: Iterable[Block]) -> "Message":
         """Return the message with other blocks."""
         return Message(self.role, tuple(blocks), self.id, self.usage, self.source)
+
+
+def images_of(blocks: Iterable[Block]) -> str:
+    """Return what images are among blocks, such as `image/png, 2 application/pdf`; else nothing."""
+    kinds = Counter(each.media_type or "image" for each in blocks if isinstance(each, Image))
+    return ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in kinds.items())
 
 
 def open_calls(messages: Sequence[Message]) -> set[str]:

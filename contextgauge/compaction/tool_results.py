@@ -17,7 +17,15 @@ from typing import Final, NamedTuple
 from contextgauge.compaction.arguments import Edited, fit_arguments, shorten_arguments
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.cutting import MINIMUM_CHARACTERS, even_limit, middle_cut
-from contextgauge.compaction.messages import Content, Image, Message, Text, ToolCall, ToolResult
+from contextgauge.compaction.messages import (
+    Content,
+    Image,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    images_of,
+)
 from contextgauge.compaction.profiles import Profile
 
 _PATH: Final = re.compile(r"(?<![\w./\\-])[\w\\-]*+[./][\w./\\-]*+")
@@ -160,8 +168,13 @@ def _paths(text: str) -> set[str]:
 
 
 def _notice(use: ToolUse, message_id: str) -> str:
+    content = use.result.content
+    characters = sum(len(each.text) for each in content if isinstance(each, Text))
+    images = images_of(content)
+    parts = [f"{characters:,} characters"] if characters or not images else []
+    what = " and ".join([*parts, *([images] if images else [])])
     return (
-        f"[Result of {use.call.name} cleared to save context: {use.characters:,} characters. "
+        f"[Result of {use.call.name} cleared to save context: {what}. "
         f"Recall message {message_id} to see it again.]"
     )
 

@@ -15,6 +15,7 @@ from contextgauge.compaction.extractive import ExtractiveSummariser, extract, fl
 from contextgauge.compaction.messages import (
     Carried,
     FileUse,
+    Image,
     Message,
     ModelRequest,
     Pin,
@@ -239,3 +240,9 @@ def test_a_summary_shares_the_room_with_plain_statements() -> None:
     assert 800 < ESTIMATE.text(statements) < 1_200
     assert 800 < ESTIMATE.text(prose) < 1_200
     assert "Line 499 of the talk." in statements
+
+
+@pytest.mark.parametrize("with_user", [False, True])
+def test_the_extract_names_what_the_user_showed(with_user: bool) -> None:
+    shown = Message("user", (Image(900, "image/png"), Image(900, "image/png")), id="m7")
+    assert extract([shown], 1_000, with_user=with_user) == "- User: 2 image/png (message m7)"
