@@ -150,8 +150,10 @@ def _amount(text: str) -> Facet | None:
 
 _VERB_AFTER: Final = re.compile(
     r"(?i)[^.;:]{0,200}?\b(?:is|are|must|shall|should|may|needs?|has|have|can|cannot|can't|will|"
-    r"stays?|takes?|gets?|goes|runs?|uses?)\b"
+    r"stays?|takes?|gets?|goes|(?:runs?|uses?)(?=\W+\w))\b"
 )
+"""Without a word after them, runs and uses are things: «$900 on test runs»."""
+
 _GIVES_NAME: Final = {
     name: re.compile(rf"(?i)(?:(?:^|(?<=\W))(?:{before})|[:=] ?)[\"'`\u2018\u201c]?$")
     for name, before in {

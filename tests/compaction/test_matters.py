@@ -113,7 +113,7 @@ NAMES = st.one_of(
 
 @given(
     st.sampled_from(RULES),
-    st.lists(NAMES, min_size=2, max_size=BOUNDS["constraint"], unique_by=str.lower),
+    st.lists(NAMES, min_size=2, max_size=24, unique_by=str.lower),
 )
 @example(RULES[0], [f"file_{index}.py" for index in range(60)])
 @example(RULES[1], [f"file {index}" for index in range(96)])
