@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from contextgauge.compaction import Compactor, History, ModelCall
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.extractive import floor
-from contextgauge.compaction.holding import BOUNDS
 from contextgauge.compaction.messages import Carried, Message
 from contextgauge.compaction.pins import carry
 from tests.compaction.conversations import said
