@@ -161,6 +161,7 @@ async def test_what_a_newer_value_does_not_touch_stays() -> None:
     ("text", "kind"),
     [
         ("Migrate the billing service to PostgreSQL 16.", "request"),
+        ("The migration is in progress.", "goal"),
         ("Start the web server, and use port 8080.", "request"),
         ("Next: rewrite the index in src/a.py.", "request"),
         ("Switch to SQLite.", "request"),
