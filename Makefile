@@ -161,13 +161,19 @@ schemas: setup  ## Write the JSON Schemas of records and views.
 PURE := schemas/*,streams/core/*,streams/codec/__init__.py,contextgauge/normalise/*,contextgauge/containers.py
 PURE := $(PURE),contextgauge/errors.py,contextgauge/frozen.py,contextgauge/json_codec.py,contextgauge/messages.py
 PURE := $(PURE),contextgauge/partitioner.py,contextgauge/records.py,contextgauge/views.py,contextgauge/delivery/privacy.py
-PURE := $(PURE),contextgauge/compaction/aspects.py,contextgauge/compaction/audit.py,contextgauge/compaction/events.py
-PURE := $(PURE),contextgauge/compaction/extractive.py,contextgauge/compaction/javascript.py
-PURE := $(PURE),contextgauge/compaction/kinds.py,contextgauge/compaction/links.py,contextgauge/compaction/measuring.py
+PURE := $(PURE),contextgauge/compaction/aspects.py,contextgauge/compaction/audit.py,contextgauge/compaction/cells.py
+PURE := $(PURE),contextgauge/compaction/checking.py,contextgauge/compaction/cutting.py
+PURE := $(PURE),contextgauge/compaction/displays.py,contextgauge/compaction/document.py
+PURE := $(PURE),contextgauge/compaction/events.py,contextgauge/compaction/extractive.py
+PURE := $(PURE),contextgauge/compaction/formats/__init__.py,contextgauge/compaction/javascript.py
+PURE := $(PURE),contextgauge/compaction/kinds.py,contextgauge/compaction/ledger.py
+PURE := $(PURE),contextgauge/compaction/links.py,contextgauge/compaction/measuring.py
 PURE := $(PURE),contextgauge/compaction/messages.py,contextgauge/compaction/pins.py,contextgauge/compaction/plan.py
 PURE := $(PURE),contextgauge/compaction/ports.py,contextgauge/compaction/receipts.py
+PURE := $(PURE),contextgauge/compaction/reloaded.py,contextgauge/compaction/selection.py
 PURE := $(PURE),contextgauge/compaction/subjects.py,contextgauge/compaction/trigger.py
 PURE := $(PURE),contextgauge/compaction/memory/paths.py,contextgauge/compaction/summarisers/failures.py
+PURE := $(PURE),contextgauge/compaction/summarisers/naming.py
 PURE := $(PURE),contextgauge/compaction/summarisers/validation.py
 
 # Whose tests cover the pure parts: to measure slows the code that is run twice or thrice.

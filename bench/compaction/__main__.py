@@ -2,6 +2,7 @@
 
     python -m bench.compaction [--sessions 10] [--first-seed 0] [--budgets 20 30] [--window 100000]
                                [--json] [--markdown]
+    python -m bench.compaction --planning
 
 All contenders get the same generated sessions, compact at the same places and have one budget.
 Needs no key and no network: see `summaries` for who writes the summaries.
@@ -17,6 +18,7 @@ from bench.compaction.conversations import Conversation, generate
 from bench.compaction.measures import Result, play, summed
 from bench.compaction.others import controls, other_contenders
 from bench.compaction.ours import our_contenders
+from bench.compaction.planning import planning_text
 from bench.compaction.summaries import STYLES
 from bench.compaction.tables import markdown_table, sources, text_table
 
@@ -73,7 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print all figures as JSON")
     parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
+    parser.add_argument(
+        "--planning", action="store_true", help="print the CPU time of planning long conversations"
+    )
     options = parser.parse_args(arguments)
+    if options.planning:
+        print(planning_text())
+        return
     round_tokens = options.window * 3 // 4
     conversations = [
         generate(seed, rounds=ROUNDS, round_tokens=round_tokens)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
 from contextgauge.compaction.cutting import cut, even_limit, middle_cut
-from contextgauge.compaction.messages import Message, ToolCall
+from contextgauge.compaction.messages import Block, Message, ToolCall, ToolResult
 from contextgauge.compaction.profiles import Profile
 from contextgauge.json_codec import dumps, loads
 from contextgauge.records import Json
@@ -72,20 +72,29 @@ def _with_shorter_calls(
 ) -> Edited:
     edited = list(messages)
     changed: list[str] = []
-    answered = {each.call_id for message in messages for each in message.results}
+    answered = {
+        block.call_id
+        for message in messages
+        for block in message.blocks
+        if isinstance(block, ToolResult)
+    }
     left = excess_tokens
     for index in positions:
         if left <= 0:
             break
-        message, blocks = messages[index], list(messages[index].blocks)
-        for place, block in enumerate(blocks):
+        message = messages[index]
+        shortened: dict[int, Block] = {}
+        for place, block in enumerate(message.blocks):
             if (
                 isinstance(block, ToolCall)
                 and block.id in answered
                 and block.name not in profile.exclude_tools
+                and (call := shorter(block, left)) is not block
+                and call != block
             ):
-                blocks[place] = shorter(block, left)
-        if tuple(blocks) != message.blocks:
+                shortened[place] = call
+        if shortened:
+            blocks = [shortened.get(place, block) for place, block in enumerate(message.blocks)]
             edited[index] = message.with_blocks(blocks)
             changed.append(message.id)
             left -= counter.message(message) - counter.message(edited[index])

@@ -1,6 +1,7 @@
 """Widths on a terminal: columns of a text, and texts cut or padded to them."""
 
 import unicodedata
+from itertools import accumulate
 from typing import Final
 
 _JOINER: Final = "\u200d"
@@ -50,12 +51,9 @@ def cut(text: str, limit: int) -> str:
     """Return a line of at most `limit` columns, with an ellipsis where something is left out."""
     if width(text) <= limit:
         return text
-    taken, room = [], limit - 1
-    for drawn, columns in clusters(text):
-        room -= columns
-        if room < 0:
-            break
-        taken.append(drawn)
+    drawn = clusters(text)
+    ends = accumulate(columns for _, columns in drawn)
+    taken = [each for (each, _), end in zip(drawn, ends, strict=True) if end < limit]
     return "".join((*taken, "\N{HORIZONTAL ELLIPSIS}"))
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
 from contextgauge.compaction.document import compose
 from contextgauge.compaction.kinds import kind_of
-from contextgauge.compaction.messages import Carried, Message
+from contextgauge.compaction.messages import Carried, Image, Message, ToolResult, images_of
 from contextgauge.compaction.ports import SummaryAnswer, SummaryRequest
 from contextgauge.compaction.statements import Statement, statements
 
@@ -67,16 +67,19 @@ def extract(messages: Sequence[Message], limit_characters: int, *, with_user: bo
 def _line(message: Message, *, with_user: bool) -> str:
     if message.role == "system" or message.compaction is not None:
         return ""
-    if message.is_user_turn:
-        point = next(_points(message.text, all_kinds=True), "") if with_user else ""
-        return f"- User: {point}" if point else ""
     if message.role == "assistant":
         point = next(_points(message.text, all_kinds=with_user), "")
         return f"- Assistant: {point}" if point else ""
-    errors = [each for each in message.results if each.is_error]
-    if errors:
-        point = " ".join(errors[0].text[:_LINE_CHARACTERS].split())
-        return f"- Error of {errors[0].name or 'a tool'}: {point}"
+    if with_user and message.is_user_turn:
+        point = next(_points(message.text, all_kinds=True), "")
+        if point:
+            return f"- User: {point}"
+    for each in message.blocks:
+        if isinstance(each, Image):
+            return f"- User: {images_of(message.blocks)} (message {message.id})"
+        if isinstance(each, ToolResult) and each.is_error and not message.is_user_turn:
+            point = " ".join(each.text[:_LINE_CHARACTERS].split())
+            return f"- Error of {each.name or 'a tool'}: {point}"
     return ""
 
 

@@ -34,6 +34,10 @@ Cheaper than after each turn. Which statements of the middle go may depend on wh
 conversation was compacted.
 """
 
+_BOUNDS_WITH_SLACK: Final = {
+    kind: bound + (_SLACK if kind in ROLLING else 0) for kind, bound in BOUNDS.items()
+}
+
 ELIDED: Final = "[replaced later]"
 
 _Pair = tuple[str, frozenset[str]]
@@ -84,9 +88,9 @@ class Pins:
 
         Of rolling kinds these are the oldest; of others the older half is never pushed out.
         """
-        for kind, bound in BOUNDS.items():
-            if len(self._kinds[kind]) > bound + (_SLACK if kind in ROLLING else 0):
-                self._bound(kind, bound)
+        for kind, most in _BOUNDS_WITH_SLACK.items():
+            if len(self._kinds[kind]) > most:
+                self._bound(kind, BOUNDS[kind])
         if self._characters > STATEMENT_CHARACTERS + _SLACK_CHARACTERS:
             self._cut_statements()
 
@@ -193,6 +197,8 @@ LINE: Final = "; in/"
 
 
 def _held(pin: Pin) -> _HeldPin:
+    if pin.key == "text":
+        return _HeldPin(pin, plain(pin.text), ())
     key, _, line = pin.key.removeprefix("+").partition(LINE)
     pairs = (each.split(":", 1) for each in key.split("; ") if ":" in each)
     about = tuple((aspect, frozenset(scope.split())) for aspect, scope in pairs if aspect != "text")

@@ -1,30 +1,43 @@
 """Which statements are pinned, and as what: by labels, modal verbs and values."""
 
 import re
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Final, cast
 
 from contextgauge.compaction.aspects import words_of
 from contextgauge.compaction.messages import PinKind
 from contextgauge.compaction.statements import Statement, kind_of_label
-from contextgauge.compaction.subjects import Facet, facets
+from contextgauge.compaction.subjects import Facet, facets, possible_aspects
 
-_CONSTRAINT: Final = re.compile(
-    r"\b(?:never|must(?:n't)?|shall|do not|don't|cannot|can't|may not|shouldn't|should not|"
-    r"mustn't|won't accept|is not to|are not to|always|forbid(?:den)?|prohibited|not allowed|"
-    r"disallowed|no (?:more|less|fewer|later|earlier) than|at (?:most|least|all times)|"
-    r"under no circumstances|without (?:\w+ ){0,3}(?:approval|permission|consent|asking|sign-off)|"
-    r"needs? (?:\w+ ){0,2}(?:approval|permission|consent|sign-off)|off[- ]limits|hands off|"
-    r"untouched|unchanged|intact|avoid|ensure|make sure|be sure|(?:is|are) required|requires?|"
-    r"mandatory|not negotiable|non-negotiable|stay(?:s)? (?:away|within|under|below|in|off)|"
-    r"keep (?:\w+ ){1,6}(?:under|below|within|above|away|out|free|secret|private|confidential)|"
-    r"no-?body|no one (?:else )?|nothing (?:else|but)|"
-    r"(?:may|must|can|should|use|uses|only) only|only (?:use|run|touch|edit|change|write|if|when|"
-    r"after|with)|unless|stop and|(?:has|have) to be|has to|needs (?:an?|to)|(?:is"
-    r"|are) (?:not )?permitted|refrain|"
-    r"leave (?:\w+ ){1,5}(?:alone|as (?:it|they)))\b"
-    r"|^(?:only|no)\b|\bno \w+ (?:without|before|until|ever)\b"
+
+def _phrases(alternatives: str) -> re.Pattern[str]:
+    """Return a pattern of phrases, grouped by first letter: each word is tried with a few only."""
+    by_letter: dict[str, list[str]] = {}
+    for each in alternatives.split(" | "):
+        by_letter.setdefault(each[0], []).append(each[1:])
+    groups = (f"{letter}(?:{'|'.join(rest)})" for letter, rest in by_letter.items())
+    return re.compile(rf"\b(?:{'|'.join(groups)}|\A(?:only|no))\b")
+
+
+_CONSTRAINT: Final = _phrases(
+    r"never | must(?:n't)? | shall | do not | don't | cannot | can't | may not | shouldn't | "
+    r"should not | won't accept | is not to | are not to | always | forbid(?:den)? | prohibited | "
+    r"not allowed | disallowed | no (?:more|less|fewer|later|earlier) than | "
+    r"at (?:most|least|all times) | under no circumstances | "
+    r"without (?:\w+ ){0,3}(?:approval|permission|consent|asking|sign-off) | "
+    r"needs? (?:\w+ ){0,2}(?:approval|permission|consent|sign-off) | off[- ]limits | hands off | "
+    r"untouched | unchanged | intact | avoid | ensure | make sure | be sure | is required | "
+    r"are required | requires? | mandatory | not negotiable | non-negotiable | "
+    r"stays? (?:away|within|under|below|in|off) | "
+    r"keep (?:\w+ ){1,6}(?:under|below|within|above|away|out|free|secret|private|confidential) | "
+    r"no-?body | no one (?:else )? | nothing (?:else|but) | may only | can only | should only | "
+    r"uses? only | only (?:only|use|run|touch|edit|change|write|if|when|after|with) | unless | "
+    r"stop and | has to | have to be | needs (?:an?|to) | is (?:not )?permitted | "
+    r"are (?:not )?permitted | refrain | leave (?:\w+ ){1,5}(?:alone|as (?:it|they)) | "
+    r"no \w+ (?:without|before|until|ever)"
 )
+
 _PREFERENCE: Final = re.compile(
     r"\b(?:prefer(?:s|red|ence)?|would rather|i'd rather|rather (?:get|have|see)|i(?:'d| would) "
     r"(?:like|love|appreciate)|i (?:want|like|dislike|hate|love)|(?:user|we) (?:wants?|likes?)|"
@@ -62,14 +75,16 @@ _HEDGE: Final = re.compile(
 )
 _REMEMBER: Final = re.compile(r"\b(?:remember|keep in mind|note that|for the record|fyi|beware)\b")
 _IDENTIFIER: Final = re.compile(
-    r"https?://\S|\b[0-9a-f]{7,40}\b|\b[A-Z]{2,}[A-Z0-9]*-\d+\b|[\w.+-]+@[\w-]+\.\w"
+    r"https?://\S|\b[0-9a-f]{7,40}\b|\b[A-Z]{2,}[A-Z0-9]*-\d+\b"
     r"|\b\w+/[\w/.-]+\.\w+"
     r"|[$€£]\d|\b\d{4}-\d\d-\d\d\b|\bv?\d+\.\d+(?:\.\d+)?\b|\b\d{1,3}(?:\.\d{1,3}){3}\b"
 )
+_MAIL: Final = re.compile(r"[\w.+-]@[\w-]+\.\w")
 _STATES: Final = re.compile(
     r"\b(?:is|are|was moved|lives?|runs?|uses?|has|have|belongs?|moved|named|called|located|"
-    r"hosted|points?|listens?)\b|^[\w '-]{1,60}:"
+    r"hosted|points?|listens?)\b"
 )
+_LABELLED: Final = re.compile(r"[\w '-]{1,60}:")
 
 _KIND_OF_ASPECT: Final[dict[str, PinKind]] = {
     "spending": "constraint",
@@ -133,7 +148,7 @@ def kind_of(statement: Statement) -> tuple[PinKind, list[Facet]]:
     labelled = kind_of_label(statement.label) if statement.label else None
     hedged = labelled is None and says.any("hedge")
     work = _WORK.match(says.lower) is not None
-    given = [] if hedged or work else facets(text, says.words)
+    given = [] if hedged or work else facets(text, says.aspects)
     if labelled and labelled != "fact":
         forbids = labelled in {"goal", "request"} and says.any("constraint")
         return "constraint" if forbids else cast("PinKind", labelled), given
@@ -141,7 +156,8 @@ def kind_of(statement: Statement) -> tuple[PinKind, list[Facet]]:
         return "request", []
     kind = _by_words(says, given, fact=labelled is not None)
     if kind == "statement" and not hedged and _MARK.search(text):
-        stated = _IDENTIFIER.search(text) and _STATES.search(says.lower)
+        states = _LABELLED.match(says.lower) or _STATES.search(says.lower)
+        stated = states and (_IDENTIFIER.search(text) or _MAIL.search(text))
         return ("fact" if stated else kind), given
     return kind, given
 
@@ -151,10 +167,8 @@ class _Says:
 
     def __init__(self, lower: str) -> None:
         self.lower = lower
-        self.words = _WORD.findall(lower)
-        self._cues = 0
-        for word in self.words:
-            self._cues |= _cues(word)
+        bits = reduce(or_, map(_bits, _WORD.findall(lower)), 0)
+        self.aspects, self._cues = bits >> len(_PATTERNS), bits
 
     def any(self, name: str) -> bool:
         bit, pattern = _PATTERNS[name]
@@ -162,9 +176,10 @@ class _Says:
 
 
 @lru_cache(maxsize=8_192)
-def _cues(word: str) -> int:
-    """Return a bit for each pattern that a word may belong to."""
-    return sum(bit for name, (bit, _) in _PATTERNS.items() if word in _CUES[name])
+def _bits(word: str) -> int:
+    """Return a bit for each pattern that a word may belong to, and above them for each aspect."""
+    cues = sum(bit for name, (bit, _) in _PATTERNS.items() if word in _CUES[name])
+    return cues | possible_aspects((word,)) << len(_PATTERNS)
 
 
 def _by_words(says: _Says, given: list[Facet], *, fact: bool) -> PinKind:

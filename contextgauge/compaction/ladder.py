@@ -154,8 +154,8 @@ def prepare(
         keep_ids=keep_ids,
         keep_first=profile.keep_first,
     )
-    leaving = [*selection.leaving, *([selection.previous] if selection.previous else ())]
-    replaced = tokens_of(leaving, counter)
+    staying = tokens_of(selection.head, counter) + tokens_of(selection.tail, counter)
+    replaced = at.tokens - staying
     count = len(selection.leaving)
     if count < max(1, profile.minimum_messages):
         what = f"{len(selection.tail)} of {len(at.messages)} messages are recent"

@@ -62,10 +62,13 @@ def ledger(files: Sequence[FileUse], messages: Iterable[Message]) -> tuple[FileU
     """Return the ledger with the calls of more messages: each path once, latest use last."""
     uses = {each.path: each for each in files}
     for message in messages:
-        for call in message.calls:
-            for path, changed in uses_of(call):
-                former = uses.pop(path, FileUse(path))
-                uses[path] = FileUse(path, former.read or not changed, former.changed or changed)
+        for block in message.blocks:
+            if not isinstance(block, ToolCall):
+                continue
+            for path, changed in uses_of(block):
+                former = uses.pop(path, None)
+                read = not changed or (former is not None and former.read)
+                uses[path] = FileUse(path, read, changed or (former is not None and former.changed))
     return _bounded(uses.values())
 
 
@@ -115,9 +118,7 @@ def _is_named(pattern: re.Pattern[str], name: str) -> bool:
 
 
 def _named(arguments: dict[str, Json]) -> Iterator[str]:
-    for key in _PATH_KEYS:
-        if key not in arguments:
-            continue
+    for key in [key for key in _PATH_KEYS if key in arguments]:
         value = arguments[key]
         values = value if isinstance(value, list) else [value]
         for each in values:

@@ -24,7 +24,10 @@ _REFERENCES: Final = ("tool_use_id", "approval_request_id", "call_id")
 
 def is_server_compaction(message: Message) -> bool:
     """Whether a provider's own compaction is in a message: nothing else says what is in it."""
-    return any(isinstance(each, Opaque) and each.kind in _COMPACTIONS for each in message.blocks)
+    for each in message.blocks:  # noqa: SIM110 -- asked of each message, and a loop is faster
+        if isinstance(each, Opaque) and each.kind in _COMPACTIONS:
+            return True
+    return False
 
 
 def opened_by(block: Block) -> str | None:

@@ -10,6 +10,7 @@ A strategy that shortens a message keeps its `id`: the archived original has the
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -190,6 +191,8 @@ class Message:
     @property
     def text(self) -> str:
         """The texts of the message, a line each; of tools nothing."""
+        if len(self.blocks) == 1 and isinstance(only := self.blocks[0], Text):
+            return only.text
         return "\n".join([each.text for each in self.blocks if isinstance(each, Text)])
 
     @property
@@ -233,16 +236,23 @@ class Message:
         return Message(self.role, tuple(blocks), self.id, self.usage, self.source)
 
 
-def open_calls(messages: Iterable[Message]) -> set[str]:
+def images_of(blocks: Iterable[Block]) -> str:
+    """Return what images are among blocks, such as `image/png, 2 application/pdf`; else nothing."""
+    kinds = Counter(each.media_type or "image" for each in blocks if isinstance(each, Image))
+    return ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in kinds.items())
+
+
+def open_calls(messages: Sequence[Message]) -> set[str]:
     """Return the ids of calls whose result is still to come.
 
     A call that was interrupted has none to come: the user's next turn follows it.
     """
     pending: set[str] = set()
-    for message in messages:
-        if message.is_user_turn and not message.results:
-            pending.clear()
-        for block in message.blocks:
+    turn = len(messages) - 1
+    while turn > 0 and not (messages[turn].is_user_turn and not messages[turn].results):
+        turn -= 1
+    for index in range(max(0, turn), len(messages)):
+        for block in messages[index].blocks:
             if isinstance(block, ToolCall):
                 pending.add(block.id)
             elif isinstance(block, ToolResult):

@@ -34,11 +34,6 @@ class Division:
     previous: Message | None
     tail: tuple[Message, ...]
 
-    @property
-    def covers(self) -> int:
-        """Number of active messages up to the cut."""
-        return len(self.head) + len(self.leaving) + (self.previous is not None)
-
 
 def whole_cut(messages: Sequence[Message], cut: int) -> int:
     """Return the latest cut at or before `cut` that separates nothing that belongs together.
@@ -137,12 +132,13 @@ def _stays(
 
     They are system messages, a provider's own compactions, and what the caller keeps.
     """
-    stays = {index for index, each in enumerate(messages[:cut]) if each.role == "system"}
-    pending = [
-        index
-        for index, each in enumerate(messages[:cut])
-        if (each.id and each.id in keep_ids) or is_server_compaction(each)
-    ]
+    stays: set[int] = set()
+    pending: list[int] = []
+    for index, message in enumerate(messages[:cut]):
+        if message.role == "system":
+            stays.add(index)
+        if (message.id and message.id in keep_ids) or is_server_compaction(message):
+            pending.append(index)
     if keep_first and cut and messages[0].compaction is None:
         pending.append(0)
     if not pending:

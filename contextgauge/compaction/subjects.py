@@ -10,7 +10,8 @@ Prohibitions without such a value never conflict: a second one is one more.
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.aspects import (
@@ -81,15 +82,19 @@ def _possible(word: str) -> int:
     return bits
 
 
-def facets(text: str, words: Iterable[str] | None = None) -> list[Facet]:
+def possible_aspects(words: Iterable[str]) -> int:
+    """Return a bit for each aspect that words in lower case may belong to."""
+    return reduce(or_, map(_possible, words), 0)
+
+
+def facets(text: str, possible: int | None = None) -> list[Facet]:
     """Return what a statement gives a value to, in order of the table of aspects.
 
-    `words` are those of the text in lower case, where they are known already.
+    `possible` are the `possible_aspects` of its words, where they are known already.
     """
     result: list[Facet] = []
-    possible = 0
-    for word in _WORD.findall(text.lower()) if words is None else words:
-        possible |= _possible(word)
+    if possible is None:
+        possible = possible_aspects(_WORD.findall(text.lower()))
     while possible:
         aspect = ASPECTS[(possible & -possible).bit_length() - 1]
         possible &= possible - 1
@@ -104,6 +109,8 @@ def facets(text: str, words: Iterable[str] | None = None) -> list[Facet]:
         result.append(Facet(name, frozenset(), match[2], *match[:2], gives))
     if not result and (amount := _amount(text)):
         result.append(amount)
+    if not result:
+        return []
     plain = STOP.union(*(_aspect_of(each).plain for each in result))
     return [each._replace(scope=_scope(_rest(text, each, result), plain)) for each in result]
 
@@ -115,8 +122,12 @@ MORE: Final = re.compile(
 """What a statement forbids on top of the value that it gives: this outlives the value."""
 
 _GIVES_AMOUNT: Final = re.compile(
-    r"(?i)(?:\b(?:is|are|be|to|at|for|size|length|width|height)(?: now)?|[:=]) ?$"
+    r"(?:\b(?:is|are|be|to|at|for|size|length|width|height)(?: now)?|[:=]) ?$"
 )
+_ENDS_BEFORE_AMOUNT: Final = (
+    "is", "are", "be", "to", "at", "for", "size", "length", "width", "height", "now", ":", "=",
+)  # fmt: skip
+"""Cheaper than the pattern."""
 
 
 def _amount(text: str) -> Facet | None:
@@ -124,7 +135,9 @@ def _amount(text: str) -> Facet | None:
     matches = [
         match
         for match in VALUES["count"].finditer(text)
-        if _GIVES_AMOUNT.search(text[max(0, match.start() - 16) : match.start()])
+        if (before := text[max(0, match.start() - 16) : match.start()].lower())
+        and before.removesuffix(" ").endswith(_ENDS_BEFORE_AMOUNT)
+        and _GIVES_AMOUNT.search(before)
         and match[0].lstrip("0123456789.,_ ").lower() not in STOP
     ]
     if len(matches) != 1 or _PROHIBITION.search(text, 0, matches[0].start()):
@@ -137,8 +150,10 @@ def _amount(text: str) -> Facet | None:
 
 _VERB_AFTER: Final = re.compile(
     r"(?i)[^.;:]{0,200}?\b(?:is|are|must|shall|should|may|needs?|has|have|can|cannot|can't|will|"
-    r"stays?|takes?|gets?|goes|runs?|uses?)\b"
+    r"stays?|takes?|gets?|goes|(?:runs?|uses?)(?=\W+\w))\b"
 )
+"""Without a word after them, runs and uses are things: «$900 on test runs»."""
+
 _GIVES_NAME: Final = {
     name: re.compile(rf"(?i)(?:(?:^|(?<=\W))(?:{before})|[:=] ?)[\"'`\u2018\u201c]?$")
     for name, before in {

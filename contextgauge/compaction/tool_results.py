@@ -17,7 +17,15 @@ from typing import Final, NamedTuple
 from contextgauge.compaction.arguments import Edited, fit_arguments, shorten_arguments
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.cutting import MINIMUM_CHARACTERS, even_limit, middle_cut
-from contextgauge.compaction.messages import Content, Image, Message, Text, ToolCall, ToolResult
+from contextgauge.compaction.messages import (
+    Content,
+    Image,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    images_of,
+)
 from contextgauge.compaction.profiles import Profile
 
 _PATH: Final = re.compile(r"(?<![\w./\\-])[\w\\-]*+[./][\w./\\-]*+")
@@ -115,33 +123,38 @@ def _unread_from(messages: Sequence[Message]) -> int:
 
 def _values(candidates: Sequence[ToolUse], messages: Sequence[Message]) -> list[float]:
     """Return what each result is worth, 0 to about 3: age, size, use in later messages."""
-    mentioned = _mentions(messages)
+    used = _used_later(candidates, messages)
     total = max(1, len(messages))
     values = []
-    for use in candidates:
+    for use, again in zip(candidates, used, strict=True):
         recency = use.message / total
         smallness = 1 / (1 + use.characters / 2_000)
-        paths = _paths(use.call.arguments[:2_000])
-        used = 1.0 if any(mentioned.get(path, -1) > use.message for path in paths) else 0.0
         error = 0.25 if use.result.is_error else 0.0
-        values.append(recency + 0.5 * smallness + used + error)
+        values.append(recency + 0.5 * smallness + (1.0 if again else 0.0) + error)
     return values
 
 
-def _mentions(messages: Sequence[Message]) -> dict[str, int]:
-    """Return where each path is mentioned last, by a call or in a text of either side."""
-    last: dict[str, int] = {}
-    for index, message in enumerate(messages):
-        for block in message.blocks:
+def _used_later(candidates: Sequence[ToolUse], messages: Sequence[Message]) -> list[bool]:
+    """Return whether later messages, a call or a text of either side, mention a call's paths."""
+    used = [False] * len(candidates)
+    place = len(candidates) - 1
+    later: set[str] = set()
+    read: dict[int, set[str]] = {}
+    for index in range(len(messages) - 1, -1, -1):
+        while place >= 0 and candidates[place].message == index:
+            call = candidates[place].call
+            read[id(call)] = _paths(call.arguments[:2_000])
+            used[place] = not later.isdisjoint(read[id(call)])
+            place -= 1
+        if place < 0:
+            break
+        for block in messages[index].blocks:
             if isinstance(block, Text):
-                paths = _paths(block.text[:4_000])
+                later |= _paths(block.text[:4_000])
             elif isinstance(block, ToolCall):
-                paths = _paths(block.arguments[:2_000])
-            else:
-                continue
-            for path in paths:
-                last[path] = index
-    return last
+                paths = read.pop(id(block), None)
+                later |= _paths(block.arguments[:2_000]) if paths is None else paths
+    return used
 
 
 def _paths(text: str) -> set[str]:
@@ -155,8 +168,13 @@ def _paths(text: str) -> set[str]:
 
 
 def _notice(use: ToolUse, message_id: str) -> str:
+    content = use.result.content
+    characters = sum(len(each.text) for each in content if isinstance(each, Text))
+    images = images_of(content)
+    parts = [f"{characters:,} characters"] if characters or not images else []
+    what = " and ".join([*parts, *([images] if images else [])])
     return (
-        f"[Result of {use.call.name} cleared to save context: {use.characters:,} characters. "
+        f"[Result of {use.call.name} cleared to save context: {what}. "
         f"Recall message {message_id} to see it again.]"
     )
 
@@ -175,8 +193,9 @@ class _Editing:
     def replace_result(self, use: ToolUse, notice: str) -> None:
         message = self._messages[use.message]
         result = use.result.with_content((Text(notice),))
-        before, after = message.blocks[: use.block], message.blocks[use.block + 1 :]
-        self._messages[use.message] = message.with_blocks((*before, result, *after))
+        blocks = list(message.blocks)
+        blocks[use.block] = result
+        self._messages[use.message] = message.with_blocks(blocks)
         self._changed.add(use.message)
 
     def done(self) -> Edited:

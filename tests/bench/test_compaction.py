@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from bench.compaction import planning
 from bench.compaction.__main__ import all_contenders, budget_of, compare, main
 from bench.compaction.calls import argument, files_of
 from bench.compaction.contenders import Contender, text_message, tokens_of
@@ -154,3 +155,13 @@ def test_results_are_printed_as_text_json_and_markdown(capsys: pytest.CaptureFix
     results = json.loads(capsys.readouterr().out)
     assert len(results) == 2 * len(all_contenders())
     assert {each["budget_share"] for each in results} == {0.2}
+
+
+def test_the_cost_of_planning_has_a_line_for_each_length(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(planning, "MESSAGES", (40, 400))
+    main(["--planning"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" messages ")[0].strip() for line in lines] == ["40", "400"]
+    assert all(line.endswith(" s") for line in lines)

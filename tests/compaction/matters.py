@@ -38,6 +38,8 @@ Maria Lopez approves releases. | John Smith approves invoices.
 Maria Lopez owns billing. | John Smith owns search.
 Answers to Anna should be short. | Answers to Ben should be detailed.
 For Anna, the next step is the parser. | For Ben, the next step is the index.
+# What something runs or uses
+A job with a limit of 5 GB runs on a. | A job with a limit of 9 GB runs on b.
 # Ways, of which the way back is another one
 From host a to b, the timeout is 5 seconds. | From host b to a, the timeout is 9 seconds.
 The timeout from web to db is 5 seconds. | The timeout from db to web is 9 seconds.
@@ -300,6 +302,8 @@ The page size is 238 rows. | Make the page size 854 rows, the customer asked for
 """)
 
 SAME = _pairs("""
+Spend at most $500 on test runs. | Spend at most $900 on test runs.
+The budget is $500 for test runs. | The budget is now $900 for test runs.
 Our spending cap is $700. | Keep spending under four hundred dollars from now on.
 The API rate limit is 100 requests per minute. | The API rate limit is 250 requests per minute now.
 Use Node 18. | We upgraded: use Node 20.1 from now on.

@@ -229,3 +229,8 @@ def test_log_line_of_seed_002() -> None:
     assert displays.log_line(2, 95_000, 8_500, 37) == (
         "[Compaction] Round 2: 95000 → 8500 tokens (37 messages summarized)"
     )
+
+
+def test_a_marker_without_a_summary_has_no_preview() -> None:
+    text = displays.marker_text(ContextCompaction(2, 0, " ", 1, 900))
+    assert text.splitlines()[1:] == ["1 message archived, 900 tokens before"]

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from contextgauge.compaction.audit import audit
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.document import compose
+from contextgauge.compaction.document import compose, cut_to
 from contextgauge.compaction.extractive import ExtractiveSummariser, extract, floor
 from contextgauge.compaction.messages import (
     Carried,
     FileUse,
+    Image,
     Message,
     ModelRequest,
     Pin,
@@ -239,3 +240,24 @@ def test_a_summary_shares_the_room_with_plain_statements() -> None:
     assert 800 < ESTIMATE.text(statements) < 1_200
     assert 800 < ESTIMATE.text(prose) < 1_200
     assert "Line 499 of the talk." in statements
+
+
+@pytest.mark.parametrize("with_user", [False, True])
+def test_the_extract_names_what_the_user_showed(with_user: bool) -> None:
+    shown = Message("user", (Image(900, "image/png"), Image(900, "image/png")), id="m7")
+    assert extract([shown], 1_000, with_user=with_user) == "- User: 2 image/png (message m7)"
+
+
+class _Dear:
+    """A counter by which even one character is too much."""
+
+    def text(self, text: str) -> int:
+        return 3 * len(text)
+
+    def message(self, message: Message) -> int:
+        return self.text(message.text)
+
+
+@pytest.mark.parametrize("tokens", [0, 1])
+def test_nothing_is_left_of_a_text_without_room(tokens: int) -> None:
+    assert cut_to("Build the importer.", tokens, _Dear()) == ""

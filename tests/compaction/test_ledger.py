@@ -28,6 +28,7 @@ PATCHED = {("src/a.py", True), ("src/b.py", True), ("docs/new file.md", True), (
 DIFF = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x\n+y\n--- /dev/null\n+++ b/new.py\n"
 
 CALLS: list[tuple[str, Json, set[tuple[str, bool]]]] = [
+    ("bash", {"command": "> out.txt"}, {("out.txt", True)}),
     ("Read", {"file_path": "/app/src/a.py", "offset": 3}, {("/app/src/a.py", False)}),
     ("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, {("a.py", True)}),
     ("MultiEdit", {"file_path": "a.py", "edits": []}, {("a.py", True)}),

@@ -11,7 +11,15 @@ from contextgauge.compaction.arguments import Edited, shorten_arguments
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.cutting import middle_cut
 from contextgauge.compaction.formats import read_messages, write_messages
-from contextgauge.compaction.messages import FormatName, Message, Text, ToolCall, ToolResult
+from contextgauge.compaction.messages import (
+    Content,
+    FormatName,
+    Image,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from contextgauge.compaction.profiles import DEFAULT, Profile
 from contextgauge.compaction.tool_results import (
     clear_results,
@@ -33,6 +41,26 @@ def uses(count: int, *, name: str = "read", text: str = LONG) -> list[Message]:
             (call(f"c{number}", name, f'{{"path":"src/f{number}.py"}}'), result(f"c{number}", text))
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ((Image(900, "image/png"),), "image/png"),
+        ((Text(LONG), Image(9), Image(9)), "4,000 characters and 2 image"),
+        (
+            (Text("a"), Image(900, "image/png"), Image(9, "image/gif")),
+            "1 characters and image/png, image/gif",
+        ),
+    ],
+)
+def test_the_notice_names_the_images_of_a_result(content: tuple[Content, ...], what: str) -> None:
+    messages = uses(5)
+    messages[1] = Message("tool", (ToolResult("c0", content, "read"),), id="m1")
+    edited = clear_results(messages, DEFAULT, ESTIMATE, 900)
+    assert edited.messages[1].results[0].text == (
+        f"[Result of read cleared to save context: {what}. Recall message m1 to see it again.]"
+    )
 
 
 def test_old_results_are_cleared_and_the_last_three_stay() -> None:
