@@ -6,12 +6,10 @@ The whole receipt is in the log, in the boundary's message and in its record.
 from typing import Final
 
 from contextgauge.records import Json
+from streams.core.json_size import json_bytes
 
 RECEIPT_BYTES: Final = 4_096
 """Of one receipt in a view, which holds those of up to 20 commands; about, as JSON."""
-
-_NUMBER_BYTES: Final = 12
-_QUOTES: Final = 3
 
 
 def short_receipt(receipt: dict[str, Json]) -> dict[str, Json]:
@@ -32,14 +30,4 @@ def short_receipt(receipt: dict[str, Json]) -> dict[str, Json]:
 
 
 def _is_short(receipt: dict[str, Json] | None) -> bool:
-    return _bytes_of(receipt) <= RECEIPT_BYTES
-
-
-def _bytes_of(value: Json) -> int:
-    if isinstance(value, str):
-        return len(value.encode("utf-8", "surrogatepass")) + _QUOTES
-    if isinstance(value, list):
-        return sum(map(_bytes_of, value), _QUOTES)
-    if isinstance(value, dict):
-        return sum((_bytes_of(name) + _bytes_of(each) for name, each in value.items()), _QUOTES)
-    return _NUMBER_BYTES
+    return json_bytes(receipt) <= RECEIPT_BYTES

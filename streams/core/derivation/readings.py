@@ -1,6 +1,5 @@
 """Responses: sizes, warnings, edits, exhaustion and what they count (R6 to R10, R26)."""
 
-import json
 from bisect import bisect_right
 from typing import Final
 
@@ -22,6 +21,7 @@ from streams.core.derivation.compaction_attempts import agent_went_on
 from streams.core.derivation.state import Announced, Chain
 from streams.core.derivation.step import Step
 from streams.core.derivation.transitions import AttemptEvent
+from streams.core.json_size import json_bytes
 
 ANNOUNCED_WINDOWS: Final = 8
 """Windows of an epoch whose warnings are remembered; real sessions have one or two."""
@@ -133,7 +133,7 @@ def _once(step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhaust
 def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -> None:
     name, kept, left_bytes = step.subject, 0, _EDITS_BYTES
     for edit in edits:
-        left_bytes -= len(json.dumps(edit))
+        left_bytes -= json_bytes(edit)
         if left_bytes < 0:
             break
         kept += 1

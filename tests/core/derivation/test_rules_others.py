@@ -1,9 +1,8 @@
 """R26 to R30: edits, resets, times, other runtimes' compactions, forks."""
 
-import json
-
 import pytest
 
+from contextgauge.records import Json
 from schemas.records import (
     CompactBoundary,
     CompactionComplete,
@@ -15,6 +14,7 @@ from schemas.records import (
     ContextWarning,
     SessionInfo,
 )
+from streams.core.json_size import json_bytes
 from tests.core.given import (
     SESSION,
     START_MS,
@@ -68,12 +68,14 @@ def test_r26_once_per_response() -> None:
 
 
 def test_r26_many_edits_are_summed_and_64_kib_of_them_are_kept() -> None:
-    many = [{**TOOLS, "cleared_input_tokens": 5, "number": number} for number in range(2_000)]
+    many: list[dict[str, Json]] = [
+        {**TOOLS, "cleared_input_tokens": 5, "number": number} for number in range(2_000)
+    ]
     told = one(Given().take(edited("r", *many)), ContextEdit)
     assert told.cleared_input_tokens == 10_000
     assert told.edits == tuple(many[: len(told.edits)])
     assert len(told.edits) + (told.edits_left_out or 0) == 2_000
-    sizes = [len(json.dumps(edit)) for edit in many]
+    sizes = [json_bytes(edit) for edit in many]
     kept = len(told.edits)
     assert sum(sizes[:kept]) <= 64 * 1024 < sum(sizes[: kept + 1])
     assert one(Given().take(edited("r", TOOLS)), ContextEdit).edits_left_out is None
