@@ -68,9 +68,8 @@ def test_r26_once_per_response() -> None:
 
 
 def test_r26_many_edits_are_summed_and_64_kib_of_them_are_kept() -> None:
-    many: list[dict[str, Json]] = [
-        {**TOOLS, "cleared_input_tokens": 5, "number": number} for number in range(2_000)
-    ]
+    tool: dict[str, Json] = {"type": "clear_tool_uses_20250919", "cleared_input_tokens": 5}
+    many: list[dict[str, Json]] = [{**tool, "number": number} for number in range(2_000)]
     told = one(Given().take(edited("r", *many)), ContextEdit)
     assert told.cleared_input_tokens == 10_000
     assert told.edits == tuple(many[: len(told.edits)])
