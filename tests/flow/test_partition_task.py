@@ -137,6 +137,44 @@ async def test_tasks_of_a_failed_membership_are_released_before_the_next(
     assert await kit.events() == expected(MESSAGES)
 
 
+async def test_a_stop_within_a_rebalance_waits_for_the_running_batch(
+    kit: DeriveKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committing, revoking, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    commit = PartitionTask._commit  # noqa: SLF001 -- to hold it up
+    revoke, stop = MemoryGroupReader.revoke, MemoryGroupReader.stop
+    order: list[str] = []
+
+    async def hold(task: PartitionTask, producer: TransactionalProducer, work: Work) -> None:
+        committing.set()
+        await go_on.wait()
+        await commit(task, producer, work)
+        order.append("committed")
+
+    async def note_revoke(reader: MemoryGroupReader) -> None:
+        revoking.set()
+        await revoke(reader)
+
+    async def note_stop(reader: MemoryGroupReader) -> None:
+        order.append("stopped")
+        await stop(reader)
+
+    monkeypatch.setattr(PartitionTask, "_commit", hold)
+    monkeypatch.setattr(MemoryGroupReader, "revoke", note_revoke)
+    monkeypatch.setattr(MemoryGroupReader, "stop", note_stop)
+    async with kit.running() as one:
+        await kit.publish(MESSAGES[:100])
+        await committing.wait()
+        async with kit.running():
+            await revoking.wait()
+            ending = asyncio.create_task(one.stop())
+            await asyncio.sleep(0.05)
+            go_on.set()
+            await ending
+            assert order[0] == "committed"
+            assert "committed" not in order[order.index("stopped") :]
+
+
 async def test_offsets_of_a_previous_assignment_do_not_count_for_the_next() -> None:
     began, go_on = asyncio.Event(), asyncio.Event()
     told: list[dict[int, int]] = []

@@ -96,9 +96,12 @@ class KafkaTransactionalProducer:
     async def _approved(
         self, written: Mapping[tuple[str, int], "_Written"], approve: Approval
     ) -> bool:
-        first = {target: each.first for target, each in written.items()}
-        known = {target: offset for target, offset in first.items() if offset is not None}
-        if len(known) < len(first):
+        known = {
+            target: each.first
+            for target, each in written.items()
+            if each.first is not None and each.end is not None
+        }
+        if len(known) < len(written):
             raise RetryError(f"a reply to {self._id} was lost: its records' offsets are unknown")
         return await approve(known)
 

@@ -142,7 +142,12 @@ class MemoryGroupReader(MemoryPartitionReader):
         self._on_revoked, self._on_assigned = on_revoked, on_assigned
         self._group.add(self)
 
+    def seek(self, partition: int, offset: int) -> None:
+        self._check_running()
+        super().seek(partition, offset)
+
     def resume(self, partition: int) -> None:
+        self._check_running()
         self._paused.discard(partition)
 
     async def commit_offsets(self, positions: Mapping[int, int]) -> None:
@@ -156,6 +161,7 @@ class MemoryGroupReader(MemoryPartitionReader):
         await asyncio.get_running_loop().create_future()
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
+        self._check_running()
         if partition not in self.assigned:
             await asyncio.sleep(0)
             return Batch((), self.position(partition))
@@ -174,6 +180,7 @@ class MemoryGroupReader(MemoryPartitionReader):
         return task.result()
 
     def ends(self, partition: int) -> Ends | None:
+        self._check_running()
         return super().ends(partition) if partition in self.assigned else None
 
     async def stop(self) -> None:
@@ -181,6 +188,11 @@ class MemoryGroupReader(MemoryPartitionReader):
         self.assigned = frozenset()
         self._group.remove(self)
         await super().stop()
+
+    def _check_running(self) -> None:
+        # As a Kafka client: nothing may still use the reader of a membership that has ended.
+        if self._stopped:
+            raise RuntimeError("the reader was stopped")
 
     def expel(self) -> None:
         """Take everything away: another member has this one's instance id now."""

@@ -39,6 +39,7 @@ class Membership(ABC):
         self._log, self._topic, self._group = log, topic, group
         self._failure: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._leaving = False
+        self._releasing = asyncio.Lock()
         self._reader: GroupReader = log.group_reader(topic, group, instance_id)
         self._partitions = 0
         """Of the topic, when the membership began."""
@@ -84,7 +85,7 @@ class Membership(ABC):
             for task in background:
                 task.cancel()
             await asyncio.gather(stopping, entering, *background, return_exceptions=True)
-            await self._release()
+            await self._end_work()
             await self._reader.stop()
             self._health.released()
             self._telemetry.gauge("worker_partitions", 0, worker=self.worker)
@@ -116,8 +117,14 @@ class Membership(ABC):
         if partitions:
             logger.info("partitions revoked", partitions=sorted(partitions))
         self._health.worker("joining", "the group reassigns its partitions")
-        await self._release()
+        await self._end_work()
         self._health.released()
+
+    async def _end_work(self) -> None:
+        # In turns: a stop within a rebalance waits for what the rebalance has begun to release, for
+        # partitions that end their running batch still use the reader.
+        async with self._releasing:
+            await self._release()
 
     async def _on_assigned(self, partitions: frozenset[int]) -> None:
         if self._leaving:
