@@ -333,5 +333,9 @@ class ViewStore(ViewReader, Protocol):
         already, never becomes active. Where a later one is active only the build ends.
         """
 
-    async def drop(self, generation: int, partition: int) -> None:
-        """Delete a partition, whatever is in it. No one can write to it before that is done."""
+    async def drop(self, generation: int, partition: int, build: str | None = None) -> bool:
+        """Delete a partition, whatever is in it. No one can write to it before that is done.
+
+        Return False, and delete nothing, where readers use the generation, or where it is the
+        next one and not this build of it; with a `build`, where it is not the next one either.
+        """

@@ -37,6 +37,7 @@ async def write_views(
     store = RedisViews(url, key_prefix)
     await store.start()
     try:
+        await store._redis.delete(f"{key_prefix}:active")  # noqa: SLF001 -- what is active stays
         for partition, dump in enumerate(fold_records(records, PARTITIONS)):
             await store.drop(GENERATION, partition)
             changes = ViewChanges(

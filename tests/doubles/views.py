@@ -78,6 +78,6 @@ class FaultyViews(MemoryViews):
         self._check()
         await super().activate(generation, build)
 
-    async def drop(self, generation: int, partition: int) -> None:
+    async def drop(self, generation: int, partition: int, build: str | None = None) -> bool:
         self._check()
-        await super().drop(generation, partition)
+        return await super().drop(generation, partition, build)

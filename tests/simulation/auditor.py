@@ -20,10 +20,6 @@ from tests.simulation.view_server import ViewServer
 MESSAGES, EVENTS, STATE = AGENT_MESSAGES.name, CONTEXT_EVENTS.name, CONTEXT_STATE.name
 
 
-_KNOWN_S = 4.0
-"""Within which every worker has looked which generation is active."""
-
-
 class ViolationError(AssertionError):
     """Something that must never be so."""
 
@@ -50,7 +46,6 @@ class Auditor:
             {(each.record.key, each.record.value): each.records_until for each in reversed(share)}
             for share in given.by_partition
         ]
-        self._activated_s = 0.0
         self.was_cut = False
         """Whether a topic lost some of what was audited: what is there is judged anew."""
         self.has_moved = False
@@ -174,7 +169,6 @@ class Auditor:
 
     def activated(self, generation: int, who: str) -> None:
         """Judge a generation that readers use from now on: all of it must be there."""
-        self._activated_s = self._broker.scheduler.now_s
         for partition in range(self._given.partitions):
             stored = self._views.partitions.get((generation, partition))
             if stored is None or stored.position is None or not stored.position.caught_up:
@@ -184,10 +178,7 @@ class Auditor:
 
     def dropped(self, generation: int, partition: int, who: str) -> None:
         """Judge that a worker deletes views: never those that readers use."""
-        is_there = (generation, partition) in self._views.partitions
-        # Who has not looked yet may take it for the next one, of which another build is there.
-        is_known = self._broker.scheduler.now_s - self._activated_s > _KNOWN_S
-        if is_there and is_known and generation == self._views.numbers.active:
+        if generation == self._views.numbers.active:
             raise ViolationError(f"{who} dropped partition {partition} of the active generation")
 
     def _difference(self, generation: int, partition: int) -> str:

@@ -16,13 +16,12 @@ from streams.edge.memory.views import MemoryPartition, MemoryViews
 from streams.flow.common import membership
 from streams.flow.common.generations import GenerationTracker
 from streams.flow.common.membership import Membership
-from streams.flow.project import background
 from streams.flow.project.background import GenerationBuild
 from streams.flow.project.fold import Fold
 from streams.flow.project.live import LiveProjection
 from streams.flow.project.partition import PartitionProjector
 from streams.flow.project.polling import PartitionPoller
-from streams.ports import Batch, Generations
+from streams.ports import Batch
 from tests.simulation.broker_clients import GroupReader
 from tests.simulation.derive_bugs import bugs_of
 
@@ -126,17 +125,22 @@ def _a_build_begins_at_the_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def _what_another_build_left_stays(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(_self: Any, _generation: int) -> None:
+    async def nothing(_self: Any, _generation: int, _build: str | None = None) -> bool:
         await asyncio.sleep(0)
+        return True
 
     patch.setattr(PartitionPoller, "drop", nothing)
 
 
-def _cleaning_drops_the_active_generation(patch: pytest.MonkeyPatch) -> None:
-    async def active(_ports: Any, seen: Generations, _partition: int) -> list[int]:
-        return [] if seen.active is None else [seen.active]
+def _what_readers_use_can_be_dropped(patch: pytest.MonkeyPatch) -> None:
+    async def whatever(
+        self: Any, generation: int, partition: int, _build: str | None = None
+    ) -> bool:
+        await asyncio.sleep(0)
+        self.partitions.pop((generation, partition), None)
+        return True
 
-    patch.setattr(background, "_unused", active)
+    patch.setattr(MemoryViews, "drop", whatever)
 
 
 def _the_former_generation_is_followed_on(patch: pytest.MonkeyPatch) -> None:

@@ -141,13 +141,17 @@ class ProcessViews:
 
         await server.wire.call(process, serve)
 
-    async def drop(self, generation: int, partition: int) -> None:
+    async def drop(self, generation: int, partition: int, build: str | None = None) -> bool:
         server, process = self._server, self._process
 
-        # Judged as it is asked for: what arrives late finds a partition that has to heal.
-        server.on_dropped(generation, partition, process.name)
-        drop = partial(_run, server.views.drop, (generation, partition), {})
-        await server.wire.call(process, drop)
+        def serve() -> bool:
+            is_there = (generation, partition) in server.views.partitions
+            dropped: bool = _run(server.views.drop, (generation, partition, build), {})
+            if is_there and dropped:
+                server.on_dropped(generation, partition, process.name)
+            return dropped
+
+        return bool(await server.wire.call(process, serve))
 
     def __getattr__(self, name: str) -> Any:
         server, process = self._server, self._process

@@ -342,8 +342,15 @@ class MemoryViews:
         if (self.numbers.next, self.numbers.build) == (generation, build):
             self.numbers = Generations(max(self.numbers.active or 0, generation), None)
 
-    async def drop(self, generation: int, partition: int) -> None:
+    async def drop(self, generation: int, partition: int, build: str | None = None) -> bool:
+        numbers = self.numbers
+        if numbers.active == generation:
+            return False
+        following = numbers.build if numbers.next == generation else None
+        if following != build:
+            return False
         self.partitions.pop((generation, partition), None)
+        return True
 
     def _partition(self, generation: int, partition: int) -> MemoryPartition:
         return self.partitions.get((generation, partition)) or MemoryPartition()

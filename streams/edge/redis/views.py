@@ -55,6 +55,27 @@ _REPLACE_IF: Final = (
     "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end"
 )
 
+_CLOSE: Final = """
+if redis.call('GET', KEYS[2]) == ARGV[1] then return 0 end
+local following = redis.call('GET', KEYS[3]) or ''
+if string.sub(following, 1, 5) == 'held:' then following = string.sub(following, 6) end
+if ARGV[2] ~= '' then
+  if following ~= ARGV[2] then return 0 end
+elseif string.match(following, '^%d+') == ARGV[1] then
+  return 0
+end
+redis.call('HSET', KEYS[1], 'offset', ARGV[3], 'begin', ARGV[3], 'format', ARGV[4],
+  'partitions', 0)
+return 1
+"""
+"""Close a partition that no reader is in, unless another build of its generation is under way."""
+
+_UNLINK_CLOSED: Final = """
+if redis.call('HGET', KEYS[1], 'offset') ~= ARGV[1] then return 0 end
+return redis.call('UNLINK', unpack(KEYS, tonumber(ARGV[2])))
+"""
+"""Delete keys of a partition that is closed still: a request may arrive late."""
+
 _MARK_CAUGHT_UP: Final = """
 local build = redis.call('HGET', KEYS[1], 'build')
 if build == ARGV[1] then redis.call('HSET', KEYS[1], 'caught_up', 1) end
@@ -240,24 +261,35 @@ class RedisViews(RedisViewReader):
         answer = self._redis.eval(_HEARTBEAT, 1, key, build, *figures)
         await self._ask("storing a heartbeat", answer)
 
-    async def drop(self, generation: int, partition: int) -> None:
+    async def drop(self, generation: int, partition: int, build: str | None = None) -> bool:
         keys, doing, cursor = self._keys.of(generation, partition), "dropping a partition", 0
-        closed = {
-            "offset": CLOSED_OFFSET,
-            "begin": CLOSED_OFFSET,
-            "format": FORMAT_VERSION,
-            "partitions": 0,
-        }
-        await self._ask(doing, self._redis.hset(keys.position, mapping=closed))
+        closing = self._redis.eval(
+            _CLOSE,
+            3,
+            keys.position,
+            self._keys.active,
+            self._keys.next,
+            generation,
+            "" if build is None else _next(generation, build),
+            CLOSED_OFFSET,
+            FORMAT_VERSION,
+        )
+        if not await self._ask(doing, closing):
+            return False
         while True:
             answer = self._redis.scan(cursor, match=keys.base + b"*", count=_SCAN_KEYS)
             cursor, names = await self._ask(doing, answer)
             documents = [name for name in names if name != keys.position]
             if documents:
-                await self._ask(doing, self._redis.unlink(*documents))
+                await self._ask(doing, self._unlink([keys.position, *documents], 2))
             if not cursor:
                 break
-        await self._ask(doing, self._redis.unlink(keys.position))
+        await self._ask(doing, self._unlink([keys.position], 1))
+        return True
+
+    def _unlink(self, keys: Sequence[bytes], begin: int) -> Any:  # noqa: ANN401 -- of Redis
+        """Delete keys from the one with this number on; the first is the partition's position."""
+        return self._redis.eval(_UNLINK_CLOSED, len(keys), *keys, CLOSED_OFFSET, begin)
 
 
 def _next(generation: int, build: str) -> str:

@@ -61,10 +61,17 @@ class GenerationTracker:
         return f"{self._clock.now_ms()}-{self._worker}"
 
     async def activate(
-        self, generation: int, build: str, partitions: int, *, compared: bool = False
+        self,
+        generation: int,
+        build: str,
+        partitions: int,
+        *,
+        compared: bool = False,
+        topic_id: str = "",
     ) -> None:
         """Make a generation active if all its partitions have caught up, in this build.
 
+        One that caught up with another topic than that of the id, where both are known, has not.
         One that is held must be `compared`, unless there is none that it could be compared with.
         """
         stored = await self._store.generations()
@@ -78,6 +85,8 @@ class GenerationTracker:
             except FormerViewsError:
                 return
             if position is None or not position.caught_up or position.build != build:
+                return
+            if topic_id and position.topic_id not in {"", topic_id}:
                 return
         await self._store.activate(generation, build)
         await self.refresh()

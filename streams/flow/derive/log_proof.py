@@ -224,13 +224,17 @@ class LogCheck:
             expected = 0 if proof is None else proof.events_end
             if expected is None:
                 return end, None
-            if proof is not None and not await self._holds_last(reader, proof, first, end):
-                return end, "the topic was recreated, and the records derived before are gone"
+            lost = "the broker lost its last records, or an older backup was restored"
+            if proof is not None:
+                is_other = _differ(proof.events_id, self._ids.events)
+                holds_last = await self._holds_last(reader, proof, first, end)
+                if is_other and not (holds_last or proof.events_end == 0):
+                    return end, "the topic was recreated, and the records derived before are gone"
+                if holds_last is False:
+                    # What ends transactions takes offsets too, so its end alone does not show it.
+                    return end, f"the last record is not at offset {proof.event_offset}: {lost}"
             if end < expected:
-                return end, (
-                    f"it ends at {end}, and {expected} offsets were written: "
-                    "the broker lost its last records, or an older backup was restored"
-                )
+                return end, f"it ends at {end}, and {expected} offsets were written: {lost}"
             extra = await self._record(reader, max(first, expected), end)
         if extra is None:
             return end, None
@@ -244,16 +248,15 @@ class LogCheck:
 
     async def _holds_last(
         self, reader: PartitionReader, proof: LogProof, first: int, end: int
-    ) -> bool:
-        """Return whether a topic with another id is a copy: the last record is at its offset."""
-        if not _differ(proof.events_id, self._ids.events):
-            return True
+    ) -> bool | None:
+        """Return whether the last record is at its offset; None where it may have expired."""
         offset = proof.event_offset
         if offset is None or not first <= offset < end:
-            return proof.events_end == 0
+            return None
         record = await self._record(reader, offset, offset + 1)
         if record is None:
-            return False
+            first, _ = await reader.bounds(self._partition)
+            return None if first > offset else False
         written = NewRecord("", 0, record.key, record.value, record.headers)
         return digest(written) == proof.event_digest
 

@@ -59,10 +59,10 @@ class GenerationBuild:
             await self._fold_log(reader, projector, generation, build, end)
         except LostError as error:
             self._note_loss(build, error)
-            await self._poller.drop(generation)
+            await self._poller.drop(generation, build)
             await self._poller.pause_before_rereading(error)
         except PositionError as error:
-            await self._poller.drop(generation)
+            await self._poller.drop(generation, build)
             await self._poller.pause_before_rereading(error)
         except ReseekError as error:
             await self._poller.pause_before_rereading(error)
@@ -83,7 +83,10 @@ class GenerationBuild:
         if foreign or not is_open:
             # Documents under this generation's keys are another build's (the numbers of an
             # emptied store start over), or of another log.
-            await self._poller.drop(generation)
+            if not await self._poller.drop(generation, build):
+                # This worker has not seen yet that the build has ended: it may be what readers use.
+                await self._ports.retry.run(self._ports.generations.refresh)
+                raise ReseekError("the build has ended")
             await projector.begin(begin, build)
             if not await projector.open(build):
                 raise ReseekError("another worker begins the partition")
@@ -109,7 +112,13 @@ class GenerationBuild:
                 continue
             is_held = generations.current.held and generations.current.active is not None
             if has_caught_up and not has_tried_to_activate and not is_held:
-                await until_done(generations.activate, generation, build, poller.partitions)
+                await until_done(
+                    generations.activate,
+                    generation,
+                    build,
+                    poller.partitions,
+                    topic_id=poller.topic_id,
+                )
                 has_tried_to_activate, tried_s = True, ports.clock.monotonic_s()
                 continue
             if has_tried_to_activate and ports.clock.monotonic_s() - tried_s > ports.config.watch_s:

@@ -71,7 +71,7 @@ class PartitionPoller:
         self.build_ended = asyncio.Event()
         self._ports = ports
         self.partitions = partitions
-        self._topic_id = topic_id
+        self.topic_id = topic_id
 
     def projector(self, generation: int, *, strict: bool) -> PartitionProjector:
         """Return what folds the partition into a generation; it is not open yet."""
@@ -83,7 +83,7 @@ class PartitionPoller:
             strict=strict,
             idle_ms=ports.config.idle_ms,
             writer=ports.new_writer(),
-            topic_id=self._topic_id,
+            topic_id=self.topic_id,
         )
         projector.checked_s = ports.clock.monotonic_s()
         return projector
@@ -92,7 +92,7 @@ class PartitionPoller:
         """Return why the log is not the one of an open projector's views; empty if it may be."""
         ports, stored = self._ports, projector.stored
         return await foreign_log(
-            ports.log, ports.health, ports.config, self.partition, stored, self._topic_id
+            ports.log, ports.health, ports.config, self.partition, stored, self.topic_id
         )
 
     async def poll(self, reader: PartitionReader, position: int, max_records: int) -> Batch:
@@ -130,10 +130,10 @@ class PartitionPoller:
             telemetry.observe("project_batch_records", records)
             telemetry.count("project_records", records, partition=label)
 
-    async def drop(self, generation: int) -> None:
-        """Delete the partition's documents of a generation."""
+    async def drop(self, generation: int, build: str | None = None) -> bool:
+        """Delete the partition's documents of a generation; see `ViewStore.drop`."""
         ports = self._ports
-        await ports.retry.run(ports.store.drop, generation, self.partition)
+        return await ports.retry.run(ports.store.drop, generation, self.partition, build)
 
     async def pause_before_rereading(self, error: Exception) -> None:
         """Report that the partition is read again from the stored position, after a pause."""
