@@ -63,6 +63,7 @@ class Pins:
         self._statements: dict[int, int] = {}
         self._characters = 0
         self._next = 0
+        self._crowded = False
         for pin in pins:
             self._append(_held(pin))
 
@@ -88,6 +89,9 @@ class Pins:
 
         Of rolling kinds these are the oldest; of others the older half is never pushed out.
         """
+        if not self._crowded:
+            return
+        self._crowded = False
         for kind, most in _BOUNDS_WITH_SLACK.items():
             if len(self._kinds[kind]) > most:
                 self._bound(kind, BOUNDS[kind])
@@ -102,7 +106,7 @@ class Pins:
             del places[place]
             entry = self._entries[place]
             pin = Pin("statement", entry.pin.text, entry.pin.key, entry.pin.message_id)
-            self._entries[place] = entry._replace(pin=pin)
+            self._entries[place] = _HeldPin(pin, entry.text, entry.about)
             self._count_statement(place, pin)
 
     def _append(self, entry: _HeldPin) -> None:
@@ -117,11 +121,16 @@ class Pins:
         if entry.pin.kind == "statement":
             self._count_statement(place, entry.pin)
         else:
-            self._kinds[entry.pin.kind][place] = None
+            places = self._kinds[entry.pin.kind]
+            places[place] = None
+            if len(places) > _BOUNDS_WITH_SLACK[entry.pin.kind]:
+                self._crowded = True
 
     def _count_statement(self, place: int, pin: Pin) -> None:
         self._statements[place] = len(pin.text) + 3
         self._characters += len(pin.text) + 3
+        if self._characters > STATEMENT_CHARACTERS + _SLACK_CHARACTERS:
+            self._crowded = True
 
     def _remove(self, place: int) -> None:
         entry = self._entries.pop(place)

@@ -23,23 +23,16 @@ MAX_PATH_CHARACTERS: Final = 1_024
 MAX_COMMAND_CHARACTERS: Final = 100_000
 """A longer command contains a file's content."""
 
-_PATH_KEYS: Final = (
-    "file_path",
-    "filepath",
-    "file",
-    "filename",
-    "path",
-    "paths",
-    "files",
-    "file_paths",
-    "notebook_path",
-    "absolute_path",
-    "relative_path",
-    "target_file",
-    "old_path",
-    "new_path",
-)
+_PATH_KEYS: Final = {
+    key: place
+    for place, key in enumerate(
+        "file_path filepath file filename path paths files file_paths notebook_path absolute_path "
+        "relative_path target_file old_path new_path".split()
+    )
+}
+_PATCH_KEYS: Final = ("input", "patch", "patch_text", "diff")
 _COMMAND_KEYS: Final = ("command", "cmd", "script")
+_TEXT_KEYS: Final = frozenset((*_PATCH_KEYS, *_COMMAND_KEYS))
 _CHANGES: Final = re.compile(
     r"(?i)(?:^|[^a-z])(?:write|edit|create|insert|replace|patch|update|delete|remove|rename|move|"
     r"append|save|modify|multiedit|notebookedit)|(?:write|edit|replace|patch)(?:$|[^a-z])"
@@ -93,17 +86,20 @@ def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
     if not isinstance(arguments, dict):
         return
     command = arguments.get("command")
+    changes, of_directories = _meant(call.name)
     changes = (
-        _is_named(_CHANGES, call.name)
+        changes
         or (isinstance(command, str) and command in _CHANGING_COMMANDS)
         or not _CONTENT_KEYS.isdisjoint(arguments)
     )
     if isinstance(command, str) and command in {"view", "read"}:
         changes = False
-    if changes or not _is_named(_DIRECTORY_TOOLS, call.name):
+    if changes or not of_directories:
         for path in _named(arguments):
             yield path, changes
-    for key in ("input", "patch", "patch_text", "diff"):
+    if _TEXT_KEYS.isdisjoint(arguments):
+        return
+    for key in _PATCH_KEYS:
         value = arguments.get(key)
         if isinstance(value, str):
             yield from _patched(value)
@@ -112,13 +108,17 @@ def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
 
 
 @lru_cache(maxsize=1_024)
-def _is_named(pattern: re.Pattern[str], name: str) -> bool:
-    """Return whether a tool's name matches, its words apart: `readFile` as `read File`."""
-    return pattern.search(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name[:200])) is not None
+def _meant(name: str) -> tuple[bool, bool]:
+    """Return whether a tool's name means a change, and whether it means directories.
+
+    Its words count apart: `readFile` as `read File`.
+    """
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name[:200])
+    return _CHANGES.search(words) is not None, _DIRECTORY_TOOLS.search(words) is not None
 
 
 def _named(arguments: dict[str, Json]) -> Iterator[str]:
-    for key in [key for key in _PATH_KEYS if key in arguments]:
+    for key in sorted(_PATH_KEYS.keys() & arguments, key=_PATH_KEYS.__getitem__):
         value = arguments[key]
         values = value if isinstance(value, list) else [value]
         for each in values:

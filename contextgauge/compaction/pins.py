@@ -80,10 +80,12 @@ def pins_of(text: str, message_id: str) -> list[tuple[Pin, list[Facet]]]:
     result: list[tuple[Pin, list[Facet]]] = []
     counts: dict[str, int] = {}
     characters = 0
-    paragraph, head = -1, ""
+    paragraph, head, first = -1, "", ""
     for each in statements(text):
         if each.paragraph != paragraph:
-            paragraph, head = each.paragraph, ""
+            paragraph, head, first = each.paragraph, "", ""
+        elif first:
+            head, first = plain(first)[:_HEAD_CHARACTERS], ""
         kind, given = kind_of(each)
         if kind == "statement" and _says_nothing(each.text):
             continue
@@ -96,11 +98,14 @@ def pins_of(text: str, message_id: str) -> list[tuple[Pin, list[Facet]]]:
                 continue
         if head:
             given = [each for each in given if each.scope or not _NEEDS_SUBJECT.match(each.aspect)]
-        about = key_of((facet.aspect, facet.scope) for facet in given)
+        about = key_of((facet.aspect, facet.scope) for facet in given) if given else "text"
         key = about
         if head:
             key = f"+{about}" if kind == "statement" else f"+{about}{LINE}{head}"
-        head = head or (about if given else plain(each.text)[:_HEAD_CHARACTERS])
+        if given:
+            head = head or about
+        elif not head:
+            first = each.text
         result.append((Pin(kind, each.text, key, message_id), given))
     return result
 
