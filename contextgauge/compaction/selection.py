@@ -49,7 +49,7 @@ def whole_cut(messages: Sequence[Message], cut: int) -> int:
     for index, message in enumerate(messages):
         if belongs[index]:
             needed[index] = index - 1
-        if message.is_user_turn and not message.results:
+        if waiting and message.is_user_turn and not message.results:
             waiting.clear()  # interrupted: no result is to come
         for block in message.blocks:
             if isinstance(block, Text):
