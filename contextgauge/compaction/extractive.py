@@ -19,7 +19,7 @@ from contextgauge.compaction.statements import Statement, statements
 _LINE_CHARACTERS: Final = 240
 """Of one message: its point, not its text."""
 
-_READ_MESSAGES: Final = 10_000
+_READ_MESSAGES: Final = 5_000
 """The newest messages, of which a line is looked for: far more than a summary has lines."""
 
 _READ_CHARACTERS: Final = 2_000

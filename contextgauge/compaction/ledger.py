@@ -7,8 +7,9 @@ whose meaning is unambiguous.
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from contextgauge.compaction.messages import FileUse, Message, ToolCall
@@ -51,27 +52,29 @@ _PATCH_LINE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\
 _DIFF_LINE: Final = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]+)|^--- (?:a/)?([^\t\n]+)")
 
 
+_READ: Final = 1
+_CHANGED: Final = 2
+"""What was done with a file, as bits: there may be very many files before they are bounded."""
+
+
 def ledger(files: Sequence[FileUse], messages: Iterable[Message]) -> tuple[FileUse, ...]:
     """Return the ledger with the calls of more messages: each path once, latest use last."""
-    uses = {each.path: each for each in files}
+    uses = {each.path: _READ * each.read | _CHANGED * each.changed for each in files}
     for message in messages:
         for block in message.blocks:
-            if not isinstance(block, ToolCall):
-                continue
-            for path, changed in uses_of(block):
-                former = uses.pop(path, None)
-                read = not changed or (former is not None and former.read)
-                uses[path] = FileUse(path, read, changed or (former is not None and former.changed))
-    return _bounded(uses.values())
+            if isinstance(block, ToolCall):
+                for path, changed in uses_of(block):
+                    uses[path] = uses.pop(path, 0) | (_CHANGED if changed else _READ)
+    paths = _bounded(uses)
+    return tuple(FileUse(path, bool(uses[path] & _READ), uses[path] >= _CHANGED) for path in paths)
 
 
-def _bounded(uses: Iterable[FileUse]) -> tuple[FileUse, ...]:
-    ordered = list(uses)
-    excess = len(ordered) - MAX_FILES
+def _bounded(uses: Mapping[str, int]) -> list[str]:
+    excess = len(uses) - MAX_FILES
     if excess <= 0:
-        return tuple(ordered)
-    drop = {each.path for each in [each for each in ordered if not each.changed][:excess]}
-    return tuple(each for each in ordered if each.path not in drop)[-MAX_FILES:]
+        return list(uses)
+    drop = set(islice((path for path, use in uses.items() if use < _CHANGED), excess))
+    return [path for path in uses if path not in drop][-MAX_FILES:]
 
 
 def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
@@ -118,7 +121,8 @@ def _meant(name: str) -> tuple[bool, bool]:
 
 
 def _named(arguments: dict[str, Json]) -> Iterator[str]:
-    for key in sorted(_PATH_KEYS.keys() & arguments, key=_PATH_KEYS.__getitem__):
+    keys = [key for key in arguments if key in _PATH_KEYS]
+    for key in sorted(keys, key=_PATH_KEYS.__getitem__) if len(keys) > 1 else keys:
         value = arguments[key]
         values = value if isinstance(value, list) else [value]
         for each in values:

@@ -18,7 +18,7 @@ from contextgauge.compaction.links import (
     is_server_compaction,
     opened_by,
 )
-from contextgauge.compaction.messages import Message, Text
+from contextgauge.compaction.messages import Message, Text, ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,10 @@ def whole_cut(messages: Sequence[Message], cut: int) -> int:
             waiting.clear()  # interrupted: no result is to come
         for block in message.blocks:
             if isinstance(block, Text):
+                continue
+            if isinstance(block, ToolResult):
+                waiting.discard(block.call_id)
+                needed[index] = min(needed[index], opened.get(block.call_id, index))
                 continue
             if (given := opened_by(block)) is not None:
                 opened[given] = index
@@ -134,10 +138,11 @@ def _stays(
     """
     stays: set[int] = set()
     pending: list[int] = []
+    keep_ids -= {""}
     for index, message in enumerate(messages[:cut]):
         if message.role == "system":
             stays.add(index)
-        if (message.id and message.id in keep_ids) or is_server_compaction(message):
+        if message.id in keep_ids or is_server_compaction(message):
             pending.append(index)
     if keep_first and cut and messages[0].compaction is None:
         pending.append(0)

@@ -199,9 +199,8 @@ class _Editing:
     def replace_result(self, use: ToolUse, notice: str) -> None:
         message = self._messages[use.message]
         result = use.result.with_content((Text(notice),))
-        blocks = list(message.blocks)
-        blocks[use.block] = result
-        self._messages[use.message] = message.with_blocks(blocks)
+        before, after = message.blocks[: use.block], message.blocks[use.block + 1 :]
+        self._messages[use.message] = message.with_blocks((*before, result, *after))
         self._changed.add(use.message)
 
     def done(self) -> Edited:
