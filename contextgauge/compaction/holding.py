@@ -82,7 +82,12 @@ class Pins:
             self._bound(kind, BOUNDS[kind])
         if self._characters > STATEMENT_CHARACTERS:
             self._cut_statements()
-        return tuple(self._entries[place].pin for place in sorted(self._entries))
+        return tuple(self._pin(place) for place in sorted(self._entries))
+
+    def _pin(self, place: int) -> Pin:
+        pin = self._entries[place].pin
+        demoted = pin.kind != "statement" and place in self._statements
+        return replace(pin, kind="statement") if demoted else pin
 
     def bound(self) -> None:
         """Make statements of the pins that are too many of their kind.
@@ -104,10 +109,7 @@ class Pins:
         first = 0 if kind in ROLLING else bound // 2
         for place in sorted(places)[first : first + excess]:
             del places[place]
-            entry = self._entries[place]
-            pin = Pin("statement", entry.pin.text, entry.pin.key, entry.pin.message_id)
-            self._entries[place] = _HeldPin(pin, entry.text, entry.about)
-            self._count_statement(place, pin)
+            self._count_statement(place, self._entries[place].pin)
 
     def _append(self, entry: _HeldPin) -> None:
         self._put(self._next, entry)
@@ -141,7 +143,7 @@ class Pins:
             places.pop(place, None)
             if not places:
                 del self._about[pair]
-        if entry.pin.kind == "statement":
+        if place in self._statements:
             self._characters -= self._statements.pop(place)
         else:
             del self._kinds[entry.pin.kind][place]
@@ -165,7 +167,7 @@ class Pins:
         new = {(each.aspect, each.scope): each for each in given if each.gives}
         places = {place for pair in new for place in self._about.get(pair, ())}
         for place in sorted(places):
-            entry = self._entries[place]
+            entry = self._entries[place]._replace(pin=self._pin(place))
             if entry.pin.message_id == pin.message_id:
                 continue
             self._remove(place)
