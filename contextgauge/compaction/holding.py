@@ -195,8 +195,10 @@ def _elided(text: str, values: Iterable[Facet]) -> str:
     return text
 
 
-def key_of(about: Iterable[_Pair], former: str = "") -> str:
+def key_of(about: Sequence[_Pair], former: str = "") -> str:
     """Return a pin's key: what it is about, after the marks of a key that it had."""
+    if not about and not former:
+        return "text"
     pairs = "; ".join(f"{aspect}:{' '.join(sorted(scope))}" for aspect, scope in about)
     plus = "+" if former.startswith("+") else ""
     _, mark, line = former.partition(LINE)

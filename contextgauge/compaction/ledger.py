@@ -24,13 +24,11 @@ MAX_PATH_CHARACTERS: Final = 1_024
 MAX_COMMAND_CHARACTERS: Final = 100_000
 """A longer command contains a file's content."""
 
-_PATH_KEYS: Final = {
-    key: place
-    for place, key in enumerate(
-        "file_path filepath file filename path paths files file_paths notebook_path absolute_path "
-        "relative_path target_file old_path new_path".split()
-    )
-}
+_PATH_KEYS: Final = (
+    "file_path", "filepath", "file", "filename", "path", "paths", "files", "file_paths",
+    "notebook_path", "absolute_path", "relative_path", "target_file", "old_path", "new_path",
+)  # fmt: skip
+_PLACE_OF_KEY: Final = {key: place for place, key in enumerate(_PATH_KEYS)}
 _PATCH_KEYS: Final = ("input", "patch", "patch_text", "diff")
 _COMMAND_KEYS: Final = ("command", "cmd", "script")
 _TEXT_KEYS: Final = frozenset((*_PATCH_KEYS, *_COMMAND_KEYS))
@@ -100,8 +98,12 @@ def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
     if changes or not of_directories:
         for path in _named(arguments):
             yield path, changes
-    if _TEXT_KEYS.isdisjoint(arguments):
-        return
+    if not _TEXT_KEYS.isdisjoint(arguments):
+        yield from _of_texts(arguments)
+
+
+def _of_texts(arguments: dict[str, Json]) -> Iterator[tuple[str, bool]]:
+    """Return the files of patches and commands."""
     for key in _PATCH_KEYS:
         value = arguments.get(key)
         if isinstance(value, str):
@@ -121,8 +123,8 @@ def _meant(name: str) -> tuple[bool, bool]:
 
 
 def _named(arguments: dict[str, Json]) -> Iterator[str]:
-    keys = [key for key in arguments if key in _PATH_KEYS]
-    for key in sorted(keys, key=_PATH_KEYS.__getitem__) if len(keys) > 1 else keys:
+    keys = [key for key in arguments if key in _PLACE_OF_KEY]
+    for key in sorted(keys, key=_PLACE_OF_KEY.__getitem__):
         value = arguments[key]
         values = value if isinstance(value, list) else [value]
         for each in values:

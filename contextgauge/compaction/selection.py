@@ -42,7 +42,7 @@ def whole_cut(messages: Sequence[Message], cut: int) -> int:
     came as messages of their own. A call that has no result yet stays after the cut too: its
     result is still to come.
     """
-    opened: dict[str, int] = {}
+    opened: dict[str | None, int] = {}
     needed = list(range(len(messages)))
     waiting: set[str] = set()
     belongs = belongs_to_previous(messages)
@@ -63,10 +63,8 @@ def whole_cut(messages: Sequence[Message], cut: int) -> int:
                 waiting.add(given)
             elif (given := answered_by(block)) in opened:
                 waiting.discard(given)
-            if given in opened:
-                needed[index] = min(needed[index], opened[given])
-            if (caller := caller_of(block)) in opened:
-                needed[index] = min(needed[index], opened[caller])
+            others = opened.get(given, index), opened.get(caller_of(block), index)
+            needed[index] = min(needed[index], *others)
     return _moved_back(min([cut, *(opened[each] for each in waiting)]), needed)
 
 
