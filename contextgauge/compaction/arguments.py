@@ -72,12 +72,7 @@ def _with_shorter_calls(
 ) -> Edited:
     edited = list(messages)
     changed: list[str] = []
-    answered = {
-        block.call_id
-        for message in messages
-        for block in message.blocks
-        if isinstance(block, ToolResult)
-    }
+    answered: set[str] | None = None
     left = excess_tokens
     for index in positions:
         if left <= 0:
@@ -87,18 +82,24 @@ def _with_shorter_calls(
         for place, block in enumerate(message.blocks):
             if (
                 isinstance(block, ToolCall)
-                and block.id in answered
                 and block.name not in profile.exclude_tools
                 and (call := shorter(block, left)) is not block
                 and call != block
             ):
-                shortened[place] = call
+                answered = _answered(messages) if answered is None else answered
+                if block.id in answered:
+                    shortened[place] = call
         if shortened:
             blocks = [shortened.get(place, block) for place, block in enumerate(message.blocks)]
             edited[index] = message.with_blocks(blocks)
             changed.append(message.id)
             left -= counter.message(message) - counter.message(edited[index])
     return Edited(edited, tuple(changed))
+
+
+def _answered(messages: Iterable[Message]) -> set[str]:
+    blocks = (block for message in messages for block in message.blocks)
+    return {block.call_id for block in blocks if isinstance(block, ToolResult)}
 
 
 def _argument_lengths(call: ToolCall) -> list[int]:

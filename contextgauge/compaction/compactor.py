@@ -33,9 +33,9 @@ from contextgauge.compaction.ladder import (
 )
 from contextgauge.compaction.measuring import (
     CallFrame,
-    CountOnce,
     Measurement,
     ModelCall,
+    once,
     window_of_call,
 )
 from contextgauge.compaction.messages import ContextCompaction, Message, open_calls
@@ -167,7 +167,7 @@ class Compactor:
             return Prepared(tuple(history.active), Idle("disabled"))
         if window is None:
             return Prepared(tuple(history.active), Idle("unknown_window"))
-        frame = CallFrame(history, call, profile, window, CountOnce(self._counter))
+        frame = CallFrame(history, call, profile, window, once(self._counter))
         measured = self._cleared(frame, frame.measure())
         situation = self._situation(frame, measured)
         history.trigger, decision = decide(history.trigger, measured.limits, situation)
@@ -230,7 +230,7 @@ class Compactor:
     def _frame(self, history: History, call: ModelCall) -> CallFrame:
         profile = self._resolved(call)
         window = window_of_call(profile, call, self._window_of) or _UNKNOWN
-        return CallFrame(history, call, profile, window, CountOnce(self._counter))
+        return CallFrame(history, call, profile, window, once(self._counter))
 
     def apply(self, history: History, plan: Plan) -> None:
         """Put a plan into effect. Raises PlanRejectedError where what it covers changed."""

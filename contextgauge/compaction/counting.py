@@ -5,7 +5,7 @@ a token for four characters, rounded up for each part. What an API reports repla
 there is an answer: `reported_size` adds an estimate only of what follows the last one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal, Protocol, TypeAlias, TypeGuard
 
@@ -57,7 +57,7 @@ class Estimate:
 
     def message(self, message: Message) -> int:
         """Return the estimate of a message: calls by name and arguments, images by their size."""
-        return message_tokens(message, self)
+        return ROLE_TOKENS + _blocks_tokens(message.blocks, self.text)
 
 
 ESTIMATE: Final[Counter] = Estimate()
@@ -65,24 +65,24 @@ ESTIMATE: Final[Counter] = Estimate()
 
 def message_tokens(message: Message, counter: Counter) -> int:
     """Return the tokens of a message whose texts a counter counts."""
-    return ROLE_TOKENS + _blocks_tokens(message.blocks, counter)
+    return ROLE_TOKENS + _blocks_tokens(message.blocks, counter.text)
 
 
-def _blocks_tokens(blocks: Iterable[Block], counter: Counter) -> int:
+def _blocks_tokens(blocks: Iterable[Block], text_tokens: Callable[[str], int]) -> int:
     tokens = 0
     for block in blocks:
         if isinstance(block, Text):
-            tokens += counter.text(block.text)
+            tokens += text_tokens(block.text)
         elif isinstance(block, ToolCall):
-            tokens += counter.text(block.name) + counter.text(block.arguments)
+            tokens += text_tokens(block.name) + text_tokens(block.arguments)
         elif isinstance(block, ToolResult):
-            tokens += _blocks_tokens(block.content, counter)
+            tokens += _blocks_tokens(block.content, text_tokens)
         elif isinstance(block, Image):
             tokens += block.tokens
         elif isinstance(block, Thinking | Opaque):  # partly encrypted: no text to be counted
             tokens += -(-block.characters // CHARACTERS_PER_TOKEN)
         else:
-            tokens += counter.text(block.summary)
+            tokens += text_tokens(block.summary)
     return tokens
 
 

@@ -19,6 +19,9 @@ from contextgauge.compaction.statements import Statement, statements
 _LINE_CHARACTERS: Final = 240
 """Of one message: its point, not its text."""
 
+_READ_MESSAGES: Final = 5_000
+"""The newest messages, of which a line is looked for: far more than a summary has lines."""
+
 _READ_CHARACTERS: Final = 2_000
 """Characters that are read of one message's beginning."""
 
@@ -48,11 +51,11 @@ def floor(
 
 
 def extract(messages: Sequence[Message], limit_characters: int, *, with_user: bool = False) -> str:
-    """Return lines from messages, oldest first; the newest are preferred within the limit."""
+    """Return lines from the latest messages, oldest first; the newest are preferred."""
     lines: list[str] = []
     left = limit_characters
     seen: set[str] = set()
-    for message in reversed(messages):
+    for message in islice(reversed(messages), _READ_MESSAGES):
         line = _line(message, with_user=with_user)
         if not line or line in seen:
             continue

@@ -63,6 +63,7 @@ class Pins:
         self._statements: dict[int, int] = {}
         self._characters = 0
         self._next = 0
+        self._crowded = False
         for pin in pins:
             self._append(_held(pin))
 
@@ -81,13 +82,21 @@ class Pins:
             self._bound(kind, BOUNDS[kind])
         if self._characters > STATEMENT_CHARACTERS:
             self._cut_statements()
-        return tuple(self._entries[place].pin for place in sorted(self._entries))
+        return tuple(self._pin(place) for place in sorted(self._entries))
+
+    def _pin(self, place: int) -> Pin:
+        pin = self._entries[place].pin
+        demoted = pin.kind != "statement" and place in self._statements
+        return replace(pin, kind="statement") if demoted else pin
 
     def bound(self) -> None:
         """Make statements of the pins that are too many of their kind.
 
         Of rolling kinds these are the oldest; of others the older half is never pushed out.
         """
+        if not self._crowded:
+            return
+        self._crowded = False
         for kind, most in _BOUNDS_WITH_SLACK.items():
             if len(self._kinds[kind]) > most:
                 self._bound(kind, BOUNDS[kind])
@@ -100,10 +109,7 @@ class Pins:
         first = 0 if kind in ROLLING else bound // 2
         for place in sorted(places)[first : first + excess]:
             del places[place]
-            entry = self._entries[place]
-            pin = Pin("statement", entry.pin.text, entry.pin.key, entry.pin.message_id)
-            self._entries[place] = entry._replace(pin=pin)
-            self._count_statement(place, pin)
+            self._count_statement(place, self._entries[place].pin)
 
     def _append(self, entry: _HeldPin) -> None:
         self._put(self._next, entry)
@@ -117,11 +123,16 @@ class Pins:
         if entry.pin.kind == "statement":
             self._count_statement(place, entry.pin)
         else:
-            self._kinds[entry.pin.kind][place] = None
+            places = self._kinds[entry.pin.kind]
+            places[place] = None
+            if len(places) > _BOUNDS_WITH_SLACK[entry.pin.kind]:
+                self._crowded = True
 
     def _count_statement(self, place: int, pin: Pin) -> None:
         self._statements[place] = len(pin.text) + 3
         self._characters += len(pin.text) + 3
+        if self._characters > STATEMENT_CHARACTERS + _SLACK_CHARACTERS:
+            self._crowded = True
 
     def _remove(self, place: int) -> None:
         entry = self._entries.pop(place)
@@ -132,7 +143,7 @@ class Pins:
             places.pop(place, None)
             if not places:
                 del self._about[pair]
-        if entry.pin.kind == "statement":
+        if place in self._statements:
             self._characters -= self._statements.pop(place)
         else:
             del self._kinds[entry.pin.kind][place]
@@ -156,7 +167,7 @@ class Pins:
         new = {(each.aspect, each.scope): each for each in given if each.gives}
         places = {place for pair in new for place in self._about.get(pair, ())}
         for place in sorted(places):
-            entry = self._entries[place]
+            entry = self._entries[place]._replace(pin=self._pin(place))
             if entry.pin.message_id == pin.message_id:
                 continue
             self._remove(place)
@@ -184,8 +195,10 @@ def _elided(text: str, values: Iterable[Facet]) -> str:
     return text
 
 
-def key_of(about: Iterable[_Pair], former: str = "") -> str:
+def key_of(about: Sequence[_Pair], former: str = "") -> str:
     """Return a pin's key: what it is about, after the marks of a key that it had."""
+    if not about and not former:
+        return "text"
     pairs = "; ".join(f"{aspect}:{' '.join(sorted(scope))}" for aspect, scope in about)
     plus = "+" if former.startswith("+") else ""
     _, mark, line = former.partition(LINE)

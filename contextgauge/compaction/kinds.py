@@ -1,8 +1,6 @@
 """Which statements are pinned, and as what: by labels, modal verbs and values."""
 
 import re
-from functools import lru_cache, reduce
-from operator import or_
 from typing import Final, cast
 
 from contextgauge.compaction.aspects import words_of
@@ -128,11 +126,11 @@ _CUES: Final[dict[str, frozenset[str]]] = {
 """Words without one of which a pattern cannot match: most statements have none."""
 
 _PATTERNS: Final = {
-    "constraint": (1, _CONSTRAINT),
-    "preference": (2, _PREFERENCE),
-    "goal": (4, _GOAL),
-    "hedge": (8, _HEDGE),
-    "remember": (16, _REMEMBER),
+    "constraint": _CONSTRAINT,
+    "preference": _PREFERENCE,
+    "goal": _GOAL,
+    "hedge": _HEDGE,
+    "remember": _REMEMBER,
 }
 _WORD: Final = re.compile(r"[a-z][a-z'-]*")
 _MARK: Final = re.compile(r"[0-9@/]")
@@ -146,14 +144,14 @@ def kind_of(statement: Statement) -> tuple[PinKind, list[Facet]]:
     lower = text.lower()
     says = _Says(lower.replace("\u2019", "'") if "\u2019" in lower else lower)
     labelled = kind_of_label(statement.label) if statement.label else None
-    hedged = labelled is None and says.any("hedge")
     work = _WORK.match(says.lower) is not None
-    given = [] if hedged or work else facets(text, says.aspects)
+    if work and labelled is None and not says.any("constraint"):
+        return "request", []
+    hedged = labelled is None and says.any("hedge")
+    given = [] if hedged or work else facets(text, possible_aspects(says.words))
     if labelled and labelled != "fact":
         forbids = labelled in {"goal", "request"} and says.any("constraint")
         return "constraint" if forbids else cast("PinKind", labelled), given
-    if work and labelled is None and not says.any("constraint"):
-        return "request", []
     kind = _by_words(says, given, fact=labelled is not None)
     if kind == "statement" and not hedged and _MARK.search(text):
         states = _LABELLED.match(says.lower) or _STATES.search(says.lower)
@@ -167,19 +165,11 @@ class _Says:
 
     def __init__(self, lower: str) -> None:
         self.lower = lower
-        bits = reduce(or_, map(_bits, _WORD.findall(lower)), 0)
-        self.aspects, self._cues = bits >> len(_PATTERNS), bits
+        self.words: list[str] = _WORD.findall(lower)
 
     def any(self, name: str) -> bool:
-        bit, pattern = _PATTERNS[name]
-        return bool(self._cues & bit) and pattern.search(self.lower) is not None
-
-
-@lru_cache(maxsize=8_192)
-def _bits(word: str) -> int:
-    """Return a bit for each pattern that a word may belong to, and above them for each aspect."""
-    cues = sum(bit for name, (bit, _) in _PATTERNS.items() if word in _CUES[name])
-    return cues | possible_aspects((word,)) << len(_PATTERNS)
+        possible = not _CUES[name].isdisjoint(self.words)
+        return possible and _PATTERNS[name].search(self.lower) is not None
 
 
 def _by_words(says: _Says, given: list[Facet], *, fact: bool) -> PinKind:

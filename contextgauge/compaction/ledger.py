@@ -7,8 +7,9 @@ whose meaning is unambiguous.
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from contextgauge.compaction.messages import FileUse, Message, ToolCall
@@ -24,22 +25,13 @@ MAX_COMMAND_CHARACTERS: Final = 100_000
 """A longer command contains a file's content."""
 
 _PATH_KEYS: Final = (
-    "file_path",
-    "filepath",
-    "file",
-    "filename",
-    "path",
-    "paths",
-    "files",
-    "file_paths",
-    "notebook_path",
-    "absolute_path",
-    "relative_path",
-    "target_file",
-    "old_path",
-    "new_path",
-)
+    "file_path", "filepath", "file", "filename", "path", "paths", "files", "file_paths",
+    "notebook_path", "absolute_path", "relative_path", "target_file", "old_path", "new_path",
+)  # fmt: skip
+_PLACE_OF_KEY: Final = {key: place for place, key in enumerate(_PATH_KEYS)}
+_PATCH_KEYS: Final = ("input", "patch", "patch_text", "diff")
 _COMMAND_KEYS: Final = ("command", "cmd", "script")
+_TEXT_KEYS: Final = frozenset((*_PATCH_KEYS, *_COMMAND_KEYS))
 _CHANGES: Final = re.compile(
     r"(?i)(?:^|[^a-z])(?:write|edit|create|insert|replace|patch|update|delete|remove|rename|move|"
     r"append|save|modify|multiedit|notebookedit)|(?:write|edit|replace|patch)(?:$|[^a-z])"
@@ -58,27 +50,29 @@ _PATCH_LINE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\
 _DIFF_LINE: Final = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]+)|^--- (?:a/)?([^\t\n]+)")
 
 
+_READ: Final = 1
+_CHANGED: Final = 2
+"""What was done with a file, as bits: there may be very many files before they are bounded."""
+
+
 def ledger(files: Sequence[FileUse], messages: Iterable[Message]) -> tuple[FileUse, ...]:
     """Return the ledger with the calls of more messages: each path once, latest use last."""
-    uses = {each.path: each for each in files}
+    uses = {each.path: _READ * each.read | _CHANGED * each.changed for each in files}
     for message in messages:
         for block in message.blocks:
-            if not isinstance(block, ToolCall):
-                continue
-            for path, changed in uses_of(block):
-                former = uses.pop(path, None)
-                read = not changed or (former is not None and former.read)
-                uses[path] = FileUse(path, read, changed or (former is not None and former.changed))
-    return _bounded(uses.values())
+            if isinstance(block, ToolCall):
+                for path, changed in uses_of(block):
+                    uses[path] = uses.pop(path, 0) | (_CHANGED if changed else _READ)
+    paths = _bounded(uses)
+    return tuple(FileUse(path, bool(uses[path] & _READ), uses[path] >= _CHANGED) for path in paths)
 
 
-def _bounded(uses: Iterable[FileUse]) -> tuple[FileUse, ...]:
-    ordered = list(uses)
-    excess = len(ordered) - MAX_FILES
+def _bounded(uses: Mapping[str, int]) -> list[str]:
+    excess = len(uses) - MAX_FILES
     if excess <= 0:
-        return tuple(ordered)
-    drop = {each.path for each in [each for each in ordered if not each.changed][:excess]}
-    return tuple(each for each in ordered if each.path not in drop)[-MAX_FILES:]
+        return list(uses)
+    drop = set(islice((path for path, use in uses.items() if use < _CHANGED), excess))
+    return [path for path in uses if path not in drop][-MAX_FILES:]
 
 
 def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
@@ -93,17 +87,24 @@ def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
     if not isinstance(arguments, dict):
         return
     command = arguments.get("command")
+    changes, of_directories = _meant(call.name)
     changes = (
-        _is_named(_CHANGES, call.name)
+        changes
         or (isinstance(command, str) and command in _CHANGING_COMMANDS)
         or not _CONTENT_KEYS.isdisjoint(arguments)
     )
     if isinstance(command, str) and command in {"view", "read"}:
         changes = False
-    if changes or not _is_named(_DIRECTORY_TOOLS, call.name):
+    if changes or not of_directories:
         for path in _named(arguments):
             yield path, changes
-    for key in ("input", "patch", "patch_text", "diff"):
+    if not _TEXT_KEYS.isdisjoint(arguments):
+        yield from _of_texts(arguments)
+
+
+def _of_texts(arguments: dict[str, Json]) -> Iterator[tuple[str, bool]]:
+    """Return the files of patches and commands."""
+    for key in _PATCH_KEYS:
         value = arguments.get(key)
         if isinstance(value, str):
             yield from _patched(value)
@@ -112,13 +113,18 @@ def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
 
 
 @lru_cache(maxsize=1_024)
-def _is_named(pattern: re.Pattern[str], name: str) -> bool:
-    """Return whether a tool's name matches, its words apart: `readFile` as `read File`."""
-    return pattern.search(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name[:200])) is not None
+def _meant(name: str) -> tuple[bool, bool]:
+    """Return whether a tool's name means a change, and whether it means directories.
+
+    Its words count apart: `readFile` as `read File`.
+    """
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name[:200])
+    return _CHANGES.search(words) is not None, _DIRECTORY_TOOLS.search(words) is not None
 
 
 def _named(arguments: dict[str, Json]) -> Iterator[str]:
-    for key in [key for key in _PATH_KEYS if key in arguments]:
+    keys = [key for key in arguments if key in _PLACE_OF_KEY]
+    for key in sorted(keys, key=_PLACE_OF_KEY.__getitem__):
         value = arguments[key]
         values = value if isinstance(value, list) else [value]
         for each in values:

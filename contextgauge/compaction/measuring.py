@@ -4,7 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from contextgauge.compaction.counting import Counter, Size, estimated_size, reported_size
+from contextgauge.compaction.counting import (
+    Counter,
+    Estimate,
+    Size,
+    estimated_size,
+    reported_size,
+)
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Message, ModelRequest
 from contextgauge.compaction.profiles import Profile, Window, share_of
@@ -59,6 +65,11 @@ def window_of_call(
     if profile.unknown_window_tokens is None:
         return None
     return Window(profile.unknown_window_tokens, "assumed")
+
+
+def once(counter: Counter) -> Counter:
+    """Return a counter that counts each message once; an estimate is as cheap as remembering it."""
+    return counter if isinstance(counter, Estimate) else CountOnce(counter)
 
 
 class CountOnce:

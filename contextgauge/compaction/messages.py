@@ -238,7 +238,10 @@ class Message:
 
 def images_of(blocks: Iterable[Block]) -> str:
     """Return what images are among blocks, such as `image/png, 2 application/pdf`; else nothing."""
-    kinds = Counter(each.media_type or "image" for each in blocks if isinstance(each, Image))
+    images = [each.media_type or "image" for each in blocks if isinstance(each, Image)]
+    if not images:
+        return ""
+    kinds = Counter(images)
     return ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in kinds.items())
 
 

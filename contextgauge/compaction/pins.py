@@ -17,7 +17,7 @@ from typing import Final
 from contextgauge.compaction.holding import LINE, Pins, key_of, plain
 from contextgauge.compaction.kinds import kind_of
 from contextgauge.compaction.ledger import ledger
-from contextgauge.compaction.messages import Carried, Message, Pin
+from contextgauge.compaction.messages import Carried, Message, Pin, PinKind
 from contextgauge.compaction.statements import statements
 from contextgauge.compaction.subjects import Facet
 
@@ -78,12 +78,14 @@ def _bounded_task(text: str) -> str:
 def pins_of(text: str, message_id: str) -> list[tuple[Pin, list[Facet]]]:
     """Return the pins of one turn with what each gives a value to, in order."""
     result: list[tuple[Pin, list[Facet]]] = []
-    counts: dict[str, int] = {}
+    counts: dict[PinKind, int] = {}
     characters = 0
-    paragraph, head = -1, ""
+    paragraph, head, first = -1, "", ""
     for each in statements(text):
         if each.paragraph != paragraph:
-            paragraph, head = each.paragraph, ""
+            paragraph, head, first = each.paragraph, "", ""
+        elif first:
+            head, first = plain(first)[:_HEAD_CHARACTERS], ""
         kind, given = kind_of(each)
         if kind == "statement" and _says_nothing(each.text):
             continue
@@ -96,13 +98,17 @@ def pins_of(text: str, message_id: str) -> list[tuple[Pin, list[Facet]]]:
                 continue
         if head:
             given = [each for each in given if each.scope or not _NEEDS_SUBJECT.match(each.aspect)]
-        about = key_of((facet.aspect, facet.scope) for facet in given)
-        key = about
-        if head:
-            key = f"+{about}" if kind == "statement" else f"+{about}{LINE}{head}"
-        head = head or (about if given else plain(each.text)[:_HEAD_CHARACTERS])
+        about = key_of([(facet.aspect, facet.scope) for facet in given])
+        key = _continued(about, kind, head) if head else about
+        head = head or (about if given else "")
+        first = "" if head else each.text
         result.append((Pin(kind, each.text, key, message_id), given))
     return result
+
+
+def _continued(about: str, kind: PinKind, head: str) -> str:
+    """Return the key of a statement that is not the first of its line."""
+    return f"+{about}" if kind == "statement" else f"+{about}{LINE}{head}"
 
 
 def _says_nothing(text: str) -> bool:

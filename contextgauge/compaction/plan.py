@@ -57,6 +57,9 @@ def digest(messages: Iterable[Message]) -> str:
     for message in messages:
         parts = ["message", message.id, message.role]
         for block in message.blocks:
+            if isinstance(block, Text):
+                parts += ("text", block.text)
+                continue
             parts += _parts(block)
             if isinstance(block, ToolResult):
                 for each in block.content:

@@ -18,7 +18,7 @@ from contextgauge.compaction.links import (
     is_server_compaction,
     opened_by,
 )
-from contextgauge.compaction.messages import Message, Text
+from contextgauge.compaction.messages import Message, Text, ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +42,29 @@ def whole_cut(messages: Sequence[Message], cut: int) -> int:
     came as messages of their own. A call that has no result yet stays after the cut too: its
     result is still to come.
     """
-    opened: dict[str, int] = {}
+    opened: dict[str | None, int] = {}
     needed = list(range(len(messages)))
     waiting: set[str] = set()
     belongs = belongs_to_previous(messages)
     for index, message in enumerate(messages):
         if belongs[index]:
             needed[index] = index - 1
-        if message.is_user_turn and not message.results:
+        if waiting and message.is_user_turn and not message.results:
             waiting.clear()  # interrupted: no result is to come
         for block in message.blocks:
             if isinstance(block, Text):
+                continue
+            if isinstance(block, ToolResult):
+                waiting.discard(block.call_id)
+                needed[index] = min(needed[index], opened.get(block.call_id, index))
                 continue
             if (given := opened_by(block)) is not None:
                 opened[given] = index
                 waiting.add(given)
             elif (given := answered_by(block)) in opened:
                 waiting.discard(given)
-            if given in opened:
-                needed[index] = min(needed[index], opened[given])
-            if (caller := caller_of(block)) in opened:
-                needed[index] = min(needed[index], opened[caller])
+            others = opened.get(given, index), opened.get(caller_of(block), index)
+            needed[index] = min(needed[index], *others)
     return _moved_back(min([cut, *(opened[each] for each in waiting)]), needed)
 
 
@@ -134,10 +136,11 @@ def _stays(
     """
     stays: set[int] = set()
     pending: list[int] = []
+    keep_ids -= {""}
     for index, message in enumerate(messages[:cut]):
         if message.role == "system":
             stays.add(index)
-        if (message.id and message.id in keep_ids) or is_server_compaction(message):
+        if message.id in keep_ids or is_server_compaction(message):
             pending.append(index)
     if keep_first and cut and messages[0].compaction is None:
         pending.append(0)

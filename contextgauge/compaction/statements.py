@@ -64,6 +64,8 @@ class Statement(NamedTuple):
 def statements(text: str) -> Iterator[Statement]:
     """Return the passages of a turn that are the user's own words, in order."""
     if len(text) <= MAX_TURN_CHARACTERS and _ONE_PLAIN_LINE.fullmatch(text):
+        if not _MAY_END.search(text):
+            return iter([Statement(_cut(text.rstrip()), "", 0)])
         return (Statement(each, "", 0) for each in _sentences(text))
     return _of_lines(text)
 

@@ -72,6 +72,10 @@ def _characters(content: Iterable[Content]) -> int:
 
 def deduplicate(messages: Sequence[Message], profile: Profile) -> Edited:
     """Replace results that the same tool gave again later, word for word, by a reference."""
+    results = (block for each in messages for block in each.blocks if isinstance(block, ToolResult))
+    texts = [text for each in results if len(text := each.text) >= MINIMUM_CHARACTERS]
+    if len(set(texts)) == len(texts):
+        return Edited(list(messages), ())
     latest: dict[str, dict[str, ToolUse]] = {}
     edited = _Editing(messages)
     for use in reversed(tool_uses(messages)):
@@ -98,13 +102,15 @@ def clear_results(
         and use.characters >= MINIMUM_CHARACTERS
         and use.call.name not in profile.exclude_tools
     ]
-    values = _values(candidates, messages)
+    if sum([use.characters // 4 for use in candidates]) > excess_tokens:
+        values = _values(candidates, messages)
+        order = sorted(range(len(candidates)), key=values.__getitem__)
+        candidates = [candidates[index] for index in order]
     edited = _Editing(messages)
     saved = 0
-    for index in sorted(range(len(candidates)), key=values.__getitem__):
+    for use in candidates:  # all of them where that saves no more than is needed
         if saved >= excess_tokens:
             break
-        use = candidates[index]
         notice = _notice(use, messages[use.message].id)
         saving = use.characters // 4 - counter.text(notice)
         if saving > 0:
@@ -169,7 +175,7 @@ def _paths(text: str) -> set[str]:
 
 def _notice(use: ToolUse, message_id: str) -> str:
     content = use.result.content
-    characters = sum(len(each.text) for each in content if isinstance(each, Text))
+    characters = sum([len(each.text) for each in content if isinstance(each, Text)])
     images = images_of(content)
     parts = [f"{characters:,} characters"] if characters or not images else []
     what = " and ".join([*parts, *([images] if images else [])])
@@ -193,9 +199,8 @@ class _Editing:
     def replace_result(self, use: ToolUse, notice: str) -> None:
         message = self._messages[use.message]
         result = use.result.with_content((Text(notice),))
-        blocks = list(message.blocks)
-        blocks[use.block] = result
-        self._messages[use.message] = message.with_blocks(blocks)
+        before, after = message.blocks[: use.block], message.blocks[use.block + 1 :]
+        self._messages[use.message] = message.with_blocks((*before, result, *after))
         self._changed.add(use.message)
 
     def done(self) -> Edited:

@@ -195,6 +195,13 @@ def test_an_extract_leaves_out_what_code_carries() -> None:
     ]
 
 
+def test_an_extract_looks_for_lines_in_the_newest_messages() -> None:
+    older = [said("assistant", "The parser is finished now.")]
+    silent = [said("assistant", "Done.")] * 5_000
+    assert extract([*older, *silent[1:]], 1_000) == "- Assistant: The parser is finished now."
+    assert extract([*older, *silent], 1_000) == ""
+
+
 SAID = Carried(
     "Build the importer. It was slow last week.",
     (
