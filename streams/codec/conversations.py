@@ -119,11 +119,15 @@ def add_line(fold: ConversationFold, line: StoredLine) -> None:
 
 
 def conversation_of(
-    entry: bytes, lines: Sequence[bytes], position: int
+    entry: bytes,
+    lines: Sequence[bytes],
+    position: int,
+    end: int | None = None,
+    reported_ms: int | None = None,
 ) -> SessionConversation | None:
     """Return the conversation of what is kept; one that lost lines is never whole.
 
-    Raises VersionError.
+    `end` is the log's, as the worker reported it. Raises VersionError.
     """
     own = read_session_entry(entry)
     if own.is_gone:
@@ -139,4 +143,9 @@ def conversation_of(
         fold.miss()
     active = fold.history.active
     oldest_ms = times.get(active[0].id) if active else None
-    return fold.result._replace(position=position, oldest_ms=oldest_ms)
+    return fold.result._replace(
+        position=position,
+        oldest_ms=oldest_ms,
+        behind=None if end is None else max(end - position, 0),
+        reported_ms=reported_ms,
+    )
