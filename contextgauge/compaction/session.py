@@ -18,7 +18,7 @@ class SessionConversation(NamedTuple):
     reading on needs besides the history; None where only the history is known. `oldest_ms` is
     the Kafka time of the first message that the model sees; None where it is not known. `behind`
     is how many messages of the partition had not been read at `reported_ms`, when the worker last
-    reported.
+    reported; `topic_id` is the identity of the topic that they are of, empty if not known.
     """
 
     history: History
@@ -32,3 +32,4 @@ class SessionConversation(NamedTuple):
     oldest_ms: int | None = None
     behind: int | None = None
     reported_ms: int | None = None
+    topic_id: str = ""

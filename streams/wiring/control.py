@@ -8,6 +8,7 @@ import random
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
+from uuid import UUID
 
 from contextgauge.errors import ConfigError
 from contextgauge.state_folder import state_folder
@@ -64,9 +65,11 @@ async def control(
         messages = settings.topic(AGENT_MESSAGES).name
         needed = [topic] if service is None else [messages, topic, commands]
         partitions = _common_count(await retry.run(log.partition_counts, needed))
+        topic_ids = await retry.run(log.topic_ids, needed)
         await memory.start()
         max_age_ms = max(plan.max_age_ms, 0 if service is None else service.max_age_ms)
-        stream = _stream(worker, topic, max_age_ms, max(plan.pending_ms, max_age_ms))
+        pending_ms = max(plan.pending_ms, max_age_ms)
+        stream = _stream(worker, topic, topic_ids[topic], max_age_ms, pending_ms)
         context = _ports(worker)
         decisions = None
         owner_of = _no_owner if lookup is None else lookup.owner_of
@@ -85,6 +88,7 @@ async def control(
             **context,
             stream=stream,
             log=log,
+            topics=topic_ids,
             webhooks=webhooks,
             memory=memory,
             who_of=_nobody if lookup is None else lookup.who_of,
@@ -109,7 +113,9 @@ async def control(
         await log.stop()
 
 
-def _stream(worker: WorkerContext, topic: str, max_age_ms: int, pending_ms: int) -> RecordStream:
+def _stream(
+    worker: WorkerContext, topic: str, topic_id: UUID | None, max_age_ms: int, pending_ms: int
+) -> RecordStream:
     settings, clock = worker.settings, worker.clock
     return FaustStream(
         wiring.kafka_options(settings, _CLIENT_ID),
@@ -118,6 +124,7 @@ def _stream(worker: WorkerContext, topic: str, max_age_ms: int, pending_ms: int)
         settings.instance_id or None,
         lambda: clock.now_ms() - max_age_ms,
         lambda: clock.now_ms() - pending_ms,
+        topic_id="" if topic_id is None else topic_id.hex,
     )
 
 

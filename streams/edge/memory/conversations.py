@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from contextgauge.errors import ConfigError
 from contextgauge.partitioner import key_bytes, partition_of_key
-from streams.codec.conversations import conversation_of
+from streams.codec.conversations import KeptPosition, conversation_of
 from streams.ports import ApplyResult
 from streams.ports.conversations import (
     LinesChange,
@@ -56,7 +56,8 @@ class MemoryConversations:
         if entry is None or own.mark is None:
             return None
         lines = own.lines.get(session, [])
-        return conversation_of(entry, lines, own.mark.position, own.end, own.reported_ms)
+        at = KeptPosition(own.mark.position, own.mark.topic_id, own.end, own.reported_ms)
+        return conversation_of(entry, lines, at)
 
     async def open(self, partition: int, partitions: int) -> StoredConversations | None:
         if self._count not in (None, partitions):

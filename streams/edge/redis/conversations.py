@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from contextgauge.errors import ConfigError, RetryError
 from contextgauge.partitioner import key_bytes, partition_of_key
-from streams.codec.conversations import FORMAT_VERSION, conversation_of
+from streams.codec.conversations import FORMAT_VERSION, KeptPosition, conversation_of
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import TIMEOUT_S, replied
 from streams.edge.redis.keys import RedisKeys
@@ -76,17 +76,18 @@ class RedisConversations:
         partition = partition_of_key(session, partitions)
         position_key, sessions_key = self._keys(partition)
         async with self._redis.pipeline(transaction=True) as pipeline:
-            pipeline.hmget(position_key, "offset", "format")
+            pipeline.hmget(position_key, "offset", "format", "topic")
             pipeline.hget(sessions_key, session)
             pipeline.lrange(self._list(partition, session), 0, -1)
             pipeline.hmget(self._report(partition), "end", "seen_ms")
             answer = await replied("reading a conversation", pipeline.execute())
-        (offset, version), entry, lines, report = answer
+        (offset, version, topic_id), entry, lines, report = answer
         if offset is None or entry is None or int(version) != FORMAT_VERSION:
             return None
-        # Megabytes may have to be read: in a thread, for the event loop serves others.
         end, reported_ms = (None if each is None else int(each) for each in report)
-        return await asyncio.to_thread(conversation_of, entry, lines, int(offset), end, reported_ms)
+        at = KeptPosition(int(offset), (topic_id or b"").decode(), end, reported_ms)
+        # Megabytes may have to be read: in a thread, for the event loop serves others.
+        return await asyncio.to_thread(conversation_of, entry, lines, at)
 
     async def _count(self) -> int | None:
         if self._partitions is None:
