@@ -102,7 +102,7 @@ def _run(
             return
         memory = _Memory(event, session_id)
         token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
-        rules = _await_rules(_Server(url, token), session_id, memory, wait_s)
+        rules = _await_rules(_RulesServer(url, token), session_id, memory, wait_s)
         if rules is None:
             return
         if rules["lost_pins"]:
@@ -127,7 +127,7 @@ def context_of(lost: list[str], count: int) -> str:
 
 
 def _await_rules(
-    server: "_Server", session_id: str, memory: "_Memory", wait_s: float
+    server: "_RulesServer", session_id: str, memory: "_Memory", wait_s: float
 ) -> dict[str, Any] | None:
     """Return what was checked of a boundary that was not handled yet; None: there is none.
 
@@ -153,7 +153,7 @@ def _is_recent(time_ms: int | None) -> bool:
     return time_ms is None or time.time() * 1_000 - time_ms <= RECENT_MS
 
 
-class _Server:
+class _RulesServer:
     """The API of `contextgauge serve`."""
 
     def __init__(self, url: str, token: str | None) -> None:

@@ -128,14 +128,14 @@ async def kit(request: pytest.FixtureRequest, prefix: str) -> AsyncIterator[Kit]
         if request.param == "memory":
             return MemoryRecordStream(log, topic, (0, 1), acknowledged, since_ms, pending_ms)
         return FaustStream(
-            options, topic, prefix + "control", None, since_ms, pending_ms, topic_id=kit.topic_id
+            options, topic, prefix + "control", None, since_ms, pending_ms, topic_id=given.topic_id
         )
 
     topic = Topic(prefix + "records", "any", "delete", -1, 9 * MIB)
     await log.start()
     await log.create_topics([topic], 2)
-    kit = Kit(log, make, topic.name)
-    yield kit
+    given = Kit(log, make, topic.name)
+    yield given
     await log.stop()
 
 

@@ -101,7 +101,7 @@ async def test_deletions_of_a_recreated_topic_are_followed(kit: ConversationsKit
 async def test_a_write_whose_reply_was_lost_is_not_read_again(
     kit: ConversationsKit, monkeypatch: pytest.MonkeyPatch, *, is_deletion: bool
 ) -> None:
-    apply, lost = kit.store.apply, []
+    apply, lost = kit.store.apply, list[ApplyResult]()
 
     async def lose_reply(*arguments: Any, **options: Any) -> ApplyResult:
         result = await apply(*arguments, **options)
