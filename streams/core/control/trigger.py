@@ -170,8 +170,7 @@ class Trigger:
         for session in self._sessions.values():
             if session.completed_ms < since_ms and session.awaits_effect:
                 session.awaits_effect = False
-                if session.stopped_at is None:
-                    session.unhelpful = 0  # the last one may have helped
+                session.unhelpful = 0  # the last one may have helped
 
     def _put_off(self, deferred: Deferred) -> None:
         session_id = deferred.record.data.session_id
