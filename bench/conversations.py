@@ -26,7 +26,7 @@ from streams.flow.conversations.sessions import SessionKeeper
 from streams.flow.simulator.plans import SimulationOptions
 from streams.flow.simulator.simulation import sample_sessions
 from streams.ports import LogRecord
-from streams.ports.conversations import ConversationStore
+from streams.ports.conversations import ConversationStore, Mark
 
 _BATCH = 1_000
 _LONG_TEXT = 2_000
@@ -81,7 +81,7 @@ async def microseconds(
         return await store.lines(0, session)
 
     keeper = SessionKeeper(ConversationsConfig(kept=kept), {}, None, {}, read)
-    expected: int | None = None
+    expected: str | None = None
     started_s = time.process_time()
     for begin in range(0, len(records), _BATCH):
         for record in records[begin : begin + _BATCH]:
@@ -90,13 +90,13 @@ async def microseconds(
         await store.apply(
             0,
             expected=expected,
-            position=position,
+            mark=Mark(position, str(position)),
             plan=kept.plan,
             since_ms=None,
             keep_ms=8 * DAY_MS,
             changes=keeper.take_changes(),
         )
-        expected = position
+        expected = str(position)
     return (time.process_time() - started_s) / len(records) * 1e6
 
 

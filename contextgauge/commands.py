@@ -91,7 +91,8 @@ class CompactionDecided:
     """An evaluation that mattered: what was decided, why, and by which figures.
 
     `fired`: a command was requested, `command_id`. `reason` is a word of the list in
-    docs/CONTROL.md. A figure that was not known is null.
+    docs/CONTROL.md. A figure that was not known is null. `unhelpful`: so many compactions in a row
+    left the session above its threshold; null also where the effect of the last is not known yet.
     """
 
     kind: ClassVar[Literal["compaction_decided"]] = "compaction_decided"
@@ -105,6 +106,7 @@ class CompactionDecided:
     window: int | None = None
     window_source: WindowSource | None = None
     threshold_tokens: int | None = None
+    unhelpful: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -178,7 +178,9 @@ async def examples() -> dict[str, Any]:
     api = api_over(
         views,
         clock=clock,
-        conversations=OneConversation(session, kept_conversation()),
+        conversations=OneConversation(
+            session, kept_conversation()._replace(behind=0, reported_ms=last_ms)
+        ),
         control=_control(session, last_ms),
         commands=LogCommandSink(log, CONTEXT_COMMANDS.name),
     )

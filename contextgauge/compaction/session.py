@@ -16,7 +16,9 @@ class SessionConversation(NamedTuple):
 
     `first_offset` is that of the first message of the session that it knows. `reading` is what
     reading on needs besides the history; None where only the history is known. `oldest_ms` is
-    the Kafka time of the first message that the model sees; None where it is not known.
+    the Kafka time of the first message that the model sees; None where it is not known. `behind`
+    is how many messages of the partition had not been read at `reported_ms`, when the worker last
+    reported; `topic_id` is the identity of the topic that they are of, empty if not known.
     """
 
     history: History
@@ -28,3 +30,6 @@ class SessionConversation(NamedTuple):
     position: int
     reading: ConversationReading | None = None
     oldest_ms: int | None = None
+    behind: int | None = None
+    reported_ms: int | None = None
+    topic_id: str = ""

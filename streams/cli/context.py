@@ -22,7 +22,7 @@ from contextgauge.errors import StopError
 from schemas.records import Json
 from schemas.views import SessionView
 from streams import wiring
-from streams.cli.screen.figures import exact, safe
+from streams.cli.screen.figures import ago, count, exact, safe
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import out, say, write_json
 from streams.cli.sessions import stored_views
@@ -32,6 +32,8 @@ from streams.serve.views.sessions import SessionLookupError, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
 
 _CATEGORIES: Final = ("Summary", "User", "Answers", "Thinking", "Tool calls", "Tool results")
+_SILENT_MS: Final = 30_000
+"""A worker reports every five seconds, unless Redis or Kafka is slow."""
 _NOTES: Final = {
     "whole": "",
     "incomplete": "Incomplete: a part of what the model sees is not kept; see CONVERSATIONS.md.",
@@ -93,10 +95,27 @@ def _show(view: SessionView, conversation: SessionConversation, *, as_json: bool
         "Breakdown (estimates):",
         *(f"  {name}: {exact(tokens)} tokens" for name, tokens in by_category.items()),
     ]
-    if note := _NOTES[conversation.state]:
+    notes = (_NOTES[conversation.state], how_current(conversation, SystemClock().now_ms()))
+    for note in filter(None, notes):
         rows += ["", note]
     for line in "\n".join(rows).splitlines():
         say(line, to=out)
+
+
+def how_current(conversation: SessionConversation, now_ms: int) -> str:
+    """Return what may be missing, because the worker is behind or stopped; empty: nothing."""
+    worker, reported_ms = "`contextgauge conversations`", conversation.reported_ms
+    if reported_ms is None:
+        return f"How current this is, is not known: {worker} has not reported yet."
+    if now_ms - reported_ms > _SILENT_MS:
+        return (
+            f"{worker} last reported {ago(reported_ms, now_ms)}: what was published since then is "
+            "missing. Is it running?"
+        )
+    if conversation.behind:
+        waiting = count(conversation.behind, "message")
+        return f"{worker} is behind: {waiting} of the session's partition not read yet."
+    return ""
 
 
 def status_of_context(
@@ -153,6 +172,8 @@ def _document(
         "session_id": view.session_id,
         "state": conversation.state,
         "position": conversation.position,
+        "behind": conversation.behind,
+        "reported_ms": conversation.reported_ms,
         "model": conversation.model,
         "agent_id": conversation.agent_id,
         "project": conversation.project,

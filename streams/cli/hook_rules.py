@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.error import HTTPError
@@ -101,7 +102,7 @@ def _run(
             return
         memory = _Memory(event, session_id)
         token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
-        rules = _await_rules(_address(url, session_id), token, memory, wait_s)
+        rules = _await_rules(_RulesServer(url, token), session_id, memory, wait_s)
         if rules is None:
             return
         if rules["lost_pins"]:
@@ -125,19 +126,17 @@ def context_of(lost: list[str], count: int) -> str:
     return "\n".join([*lines, f"({more} more: ask the user)"] if more > 0 else lines)
 
 
-def _address(url: str, session_id: str) -> str:
-    if not url.startswith(("http://", "https://")):
-        raise ValueError(f"--url {url} is no address: begin it with http:// or https://")
-    return f"{url.rstrip('/')}/v1/sessions/{quote(session_id, safe='')}/rules"
-
-
 def _await_rules(
-    address: str, token: str | None, memory: "_Memory", wait_s: float
+    server: "_RulesServer", session_id: str, memory: "_Memory", wait_s: float
 ) -> dict[str, Any] | None:
-    """Return what was checked of a boundary that was not handled yet; None: there is none."""
+    """Return what was checked of a boundary that was not handled yet; None: there is none.
+
+    A session that is not published is not waited for.
+    """
     until_s = time.monotonic() + wait_s
     while True:
-        rules = _rules(address, token)
+        answer = server.ask(f"/v1/sessions/{quote(session_id, safe='')}/rules")
+        rules: dict[str, Any] | None = None if answer is None else answer["rules"]
         if (
             rules is not None
             and rules["pins_kept"] is not None
@@ -145,7 +144,7 @@ def _await_rules(
             and (wait_s == 0 or _is_recent(rules["time_ms"]))
         ):
             return rules
-        if time.monotonic() >= until_s:
+        if time.monotonic() >= until_s or (answer is None and not server.is_behind()):
             return None
         time.sleep(_LOOK_EVERY_S)
 
@@ -154,18 +153,33 @@ def _is_recent(time_ms: int | None) -> bool:
     return time_ms is None or time.time() * 1_000 - time_ms <= RECENT_MS
 
 
-def _rules(address: str, token: str | None) -> dict[str, Any] | None:
-    request = Request(address)  # noqa: S310 -- `_address` has checked it
-    if token is not None:
-        request.add_header("Authorization", f"Bearer {token}")
-    try:
-        with _OPENER.open(request, timeout=_REQUEST_S) as answer:
-            rules: dict[str, Any] | None = codec.loads(answer.read(_MOST_INPUT))["rules"]
-    except HTTPError as error:
-        if error.code == 404:  # noqa: PLR2004 -- the session is not known yet
-            return None
-        raise
-    return rules
+class _RulesServer:
+    """The API of `contextgauge serve`."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"--url {url} is no address: begin it with http:// or https://")
+        self._url, self._token = url.rstrip("/"), token
+
+    def ask(self, path: str) -> dict[str, Any] | None:
+        """Return an answer; None where what is asked for is not known."""
+        request = Request(f"{self._url}{path}")  # noqa: S310 -- it was checked
+        if self._token is not None:
+            request.add_header("Authorization", f"Bearer {self._token}")
+        try:
+            with _OPENER.open(request, timeout=_REQUEST_S) as answer:
+                body: dict[str, Any] = codec.loads(answer.read(_MOST_INPUT))
+        except HTTPError as error:
+            if error.code == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        return body
+
+    def is_behind(self) -> bool:
+        """Return whether records wait that may be of a session that is not known yet."""
+        projection = self.ask("/v1/projection")
+        as_of = {"stale": True} if projection is None else projection["as_of"]
+        return bool(as_of["stale"] or as_of["lag_records"])
 
 
 class _Memory:

@@ -53,6 +53,18 @@ class StoredLine(NamedTuple):
     base: Mapping[str, Json] | None = None
 
 
+class KeptPosition(NamedTuple):
+    """Up to where a partition is kept, and of which topic.
+
+    `end` is the log's, as the worker reported it at `reported_ms`.
+    """
+
+    position: int
+    topic_id: str = ""
+    end: int | None = None
+    reported_ms: int | None = None
+
+
 _ENTRY: Final = TypeAdapter(SessionEntry)
 
 
@@ -119,7 +131,7 @@ def add_line(fold: ConversationFold, line: StoredLine) -> None:
 
 
 def conversation_of(
-    entry: bytes, lines: Sequence[bytes], position: int
+    entry: bytes, lines: Sequence[bytes], at: KeptPosition
 ) -> SessionConversation | None:
     """Return the conversation of what is kept; one that lost lines is never whole.
 
@@ -139,4 +151,10 @@ def conversation_of(
         fold.miss()
     active = fold.history.active
     oldest_ms = times.get(active[0].id) if active else None
-    return fold.result._replace(position=position, oldest_ms=oldest_ms)
+    return fold.result._replace(
+        position=at.position,
+        oldest_ms=oldest_ms,
+        behind=None if at.end is None else max(at.end - at.position, 0),
+        reported_ms=at.reported_ms,
+        topic_id=at.topic_id,
+    )

@@ -11,6 +11,7 @@ __all__ = [
     "ConversationState",
     "ConversationStore",
     "LinesChange",
+    "Mark",
     "SessionConversation",
     "StoredConversations",
 ]
@@ -49,15 +50,27 @@ class LinesChange(NamedTuple):
     replaces: bool = False
 
 
-class StoredConversations(NamedTuple):
-    """What is kept of a partition, without lines.
+class Mark(NamedTuple):
+    """What a write of a partition leaves behind, each with a `stamp` that no other write has.
 
-    `position` is the next offset to be folded, `plan` names whose text is kept. `since_ms` is the
-    Kafka time of the first message that was read, where the log had lost messages before it; None
-    where it had not.
+    `position` is the next offset to be folded, `topic_id` the identity of the topic in Kafka, empty
+    where it is not known.
     """
 
     position: int
+    stamp: str
+    topic_id: str = ""
+
+
+class StoredConversations(NamedTuple):
+    """What is kept of a partition, without lines.
+
+    `mark` is None where sessions were lost, or another build wrote them: all is to be read again.
+    `plan` names whose text is kept. `since_ms` is the Kafka time of the first message that was
+    read, where the log had lost messages before it; None where it had not.
+    """
+
+    mark: Mark | None
     plan: str
     since_ms: int | None
     entries: Mapping[bytes, bytes]
@@ -79,19 +92,25 @@ class ConversationStore(ConversationReader, Protocol):
         self,
         partition: int,
         *,
-        expected: int | None,
-        position: int,
+        expected: str | None,
+        mark: Mark,
         plan: str,
         since_ms: int | None,
         keep_ms: int,
         changes: Mapping[bytes, LinesChange],
     ) -> ApplyResult:
-        """Write changes with the position after them, or nothing. Raises RetryError.
+        """Write changes with the mark after them, or nothing. Raises RetryError.
 
-        `expected` is the position that must be stored, None: none is. `mismatch`: another one is;
-        `damaged`: sessions or lines were lost. Lines that were not written to for `keep_ms` expire,
-        so that no text stays where no worker is left.
+        `expected` is the stamp that must be stored, None: none is. `mismatch`: another one is;
+        `done`: this write was made before; `damaged`: sessions or lines were lost. Lines that were
+        not written to for `keep_ms` expire, so that no text stays where no worker is left.
         """
+
+    async def mark(self, partition: int) -> Mark | None:
+        """Return the mark of the last write; None where there is none. Raises RetryError."""
+
+    async def report(self, partition: int, end: int, now_ms: int) -> None:
+        """Note where the partition of the log ends, for readers. Raises RetryError."""
 
     async def drop(self, partition: int) -> None:
         """Delete all that is kept of a partition. Raises RetryError."""

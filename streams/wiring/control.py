@@ -8,6 +8,7 @@ import random
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
+from uuid import UUID
 
 from contextgauge.errors import ConfigError
 from contextgauge.state_folder import state_folder
@@ -60,31 +61,29 @@ async def control(
         worker.health.worker("joining")
         retry = RetryLoop(worker, "kafka")
         await retry.run(log.start)
-        commands = settings.topic(CONTEXT_COMMANDS).name
-        messages = settings.topic(AGENT_MESSAGES).name
-        needed = [topic] if service is None else [messages, topic, commands]
+        needed = [topic]
+        if service is not None:
+            needed += [settings.topic(each).name for each in (AGENT_MESSAGES, CONTEXT_COMMANDS)]
         partitions = _common_count(await retry.run(log.partition_counts, needed))
+        topic_ids = await retry.run(log.topic_ids, needed)
         await memory.start()
         max_age_ms = max(plan.max_age_ms, 0 if service is None else service.max_age_ms)
-        stream = _stream(worker, topic, max_age_ms, max(plan.pending_ms, max_age_ms))
-        context = _ports(worker)
-        decisions = None
+        pending_ms = max(plan.pending_ms, max_age_ms)
+        stream = _stream(worker, topic, topic_ids[topic], max_age_ms, pending_ms)
         owner_of = _no_owner if lookup is None else lookup.owner_of
+        decisions = None
         if service is not None:
-            decisions = Decisions(
-                service.rules,
-                service.max_age_ms,
-                Topics(records=topic, commands=commands),
-                DecisionPorts(**context, log=log, sink=sink, owner_of=owner_of),
-            )
+            decision_ports = DecisionPorts(**_ports(worker), log=log, sink=sink, owner_of=owner_of)
+            decisions = _decisions(settings, service, decision_ports)
         guard = await _rule_guard(worker, log, exits)
         others: list[Decisions | RuleGuard] = [each for each in (decisions, guard) if each]
         if others:
             stream = SharedStream(stream, others)
         ports = ControlPorts(
-            **context,
+            **_ports(worker),
             stream=stream,
             log=log,
+            topics=topic_ids,
             webhooks=webhooks,
             memory=memory,
             who_of=_nobody if lookup is None else lookup.who_of,
@@ -109,7 +108,9 @@ async def control(
         await log.stop()
 
 
-def _stream(worker: WorkerContext, topic: str, max_age_ms: int, pending_ms: int) -> RecordStream:
+def _stream(
+    worker: WorkerContext, topic: str, topic_id: UUID | None, max_age_ms: int, pending_ms: int
+) -> RecordStream:
     settings, clock = worker.settings, worker.clock
     return FaustStream(
         wiring.kafka_options(settings, _CLIENT_ID),
@@ -118,7 +119,15 @@ def _stream(worker: WorkerContext, topic: str, max_age_ms: int, pending_ms: int)
         settings.instance_id or None,
         lambda: clock.now_ms() - max_age_ms,
         lambda: clock.now_ms() - pending_ms,
+        topic_id="" if topic_id is None else topic_id.hex,
     )
+
+
+def _decisions(settings: Settings, service: ServicePlan, ports: DecisionPorts) -> Decisions:
+    topics = Topics(
+        records=settings.topic(CONTEXT_EVENTS).name, commands=settings.topic(CONTEXT_COMMANDS).name
+    )
+    return Decisions(service.rules, service.max_age_ms, topics, ports)
 
 
 async def _rule_guard(worker: WorkerContext, log: Log, exits: AsyncExitStack) -> RuleGuard | None:

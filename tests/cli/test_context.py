@@ -3,6 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
+from contextgauge.clock import SystemClock
 from contextgauge.records import Json
 from streams import wiring
 from streams.cli.app import app
@@ -51,6 +52,25 @@ def test_after_a_reset_nothing_is_compressed(monkeypatch: pytest.MonkeyPatch) ->
     shown = _shown(monkeypatch, conversation(is_cut=False, is_reset=True))
     assert "| Summaries             3 " in shown
     assert "Status: Uncompressed" in shown
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "behind", "note"),
+    [
+        (4_000, 0, ""),
+        (4_000, 1, "is behind: 1 message of the session's partition not read yet"),
+        (600_000, 0, "last reported 10 min ago: what was published since then is missing."),
+        (None, None, "How current this is, is not known"),
+    ],
+)
+def test_a_worker_that_is_behind_or_stopped_is_reported(
+    monkeypatch: pytest.MonkeyPatch, age_ms: int | None, behind: int | None, note: str
+) -> None:
+    reported_ms = None if age_ms is None else SystemClock().now_ms() - age_ms
+    kept = conversation(is_cut=False)._replace(behind=behind, reported_ms=reported_ms)
+    shown = _shown(monkeypatch, kept)
+    assert note in " ".join(shown.split())
+    assert ("contextgauge conversations" in shown) == bool(note)
 
 
 def _shown(monkeypatch: pytest.MonkeyPatch, kept: SessionConversation) -> str:

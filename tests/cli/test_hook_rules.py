@@ -35,10 +35,16 @@ class Api:
     def __init__(self) -> None:
         self.answers: list[dict[str, Any] | int | None] = [lost()]
         self.asked: list[tuple[str, str | None]] = []
+        self.as_of: dict[str, Any] = {"stale": False, "lag_records": 0}
         api = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                if self.path == "/v1/projection":
+                    self.send_response(200)
+                    self.end_headers()
+                    self.wfile.write(json.dumps({"as_of": api.as_of}).encode())
+                    return
                 api.asked.append((self.path, self.headers["Authorization"]))
                 answer = api.answers.pop(0) if len(api.answers) > 1 else api.answers[0]
                 status = answer if isinstance(answer, int) else 200
@@ -94,9 +100,26 @@ def test_each_compaction_is_handed_back_once(api: Api) -> None:
 def test_it_waits_for_the_check_of_a_new_boundary(api: Api) -> None:
     old = lost(boundary_id="b-0", time_ms=1_000)
     unchecked = lost(pins_kept=None, pins_lost=None, lost_pins=None)
+    api.as_of = {"stale": False, "lag_records": 3}
     api.answers = [404, None, old, unchecked, lost()]
     assert run(api, "session-start", "--wait", "60")[0] is not None
     assert len(api.asked) == 5
+
+
+def test_a_session_that_is_not_published_is_not_waited_for(api: Api) -> None:
+    api.answers = [404]
+    started_s = time.monotonic()
+    assert run(api, "session-start", "--wait", "60") == (None, "")
+    assert len(api.asked) == 1
+    assert time.monotonic() - started_s < 30
+
+
+@pytest.mark.parametrize("as_of", [{"stale": True}, {"stale": False, "lag_records": 1}])
+def test_a_session_that_the_views_may_not_have_yet_is_waited_for(
+    api: Api, as_of: dict[str, Any]
+) -> None:
+    api.as_of, api.answers = as_of, [404, lost()]
+    assert run(api, "session-start", "--wait", "60")[0] is not None
 
 
 def test_it_does_not_wait_for_ever(api: Api) -> None:

@@ -12,7 +12,7 @@ from streams.edge.memory.conversations import MemoryConversations
 from streams.edge.redis.access import RedisAccess
 from streams.edge.redis.conversations import RedisConversations
 from streams.ports import ApplyResult
-from streams.ports.conversations import ConversationStore, LinesChange
+from streams.ports.conversations import ConversationStore, LinesChange, Mark
 from tests.flow.derive_kit import until
 from tests.secure.documented import redis_acl
 
@@ -58,11 +58,13 @@ async def apply(
     position: int,
     changes: Mapping[bytes, LinesChange],
     keep_ms: int = 60_000,
+    stamp: str | None = None,
 ) -> ApplyResult:
+    """Write with the position as the stamp, if none is given."""
     return await store.apply(
         0,
-        expected=expected,
-        position=position,
+        expected=None if expected is None else str(expected),
+        mark=Mark(position, str(position) if stamp is None else stamp, "t"),
         plan="p",
         since_ms=5,
         keep_ms=keep_ms,
@@ -90,8 +92,11 @@ async def test_lines_are_appended_with_the_position_and_read_as_a_conversation(
     assert conversation is not None
     assert (conversation.state, conversation.position) == ("whole", 5)
     assert (conversation.agent_id, conversation.first_offset) == ("a", 0)
+    assert (conversation.behind, conversation.reported_ms) == (None, None)
     stored = await store.open(0, 1)
-    assert stored == (5, "p", 5, {SESSION: entry(2)})
+    assert stored == (Mark(5, "5", "t"), "p", 5, {SESSION: entry(2)})
+    assert await store.mark(0) == Mark(5, "5", "t")
+    assert await store.position(0) == 5
     assert await store.lines(0, SESSION) == [line(0, "go"), line(3, "on")]
 
 
@@ -102,6 +107,52 @@ async def test_a_batch_that_was_written_is_not_written_again(store: Conversation
     assert await apply(store, None, 3, changes) == "done"
     assert await apply(store, 1, 2, changes) == "mismatch"
     assert await texts(store) == ["go"]
+
+
+async def test_a_write_is_known_by_its_stamp_and_not_by_its_position(
+    store: ConversationStore,
+) -> None:
+    await store.open(0, 1)
+    changes = {SESSION: LinesChange(entry(1), 0, [line(0, "go")])}
+    assert await apply(store, None, 3, changes) == "applied"
+    # Another worker that came to the same position, and a write that does not move it.
+    assert await apply(store, 1, 3, changes, stamp="other.1") == "mismatch"
+    deleted = {SESSION: LinesChange(entry(0), 1, (), replaces=True)}
+    assert await apply(store, 3, 3, deleted, stamp="own.2") == "applied"
+    assert await apply(store, 3, 3, deleted, stamp="own.2") == "done"
+    assert await store.lines(0, SESSION) == []
+
+
+async def test_readers_learn_how_far_the_worker_is_behind(store: ConversationStore) -> None:
+    await store.open(0, 1)
+    await apply(store, None, 3, {SESSION: LinesChange(entry(1), 0, [line(0, "go")])})
+    for end, behind in ((10, 7), (3, 0), (1, 0)):
+        await store.report(0, end, 1_000 + end)
+        conversation = await store.conversation("s")
+        assert conversation is not None
+        assert (conversation.behind, conversation.reported_ms) == (behind, 1_000 + end)
+    await store.drop(0)
+    await apply(store, None, 3, {SESSION: LinesChange(entry(1), 0, [line(0, "go")])})
+    again = await store.conversation("s")
+    assert again is not None
+    assert again.behind is None
+
+
+async def test_a_position_of_an_older_build_is_continued(
+    request: pytest.FixtureRequest, store: ConversationStore, key_prefix: str
+) -> None:
+    if isinstance(store, MemoryConversations):
+        pytest.skip("only Redis outlives a build")
+    await store.open(0, 1)
+    await apply(store, None, 3, {SESSION: LinesChange(entry(1), 0, [line(0, "go")])})
+    async with Redis.from_url(request.getfixturevalue("redis_url")) as redis:
+        await redis.hdel(f"{key_prefix}:conv:{{0}}:pos", "stamp", "topic")
+    stored = await store.open(0, 1)
+    assert stored is not None
+    assert stored.mark == Mark(3, "3", "")
+    more = {SESSION: LinesChange(entry(2), 1, [line(3, "on")])}
+    assert await apply(store, 3, 5, more, stamp="own.1") == "applied"
+    assert await store.mark(0) == Mark(5, "own.1", "t")
 
 
 async def test_lines_can_be_replaced_and_a_session_removed(store: ConversationStore) -> None:
@@ -167,7 +218,7 @@ async def test_a_lost_session_is_noticed_when_anything_is_written(
     else:
         async with Redis.from_url(request.getfixturevalue("redis_url")) as redis:
             await redis.hdel(f"{key_prefix}:conv:{{0}}:sessions", "s")
-    assert await store.open(0, 1) is None
+    assert await store.open(0, 1) == (None, "p", 5, {})
     assert await apply(store, 1, 5, {}) == "damaged"
 
 
@@ -178,7 +229,7 @@ async def test_dropping_a_partition_leaves_the_others(store: ConversationStore) 
         await store.apply(
             partition,
             expected=None,
-            position=1,
+            mark=Mark(1, "w"),
             plan="p",
             since_ms=None,
             keep_ms=60_000,
@@ -187,7 +238,7 @@ async def test_dropping_a_partition_leaves_the_others(store: ConversationStore) 
     await store.drop(0)
     assert await store.open(0, 2) is None
     assert await store.lines(0, SESSION) == []
-    assert await store.open(1, 2) == (1, "p", None, {SESSION: entry(1)})
+    assert await store.open(1, 2) == (Mark(1, "w", ""), "p", None, {SESSION: entry(1)})
 
 
 async def test_another_number_of_partitions_is_refused(store: ConversationStore) -> None:

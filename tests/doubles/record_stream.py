@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from contextgauge.errors import PositionError
 from streams.ports import Log, LogRecord, PartitionReader, RecordHandler
 
 _TAKEN: Final = 500
@@ -94,7 +95,12 @@ class MemoryRecordStream:
     async def _hand_over(
         self, reader: PartitionReader, handler: RecordHandler, partition: int
     ) -> None:
-        batch = await reader.poll(partition, _TAKEN, _WAIT_S)
+        try:
+            batch = await reader.poll(partition, _TAKEN, _WAIT_S)
+        except PositionError:  # Faust's consumer goes on at the first record
+            first, _ = await reader.bounds(partition)
+            reader.seek(partition, first)
+            return
         ends = reader.ends(partition)
         if batch.records:
             self._behind[partition] = len(batch.records)

@@ -17,11 +17,13 @@ from contextgauge.kafka.options import KafkaOptions
 from contextgauge.partitioner import partition_of
 from schemas.topics import CONTEXT_EVENTS
 from streams import codec
+from streams.cli.exits import Exit
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.ports import NewRecord
 from streams.settings import load_settings
 from tests.conftest import Command
+from tests.contract.logs import delete_topics
 from tests.core.given import Given, assistant
 from tests.flow.derive_kit import until
 from tests.web_kit import web_server
@@ -176,4 +178,35 @@ async def test_control_waits_for_an_unavailable_broker(
     assert worker.poll() is None
     assert await end(worker) == 0
     assert set(hook.taken) == sessions.names
+    await log.stop()
+
+
+async def test_a_topic_that_is_recreated_ends_the_worker_and_the_next_one_begins_with_it(
+    kafka: str, prefix: str, command: Command, tmp_path: Path, hook: Hook
+) -> None:
+    log = KafkaLog(KafkaOptions(kafka))
+    sessions = await sessions_on(log, prefix)
+    told = settings(kafka, prefix, tmp_path, hook)
+    topic = prefix + CONTEXT_EVENTS.name
+    first = command.start_logging(tmp_path / "first", "control", **told)
+    await sessions.write(5)
+    await until(lambda: has(5, hook))
+    await delete_topics(kafka, topic)
+
+    async def is_gone() -> bool:
+        return (await log.partition_counts([topic]))[topic] is None
+
+    await until(is_gone)
+    await sessions_on(log, prefix)
+    await sessions.write(10)  # the former positions are outgrown
+    assert await asyncio.to_thread(first.wait, 60) == Exit.AWAY
+    (stopped,) = said(tmp_path / "first", "stopped")
+    assert stopped["exit_code"] == Exit.AWAY
+    assert "was deleted and created again. Create what is missing" in (
+        (tmp_path / "first").read_text()
+    )
+    second = command.start_logging(tmp_path / "second", "control", **told)
+    await until(lambda: has(15, hook))
+    assert await end(second) == 0
+    assert hook.taken == Counter(dict.fromkeys(sessions.names, 1))
     await log.stop()

@@ -27,6 +27,11 @@ async def test_the_context_is_what_the_model_sees(
     body = answer.json()
     assert (body["state"], body["active"], body["archived"]) == ("whole", 4, 1)
     assert (body["compactions"], body["position"]) == (1, 6)
+    assert (body["behind"], body["reported_ms"]) == (None, None)
+    reader.kept = reader.kept._replace(behind=7, reported_ms=1_000)
+    for name in ("context", "history", "recall?query=checkout"):
+        current = await api.json(f"/v1/sessions/{reader.session_id}/{name}")
+        assert (current["behind"], current["reported_ms"]) == (7, 1_000)
     assert len(body["messages"]) == 4
     assert "checkout" not in answer.text
 

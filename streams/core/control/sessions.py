@@ -116,6 +116,15 @@ class SessionMemory:
             self.stopped_at, self.stopped_by = (compact_at, window), entry_id
             self.unhelpful, self.awaits_effect = MAX_UNHELPFUL, False
 
+    def counted(self, unhelpful: int, *, is_seen: bool) -> None:
+        """Note how many compactions did not help, as the log says: a former worker's decision.
+
+        `is_seen`: so it was after the last one.
+        """
+        self.unhelpful = unhelpful
+        if is_seen:
+            self.awaits_effect = False
+
     def doubted(self) -> None:
         """Try once more: another epoch began, and whether it was below meanwhile is not known."""
         self.stopped_at, self.stopped_by = None, None

@@ -94,6 +94,7 @@ class Trigger:
 
     def note(self, entry: CommandEntry) -> None:
         """Take an entry of the log, in its order."""
+        is_new = entry.id not in self._known
         _remember(self._known, entry.id, None, MOST_IDS)
         match entry.data:
             case ThresholdsSet() as data:
@@ -104,9 +105,12 @@ class Trigger:
             case CommandFinished() as data:
                 _remember(self._finished, data.command_id, data.outcome == "completed", MOST_IDS)
                 self._session(data.session_id).finished(data, entry.time_ms)
-            case CompactionDecided(reason="no_progress", threshold_tokens=int(compact_at)) as data:
+            case CompactionDecided() as data if is_new:  # what was decided here is known already
                 session = self._session(data.session_id)
-                session.stopped(entry.id, compact_at, data.window)
+                if data.reason == "no_progress" and data.threshold_tokens is not None:
+                    session.stopped(entry.id, data.threshold_tokens, data.window)
+                elif data.unhelpful is not None:
+                    session.counted(data.unhelpful, is_seen=data.reason == "awaiting_effect")
             case _:
                 return
 
@@ -164,8 +168,9 @@ class Trigger:
     def restored(self, since_ms: int) -> None:
         """End the recalling: what earlier compactions did showed in readings from before."""
         for session in self._sessions.values():
-            if session.completed_ms < since_ms:
+            if session.completed_ms < since_ms and session.awaits_effect:
                 session.awaits_effect = False
+                session.unhelpful = 0  # the last one may have helped
 
     def _put_off(self, deferred: Deferred) -> None:
         session_id = deferred.record.data.session_id
@@ -185,7 +190,8 @@ class Trigger:
             if deferred is None or not self._is_put_off(deferred):
                 continue
             record, size, logged_ms, _ = deferred
-            entries += self._evaluate(record, size, logged_ms, now_ms, is_again=True)
+            evaluated = self._evaluate(record, size, logged_ms, now_ms, is_again=True)
+            entries += map(self._counted, evaluated)
         for entry in entries:
             self.note(entry)
         return entries
@@ -219,10 +225,19 @@ class Trigger:
         size = self._size_after(record)
         if size is None:
             return []
-        entries = list(self._evaluate(record, size, logged_ms, now_ms))
+        entries = list(map(self._counted, self._evaluate(record, size, logged_ms, now_ms)))
         for entry in entries:
             self.note(entry)
         return entries
+
+    def _counted(self, entry: CommandEntry) -> CommandEntry:
+        """Return an entry; a decision with how many compactions did not help: for who is next."""
+        data = entry.data
+        if not isinstance(data, CompactionDecided):
+            return entry
+        session = self._session(data.session_id)
+        unhelpful = None if session.awaits_effect else session.unhelpful
+        return replace(entry, data=replace(data, unhelpful=unhelpful))
 
     def _size_after(self, record: Record) -> ContextSize | None:
         """Return the size that a record changes a session's to; None where it does not."""

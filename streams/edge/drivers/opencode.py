@@ -19,6 +19,7 @@ import orjson
 
 from contextgauge.backoff import Backoff
 from contextgauge.ports import Clock
+from contextgauge.units import MIB
 from streams.edge.drivers.results import (
     ANSWER_S,
     COMPACTION_S,
@@ -37,6 +38,8 @@ OPENCODE_URL: Final = "http://127.0.0.1:4096"
 
 _NEWEST: Final = 20
 """Fieldss among which the summary is: a turn after it takes one for each call of the model."""
+MOST_BYTES: Final = 32 * MIB
+"""Of an answer: the newest messages may have files in them, each some megabytes."""
 _DONE: Final = DriverResult("done", "opencode compacted the session")
 _STATUS: Final = "/session/status"
 _BUSY: Final = "the session is busy"
@@ -220,7 +223,7 @@ class OpencodeDriver:
                 ssl=self._place.context or True,
                 timeout=aiohttp.ClientTimeout(total=None if body else self._answer_s),
             ) as answer:
-                content = await answer.read()
+                content = await _content(answer, method, path)
                 if answer.status >= 300:  # noqa: PLR2004 -- HTTP's own
                     raise _refused(method, path, answer.status, content)
                 return orjson.loads(content)
@@ -266,6 +269,21 @@ class _OpencodeSession:
             if info.get("role") == "assistant" and info.get("summary") is True:
                 return _DONE if info.get("error") is None else _failed(fields(info, "error"))
         return None
+
+
+async def _content(answer: aiohttp.ClientResponse, method: str, path: str) -> bytes:
+    """Return an answer's bytes. Raises NotCompactedError where there are too many to hold."""
+    content = bytearray()
+    async for chunk in answer.content.iter_any():
+        content += chunk
+        if len(content) > MOST_BYTES:
+            name = path.rpartition("/")[2]
+            raise NotCompactedError(
+                "refused",
+                f"opencode's answer to {method} {name} is larger than {MOST_BYTES // MIB} MiB: "
+                "check `url`, or compact the session in opencode itself",
+            )
+    return bytes(content)
 
 
 def _failed(error: Fields) -> DriverResult:

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 import faust
 import structlog
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from faust.app.base import BootStrategy
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -31,6 +31,7 @@ class ConsumerSettings:
 
     `since_ms` returns the time before which no record is of use where nothing was acknowledged
     yet; `pending_ms` the time before which none can be that was not acknowledged.
+    `topic_id` is the topic's identity in Kafka, committed with each position; empty if not known.
     `fetched` is called in the consumer's thread with an assignment, a partition, the position
     after a fetch and the last record's offset; `sought` with an assignment and its positions.
     """
@@ -42,6 +43,7 @@ class ConsumerSettings:
     pending_ms: Callable[[], int]
     fetched: Callable[[object, int, int, int | None], None]
     sought: Callable[[object, Mapping[int, int]], None]
+    topic_id: str = ""
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
@@ -76,8 +78,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         pending = await consumer.offsets_for_times(dict.fromkeys(partitions, settings.pending_ms()))
         positions = {}
         for at in partitions:
-            committed = await consumer.committed(at)
-            # A recreated topic does not have the offsets that were acknowledged of the former one.
+            committed = await self._committed(consumer, at)
+            # Of a topic that lost its end, an offset may be beyond it.
             is_valid = committed is not None and first[at] <= committed <= end[at]
             by_time = pending.get(at) if is_valid else recent.get(at)
             position = end[at] if by_time is None else by_time.offset
@@ -92,6 +94,21 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             positions[at] = position
             consumer.seek(at, position)
         return positions
+
+    async def _committed(self, consumer: AIOKafkaConsumer, at: TopicPartition) -> int | None:
+        """Return the offset that was committed for this topic, and not for a former one."""
+        committed = await consumer._coordinator.fetch_committed_offsets([at])  # noqa: SLF001 -- no public way
+        offset, former = committed.get(at, (-1, ""))
+        if offset < 0:
+            return None
+        if former and self.settings.topic_id and former != self.settings.topic_id:
+            logger.warning(
+                "the topic was deleted and created again: only recent records are read",
+                topic=at.topic,
+                partition=at.partition,
+            )
+            return None
+        return cast("int", offset)
 
     async def _fetch_records(
         self,
@@ -118,7 +135,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         """Commit; ignore a broker that is away: what is not committed is read again."""
         consumer = self._ensure_consumer()
-        acknowledged = {at: offset for at, offset in offsets.items() if at in consumer.assignment()}
+        acknowledged = {
+            at: (offset, self.settings.topic_id)
+            for at, offset in offsets.items()
+            if at in consumer.assignment()
+        }
         try:
             with translated("committing acknowledged positions"):
                 if acknowledged:

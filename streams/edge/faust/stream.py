@@ -76,7 +76,8 @@ class FaustRecord:
 class FaustStream:
     """Reads a topic as a member of `group`, by an agent of Faust.
 
-    `since_ms` and `pending_ms` as in `ConsumerSettings`. Created and run in one event loop.
+    `since_ms`, `pending_ms` and `topic_id` as in `ConsumerSettings`. Created and run in one event
+    loop.
     """
 
     def __init__(
@@ -87,6 +88,8 @@ class FaustStream:
         instance_id: str | None,
         since_ms: Callable[[], int],
         pending_ms: Callable[[], int],
+        *,
+        topic_id: str = "",
     ) -> None:
         self._settings = ConsumerSettings(
             options=options,
@@ -94,6 +97,7 @@ class FaustStream:
             instance_id=instance_id,
             since_ms=since_ms,
             pending_ms=pending_ms,
+            topic_id=topic_id,
             fetched=self._note_fetch,
             sought=self.assign,
         )

@@ -5,19 +5,26 @@ from dataclasses import dataclass, field
 
 from contextgauge.errors import ConfigError
 from contextgauge.partitioner import key_bytes, partition_of_key
-from streams.codec.conversations import conversation_of
+from streams.codec.conversations import KeptPosition, conversation_of
 from streams.ports import ApplyResult
-from streams.ports.conversations import LinesChange, SessionConversation, StoredConversations
+from streams.ports.conversations import (
+    LinesChange,
+    Mark,
+    SessionConversation,
+    StoredConversations,
+)
 
 
 @dataclass(slots=True)
 class _Partition:
     """What is kept of a partition; `count` is the number of sessions that were written."""
 
-    position: int | None = None
+    mark: Mark | None = None
     plan: str = ""
     since_ms: int | None = None
     count: int = 0
+    end: int | None = None
+    reported_ms: int | None = None
     entries: dict[bytes, bytes] = field(default_factory=dict)
     lines: dict[bytes, list[bytes]] = field(default_factory=dict)
 
@@ -37,7 +44,8 @@ class MemoryConversations:
         return self._partitions.setdefault(partition, _Partition())
 
     async def position(self, partition: int) -> int | None:
-        return self._of(partition).position
+        mark = self._of(partition).mark
+        return None if mark is None else mark.position
 
     async def conversation(self, session_id: str) -> SessionConversation | None:
         if self._count is None:
@@ -45,9 +53,11 @@ class MemoryConversations:
         session = key_bytes(session_id)
         own = self._of(partition_of_key(session, self._count))
         entry = own.entries.get(session)
-        if entry is None or own.position is None:
+        if entry is None or own.mark is None:
             return None
-        return conversation_of(entry, own.lines.get(session, []), own.position)
+        lines = own.lines.get(session, [])
+        at = KeptPosition(own.mark.position, own.mark.topic_id, own.end, own.reported_ms)
+        return conversation_of(entry, lines, at)
 
     async def open(self, partition: int, partitions: int) -> StoredConversations | None:
         if self._count not in (None, partitions):
@@ -56,9 +66,10 @@ class MemoryConversations:
                 f"{partitions}: set another CONTEXTGAUGE_KEY_PREFIX"
             )
         self._count, own = partitions, self._of(partition)
-        if own.position is None or own.count != len(own.entries):
+        if own.mark is None:
             return None
-        return StoredConversations(own.position, own.plan, own.since_ms, dict(own.entries))
+        mark = own.mark if own.count == len(own.entries) else None
+        return StoredConversations(mark, own.plan, own.since_ms, dict(own.entries))
 
     async def lines(self, partition: int, session: bytes) -> Sequence[bytes]:
         return list(self._of(partition).lines.get(session, []))
@@ -67,16 +78,17 @@ class MemoryConversations:
         self,
         partition: int,
         *,
-        expected: int | None,
-        position: int,
+        expected: str | None,
+        mark: Mark,
         plan: str,
         since_ms: int | None,
         keep_ms: int,  # noqa: ARG002 -- nothing outlives the process
         changes: Mapping[bytes, LinesChange],
     ) -> ApplyResult:
         own = self._of(partition)
-        if own.position != expected:
-            return "done" if own.position == position else "mismatch"
+        stored = None if own.mark is None else own.mark.stamp
+        if stored != expected:
+            return "done" if stored == mark.stamp else "mismatch"
         if len(own.entries) != own.count or any(
             len(lines := own.lines.get(session, [])) != change.expected
             and (lines or change.lines or not change.replaces)
@@ -93,8 +105,15 @@ class MemoryConversations:
             own.lines[session] = [*before, *change.lines]
         if expected is None:
             own.plan, own.since_ms = plan, since_ms
-        own.position, own.count = position, len(own.entries)
+        own.mark, own.count = mark, len(own.entries)
         return "applied"
+
+    async def mark(self, partition: int) -> Mark | None:
+        return self._of(partition).mark
+
+    async def report(self, partition: int, end: int, now_ms: int) -> None:
+        own = self._of(partition)
+        own.end, own.reported_ms = end, now_ms
 
     async def drop(self, partition: int) -> None:
         self._partitions[partition] = _Partition()

@@ -1,10 +1,13 @@
 -- Write one batch of a partition's conversations together with its position, or nothing.
 --
 -- KEYS[1] is the partition's position, KEYS[2] its sessions; the others are lists of lines.
--- ARGV: expected offset ('' begins the partition), new offset, since ('' where nothing was lost
--- before), format, plan, for how many milliseconds lines are kept without a write; then for each list:
--- session, entry ('' removes the session), the length that the list must have, 1 where the lines replace
--- those of the list, number of lines, lines.
+-- ARGV: expected stamp ('' begins the partition), new stamp, new offset, id of the topic ('' where it
+-- is not known), since ('' where nothing was lost before), format, plan, for how many milliseconds lines
+-- are kept without a write; then for each list: session, entry ('' removes the session), the length that
+-- the list must have, 1 where the lines replace those of the list, number of lines, lines.
+--
+-- Each write has a stamp of its own, so that one whose reply was lost is known again, also where it
+-- left the offset as it was; an offset could be another worker's, or of another log.
 --
 -- Lines expire by themselves where no worker is left to drop them. A list that is to be empty may have
 -- expired before.
@@ -14,19 +17,16 @@
 local call = redis.call
 local AT_ONCE = 1000
 
-local stored = call('HMGET', KEYS[1], 'offset', 'sessions', 'format')
-local at = stored[1] or ''
-if at ~= ARGV[1] then
-  -- There already: this call was made before, and its reply was lost.
-  if at == ARGV[2] then return 'done' end
-  return 'mismatch'
-end
+local stored = call('HMGET', KEYS[1], 'offset', 'sessions', 'format', 'stamp')
+local at = stored[4] or stored[1] or '' -- older builds wrote no stamp
+if at == ARGV[2] then return 'done' end
+if at ~= ARGV[1] then return 'mismatch' end
 local known = at == '' and '0' or stored[2]
-if at ~= '' and stored[3] ~= ARGV[4] then return 'mismatch' end
+if at ~= '' and stored[3] ~= ARGV[6] then return 'mismatch' end
 if tostring(call('HLEN', KEYS[2])) ~= known then return 'damaged' end
 
 local function each(visit)
-  local i = 7
+  local i = 9
   for index = 3, #KEYS do
     local lines = tonumber(ARGV[i + 4])
     visit(KEYS[index], i, lines)
@@ -57,11 +57,13 @@ each(function(key, i, lines)
     local last = math.min(first + AT_ONCE - 1, lines)
     call('RPUSH', key, unpack(ARGV, i + 4 + first, i + 4 + last))
   end
-  call('PEXPIRE', key, ARGV[6])
+  call('PEXPIRE', key, ARGV[8])
 end)
-call('HSET', KEYS[1], 'offset', ARGV[2], 'sessions', call('HLEN', KEYS[2]), 'format', ARGV[4])
+call('HSET', KEYS[1], 'offset', ARGV[3], 'sessions', call('HLEN', KEYS[2]), 'format', ARGV[6],
+  'stamp', ARGV[2])
+if ARGV[4] ~= '' then call('HSET', KEYS[1], 'topic', ARGV[4]) end
 if at == '' then
-  call('HSET', KEYS[1], 'plan', ARGV[5])
-  if ARGV[3] ~= '' then call('HSET', KEYS[1], 'since', ARGV[3]) end
+  call('HSET', KEYS[1], 'plan', ARGV[7])
+  if ARGV[5] ~= '' then call('HSET', KEYS[1], 'since', ARGV[5]) end
 end
 return 'applied'

@@ -10,15 +10,21 @@ from typing import Any, Final
 
 from contextgauge.errors import ConfigError, RetryError
 from contextgauge.partitioner import key_bytes, partition_of_key
-from streams.codec.conversations import FORMAT_VERSION, conversation_of
+from streams.codec.conversations import FORMAT_VERSION, KeptPosition, conversation_of
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import TIMEOUT_S, replied
 from streams.edge.redis.keys import RedisKeys
 from streams.edge.redis.views import RedisScript
 from streams.ports import ApplyResult
-from streams.ports.conversations import LinesChange, SessionConversation, StoredConversations
+from streams.ports.conversations import (
+    LinesChange,
+    Mark,
+    SessionConversation,
+    StoredConversations,
+)
 
 _SCAN_KEYS: Final = 1_000
+_MARK: Final = ("offset", "stamp", "topic")
 
 
 class RedisConversations:
@@ -51,6 +57,9 @@ class RedisConversations:
         base = self._base(partition)
         return base + b"pos", base + b"sessions"
 
+    def _report(self, partition: int) -> bytes:
+        return self._base(partition) + b"seen"
+
     def _list(self, partition: int, session: bytes) -> bytes:
         return self._base(partition) + b"l:" + session
 
@@ -67,15 +76,18 @@ class RedisConversations:
         partition = partition_of_key(session, partitions)
         position_key, sessions_key = self._keys(partition)
         async with self._redis.pipeline(transaction=True) as pipeline:
-            pipeline.hmget(position_key, "offset", "format")
+            pipeline.hmget(position_key, "offset", "format", "topic")
             pipeline.hget(sessions_key, session)
             pipeline.lrange(self._list(partition, session), 0, -1)
+            pipeline.hmget(self._report(partition), "end", "seen_ms")
             answer = await replied("reading a conversation", pipeline.execute())
-        (offset, version), entry, lines = answer
+        (offset, version, topic_id), entry, lines, report = answer
         if offset is None or entry is None or int(version) != FORMAT_VERSION:
             return None
+        end, reported_ms = (None if each is None else int(each) for each in report)
+        at = KeptPosition(int(offset), (topic_id or b"").decode(), end, reported_ms)
         # Megabytes may have to be read: in a thread, for the event loop serves others.
-        return await asyncio.to_thread(conversation_of, entry, lines, int(offset))
+        return await asyncio.to_thread(conversation_of, entry, lines, at)
 
     async def _count(self) -> int | None:
         if self._partitions is None:
@@ -95,14 +107,17 @@ class RedisConversations:
             )
         position_key, sessions_key = self._keys(partition)
         async with self._redis.pipeline(transaction=True) as pipeline:
-            pipeline.hmget(position_key, "offset", "plan", "since", "format", "sessions")
+            pipeline.hmget(position_key, "plan", "since", "format", "sessions", *_MARK)
             pipeline.hgetall(sessions_key)
             answer = await replied(doing, pipeline.execute())
-        (offset, plan, since, version, count), entries = answer
-        if offset is None or int(version) != FORMAT_VERSION or int(count) != len(entries):
+        (plan, since, version, count, *fields), entries = answer
+        mark = _mark(fields)
+        if mark is None:
             return None
+        if int(version) != FORMAT_VERSION or int(count) != len(entries):
+            mark = None
         since_ms = None if since is None else int(since)
-        return StoredConversations(int(offset), (plan or b"").decode(), since_ms, entries)
+        return StoredConversations(mark, (plan or b"").decode(), since_ms, entries)
 
     async def lines(self, partition: int, session: bytes) -> Sequence[bytes]:
         answer = self._redis.lrange(self._list(partition, session), 0, -1)
@@ -112,8 +127,8 @@ class RedisConversations:
         self,
         partition: int,
         *,
-        expected: int | None,
-        position: int,
+        expected: str | None,
+        mark: Mark,
         plan: str,
         since_ms: int | None,
         keep_ms: int,
@@ -122,7 +137,9 @@ class RedisConversations:
         keys = [*self._keys(partition), *(self._list(partition, each) for each in changes)]
         arguments: list[Any] = [
             "" if expected is None else expected,
-            position,
+            mark.stamp,
+            mark.position,
+            mark.topic_id,
             "" if since_ms is None else since_ms,
             FORMAT_VERSION,
             plan,
@@ -135,6 +152,15 @@ class RedisConversations:
         result: ApplyResult = (await replied("writing conversations", answer)).decode()
         return result
 
+    async def mark(self, partition: int) -> Mark | None:
+        key, _ = self._keys(partition)
+        return _mark(await replied("reading a position", self._redis.hmget(key, *_MARK)))
+
+    async def report(self, partition: int, end: int, now_ms: int) -> None:
+        values: dict[str | bytes, int] = {"end": end, "seen_ms": now_ms}
+        answer = self._redis.hset(self._report(partition), mapping=values)
+        await replied("reporting the end of the log", answer)
+
     async def drop(self, partition: int) -> None:
         base, doing, cursor = self._base(partition), "dropping conversations", 0
         position_key, _ = self._keys(partition)
@@ -146,3 +172,11 @@ class RedisConversations:
                 await replied(doing, self._redis.unlink(*names))
             if not cursor:
                 return
+
+
+def _mark(fields: Sequence[bytes | None]) -> Mark | None:
+    """Return a mark; in one of an older build the offset is the stamp."""
+    offset, stamp, topic_id = fields
+    if offset is None:
+        return None
+    return Mark(int(offset), (stamp or offset).decode(), (topic_id or b"").decode())

@@ -4,7 +4,8 @@ A worker without new messages would not: its group gives it an empty assignment,
 waits at an offset of the former topic.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from uuid import UUID
 
 import structlog
@@ -21,13 +22,19 @@ _MISSING_LOOKS = 3
 logger = structlog.get_logger()
 
 
-async def watch_topics(log: Log, clock: Clock, topics: Sequence[str]) -> None:
+async def watch_topics(
+    log: Log,
+    clock: Clock,
+    topics: Sequence[str],
+    first_known: Mapping[str, UUID | None] = MappingProxyType({}),
+) -> None:
     """Run until a topic is missing or another one: then raise RetryError.
 
-    The next membership examines the topics, and says what to do. A broker that is away, or too
-    old to have topic ids, is none of this watch's business.
+    `first_known` are the ids that the worker began with, where it asked for them. The next
+    membership examines the topics, and says what to do. A broker that is away, or too old to have
+    topic ids, is none of this watch's business.
     """
-    known: dict[str, UUID] = {}
+    known = {topic: each for topic, each in first_known.items() if each is not None}
     missing = dict.fromkeys(topics, 0)
     while True:
         try:

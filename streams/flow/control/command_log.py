@@ -9,14 +9,14 @@ only what a new one reads after its start is certain.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, get_args
 
 import structlog
 
 from contextgauge import json_codec
-from contextgauge.errors import RetryError, VersionError
+from contextgauge.errors import PositionError, RetryError, VersionError
 from contextgauge.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from contextgauge.partitioner import key_bytes, partition_of
 from schemas.commands import CommandData, CommandEntry, CommandFinished, CommandStep, ThresholdsSet
@@ -112,7 +112,11 @@ class CommandLog:
         if reader is None:
             raise RetryError("the partition's log is not owned")
         while True:
-            batch = await reader.poll(self.partition, _READ_RECORDS, _READ_S)
+            try:
+                batch = await reader.poll(self.partition, _READ_RECORDS, _READ_S)
+            except PositionError as error:  # all of it is read again by the next takeover
+                at = f"{self._ports.commands_topic}-{self.partition}"
+                raise RetryError(f"{at} is not what was read: {error}") from error
             self._take(batch.records, batch.position)
             async with self._advanced:
                 self._advanced.notify_all()
@@ -177,11 +181,7 @@ class CommandLog:
             records += [self._entry(entry) for entry in entries]
             try:
                 with ports.health.step("commit", self.partition, ports.plan.check_s):
-                    ends = await (
-                        producer.commit(records)
-                        if approve is None
-                        else producer.commit(records, approve)
-                    )
+                    ends = await producer.commit(records, self._checked(approve))
             except BaseException as error:
                 self._lose(error if isinstance(error, Exception) else RetryError("cut off"))
                 raise
@@ -194,6 +194,21 @@ class CommandLog:
                 if isinstance(entry.data, CommandFinished):
                     ports.telemetry.count("control_commands", outcome=entry.data.outcome)
             return True
+
+    def _checked(self, approve: Approval | None) -> Approval:
+        """Return what approves a transaction only where the log goes on as it was read."""
+
+        async def approved(begins: Mapping[tuple[str, int], int]) -> bool:
+            topic, known = self._ports.commands_topic, max(self.position, self.written)
+            begin = begins.get((topic, self.partition), known)
+            if begin < known:
+                raise RetryError(
+                    f"{topic}-{self.partition} ended at {known} and goes on at {begin}: the topic "
+                    "was deleted and created again, or lost its end"
+                )
+            return approve is None or await approve(begins)
+
+        return approved
 
     def _is_over(self, data: CommandData) -> bool:
         """Return whether an entry is a step of a command that has its outcome already."""

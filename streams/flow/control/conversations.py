@@ -38,20 +38,42 @@ async def conversation_at(
                 conversation = await ports.conversations.conversation(session_id)
                 # It was read in one step with its own position: the store may have lost
                 # everything since the look before.
-                if conversation is None or conversation.position >= upto:
-                    return conversation
+                if conversation is None:
+                    return None
                 position = conversation.position
-            why = (
-                "no conversations are kept: is `contextgauge conversations` running?"
-                if position is None
-                else f"conversations are kept up to offset {position} of partition {partition}, "
-                f"and {upto} is needed: is `contextgauge conversations` behind, or stopped?"
-            )
+                if position >= upto and await is_of_topic(ports, conversation.topic_id):
+                    return conversation
+            why = _why_not(position, partition, upto)
         except RetryError as error:
             why = f"conversations cannot be read: {error}"
         if clock.monotonic_s() >= until_s or ports.stop.is_set():
             raise OutcomeError("failed", f"{why} (waited {ports.plan.conversation_s:.0f} s)")
         await backoff.wait()
+
+
+def _why_not(position: int | None, partition: int, upto: int) -> str:
+    if position is None:
+        return "no conversations are kept: is `contextgauge conversations` running?"
+    if position >= upto:
+        return (
+            "conversations are kept of a topic that was deleted and created again: is "
+            "`contextgauge conversations` running?"
+        )
+    return (
+        f"conversations are kept up to offset {position} of partition {partition}, and {upto} is "
+        "needed: is `contextgauge conversations` behind, or stopped?"
+    )
+
+
+async def is_of_topic(ports: CommandPorts, topic_id: str) -> bool:
+    """Return whether a topic's id is that of `agent.messages` now, as far as both are known.
+
+    Raises RetryError.
+    """
+    if not topic_id:
+        return True
+    current = (await ports.log.topic_ids([ports.messages_topic]))[ports.messages_topic]
+    return current is None or current.hex == topic_id
 
 
 async def whole_conversation(

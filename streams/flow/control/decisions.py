@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import structlog
 
 from contextgauge.backoff import sleep_until
-from contextgauge.errors import RetryError, VersionError
+from contextgauge.errors import PositionError, RetryError, VersionError
 from schemas.commands import CommandEntry, CompactionDecided
 from schemas.records import Record
 from streams import codec
@@ -177,9 +177,19 @@ class Decisions:
                 await sleep_until(self._ports.clock, self._ports.stop, _POLL_S)
         except RetryError:
             return  # the worker stops, and this has only given up waiting
+        except PositionError as error:
+            self._fail(
+                RetryError(
+                    f"partition {partition.number} of {self._topics.commands} is not what was read "
+                    f"({error}): start the worker again, and it is read from its beginning"
+                )
+            )
         except Exception as error:  # noqa: BLE001 -- `run` raises it
-            if self._failed is not None and not self._failed.done():
-                self._failed.set_exception(error)
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self._failed is not None and not self._failed.done():
+            self._failed.set_exception(error)
 
     async def _read(self, partition: DecisionPartition, reader: PartitionReader) -> None:
         first, end = await reader.bounds(partition.number)

@@ -18,6 +18,7 @@ from streams.core.conversation.fold import ConversationFold
 from streams.flow.control.command_job import OutcomeError
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
+from streams.flow.control.conversations import is_of_topic
 from streams.flow.control.tails import MessageTail
 from streams.ports import PartitionReader, SessionConversation, started
 
@@ -51,12 +52,14 @@ class Swap:
         self._rejected_for: SessionConversation | None = None
         self._lost: PositionError | None = None
         self._is_late = False
+        self._topic_id = ""
 
     async def run(self, conversation: SessionConversation, outcome: Outcome) -> Swapped:
         """Write the outcome, unless the conversation changed. Raises OutcomeError."""
         ports, partition = self._ports, self._log.partition
         session_id = self._command.request.session_id
         fold = ConversationFold(conversation)
+        self._topic_id = conversation.topic_id
         try:
             async with started(ports.log.reader(ports.messages_topic, [partition])) as reader:
                 tail = MessageTail(reader, partition, session_id, fold)
@@ -76,7 +79,8 @@ class Swap:
             ) from self._lost
         if self._is_late:
             return Swapped(done=False)
-        return Swapped(done=False, changed=self._rejected_for or fold.result)
+        changed = self._rejected_for or fold.result
+        return Swapped(done=False, changed=changed._replace(topic_id=self._topic_id))
 
     async def _is_approved(
         self, tail: MessageTail, boundary: Line, first: Mapping[tuple[str, int], int]
@@ -86,6 +90,7 @@ class Swap:
         at = first[ports.messages_topic, partition]
         try:
             async with asyncio.timeout(ports.plan.check_s):
+                await self._check_topic()
                 await tail.read(at)
                 await self._log.reached(first[ports.commands_topic, partition])
         except TimeoutError:
@@ -106,6 +111,11 @@ class Swap:
             pass
         self._rejected_for = seen
         return False
+
+    async def _check_topic(self) -> None:
+        """Raise PositionError where the conversation is of a topic that is no more."""
+        if not await is_of_topic(self._ports, self._topic_id):
+            raise PositionError(f"{self._ports.messages_topic} was deleted and created again")
 
     async def _until_quiet(self, reader: PartitionReader, tail: MessageTail) -> None:
         """Read all messages, until the model has answered: at most `quiet_s`, not if it is urgent.

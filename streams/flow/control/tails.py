@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from contextgauge import json_codec
+from contextgauge.errors import PositionError
 from contextgauge.normalise import session_of
 from contextgauge.partitioner import key_bytes
 from contextgauge.records import Json
@@ -47,6 +48,11 @@ class MessageTail:
 
     async def read(self, until: int) -> None:
         """Read everything before an offset. Raises RetryError, or PositionError."""
+        if until < self._position:
+            raise PositionError(
+                f"the log ends at {until}, before {self._position}: the topic was deleted and "
+                "created again, or lost its end"
+            )
         while self._position < until:
             records, self._position = await self._reader.poll(self._partition, _RECORDS, _WAIT_S)
             for offset, line in lines_of(records, self._session_id):

@@ -9,6 +9,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 import structlog
 
@@ -19,6 +20,7 @@ from streams.core.alerts.watch import Alert, Who
 from streams.flow.common.lag import Lag
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
+from streams.flow.common.topic_watch import watch_topics
 from streams.flow.control.memory import SentAlerts
 from streams.flow.control.partition import ControlPartition, UnacknowledgedRecord
 from streams.flow.control.webhook_delivery import TargetQueue
@@ -47,10 +49,14 @@ WhoOf = Callable[[str], Awaitable[Who]]
 
 @dataclass(frozen=True, kw_only=True)
 class ControlPorts(WorkerPorts):
-    """What the worker needs of the outside world. `log` reads back what was acknowledged."""
+    """What the worker needs of the outside world. `log` reads back what was acknowledged.
+
+    `topics` are all that the process uses, with their ids in Kafka when it began.
+    """
 
     stream: RecordStream
     log: Log
+    topics: Mapping[str, UUID | None]
     webhooks: Mapping[str, Webhook]
     memory: AlertMemory
     who_of: WhoOf
@@ -84,7 +90,8 @@ class ControlWorker:
         sending = [asyncio.create_task(queue.run()) for queue in self._queues.values()]
         looking = asyncio.gather(self._look(), self._store())
         stopping = asyncio.create_task(stop.wait())
-        tasks: list[asyncio.Future[Any]] = [streaming, looking, *sending, self._failed]
+        watching = asyncio.create_task(self._watch_topics())
+        tasks: list[asyncio.Future[Any]] = [streaming, looking, watching, *sending, self._failed]
         try:
             await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
             if stop.is_set():
@@ -100,6 +107,17 @@ class ControlWorker:
             for task in (stopping, *tasks, *self._restoring):
                 task.cancel()
             await asyncio.gather(stopping, *tasks, *self._restoring, return_exceptions=True)
+
+    async def _watch_topics(self) -> None:
+        """Raise RetryError once a topic is another one: positions and rules are of the former."""
+        topics = self._ports.topics
+        try:
+            await watch_topics(self._ports.log, self._clock, list(topics), topics)
+        except RetryError as error:
+            raise RetryError(
+                f"{error}. Create what is missing with `contextgauge topics create`, and start the "
+                "worker again: it begins with recent records of the topics as they are then"
+            ) from error
 
     def assigned(self, positions: Mapping[int, int]) -> None:
         """Take partitions over, and begin to read back what their rules must remember."""

@@ -2,7 +2,14 @@
 
 Position and lines are written together, so what is stored is always what the messages before the
 position give. What was deleted is read from `context.commands` before any message is.
+
+The topic's id in Kafka is stored with the position: in a topic that was deleted and created again,
+the same offset is another message. Then all is read again, and no session that goes on in the new
+topic counts as whole: what the former one held of it is gone.
 """
+
+import secrets
+from collections.abc import Mapping
 
 import structlog
 
@@ -15,11 +22,15 @@ from streams.flow.common.ranges import read_range
 from streams.flow.conversations.config import ConversationsPorts
 from streams.flow.conversations.sessions import SessionKeeper
 from streams.ports import GroupReader, LogRecord, PartitionReader, started
+from streams.ports.conversations import Mark, StoredConversations
 
 _REREAD_PAUSE_S = 0.1
 """Between a mismatch and reading again: two workers that write to one partition must not race."""
 
 _COMMANDS = 500
+
+_REPORT_S = 5.0
+"""How often readers learn where the log ends: one write, also where nothing else is written."""
 
 logger = structlog.get_logger()
 
@@ -28,14 +39,25 @@ class ConversationPartition:
     """Follows one partition until cancelled. RetryErrors that it raises are the log's."""
 
     def __init__(
-        self, ports: ConversationsPorts, reader: GroupReader, partition: int, partitions: int
+        self,
+        ports: ConversationsPorts,
+        reader: GroupReader,
+        partition: int,
+        partitions: int,
+        topic_id: str,
     ) -> None:
         self._ports, self._reader = ports, reader
         self._partition, self._partitions = partition, partitions
+        self._topic_id = topic_id
         self._label = str(partition)
         self._deleted: dict[bytes, int] = {}
         self._position = 0
-        self._expected: int | None = None
+        self._writer, self._writes = secrets.token_hex(8), 0
+        self._expected: str | None = None
+        """The stamp of the last write, by whomever; None: nothing is stored."""
+        self._since_ms: int | None = None
+        """Since when all messages are known; it outlives what is dropped to be read again."""
+        self._reported_s: float | None = None
         self.has_written = False
         self._lag = Lag(ports, partition, "conversations_lag_messages", "conversations_lag_seconds")
 
@@ -87,26 +109,24 @@ class ConversationPartition:
         with ports.health.step("restore", partition, 60.0):
             stored = await ports.retry.run(ports.store.open, partition, self._partitions)
             first, end = await self._reader.bounds(partition)
-            if stored is not None and not first <= stored.position <= end:
-                logger.warning(
-                    "messages were deleted before they were kept: what is kept is read again",
-                    partition=partition,
-                )
-                stored = None
-            elif stored is not None and stored.plan != ports.config.kept.plan:
-                logger.info("other sessions are to be kept now: all is read again")
-                stored = None
-            if stored is None:
+            if stored is not None:
+                self._note_since(stored.since_ms)
+            entries: Mapping[bytes, bytes] = {}
+            if stored is not None and await self._is_continued(stored, first, end):
+                entries, mark = stored.entries, stored.mark
+            else:
+                mark = None
+                if first:
+                    self._note_since(await self._time_of(first, end))
                 await ports.retry.run(ports.store.drop, partition)
-        self._expected = None if stored is None else stored.position
-        self._position = first if stored is None else stored.position
-        since_ms = await self._since_ms(first) if stored is None else stored.since_ms
+        self._expected = None if mark is None else mark.stamp
+        self._position = first if mark is None else mark.position
         self._reader.seek(partition, self._position)
         self._reader.resume(partition)
         keeper = SessionKeeper(
             ports.config,
-            {} if stored is None else stored.entries,
-            since_ms,
+            entries,
+            self._since_ms,
             self._deleted,
             self._read_lines,
         )
@@ -115,10 +135,38 @@ class ConversationPartition:
         await self._sweep(keeper)
         return keeper
 
-    async def _since_ms(self, first: int) -> int | None:
-        """Return since when all messages are known, where the log lost some before."""
-        if first == 0:
-            return None
+    async def _is_continued(self, stored: StoredConversations, first: int, end: int) -> bool:
+        """Return whether messages follow what is stored, without a gap and in the same log."""
+        if stored.mark is None:
+            return False
+        position, former = stored.mark.position, stored.mark.topic_id
+        if former and self._topic_id and former != self._topic_id:
+            logger.warning(
+                "the topic was deleted and created again: what is kept is read again",
+                partition=self._partition,
+                topic=self._ports.config.messages_topic,
+            )
+            self._note_since(await self._time_of(first, end))
+            return False
+        if not first <= position <= end:
+            logger.warning(
+                "messages were deleted before they were kept: what is kept is read again",
+                partition=self._partition,
+            )
+            return False
+        if stored.plan != self._ports.config.kept.plan:
+            logger.info("other sessions are to be kept now: all is read again")
+            return False
+        return True
+
+    def _note_since(self, since_ms: int | None) -> None:
+        if since_ms is not None:
+            self._since_ms = max(since_ms, self._since_ms or 0)
+
+    async def _time_of(self, first: int, end: int) -> int:
+        """Return since when all messages are known of a log that has these offsets."""
+        if first == end:
+            return self._ports.clock.now_ms()
         reader = self._ports.log.reader(self._ports.config.messages_topic, [self._partition])
         async with started(reader):
             reader.seek(self._partition, first)
@@ -155,7 +203,7 @@ class ConversationPartition:
                     await self._sweep(keeper)
                     await self._verify()
                 await self._flush(keeper, batch.position)
-            self._report(keeper, batch.records[-1].timestamp_ms if batch.records else None)
+            await self._report(keeper, batch.records[-1].timestamp_ms if batch.records else None)
 
     async def _follow_deletions(self, commands: PartitionReader, keeper: SessionKeeper) -> None:
         try:
@@ -176,30 +224,32 @@ class ConversationPartition:
 
     async def _verify(self) -> None:
         """Notice a store that was emptied or went back in time, although nothing is written."""
-        stored = await self._ports.retry.run(self._ports.store.position, self._partition)
-        if stored != self._expected:
-            raise ReseekError(f"the store is at {stored}, and not at {self._expected}")
+        stored = await self._ports.retry.run(self._ports.store.mark, self._partition)
+        if stored is None or stored.stamp != self._expected:
+            raise ReseekError(f"the store was changed by another: it is at {stored}")
 
     async def _flush(self, keeper: SessionKeeper, position: int) -> None:
         changes = keeper.take_changes()
-        if not changes and position == self._expected:
+        if not changes and position == self._position and self._expected is not None:
             return
         ports = self._ports
+        self._writes += 1
+        mark = Mark(position, f"{self._writer}.{self._writes}", self._topic_id)
         result = await ports.retry.run(
             ports.store.apply,
             self._partition,
             expected=self._expected,
-            position=position,
+            mark=mark,
             plan=ports.config.kept.plan,
             since_ms=keeper.since_ms,
             keep_ms=ports.config.kept.idle_ms + DAY_MS,  # a worker that runs drops them before
             changes=changes,
         )
         if result == "mismatch":
-            raise ReseekError(f"conversations are not at {self._expected}: read again from theirs")
+            raise ReseekError("another worker has written: read again from where it is")
         if result == "damaged":
             raise LostError("stored lines do not match the stored position")
-        self._expected = self._position = position
+        self._expected, self._position = mark.stamp, position
         self.has_written = True
         ports.telemetry.count("conversations_writes", partition=self._label)
 
@@ -209,11 +259,16 @@ class ConversationPartition:
         logger.error("reading all again", partition=self._partition, error=reason)
         await self._ports.retry.run(self._ports.store.drop, self._partition)
 
-    def _report(self, keeper: SessionKeeper, newest_ms: int | None) -> None:
-        telemetry, label = self._ports.telemetry, self._label
+    async def _report(self, keeper: SessionKeeper, newest_ms: int | None) -> None:
+        ports, telemetry, label = self._ports, self._ports.telemetry, self._label
         if keeper.messages:
             telemetry.count("conversations_messages", keeper.messages, partition=label)
             keeper.messages = 0
         telemetry.gauge("conversations_sessions", len(keeper.entries), partition=label)
         ends = self._reader.ends(self._partition)
         self._lag.report(self._position, None if ends is None else ends.high, newest_ms)
+        now_s = ports.clock.monotonic_s()
+        if ends is not None and (self._reported_s is None or now_s - self._reported_s >= _REPORT_S):
+            self._reported_s = now_s
+            report = ports.store.report
+            await ports.retry.run(report, self._partition, ends.high, ports.clock.now_ms())

@@ -4,9 +4,12 @@ It shares nothing with the derive workers but the log, so it cannot slow them do
 """
 
 import asyncio
+from collections.abc import Coroutine, Mapping
+from uuid import UUID
 
 from contextgauge.errors import ConfigError
 from streams.flow.common.membership import Membership, stay_member
+from streams.flow.common.topic_watch import watch_topics
 from streams.flow.conversations.config import ConversationsPorts
 from streams.flow.conversations.partition import ConversationPartition
 
@@ -32,6 +35,7 @@ class _ConversationsMember(Membership):
         config = ports.config
         super().__init__(ports, ports.log, config.messages_topic, config.group, config.instance_id)
         self._ports = ports
+        self._topic_ids: Mapping[str, UUID | None] = {}
         self._kept: list[ConversationPartition] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -50,13 +54,21 @@ class _ConversationsMember(Membership):
                 f"{topics[0]} has {messages} partitions and {topics[1]} {commands}: a session's "
                 "must have the same number in both; see `contextgauge doctor`"
             )
+        self._topic_ids = await ports.log.topic_ids(topics)
         return messages
 
+    def _background(self) -> list[Coroutine[None, None, None]]:
+        return [watch_topics(self._log, self._ports.clock, list(self._topic_ids), self._topic_ids)]
+
     def _take(self, partitions: frozenset[int]) -> None:
+        found = self._topic_ids[self._topic]
+        topic_id = "" if found is None else found.hex
         for partition in sorted(partitions):
             for name in ("rereads", "losses", "deletions", "expired"):
                 self._ports.telemetry.count(f"conversations_{name}", 0, partition=str(partition))
-            kept = ConversationPartition(self._ports, self._reader, partition, self._partitions)
+            kept = ConversationPartition(
+                self._ports, self._reader, partition, self._partitions, topic_id
+            )
             self._kept.append(kept)
             self._tasks.append(self._spawn(kept.run()))
 

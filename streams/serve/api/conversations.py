@@ -149,6 +149,8 @@ def _answer(conversation: SessionConversation, members: dict[str, Json]) -> Resp
     body: dict[str, Json] = {
         "state": conversation.state,
         "position": conversation.position,
+        "behind": conversation.behind,
+        "reported_ms": conversation.reported_ms,
         "first_offset": conversation.first_offset,
         "model": conversation.model,
         "agent_id": conversation.agent_id,

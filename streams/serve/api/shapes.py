@@ -342,6 +342,13 @@ class _TextAnswer(BaseShape):
         description="`whole`; `incomplete`: something that the model sees is not here."
     )
     position: int = Field(description="All messages before this offset of the partition are in.")
+    behind: int | None = Field(
+        description="Messages of the partition, of any session, that were not read yet when the "
+        "worker last reported; null: it has not."
+    )
+    reported_ms: int | None = Field(
+        description="When it did; every five seconds, while `contextgauge conversations` runs."
+    )
     first_offset: int = Field(description="Offset of the first message that is known.")
     model: str | None
     agent_id: str | None

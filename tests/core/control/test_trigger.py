@@ -47,6 +47,7 @@ def test_the_first_reading_above_the_threshold_requests_a_compaction() -> None:
         window=200_000,
         window_source="catalog",
         threshold_tokens=170_000,
+        unhelpful=0,
     )
     assert requested.data == CompactRequested(
         session_id=SESSION,

@@ -89,6 +89,68 @@ def test_a_session_that_two_compactions_did_not_help_is_left_alone_by_the_next_w
     assert reasons(other.observe(deciding.given.take(at(89, 330)))) == ["no_progress"]
 
 
+def not_helped(deciding: Deciding, start: float, entries: list[CommandEntry]) -> str:
+    """Finish the command that was requested last, and let the next reading be above again."""
+    command_id = requests(entries)[-1].command_id
+    entries.append(deciding.finish(command_id, "completed", start + 9))
+    deciding.take(boundary({"trigger": "auto"}, at=start + 9))
+    entries += deciding.take(at(87, start + 10))
+    return reasons(entries)[-1]
+
+
+@pytest.mark.parametrize("pause", [1, 100])
+def test_a_single_compaction_that_did_not_help_is_counted_by_the_next_worker(pause: int) -> None:
+    deciding = Deciding(ON)
+    entries = deciding.take(init(at=0), at(86, 1))
+    reason = not_helped(deciding, pause, entries)
+    assert reason == ("awaiting_effect" if pause == 1 else "above_threshold")
+    other = noted(entries)
+    other.given = deciding.given
+    if pause == 1:
+        entries = other.take(at(88, 100))
+        assert reasons(entries) == ["above_threshold"]
+    assert not_helped(other, 200, entries) == "no_progress"
+
+
+def test_a_compaction_that_helped_begins_the_count_again_for_the_next_worker() -> None:
+    deciding = Deciding(ON)
+    entries = deciding.take(init(at=0), at(86, 1))
+    not_helped(deciding, 100, entries)
+    command_id = requests(entries)[-1].command_id
+    entries.append(deciding.finish(command_id, "completed", 200))
+    deciding.take(boundary({"trigger": "auto"}, at=200), at(20, 201))
+    entries += deciding.take(at(86, 300))
+    for other in (deciding, noted(entries)):
+        other.given = deciding.given
+        assert not_helped(other, 400, list(entries)) == "above_threshold"
+
+
+def test_what_the_last_compaction_did_is_not_known_after_a_long_silence() -> None:
+    deciding = Deciding(ON)
+    entries = deciding.take(init(at=0), at(86, 1))
+    not_helped(deciding, 100, entries)
+    entries.append(deciding.finish(requests(entries)[-1].command_id, "completed", 200))
+    deciding.take(boundary({"trigger": "auto"}, at=200), at(20, 201))
+    other = noted(entries)
+    other.given = deciding.given
+    recall(other, [], 2_000)
+    entries = other.take(at(86, 2_000))
+    assert not_helped(other, 2_100, entries) == "above_threshold"
+
+
+def test_a_decision_that_is_read_back_late_changes_nothing() -> None:
+    deciding = Deciding(ON)
+    entries = deciding.take(init(at=0), at(86, 1))
+    not_helped(deciding, 100, entries)
+    deciding.finish(requests(entries)[-1].command_id, "completed", 200)
+    deciding.take(boundary({"trigger": "auto"}, at=200), at(20, 201))
+    for entry in entries:
+        if isinstance(entry.data, CompactionDecided):
+            deciding.trigger.note(entry)
+    late = deciding.take(at(86, 300))
+    assert not_helped(deciding, 400, late) == "above_threshold"
+
+
 def test_a_request_after_no_progress_takes_it_back_for_the_next_worker() -> None:
     deciding = Deciding(ON)
     stopped = CompactionDecided(

@@ -75,7 +75,11 @@ class OpencodeServer:
     def _newest(self, limit: int) -> web.Response:
         if self.behaviour == "lost later" and limit > 1:
             return web.Response(status=502)
-        return web.json_response([{"info": each, "parts": []} for each in self.messages[-limit:]])
+        parts = []
+        if self.behaviour == "floods" or (self.behaviour == "floods later" and limit > 1):
+            parts.append({"type": "file", "url": "data:," + "x" * 5_000})
+        newest = self.messages[-limit:]
+        return web.json_response([{"info": each, "parts": parts} for each in newest])
 
     async def _abort(self) -> web.StreamResponse:
         self.aborted.set()

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from contextgauge.clock import SystemClock
+from streams.edge.drivers import opencode
 from streams.edge.drivers.opencode import OpencodeDriver, OpencodePlace
 from tests.edge.drivers.opencode_kit import (
     FOLDER,
@@ -60,6 +61,20 @@ async def test_a_configured_model_is_used(stack: AsyncExitStack) -> None:
     driver = await driver_of(stack, server, model="openrouter/qwen/qwen3")
     assert (await driver.compact(SESSION, None)).outcome == "done"
     assert server.bodies == [{"providerID": "openrouter", "modelID": "qwen/qwen3"}]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "outcome"), [("floods", "refused"), ("floods later", "started")]
+)
+async def test_an_answer_that_is_too_large_is_not_read_to_its_end(
+    stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch, behaviour: str, outcome: str
+) -> None:
+    monkeypatch.setattr(opencode, "MOST_BYTES", 4_000)
+    server = OpencodeServer(behaviour)
+    result = await (await driver_of(stack, server)).compact(SESSION, None)
+    assert result.outcome == outcome
+    assert "opencode's answer to GET message is larger than" in result.reason
+    assert bool(server.bodies) == (behaviour == "floods later")
 
 
 async def test_an_empty_session_needs_a_configured_model(stack: AsyncExitStack) -> None:

@@ -77,6 +77,7 @@ class LogConversations:
         self.log = log
         self.held: int | None = None
         """The position beyond which nothing is folded."""
+        self.topic_id = ""
 
     async def start(self) -> None:
         pass
@@ -98,7 +99,9 @@ class LogConversations:
             if until is None or offset < until:
                 fold.add(line, offset)
                 any_line = True
-        return fold.result._replace(position=until or 0) if any_line else None
+        if not any_line:
+            return None
+        return fold.result._replace(position=until or 0, topic_id=self.topic_id)
 
 
 def record_of(data: CommandData, number: int = 0, time_ms: int | None = None) -> NewRecord:

@@ -4,9 +4,10 @@ import asyncio
 import json
 import random
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from uuid import UUID
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
@@ -121,6 +122,7 @@ class ControlKit:
     def __init__(self) -> None:
         self.clock = GivenClock()
         self.log = MemoryLog(self.clock)
+        self.topics: Mapping[str, UUID | None] = {}
         self.memory: AlertMemory = MemoryAlertMemory()
         self.acknowledged: dict[int, int] = {}
         self.receivers: defaultdict[str, Receiver] = defaultdict(Receiver)
@@ -135,6 +137,7 @@ class ControlKit:
 
     async def create(self) -> None:
         await self.log.create_topics([CONTEXT_EVENTS], 2)
+        self.topics = await self.log.topic_ids([TOPIC])
 
     def by(self, *rules: Rule, targets: Sequence[Target] = (target("ops"),)) -> None:
         self.plan = replace(self.plan, rules=rules, targets=tuple(targets))
@@ -168,6 +171,7 @@ class ControlKit:
             ControlPorts(
                 stream=stream,
                 log=self.log,
+                topics=self.topics,
                 webhooks={found.name: self.receivers[found.name] for found in self.plan.targets},
                 memory=self.memory,
                 who_of=self._who_of,

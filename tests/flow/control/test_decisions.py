@@ -286,3 +286,20 @@ async def test_a_log_of_commands_that_is_gone_ends_the_worker(kit: DecisionKit) 
     with pytest.raises(ConfigError, match="create the topics"):
         async with kit.deciding() as (_, deciding):
             await asyncio.wait_for(deciding, 5)
+
+
+async def test_a_log_of_commands_that_became_shorter_ends_the_worker(kit: DecisionKit) -> None:
+    await kit.write(pressured(90, session=SESSION))
+    async with kit.deciding():
+        await kit.until_requested(1)
+    await kit.write(pressured(50, session=SESSION))
+
+    async def follow_until_it_is_shorter() -> None:
+        async with kit.deciding() as tasks:
+            await kit.until_acknowledged()  # so what was written has been read
+            kit.log.delete_topic(COMMANDS)
+            await kit.log.create_topics([CONTEXT_COMMANDS], 2)
+            await asyncio.wait_for(asyncio.gather(*tasks), 20)
+
+    with pytest.raises(RetryError, match=r"is not what was read .* start the worker again"):
+        await follow_until_it_is_shorter()

@@ -1,0 +1,139 @@
+"""Conversations whose topic was deleted and created again, and writes whose reply was lost."""
+
+from typing import Any
+
+import pytest
+
+from contextgauge.errors import RetryError
+from contextgauge.partitioner import partition_of
+from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
+from streams.core.alerts.rules import Patterns
+from streams.core.conversation.opt_in import KeptConversations
+from streams.flow.common import topic_watch
+from streams.ports import ApplyResult
+from tests.flow.conversations_kit import PARTITIONS, ConversationsKit, new_kit, user
+from tests.flow.derive_kit import until
+
+OTHER = KeptConversations(sessions=Patterns(("s", "s*")))
+
+
+@pytest.fixture
+async def kit(monkeypatch: pytest.MonkeyPatch) -> ConversationsKit:
+    monkeypatch.setattr(topic_watch, "LOOK_S", 0.02)
+    return await new_kit()
+
+
+async def recreate(kit: ConversationsKit, *texts: str, name: str = AGENT_MESSAGES.name) -> None:
+    """Replace a topic by another one, which outgrows the former position at once."""
+    kit.log.delete_topic(name)
+    await kit.log.create_topics([AGENT_MESSAGES, CONTEXT_COMMANDS], PARTITIONS)
+    await kit.publish(*(user(text) for text in texts))
+
+
+async def test_a_topic_that_was_recreated_between_two_workers_is_read_from_its_beginning(
+    kit: ConversationsKit,
+) -> None:
+    await kit.publish(user("former"), user("too"))
+    async with kit.running():
+        await kit.caught_up()
+    await recreate(kit, "new 1", "new 2", "new 3")
+    async with kit.running():
+        await kit.caught_up()
+    assert await kit.texts() == ["new 1", "new 2", "new 3"]
+    # What it said in the former topic is gone.
+    assert (await kit.conversation()).state == "incomplete"
+
+
+async def test_a_topic_that_is_recreated_under_a_worker_is_read_from_its_beginning(
+    kit: ConversationsKit,
+) -> None:
+    await kit.publish(user("former"), user("too"))
+    async with kit.running():
+        await kit.caught_up()
+        await recreate(kit, "new 1", "new 2", "new 3")
+
+        async def done() -> bool:
+            return await kit.texts() == ["new 1", "new 2", "new 3"]
+
+        await until(done)
+        assert (await kit.conversation()).state == "incomplete"
+        await kit.publish(user("new 4"))
+        await kit.caught_up()
+    assert (await kit.texts())[3:] == ["new 4"]
+
+
+async def test_a_session_of_a_recreated_topic_stays_incomplete_when_all_is_read_again(
+    kit: ConversationsKit,
+) -> None:
+    await kit.publish(user("former"))
+    async with kit.running():
+        await kit.caught_up()
+    await recreate(kit, "new 1", "new 2")
+    async with kit.running():
+        await kit.caught_up()
+    for loss in ("while none runs", "under a worker", "other patterns"):
+        if loss == "while none runs":
+            kit.store.lose(partition_of("s", PARTITIONS), b"s", entry=True)
+        async with kit.running(OTHER if loss == "other patterns" else None):
+            await kit.publish(user("more"))
+            await kit.caught_up()
+            if loss == "under a worker":
+                kit.store.lose(partition_of("s", PARTITIONS), b"s", entry=True)
+                await kit.publish(user("more"))
+                await kit.caught_up()
+        assert (await kit.texts())[:2] == ["new 1", "new 2"]
+        assert (await kit.conversation()).state == "incomplete"
+
+
+async def test_deletions_of_a_recreated_topic_are_followed(kit: ConversationsKit) -> None:
+    await kit.delete("other")
+    await kit.publish(user("secret", uuid="1"))
+    async with kit.running():
+        await kit.caught_up()
+        await recreate(kit, name=CONTEXT_COMMANDS.name)
+        kit.clock.ahead_ms += 10
+        await kit.delete()
+        await kit.becomes(lambda each: each.state == "incomplete")
+        assert await kit.texts() == []
+
+
+@pytest.mark.parametrize("is_deletion", [True, False])
+async def test_a_write_whose_reply_was_lost_is_not_read_again(
+    kit: ConversationsKit, monkeypatch: pytest.MonkeyPatch, *, is_deletion: bool
+) -> None:
+    apply, lost = kit.store.apply, list[ApplyResult]()
+
+    async def lose_reply(*arguments: Any, **options: Any) -> ApplyResult:
+        result = await apply(*arguments, **options)
+        if options["changes"] and not lost:
+            lost.append(result)
+            raise RetryError("the reply was lost")
+        return result
+
+    await kit.publish(user("a"))
+    kit.clock.ahead_ms = 20_000
+    await kit.publish(user("b"))
+    async with kit.running() as worker:
+        await kit.caught_up()
+        monkeypatch.setattr(kit.store, "apply", lose_reply)
+        if is_deletion:
+            kit.clock.ahead_ms = 10_000
+            await kit.delete()
+            await kit.becomes(lambda each: each.state == "incomplete")
+            kit.clock.ahead_ms = 20_000
+        await kit.publish(user("c"))
+        await kit.caught_up()
+    assert lost == ["applied"]
+    assert worker.figures.total("conversations_losses") == 0
+    assert worker.figures.total("conversations_rereads") == 0
+    assert await kit.texts() == (["b", "c"] if is_deletion else ["a", "b", "c"])
+
+
+async def test_readers_learn_how_far_the_worker_is(kit: ConversationsKit) -> None:
+    await kit.publish(user("a"))
+    async with kit.running():
+        await kit.caught_up()
+        await kit.becomes(lambda each: each.behind == 0)
+    conversation = await kit.conversation()
+    assert conversation.reported_ms is not None
+    assert abs(kit.clock.now_ms() - conversation.reported_ms) < 60_000
