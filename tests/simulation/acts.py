@@ -186,6 +186,8 @@ def _disaster(topic: str, how: str) -> "Callable[[Pipeline, Act], None]":
         auditor.was_cut = True
         records = world.underived(partition)
         broker.truncate(topic, partition, end)
+        if topic == EVENTS:
+            auditor.forget_events(partition)
         if topic == MESSAGES and records:
             broker.publish(records)
 

@@ -14,6 +14,7 @@ not at all. What ends what, by the error's name:
 import asyncio
 from collections.abc import Coroutine
 from typing import get_args
+from uuid import UUID
 
 import structlog
 
@@ -85,6 +86,7 @@ class _DeriveMember(Membership):
         self._released = released
         self._owned: dict[int, _Ownership] = {}
         self._dead_partitions = 0
+        self._topic_ids: dict[str, UUID | None] = {}
         self._offsets = GroupOffsets(self._reader)
 
     async def _prepare(self) -> int:
@@ -105,6 +107,7 @@ class _DeriveMember(Membership):
                 "create` make them under another CONTEXTGAUGE_TOPIC_PREFIX, or delete the odd one "
                 "and recreate it"
             )
+        self._topic_ids = await self._ports.log.topic_ids([*equal, config.dead_topic])
         self._dead_partitions = counts[config.dead_topic] or 0
         partitions = counts[config.messages_topic] or 0
         if config.processes > partitions:
@@ -116,9 +119,8 @@ class _DeriveMember(Membership):
         return partitions
 
     def _background(self) -> list[Coroutine[None, None, None]]:
-        config = self._ports.config
-        topics = (config.messages_topic, config.events_topic, config.state_topic, config.dead_topic)
-        return [self._offsets.run(), watch_topics(self._ports.log, self._ports.clock, topics)]
+        log, clock, ids = self._ports.log, self._ports.clock, self._topic_ids
+        return [self._offsets.run(), watch_topics(log, clock, list(ids), ids)]
 
     def _take(self, partitions: frozenset[int]) -> None:
         self._offsets.begin()

@@ -18,6 +18,7 @@ rather than wrong figures. What ends what, by the error's name:
 
 import asyncio
 from collections.abc import Coroutine
+from uuid import UUID
 
 from contextgauge.errors import ConfigError
 from streams.flow.common.membership import Membership, stay_member
@@ -53,7 +54,7 @@ class _ProjectMember(Membership):
         config = ports.config
         super().__init__(ports, ports.log, config.events_topic, config.group, config.instance_id)
         self._ports = ports
-        self._topic_id = ""
+        self._topic_id: UUID | None = None
         self._pollers: list[PartitionPoller] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -66,8 +67,7 @@ class _ProjectMember(Membership):
         count = (await ports.log.partition_counts([topic]))[topic]
         if count is None:
             raise ConfigError(f"no topic {topic}: create it with `contextgauge topics create`")
-        topic_id = (await ports.log.topic_ids([topic]))[topic]
-        self._topic_id = "" if topic_id is None else str(topic_id)
+        self._topic_id = (await ports.log.topic_ids([topic]))[topic]
         return count
 
     def _background(self) -> list[Coroutine[None, None, None]]:
@@ -76,7 +76,8 @@ class _ProjectMember(Membership):
             lambda: [poller.partition for poller in self._pollers],
             lambda: self._ports.generations.current.active,
         )
-        watching = watch_topics(self._ports.log, self._ports.clock, [self._topic])
+        known = {self._topic: self._topic_id}
+        watching = watch_topics(self._ports.log, self._ports.clock, [self._topic], known)
         return [self._refresh_generations(), watching, reporting]
 
     async def _refresh_generations(self) -> None:
@@ -95,10 +96,11 @@ class _ProjectMember(Membership):
 
     def _take(self, partitions: frozenset[int]) -> None:
         telemetry = self._ports.telemetry
+        topic_id = "" if self._topic_id is None else str(self._topic_id)
         for partition in sorted(partitions):
             telemetry.count("project_losses", 0, partition=str(partition))
             telemetry.count("project_mismatches", 0, partition=str(partition))
-            poller = PartitionPoller(self._ports, partition, self._partitions, self._topic_id)
+            poller = PartitionPoller(self._ports, partition, self._partitions, topic_id)
             live = LiveProjection(self._ports, self._reader, poller)
             build = GenerationBuild(self._ports, poller)
             self._pollers.append(poller)
