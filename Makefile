@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst mutants compile bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
+.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst mutants fuzz compile bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -75,7 +75,7 @@ test-fast: setup  ## Run the tests that need no service: no Kafka, Redis, Chromi
 test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: chaos, load, rebuilds. TESTS=path: only those.
 	LONG_TESTS=1 $(BIN)/python -m pytest -m long -s $(TESTS)
 
-# Simulated: see docs/SIMULATION.md. Neither needs a service.
+# Simulated: see docs/SIMULATION.md; generated: docs/RELIABILITY.md. None needs a service.
 SEED := 1
 RUNS := 20000
 JOBS := 2
@@ -86,6 +86,13 @@ dst: $(VENV)/.development  ## Simulate all workers by seeds: RUNS=, from SEED= o
 
 mutants: $(VENV)/.development  ## Plant each known mistake, and look for the seed that finds it.
 	$(BIN)/python -m tests.simulation.mutants --jobs $(JOBS)
+
+INPUTS := 1000000
+
+# Compiled where it can be; a part of it is compared with the pure product then.
+fuzz: compiled  ## Generated messages, from bytes to views: INPUTS=, by SEED=, in JOBS= processes.
+	@if [ -e $(COMPILED)/.done ]; then export PYTHONPATH="$(COMPILED):."; else export PYTHONPATH=.; fi; \
+	$(BIN)/python -P -m tests.fuzz --seed $(SEED) --inputs $(INPUTS) --jobs $(JOBS)
 
 test-shared: setup  ## Run the tests that read the real captures in ../shared, where they are.
 	$(BIN)/python -m pytest -m shared

@@ -123,8 +123,11 @@ def loads(value: bytes | str) -> Any:
 def loads_exactly(value: bytes | str) -> Any:
     """Parse JSON that this project wrote, numbers of any length to their last digit."""
     # What lies MAX_DEPTH deep in a message lies a little deeper in an event around it.
-    with _room_for_depth():
-        return json.loads(value)
+    try:
+        with _room_for_depth():
+            return json.loads(value)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 def dumps(value: Any) -> bytes:

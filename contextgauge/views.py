@@ -289,8 +289,11 @@ class Distribution:
 
 
 def bucket(value: int) -> str:
-    """Return the name of the bucket that a value is counted in: its upper edge."""
-    return str(BUCKET_EDGES[bisect_left(BUCKET_EDGES, value)])
+    """Return the name of the bucket that a value is counted in: its upper edge.
+
+    A value beyond the last one, which contextgauge writes in no record, is counted there.
+    """
+    return str(BUCKET_EDGES[min(bisect_left(BUCKET_EDGES, value), len(BUCKET_EDGES) - 1)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,7 +126,7 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         sidechain = flag(body, "isSidechain", "is_sidechain")
         subagent_type = name(body, "subagent_type", "subagentType")
         task_id = name(body, "task_id")
-        if kind != "system" or body.get("subtype") != "init":
+        if not _reports_facts(signals):
             only_new = sidechain or parent_id is not None or not signals
             signals = (*claude.transcript_facts(body, only_new=only_new), *signals)
         own_call = _is_own_call(agent_id, sidechain=sidechain)
@@ -202,6 +202,14 @@ def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | N
 def _is_own_call(agent_id: str | None, *, sidechain: bool) -> bool:
     """Return whether a line is a compaction's own call (R11)."""
     return sidechain and agent_id is not None and agent_id.startswith(OWN_CALL_PREFIX)
+
+
+def _reports_facts(signals: tuple[Signal, ...]) -> bool:
+    """Return whether a message reports facts in its own fields: one message gives one record."""
+    for signal in signals:  # noqa: SIM110 -- any() takes twice as long, for each line
+        if isinstance(signal, SessionFacts):
+            return True
+    return False
 
 
 def _of_agent(signals: tuple[Signal, ...], agent: str, *, only_new: bool) -> tuple[Signal, ...]:

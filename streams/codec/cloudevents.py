@@ -118,6 +118,8 @@ def from_structured(event: dict[str, Any]) -> Record:
         return _record(event, _ATTRIBUTES, event["data"])
     except KeyError as error:
         raise VersionError(f"not a record of contextgauge: no attribute {error}") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise VersionError(f"not a record of contextgauge: {error}") from error
 
 
 def to_binary(record: Record) -> tuple[Headers, bytes]:

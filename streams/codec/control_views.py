@@ -24,8 +24,12 @@ def write_view(view: ControlView) -> bytes:
 
 def read_view(document: bytes) -> ControlView:
     """Read a document. Raises VersionError for a version that this build cannot read."""
-    body = loads(document)
+    try:
+        body = loads(document)
+    except ValueError:
+        body = None
     version = body.get("version") if isinstance(body, dict) else None
+    version = version if isinstance(version, int) else None
     if version != CONTROL_VIEW_VERSION:
         raise VersionError(
             f"a view of the control plane is of version {version}, this build reads "

@@ -100,9 +100,14 @@ def read_line(value: bytes) -> StoredLine:
     """Read a line or a base. Raises VersionError."""
     try:
         fields = loads(value)
-        return StoredLine(fields["o"], fields["t"], fields.get("l"), fields.get("b"))
+        places, parts = (fields["o"], fields["t"]), (fields.get("l"), fields.get("b"))
+        is_line = all(isinstance(each, int) for each in places)
+        is_line = is_line and all(isinstance(each, dict | None) for each in parts)
     except (ValueError, KeyError, TypeError) as error:
         raise VersionError("a line of a conversation cannot be read: upgrade") from error
+    if not is_line:
+        raise VersionError("a line of a conversation cannot be read: upgrade")
+    return StoredLine(*places, *parts)
 
 
 def fold_of(entry: SessionEntry, lines: Iterable[StoredLine]) -> ConversationFold:

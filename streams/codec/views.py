@@ -27,8 +27,16 @@ encode = codec.dumps
 
 def decode(kind: type[_Document], document: bytes) -> _Document:
     """Read a document. Raises VersionError for a version, or a shape, that is not known here."""
-    body = codec.loads(document)
-    version = body.get("version")
+    try:
+        body = codec.loads(document)
+    except ValueError:
+        body = None
+    version = body.get("version") if isinstance(body, dict) else "none"
+    if not isinstance(version, int | None):
+        raise VersionError(
+            f"a {kind.__name__} document is damaged, no build writes it so: give the project "
+            "workers another CONTEXTGAUGE_KEY_PREFIX, and they rebuild the views from the log"
+        )
     if version != VIEW_VERSION:
         raise VersionError(
             f"a {kind.__name__} document is of version {version}, this build knows {VIEW_VERSION}: "

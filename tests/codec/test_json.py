@@ -173,6 +173,8 @@ def test_any_object_is_written_and_read_back(value: dict[str, Any]) -> None:
 def test_loads_raises_for_invalid_json() -> None:
     with pytest.raises(ValueError, match="Expecting"):
         codec.loads(b"{")
+    with pytest.raises(ValueError, match="too deep"):
+        codec.loads(b"[" * 100_000)
 
 
 def test_text_is_written_in_utf_8_and_a_lone_surrogate_escaped() -> None:

@@ -269,6 +269,25 @@ def test_an_unknown_field_is_ignored() -> None:
     assert json.dumps(again["data"]) == known
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sequence", "many"),
+        ("sequence", None),
+        ("sequence", float("inf")),
+        ("time", 5),
+        ("time", "noon"),
+        ("type", []),
+    ],
+)
+def test_a_structured_event_of_an_unreadable_attribute_is_a_version_error(
+    name: str, value: object
+) -> None:
+    event = json.loads(codec.to_structured(session().take(assistant(read=9))[0]))
+    with pytest.raises(VersionError):
+        codec.from_structured(event | {name: value})
+
+
 def test_an_unreadable_record_is_reported_without_its_text() -> None:
     headers, _ = codec.to_binary(session().take(assistant(read=9))[0])
     data = json.dumps({"session_id": ["a message's own text"]}).encode()

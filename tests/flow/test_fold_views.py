@@ -10,9 +10,10 @@ from schemas.views import Aggregates, Compaction, SessionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.edge.memory.views import MemoryViews
-from streams.flow.project.fold import PARTITION_KEY, Fold
+from streams.flow.project.fold import PARTITION_KEY, Fold, LoggedRecord
 from streams.flow.project.partition import ViewWrite
 from streams.ports import LogRecord
+from tests.core.given import SESSION, Given, compacting, init, kinds
 from tests.core.history import START_MS, History
 from tests.doubles.dump import fold_records
 from tests.flow.project_kit import (
@@ -150,3 +151,18 @@ def test_no_call_exceeds_its_estimated_size(log: list[LogRecord], records: int) 
             ]
             assert sum(map(len, whole)) <= call.size
             call = ViewWrite()
+
+
+def test_a_view_is_within_its_bound_after_a_heartbeat_that_names_its_task() -> None:
+    session = Given()
+    begun = session.take(init(), compacting(at=1))
+    beat = session.take(compacting(at=20), task_id="n" * 1_000)
+    fold = Fold(strict=True)
+    fold.put_view(codec.key_bytes(SESSION), None)
+    for offset, record in enumerate((*begun, *beat)):
+        documents = fold.add(LoggedRecord(offset, START_MS, record))
+        assert documents is not None
+        size = len(view_codec.encode(documents.view))
+        assert size <= documents.view_bytes
+        fold.encoded({documents.session: view_codec.encode(documents.view)})
+    assert kinds(beat) == ["compaction_progress"]

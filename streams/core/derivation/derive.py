@@ -153,14 +153,18 @@ def _refresh(session: Session, cause: bytes) -> Session:
 def _fill(
     rules: Rules, session: Session, session_id: str, normal: Normal
 ) -> tuple[Session, tuple[Record, ...]]:
-    """Take facts that only fill gaps: applied or remembered is no such line, floods have many."""
+    """Take facts that only fill gaps; one that fills none is not remembered: floods have many."""
     step = Step(rules, session, session_id, normal, MAIN_CHAIN)
     for signal in normal.signals:
         _apply(step, signal)
     if not step.emitted:
         return session, ()
-    sequence = session.sequence + len(step.emitted)
-    return replace(session, sequence=sequence, facts=step.facts), step.records(session.sequence)
+    cause = known.cause_hash(normal.cause)
+    if known.is_known(session.known, cause):
+        return session, ()
+    sequence, causes = session.sequence + len(step.emitted), known.add(session.known, cause)
+    after = replace(session, sequence=sequence, known=causes, facts=step.facts)
+    return after, step.records(session.sequence)
 
 
 def _chain_of(session: Session, normal: Normal) -> tuple[str, Mapping[str, str]]:

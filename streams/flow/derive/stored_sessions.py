@@ -172,8 +172,9 @@ def _key(session_id: str, name: str) -> bytes:
 
 def wrong_version(what: str, stored_version: object, version: int) -> VersionError:
     """Return the error for what another version stored."""
+    known = stored_version if isinstance(stored_version, int | str) else None
     return VersionError(
-        f"{what} was stored in version {stored_version}; this build of contextgauge reads version "
+        f"{what} was stored in version {known}; this build of contextgauge reads version "
         f"{version}: run the version that wrote it, or a newer one"
     )
 

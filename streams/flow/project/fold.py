@@ -45,11 +45,8 @@ _NOTHING_COUNTED = Aggregates()
 _NOTHING_CHANGED: Mapping[bytes, Aggregates | None] = {}
 
 _GROWTH = 4
-"""A view grows by no more than this many times its record's entry: a record's text appears in
-a view four times at most (a chain's name, of an attempt), with less overhead than the entry's."""
-
-_HEARTBEAT_BYTES = 100
-"""What a heartbeat, which has no entry, adds to a view at most: two figures."""
+"""A view grows by no more than this many times its record's event: a record's text appears in
+a view four times at most (a chain's name, of an attempt), with less overhead than the event's."""
 
 FIRST_STATS: Mapping[bytes, bytes] = {PARTITION_KEY: view_codec.encode(PartitionView())}
 """What a partition's aggregates begin with: if even this is missing, they were lost."""
@@ -245,18 +242,16 @@ class Fold:
         if view is before:
             return None
         self._views[session] = view
-        stream, entry, grown = entry_stream(record), None, _HEARTBEAT_BYTES
-        if stream is not None:
-            entry = Entry(placed.offset, codec.to_structured(record))
-            grown = _GROWTH * len(entry.document)
-        view_bytes = self._view_bytes[session] = self._view_bytes.get(session, 0) + grown
+        stream, event = entry_stream(record), codec.to_structured(record)
+        view_bytes = self._view_bytes.get(session, 0) + _GROWTH * len(event)
+        self._view_bytes[session] = view_bytes
         recent = recency(view, placed.logged_ms)
         return Documents(
             session=session,
             view=view,
             view_bytes=view_bytes,
             compaction=self._compact(session, before, view, record),
-            entry=None if stream is None or entry is None else (stream, entry),
+            entry=None if stream is None else (stream, Entry(placed.offset, event)),
             recent=recent,
             pressure=pressure(view),
             idle=placed.logged_ms,

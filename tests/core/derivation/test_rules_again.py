@@ -30,6 +30,8 @@ from tests.core.given import (
     one,
     reset,
     rollout,
+    session,
+    side,
     summary,
     system,
     token_count,
@@ -172,3 +174,24 @@ def test_r05_nothing_else_is_a_dead_letter() -> None:
         assert given.dead(body) is None
     assert one(given.take(compacting(session_id="\x7f")), CompactionStart).session_id == "\x7f"
     assert every(given.take(init(session_id="x")), SessionInfo)
+
+
+def test_facts_in_a_line_of_two_spellings_give_one_record() -> None:
+    turn = line(rollout("turn_context", {"model": "gpt-5"}) | {"session_id": SESSION})
+    assert kinds(session().take(turn)).count("session_info") == 1
+
+
+def test_a_line_that_fills_facts_gives_one_record_however_it_comes_again() -> None:
+    given = Given()
+    first = side(any_message("progress"), cwd=None)
+    assert kinds(given.take(first)) == ["session_info"]
+    assert given.take(first | {"cwd": "/repo"}) == []
+    assert kinds(given.take(side(any_message("progress")))) == ["session_info"]
+
+
+def test_facts_in_another_line_of_a_known_id_are_no_second_record() -> None:
+    given = Given()
+    message = line(compacting(), cwd=None)
+    assert "session_info" in kinds(given.take(message))
+    again = message | {"cwd": "/repo", "isSidechain": True, "agentId": "a1b2"}
+    assert given.take(again) == []

@@ -214,6 +214,7 @@ def test_values_of_a_bucket_differ_by_at_most_51_to_49() -> None:
         assert bucket(below + 1) == bucket(upper) == str(upper)
     assert bucket(0) == "0"
     assert bucket(3 * (2**53 - 1)) == "27097144750660682"  # a size is the sum of three counts
+    assert bucket(10**30) == bucket(BUCKET_EDGES[-1])
 
 
 def test_edges_are_the_same_on_every_machine() -> None:

@@ -1,0 +1,1 @@
+"""Generated messages through derivation and projection, compiled and pure: `make fuzz`."""

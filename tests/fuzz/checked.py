@@ -1,0 +1,245 @@
+"""One partition's messages to records and views, with everything checked that must hold of them."""
+
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final, get_args
+from zlib import crc32
+
+from jsonschema import Draft202012Validator, FormatChecker
+from referencing import Registry, Resource
+
+from contextgauge.normalise.signals import InputMessage
+from contextgauge.ports import Headers
+from schemas.messages import MESSAGE_LIMIT_BYTES, DeadReason
+from schemas.records import DATA_CLASS_BY_KIND, Record, RecordData
+from schemas.topics import DAY_MS, RECORD_ROOM_BYTES
+from schemas.views import VIEW_VERSION, SessionView
+from streams import codec
+from streams.codec import views as view_codec
+from streams.core.session_status import status_of
+from streams.flow.derive.deriver import Deriver, DeriveResult
+from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
+from streams.flow.project.fold import FIRST_STATS, PARTITION_KEY, Fold, LoggedRecord
+from streams.flow.project.partition import MAX_BYTES, ViewWrite
+from tests.flow.derive_kit import RULES
+
+KEPT: Final = Path(__file__).parents[2] / "schemas" / "json"
+REASONS: Final = frozenset(get_args(DeadReason))
+NOW_MS: Final = 1_793_620_800_000
+
+_ROOM_BYTES: Final = 20_000
+"""What a record has besides what it takes from its message: names of its session, twice."""
+
+_WRITE_EVERY: Final = 16
+"""Records that one write of views takes, at most."""
+
+_ACTIVITY: Final = Activity(498_000, None)
+
+
+@cache
+def _values_of(kind: str) -> Callable[[RecordData], tuple[object, ...]]:
+    """Return what gives all values of such a record."""
+    return attrgetter(*(each.name for each in fields(DATA_CLASS_BY_KIND[kind])))
+
+
+class WrongError(AssertionError):
+    """What must always hold does not."""
+
+
+def must(holds: object, what: str) -> None:
+    """Raise WrongError unless something holds."""
+    if not holds:
+        raise WrongError(what)
+
+
+@cache
+def validator(name: str) -> Draft202012Validator:
+    """Return what validates a document against a public schema."""
+    kept = {path.name: json.loads(path.read_text()) for path in KEPT.glob("*.json")}
+    registry: Registry[Any] = Registry().with_resources(
+        (file, Resource.from_contents(schema)) for file, schema in kept.items()
+    )
+    return Draft202012Validator(kept[name], registry=registry, format_checker=FormatChecker())
+
+
+def validate(name: str, document: bytes) -> None:
+    """Check a document against a schema, in the strict spelling of other readers too."""
+    try:
+        body = json.loads(document, parse_constant=_no_constant)
+    except RecursionError:
+        body = codec.loads(document)  # deeper than Python reads as it is; others have no such limit
+    except ValueError as error:
+        raise WrongError(f"{name}: {error}") from error
+    for wrong in validator(name).iter_errors(body):
+        raise WrongError(f"{name}: {wrong.json_path} {wrong.message[:200]}")
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+class CheckedPartition:
+    """A deriver and the views of its records; raises WrongError, or whatever the product raises.
+
+    `folds`: whether records become views. `thorough` says of a record's shape whether it is one
+    to be looked at closely: all of it is read back and validated then.
+    """
+
+    def __init__(
+        self,
+        thorough: Callable[[tuple[object, ...]], bool],
+        *,
+        folds: bool,
+        limit_bytes: int = MESSAGE_LIMIT_BYTES,
+    ) -> None:
+        self.deriver = Deriver(RULES, limit_bytes=limit_bytes)
+        self.digest = 0
+        self.records = 0
+        self.written_bytes = 0
+        """The bytes of the views that were written last."""
+        self.thorough = thorough
+        self._limit_bytes = limit_bytes
+        self._folds = folds
+        self._sequences: dict[str, int] = {}
+        self._ids = set[str]()
+        self._fold = Fold(strict=True)
+        self._fold.load_stats(FIRST_STATS)
+        self._write = ViewWrite()
+        self._views: dict[bytes, bytes] = {}
+        self._compactions: dict[tuple[bytes, bytes], bytes] = {}
+        self._stats: dict[bytes, bytes] = dict(FIRST_STATS)
+
+    def take(self, message: InputMessage) -> DeriveResult:
+        """Derive a message, and fold its records."""
+        result = self.deriver.derive(message)
+        dead, records = result.dead, result.records
+        if dead is not None:
+            must(dead.reason in REASONS and not records, f"dead letter {dead}")
+            detail = dead.detail.encode("utf-8", "surrogatepass")
+            self.digest = crc32(dead.reason.encode() + detail, self.digest)
+        elif records:
+            self._check(message, records)
+        return result
+
+    def _check(self, message: InputMessage, records: tuple[Record, ...]) -> None:
+        size = 0
+        for record in records:
+            data = record.data
+            session_id = data.session_id
+            sequence = self._sequences.get(session_id, 0) + 1
+            must(record.sequence == sequence, f"sequence {record.sequence} where {sequence} is due")
+            self._sequences[session_id] = sequence
+            must(record.id not in self._ids, f"a second record {record.id}")
+            self._ids.add(record.id)
+            headers, value = codec.to_binary(record)
+            self.digest = crc32(value, crc32(headers[1][1], self.digest))
+            size += len(value)
+            shape = (data.kind, *map(type, _values_of(data.kind)(data)))
+            if self.thorough(shape):
+                _read_back(record, headers, value)
+            if self._folds:
+                self._project(record)
+            self.records += 1
+        limit = 4 * len(message.value) + _ROOM_BYTES * len(records)
+        must(size <= limit, f"{size} bytes of records of {len(message.value)}")
+        if len(message.value) > MESSAGE_LIMIT_BYTES // 8:
+            must(size <= (MESSAGE_LIMIT_BYTES + RECORD_ROOM_BYTES) * len(records), "too large")
+
+    def _project(self, record: Record) -> None:
+        fold, session = self._fold, codec.key_bytes(record.data.session_id)
+        for missing in fold.missing([session]):
+            for name in fold.put_view(missing, self._views.get(missing)):
+                fold.put_compaction(missing, name, self._compactions.get((missing, name)))
+        for place in fold.missing_compactions([record]):
+            fold.put_compaction(*place, self._compactions.get(place))
+        documents = fold.add(LoggedRecord(self.records, NOW_MS + self.records, record))
+        if documents is None:
+            raise WrongError("a record is in no view")
+        if not self._write.takes(documents) or len(self._write.live) == _WRITE_EVERY:
+            self.write_views()
+        self._write.add(documents)
+
+    def write_views(self) -> None:
+        """Write the views that changed, with everything that must hold of a write."""
+        write, self._write = self._write, ViewWrite()
+        if not write.live:
+            return
+        changes = write.changes()
+        size = sum(map(len, changes.views.values())) + sum(map(len, changes.compactions.values()))
+        size += sum(len(entry.document) for entry in changes.live)
+        size += sum(len(entry.document) for _, _, entry in changes.entries)
+        size += sum(
+            len(stat) for name, stat in changes.stats.items() if stat and name != PARTITION_KEY
+        )
+        self.written_bytes = size
+        must(size <= write.size, f"{size} bytes of views where {write.size} are the most")
+        must(len(write.live) == 1 or write.size <= MAX_BYTES, f"a write of {write.size} bytes")
+        for session, document in changes.views.items():
+            self.digest = crc32(document, self.digest)
+            must(len(document) <= write.latest[session].view_bytes, "a view larger than its bound")
+        for document in changes.compactions.values():
+            self.digest = crc32(document, self.digest)
+        self._views |= changes.views
+        self._compactions |= changes.compactions
+        for name, stat in changes.stats.items():
+            if stat is None:
+                self._stats.pop(name, None)
+            else:
+                self._stats[name] = stat
+        self._fold.encoded(changes.views)
+
+    def restart(self) -> None:
+        """Go on from what is stored: state, views and totals are read back."""
+        self.write_views()
+        fold = Fold(strict=True)
+        fold.load_stats(self._stats)
+        for session, document in self._views.items():
+            fold.put_view(session, document)
+            view = view_codec.decode(SessionView, document)
+            must(view_codec.encode(view) == document, "a view that reads as another")
+        self._fold = fold
+        restored = {}
+        for session_id, state in self.deriver.sessions.items():
+            changes = changes_of(session_id, None, state, _ACTIVITY)
+            stored = StoredSessions("context.state")
+            stored.add(list(changes.items()))
+            taken = stored.take(session_id)
+            if taken is None:
+                raise WrongError("a session that is not restored")
+            again = changes_of(session_id, None, taken, _ACTIVITY)
+            must(again == changes, "a restored session is another")
+            restored[session_id] = taken
+        self.deriver.sessions.update(restored)
+
+    def finish(self) -> None:
+        """Judge the sessions as readers do, and validate their documents."""
+        self.write_views()
+        for document in self._views.values():
+            view = view_codec.decode(SessionView, document)
+            shape = (
+                "view",
+                len(view.chains),
+                *[type(each) for each in (view.attempt, view.last_ms)],
+            )
+            for moment in (0, NOW_MS, NOW_MS + 400 * DAY_MS):
+                codec.dumps(status_of(view).document(moment))
+            if self.thorough(shape):
+                validate(f"view.session.v{VIEW_VERSION}.json", document)
+        for place, document in self._compactions.items():
+            if self.thorough(("compaction", len(document) // 64)):
+                must(place[0] in self._views, "a compaction of no session")
+                validate(f"view.compaction.v{VIEW_VERSION}.json", document)
+
+
+def _read_back(record: Record, headers: Headers, value: bytes) -> None:
+    read = codec.from_binary(headers, value)
+    must(codec.to_binary(read) == (headers, value), "a record that reads as another")
+    structured = codec.to_structured(record)
+    must(codec.binary_to_structured(headers, value) == structured, "two structured spellings")
+    event = codec.from_structured(codec.loads_exactly(structured))
+    must(codec.to_structured(event) == structured, "an event that reads as another")
+    validate("record.v1.json", structured)
