@@ -165,7 +165,7 @@ def _disaster(topic: str, how: str) -> "Callable[[Pipeline, Act], None]":
         broker, auditor = world.broker, world.auditor
         partitions = range(world.given.partitions)
         if how == "recreate":
-            world.auditor.has_moved = True
+            world.auditor.moved_s = world.scheduler.now_s
             auditor.was_cut = True
             undone = [world.underived(partition) for partition in partitions]
             broker.recreate(topic)
@@ -182,7 +182,7 @@ def _disaster(topic: str, how: str) -> "Callable[[Pipeline, Act], None]":
                 return
         else:
             end = round(act.amount * log.next_offset)
-        world.auditor.has_moved = True
+        world.auditor.moved_s = world.scheduler.now_s
         auditor.was_cut = True
         records = world.underived(partition)
         broker.truncate(topic, partition, end)
@@ -200,7 +200,7 @@ def _retention(topic: str) -> "Callable[[Pipeline, Act], None]":
         log = world.broker.partition(topic, partition)
         if topic == MESSAGES and not world.auditor.positions[partition]:
             return  # where no position is stored, the first message kept is the first
-        world.auditor.has_moved = True
+        world.auditor.moved_s = world.scheduler.now_s
         if topic == EVENTS:
             world.auditor.was_cut = True
         elif act.number % 2:

@@ -252,7 +252,7 @@ class Pipeline:
 
     def _is_excused(self) -> bool:
         """Return whether the ground moved, and a worker stopped and said so."""
-        return self.auditor.has_moved and bool(self.errors)
+        return self.auditor.moved_s is not None and bool(self.errors)
 
     def _missing(self) -> str:
         auditor, found = self.auditor, []

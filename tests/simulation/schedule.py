@@ -78,17 +78,13 @@ DISASTERS: Final[Mapping[Stage, tuple[str, ...]]] = {
 }  # fmt: skip
 """What the ground does under the pipeline, at most one of it in a run."""
 
-OPEN: Final = frozenset(
-    {
-        "recreate events",
-        "recreate messages",
-        "retention of events",
-        "truncate events",
-        "truncate messages",
-        "truncate state",
-    }
-)
-"""Disasters that the product does not withstand in all runs yet; `--all` runs them too."""
+OPEN: Final = frozenset({"truncate events", "truncate messages"})
+"""Disasters that are not always noticed; `--all` runs them too.
+
+Where a broker loses its last records and takes others before a reader asks for the next ones, the
+reader goes on in between: only the leader epochs of KIP-320 would show it, and the client library
+does not know them. `contextgauge rebuild` shows what differs, and mends it.
+"""
 
 _WIRES: Final = (
     Rates(),
