@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 from unittest.mock import ANY
 
 import pytest
@@ -107,6 +108,10 @@ async def test_a_last_message_that_has_expired_is_no_contradiction(
 async def test_a_copy_of_the_topics_with_the_same_offsets_is_accepted(
     derived: DeriveKit, log: FaultyLog
 ) -> None:
+    # Of which a worker knows that it was of the former topic: it had derived some before it began.
+    more = samples(3)
+    await derived.publish(more)
+    await derived.run_until_caught_up()
     copy = FaultyLog(SystemClock())
     # So that its topics get other ids.
     await copy.create_topics([Topic("another", "any", "delete", -1, 1)], 1)
@@ -119,9 +124,41 @@ async def test_a_copy_of_the_topics_with_the_same_offsets_is_accepted(
     await other.publish(OTHERS)
     with structlog.testing.capture_logs() as logs:
         await other.run_until_caught_up()
-    assert await other.events() == expected([*MESSAGES, *OTHERS])
+    assert await other.events() == expected([*MESSAGES, *more, *OTHERS])
     copies = [line for line in logs if line["event"] == "a copy of the topic"]
     assert sorted(line["partition"] for line in copies) == [0, 1, 2, 3]
+
+
+async def test_a_new_worker_that_went_on_in_a_recreated_topic_took_no_copy(log: FaultyLog) -> None:
+    kit = DeriveKit(log, "fresh-")
+    await kit.create_topics()
+    await kit.publish(MESSAGES)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        await _recreate(kit, log, kit.config.messages_topic)
+        # It has outgrown the positions before anyone has looked at the topic's id.
+        await kit.publish([*OTHERS, *OTHERS, *OTHERS])
+        await kit.caught_up(worker)
+    assert "a worker went on in it before it noticed" in await _error(kit)
+
+
+async def test_what_a_worker_derived_before_tells_a_copy_from_a_recreated_topic(
+    derived: DeriveKit, log: FaultyLog
+) -> None:
+    await derived.publish(OTHERS)
+    await derived.run_until_caught_up()
+    await _recreate(derived, log, derived.config.messages_topic)
+    await derived.publish([*MESSAGES, *OTHERS, *MESSAGES])
+    topic = derived.config.state_topic
+    for partition in range(4):
+        # As a worker stores it that has not noticed yet.
+        stored = [r for r in await derived.read(topic, partition) if r.key == POSITION_KEY]
+        document: Any = json_codec.loads(stored[-1].value or b"")
+        messages = await derived.read(derived.config.messages_topic, partition)
+        document["log"]["last_digest"] = digest(messages[document["log"]["last_offset"]])
+        value = json_codec.dumps(document)
+        await derived.append([NewRecord(topic, partition, POSITION_KEY, value)])
+    assert "a worker went on in it before it noticed" in await _error(derived)
 
 
 async def test_records_without_a_state_stops_the_worker(derived: DeriveKit, log: FaultyLog) -> None:
@@ -178,6 +215,7 @@ async def test_a_position_of_an_older_build_is_continued_and_bound(derived: Deri
             "events_end": ANY,
             "last_offset": ANY,
             "last_digest": ANY,
+            "anchor_offset": ANY,
             "event_offset": ANY,
             "event_digest": ANY,
         }

@@ -53,6 +53,9 @@ class LogProof:
 
     `group` is the writer's. `last_offset` is the last derived message's, `event_offset` the last
     record's in `context.events`, which ended at `events_end` after the transaction of this.
+    `anchor_offset` is a message's that was derived while the topic certainly had `messages_id`, -1
+    where there is none yet: a worker goes on for some seconds after its topic was recreated, and
+    what it stores then is of the new topic.
     """
 
     group: str | None = None
@@ -61,6 +64,8 @@ class LogProof:
     events_end: int | None = None
     last_offset: int | None = None
     last_digest: str | None = None
+    anchor_offset: int | None = None
+    anchor_digest: str | None = None
     event_offset: int | None = None
     event_digest: str | None = None
 
@@ -81,7 +86,7 @@ class LogProof:
             self.events_end += records + MARKER
 
 
-_NUMBERS = {"events_end", "last_offset", "event_offset"}
+_NUMBERS = {"events_end", "last_offset", "anchor_offset", "event_offset"}
 _TYPES = {name: int if name in _NUMBERS else str for name in LogProof.__slots__}
 
 
@@ -146,6 +151,7 @@ class LogCheck:
         self._partition, self._ids = partition, ids
         self.proof = LogProof(config.group, ids.messages, ids.events)
         """What is stored from here on, once `bind` has returned."""
+        self.proof.anchor_offset = -1
 
     async def bind(self, stored: LogProof | None, state_end: int) -> None:
         """Check that the state belongs to the logs; `stored` is None where there is no position.
@@ -157,6 +163,8 @@ class LogCheck:
         if stored is not None:
             await self._messages(stored)
             proof.last_offset, proof.last_digest = stored.last_offset, stored.last_digest
+            if stored.last_offset is not None:
+                proof.anchor_offset, proof.anchor_digest = stored.last_offset, stored.last_digest
             proof.event_offset, proof.event_digest = stored.event_offset, stored.event_digest
             if stored.group not in {None, config.group}:
                 logger.warning(
@@ -203,14 +211,32 @@ class LogCheck:
                         f"the message at offset {offset} is not the one that was derived: "
                         + ("the topic was recreated" if is_recreated else _LOST_END),
                     )
-                if is_recreated and message is not None:
-                    logger.warning("a copy of the topic", topic=topic, partition=self._partition)
                 if message is not None:
+                    if is_recreated and not await self._holds_anchor(reader, proof, first):
+                        raise self._contradiction(
+                            topic,
+                            "the topic was recreated, and a worker went on in it before it noticed",
+                        )
+                    if is_recreated:
+                        logger.warning("a copy of the topic", topic=topic, partition=self._partition)
                     return
         if is_recreated:
             raise self._contradiction(
                 topic, "the topic was recreated, and the stored position belongs to the former one"
             )
+
+    async def _holds_anchor(self, reader: PartitionReader, proof: LogProof, first: int) -> bool:
+        """Return whether a topic with another id has what was derived of the former one.
+
+        It is taken for granted of older builds, which stored no anchor.
+        """
+        offset = proof.anchor_offset
+        if offset is None:
+            return True
+        if offset < first:
+            return False
+        message = await self._record(reader, offset, offset + 1)
+        return message is not None and digest(message) == proof.anchor_digest
 
     async def _events(self, proof: LogProof | None) -> tuple[int, str | None]:
         """Return where the records end, and what contradicts the state, if anything does.

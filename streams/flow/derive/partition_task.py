@@ -22,10 +22,11 @@ from schemas.topics import MIB
 from streams.core.derivation.rules_config import Rules
 from streams.flow.common.lag import Lag
 from streams.flow.common.ports import WorkerPorts
+from streams.flow.common.topic_watch import LOOK_S
 from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
-from streams.flow.derive.log_proof import LogCheck, TopicIds, alone, read_ids
+from streams.flow.derive.log_proof import LogCheck, LogProof, TopicIds, alone, read_ids
 from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.state_store import StateStore
 from streams.ports import (
@@ -43,6 +44,9 @@ _SLICE_MESSAGES = 250
 
 _BATCH_BYTES = 10 * MIB
 """A batch with so many bytes takes no more fetches, each of which is bounded alike."""
+
+_ANCHOR_S = 2 * LOOK_S
+"""Within which a worker has noticed that a topic is another one."""
 
 LOG_EVERY_S = 5.0
 """How often progress is logged: often enough to see that it advances, without flooding the log."""
@@ -156,6 +160,8 @@ class PartitionTask:
         self._stop = asyncio.Event()
         self._end = 0
         self._ids = TopicIds(None, None, None)
+        self._anchor: tuple[int, str] | None = None
+        self._anchor_s = ports.clock.monotonic_s()
         self._lag = Lag(ports, place.partition, "derive_lag_messages", "derive_lag_seconds")
         self.running = False
         """Whether it has been restored. Until then it can be cancelled without loss."""
@@ -302,9 +308,21 @@ class PartitionTask:
             if state.position is not None:
                 self._report_lag(state.position)
             return None
+        self._move_anchor(state.proof)
         work = state.finish(position)
         self._ports.telemetry.gauge("derive_sessions", state.sessions, partition=self._label)
         return asyncio.create_task(self._commit(producer, work))
+
+    def _move_anchor(self, proof: LogProof) -> None:
+        """Take the last message that was derived before the topics' ids were looked at again."""
+        now_s = self._ports.clock.monotonic_s()
+        if now_s - self._anchor_s < _ANCHOR_S:
+            return
+        if self._anchor is not None:
+            proof.anchor_offset, proof.anchor_digest = self._anchor
+        if proof.last_offset is not None and proof.last_digest is not None:
+            self._anchor = (proof.last_offset, proof.last_digest)
+        self._anchor_s = now_s
 
     async def _poll(self, messages: int) -> Batch:
         ports, config, partition = self._ports, self._ports.config, self._place.partition
