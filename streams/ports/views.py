@@ -326,11 +326,12 @@ class ViewStore(ViewReader, Protocol):
     ) -> None:
         """Store a heartbeat next to the position, if that is of this build."""
 
-    async def activate(self, generation: int, build: str) -> None:
+    async def activate(self, generation: int, build: str, partitions: int = 0) -> None:
         """Make readers use a generation, if this build of it is what is being built.
 
         In one step with the end of the build: one that was given up meanwhile, and may be deleted
-        already, never becomes active. Where a later one is active only the build ends.
+        already, never becomes active, nor one of which any of so many partitions has not caught up
+        or was dropped. Where a later one is active only the build ends.
         """
 
     async def drop(self, generation: int, partition: int, build: str | None = None) -> bool:

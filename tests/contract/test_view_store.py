@@ -298,6 +298,26 @@ async def test_a_dropped_partition_is_gone_whole(under_test: StoreUnderTest) -> 
     assert await under_test.apply(None, 0) == "applied"
 
 
+@pytest.mark.parametrize("how", ["missing", "behind", "another build", "dropped"])
+async def test_a_generation_becomes_active_with_all_its_partitions_only(
+    under_test: StoreUnderTest, how: str
+) -> None:
+    store, changes = under_test.store, one_view(b"a", b"1")
+    await store.begin_next(1, "b")
+    for partition in range(2 if how != "missing" else 1):
+        build = "other" if partition and how == "another build" else "b"
+        position = ViewPosition(3, 0, 2, caught_up=False, build=build)
+        await store.apply(1, partition, expected=None, position=position, changes=changes)
+        if not partition or how != "behind":
+            await store.caught_up(1, partition, build)
+    if how == "dropped":
+        assert await store.drop(1, 1, "b")
+    await store.activate(1, "b", 2)
+    assert (await store.generations()).active is None
+    await store.activate(1, "b", 1)
+    assert (await store.generations()).active == 1
+
+
 async def test_what_readers_use_is_never_dropped(under_test: StoreUnderTest) -> None:
     store = under_test.store
     await under_test.apply(None, 3, one_view(b"a", b"1"))

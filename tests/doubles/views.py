@@ -74,9 +74,9 @@ class FaultyViews(MemoryViews):
         self._check()
         return await super().is_there(generation, partition)
 
-    async def activate(self, generation: int, build: str) -> None:
+    async def activate(self, generation: int, build: str, partitions: int = 0) -> None:
         self._check()
-        await super().activate(generation, build)
+        await super().activate(generation, build, partitions)
 
     async def drop(self, generation: int, partition: int, build: str | None = None) -> bool:
         self._check()

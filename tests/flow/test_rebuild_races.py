@@ -89,12 +89,12 @@ class Chased(Views):
         if not self.swapped_at:
             self.place(1, 1_010)
 
-    async def activate(self, generation: int, build: str) -> None:
+    async def activate(self, generation: int, build: str, partitions: int = 0) -> None:
         for number in (1, 2):
             found = await self.position(number, 0)
             assert found is not None
             self.swapped_at.append(found.offset)
-        await super().activate(generation, build)
+        await super().activate(generation, build, partitions)
 
 
 class Moving(HastyClock):

@@ -130,12 +130,12 @@ class ProcessViews:
 
         return await server.wire.call(process, serve)
 
-    async def activate(self, generation: int, build: str) -> None:
+    async def activate(self, generation: int, build: str, partitions: int = 0) -> None:
         server, process = self._server, self._process
 
         def serve() -> None:
             former = server.views.numbers.active
-            _run(server.views.activate, (generation, build), {})
+            _run(server.views.activate, (generation, build, partitions), {})
             if server.views.numbers.active != former:
                 server.on_activated(generation, process.name)
 

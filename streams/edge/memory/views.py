@@ -338,8 +338,11 @@ class MemoryViews:
         if stored.position is not None and stored.position.build == build:
             stored.position = stored.position._replace(heartbeat=heartbeat)
 
-    async def activate(self, generation: int, build: str) -> None:
-        if (self.numbers.next, self.numbers.build) == (generation, build):
+    async def activate(self, generation: int, build: str, partitions: int = 0) -> None:
+        if (self.numbers.next, self.numbers.build) != (generation, build):
+            return
+        places = [self._partition(generation, number).position for number in range(partitions)]
+        if all(place and place.caught_up and place.build == build for place in places):
             self.numbers = Generations(max(self.numbers.active or 0, generation), None)
 
     async def drop(self, generation: int, partition: int, build: str | None = None) -> bool:

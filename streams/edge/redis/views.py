@@ -42,11 +42,16 @@ _CHECKED_KEYS: Final = 300
 _ACTIVATE: Final = """
 local following = redis.call('GET', KEYS[2])
 if following ~= ARGV[2] and following ~= ARGV[3] then return 0 end
+for i = 3, #KEYS do
+  local at = redis.call('HMGET', KEYS[i], 'offset', 'build', 'caught_up')
+  if not at[3] or not at[1] or tonumber(at[1]) < 0 or at[2] ~= ARGV[4] then return 0 end
+end
 local now = tonumber(redis.call('GET', KEYS[1]) or '0')
 if now < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1]) end
 return redis.call('DEL', KEYS[2])
 """
-"""Set a generation, unless it is a later one already or the build was abandoned meanwhile."""
+"""Set a generation, unless it is a later one already, the build was abandoned meanwhile, or any of
+the partitions named has not caught up in it."""
 
 _DELETE_IF: Final = (
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end"
@@ -232,10 +237,12 @@ class RedisViews(RedisViewReader):
         value = HELD + _next(generation, build)
         await self._ask("ending a build", self._redis.eval(_DELETE_IF, 1, self._keys.next, value))
 
-    async def activate(self, generation: int, build: str) -> None:
+    async def activate(self, generation: int, build: str, partitions: int = 0) -> None:
         value, keys = _next(generation, build), self._keys
+        positions = [keys.of(generation, number).position for number in range(partitions)]
+        names = [keys.active, keys.next, *positions]
         answer = self._redis.eval(
-            _ACTIVATE, 2, keys.active, keys.next, generation, value, HELD + value
+            _ACTIVATE, len(names), *names, generation, value, HELD + value, build
         )
         await self._ask("activating a generation", answer)
 

@@ -88,5 +88,5 @@ class GenerationTracker:
                 return
             if topic_id and position.topic_id not in {"", topic_id}:
                 return
-        await self._store.activate(generation, build)
+        await self._store.activate(generation, build, partitions)
         await self.refresh()
