@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst mutants compile bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
+.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst chaos mutants compile bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -86,6 +86,12 @@ dst: $(VENV)/.development  ## Simulate all workers by seeds: RUNS=, from SEED= o
 
 mutants: $(VENV)/.development  ## Plant each known mistake, and look for the seed that finds it.
 	$(BIN)/python -m tests.simulation.mutants --jobs $(JOBS)
+
+ROUNDS := 1
+FAULTS :=
+
+chaos: $(VENV)/.development $(KAFKA_CLASSES)  ## Faults on real brokers, Redis and workers: SEED=, FAULTS=names or groups, ROUNDS=, OUT=file.
+	$(BIN)/python -m tests.chaos --seed $(SEED) --faults "$(FAULTS)" --rounds $(ROUNDS) $(if $(OUT),--out $(OUT))
 
 test-shared: setup  ## Run the tests that read the real captures in ../shared, where they are.
 	$(BIN)/python -m pytest -m shared

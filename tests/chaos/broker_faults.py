@@ -1,6 +1,7 @@
 """Faults of three brokers, and of the wires to them."""
 
 import asyncio
+import contextlib
 import json
 import signal
 import subprocess
@@ -120,50 +121,70 @@ def _lacks_namespaces() -> str:
     return "" if done.returncode == 0 else "user namespaces are not allowed here"
 
 
+class _SmallDisk:
+    """A file system of a few MiB, which only processes inside of it see: no rights are needed."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        mount = (
+            f"mount -t tmpfs -o size={_DISK_MIB}m none '{folder}' && echo ready && exec sleep 999"
+        )
+        self._holder = subprocess.Popen(
+            ["unshare", "-rm", "sh", "-c", f"{mount} && echo ready && exec sleep 999"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._filler = Path(f"/proc/{self._holder.pid}/root{folder}/filler")
+        self.pid = self._holder.pid
+
+    def wait(self) -> None:
+        """Wait until it is there."""
+        assert self._holder.stdout is not None
+        assert self._holder.stdout.readline() == "ready\n"
+
+    def fill(self) -> None:
+        """Take all of its room."""
+        with contextlib.suppress(OSError), self._filler.open("wb", buffering=0) as target:
+            while True:
+                target.write(bytes(65_536))
+
+    def empty(self) -> None:
+        """Give the room back."""
+        self._filler.unlink()
+
+    def discard(self) -> None:
+        """Let it go, with all that is in it."""
+        self._holder.kill()
+        self._holder.wait()
+
+
 @broker_fault("broker's disk full", lacks=_lacks_namespaces)
 async def _disk_full(world: World) -> None:
     broker = await _leader(world)
     world.note(f"broker {broker.node} moves to a disk of {_DISK_MIB} MiB")
-    broker.data.mkdir(exist_ok=True)
-    mount = f"mount -t tmpfs -o size={_DISK_MIB}m none '{broker.data}' && echo ready && exec sleep 999"
-    holder = subprocess.Popen(
-        ["unshare", "-rm", "sh", "-c", mount], stdout=subprocess.PIPE, text=True
-    )
+    disk = _SmallDisk(broker.data)
     try:
-        assert holder.stdout is not None
-        assert await asyncio.to_thread(holder.stdout.readline) == "ready\n"
+        await asyncio.to_thread(disk.wait)
         await asyncio.to_thread(broker.stop)
-        broker.live_in(holder.pid)
-        # The mount itself cannot be deleted: the folder that is formatted is inside of it.
+        broker.live_in(disk.pid)
         await asyncio.to_thread(broker.format)
         await _back(world, broker)
         await world.services.brokers.heal()
         world.note("the disk is full")
-        filler = Path(f"/proc/{holder.pid}/root{broker.data}/filler")
-        _fill(filler)
+        disk.fill()
         await world.out_for(6.0, 10.0)
         world.note(f"broker {broker.node} {'runs' if broker.is_alive() else 'has ended'}")
         broker.kill()
-        filler.unlink()
+        disk.empty()
         await _back(world, broker)
         await world.services.brokers.heal()
     finally:
         broker.kill()
         broker.live_in(0)
-        holder.kill()
-        holder.wait()
+        disk.discard()
     world.note("and back to its own disk")
     await asyncio.to_thread(broker.format)
     await _back(world, broker)
-
-
-def _fill(path: Path) -> None:
-    with path.open("wb", buffering=0) as target:
-        try:
-            while True:
-                target.write(bytes(65_536))
-        except OSError:
-            return
 
 
 @broker_fault("leaders moved")
@@ -179,9 +200,8 @@ async def _moved(world: World) -> None:
             for p in range(world.kit.partitions)
         ]
         moves.write_text(json.dumps({"version": 1, "partitions": places}))
-        elected.write_text(
-            json.dumps({"partitions": [{k: at[k] for k in ("topic", "partition")} for at in places]})
-        )
+        named = [{name: at[name] for name in ("topic", "partition")} for at in places]
+        elected.write_text(json.dumps({"partitions": named}))
         base = ("--bootstrap-server", brokers.direct)
         await asyncio.to_thread(
             run_java,

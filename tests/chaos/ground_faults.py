@@ -16,7 +16,7 @@ from aiokafka.structs import TopicPartition
 from tests.chaos.brokers import until_answers
 from tests.chaos.faults import fault
 from tests.chaos.workers import STOPPED_S
-from tests.chaos.world import World
+from tests.chaos.world import ENDED, World
 
 _CONFIG_ERROR: Final = 2
 _POSITION_ERROR: Final = 4
@@ -273,5 +273,4 @@ async def _some_stop(world: World) -> None:
     for worker in world.fleet.of("derive"):
         if worker.code() is None:
             await worker.end()
-    world.fleet.stopping = frozenset({0, -15, _POSITION_ERROR})
-
+    world.fleet.stopping = ENDED | {_POSITION_ERROR}

@@ -5,7 +5,6 @@ It reads `agent.messages` as it grows, with one deriver of its own, directly fro
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from typing import Final
 
 from schemas.records import Record
@@ -13,9 +12,9 @@ from streams import codec
 from streams.edge.redis.views import RedisViews
 from streams.flow.derive.deriver import Deriver, input_message
 from streams.flow.project.fold import LoggedRecord
-from streams.ports import LogRecord
+from streams.ports import LogRecord, started
 from tests.doubles.dump import dump, fold_views
-from tests.flow.derive_kit import RULES, DeriveKit
+from tests.flow.derive_kit import RULES, DeriveKit, until
 
 _POLLED: Final = 2_000
 
@@ -29,7 +28,6 @@ class Oracle:
 
     def __init__(self, kit: DeriveKit) -> None:
         self._kit = kit
-        self._open = AsyncExitStack()
         self._begin()
 
     def _begin(self) -> None:
@@ -46,9 +44,7 @@ class Oracle:
     async def update(self) -> None:
         """Derive what has come to the topic since."""
         topic = self._kit.config.messages_topic
-        reader = self._kit.log.reader(topic, range(self._kit.partitions))
-        await reader.start()
-        try:
+        async with started(self._kit.log.reader(topic, range(self._kit.partitions))) as reader:
             for partition in range(self._kit.partitions):
                 begin, end = await reader.bounds(partition)
                 position = self._positions.get(partition, begin)
@@ -58,8 +54,6 @@ class Oracle:
                     position = batch.position
                     self._take(partition, batch.records)
                 self._positions[partition] = position
-        finally:
-            await reader.stop()
 
     def _take(self, partition: int, messages: Sequence[LogRecord]) -> None:
         for message in messages:
@@ -95,6 +89,24 @@ async def read_records(kit: DeriveKit) -> list[list[LoggedRecord]]:
     ]
 
 
+async def until_projected(kit: DeriveKit, views: RedisViews) -> None:
+    """Wait until the active generation holds all that is on the topic."""
+    async with started(kit.log.reader(kit.config.events_topic, range(kit.partitions))) as reader:
+        ends = [(await reader.bounds(partition))[1] for partition in range(kit.partitions)]
+
+    async def done() -> bool:
+        active = (await views.generations()).active
+        if active is None:
+            return False
+        positions = [await views.position(active, p) for p in range(kit.partitions)]
+        return all(
+            position is not None and position.offset >= end
+            for position, end in zip(positions, ends, strict=True)
+        )
+
+    await until(done)
+
+
 def compare_records(
     placed: Sequence[Sequence[LoggedRecord]], right: Sequence[Sequence[Record]], *, to_end: bool
 ) -> list[str]:
@@ -123,9 +135,7 @@ def compare_records(
     return problems
 
 
-async def compare_views(
-    placed: Sequence[Sequence[LoggedRecord]], views: RedisViews
-) -> list[str]:
+async def compare_views(placed: Sequence[Sequence[LoggedRecord]], views: RedisViews) -> list[str]:
     """Return which partitions' views are not the fold of the records."""
     active = (await views.generations()).active
     if active is None:
@@ -134,6 +144,8 @@ async def compare_views(
     for partition, part in enumerate(placed):
         held, right = await dump(views, active, partition), fold_views(part)
         if held != right:
-            names = [name for name in vars(right) if getattr(held, name) != getattr(right, name)]
+            names = [
+                name for name, value in right._asdict().items() if getattr(held, name) != value
+            ]
             problems.append(f"views of partition {partition}: {', '.join(names)}")
     return problems

@@ -148,7 +148,8 @@ class Wire:
         frames = _Frames()
         try:
             while data := await reader.read(_PIECE_BYTES):
-                while direction in self.weather.held:
+                # The weather is changed by another thread, which no event of this loop's is set by.
+                while direction in self.weather.held:  # noqa: ASYNC110
                     await asyncio.sleep(_LOOK_S)
                 if self.weather.delay_s:
                     await asyncio.sleep(self.weather.delay_s)

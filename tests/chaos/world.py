@@ -33,6 +33,9 @@ PATIENCE_S: Final = 120.0
 """After this, what did not come is missing. Nothing waits nearly so long on an idle machine."""
 
 WORKERS: Final = ("derive-1", "derive-2", "project-1", "project-2")
+ENDED: Final = frozenset({0, -15})
+"""Exit codes of what was asked to end; one that has just started does not listen yet."""
+
 _SESSIONS: Final = 16
 _FIRST: Final = 240
 """Messages before the fault."""
@@ -40,6 +43,7 @@ _PORTION: Final = 12
 _PAUSE_S: Final = 0.06
 _BROKEN_EVERY: Final = 97
 """One in so many messages is none, and becomes a dead letter."""
+_DAY_S: Final = 86_400
 _DERIVE: Final = "contextgauge-derive"
 
 
@@ -68,7 +72,9 @@ class World:
         self.to_end = False
         """Whether only the last records are still on the topic: a fault that deletes sets it."""
         self._began_s = time.monotonic()
-        self._stream = simulate(SimulationOptions(seed=seed, sessions=_SESSIONS), sys.maxsize)
+        yesterday_ms = (int(time.time()) // _DAY_S - 1) * _DAY_S * 1_000
+        options = SimulationOptions(seed=seed, sessions=_SESSIONS, start_ms=yesterday_ms)
+        self._stream = simulate(options, sys.maxsize)
         self._number = 0
         self.sent: list[tuple[str, bytes]] = []
         """All messages of which the broker acknowledged that it has them, in their order."""
@@ -287,7 +293,9 @@ class World:
     async def check(self) -> list[str]:
         """End the workers; return what is wrong with records, dead letters and views."""
         codes = await self.fleet.end()
-        problems = [f"{name} ended with {code}" for name, code in codes.items() if code not in {0, -15}]
+        problems = [
+            f"{name} ended with {code}" for name, code in codes.items() if code not in ENDED
+        ]
         await self.kit.settle()
         await self.oracle.update()
         placed = await read_records(self.kit)
@@ -300,7 +308,6 @@ class World:
         if lacking:
             problems.append(f"{lacking} acknowledged messages are not on the topic")
         return problems
-
 
     async def _dead(self, partition: int) -> Sequence[LogRecord]:
         return await self.kit.read(self.kit.config.dead_topic, partition)
