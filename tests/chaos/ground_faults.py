@@ -159,6 +159,7 @@ async def _views_overtaken(world: World) -> None:
     await world.pause(0.5, 1.0)
     async with world.silence():
         await _delete_to_end(world, world.topics["context.events"])
+    await world.publish(200)  # so that each partition has records again
     world.to_end = True
     for worker in world.fleet.of("project"):
         worker.start_again()

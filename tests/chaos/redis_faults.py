@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from tests.chaos.faults import fault
+from tests.chaos.wire import Direction
 from tests.chaos.world import World
 
 _KEYS: Final = (
@@ -75,7 +76,8 @@ async def _misconf(world: World) -> None:
         await redis.bgsave()
 
         async def refuses() -> bool:
-            return (await redis.info("persistence"))["rdb_last_bgsave_status"] != "ok"
+            status: str = (await redis.info("persistence"))["rdb_last_bgsave_status"]
+            return status != "ok"
 
         await world.until(refuses, "Redis fails to save")
         world.note("Redis refuses writes")
@@ -97,16 +99,17 @@ async def _keys_lost(world: World) -> None:
                 continue
             key = world.dice.choice(found)
             world.note(f"unlink {key.decode(errors='replace')}")
+            reports = world.fleet.warnings().total()
             await redis.unlink(key)
-            await world.until(partial(_is_healed, world, active, end), f"{end} heals")
+            await world.until(partial(_is_healed, world, reports), f"{end} heals")
+            await world.pause(0.5, 1.0)
 
 
-async def _is_healed(world: World, before: int | None, end: str) -> bool:
-    """Return whether another generation is active; a lost position is built again in its own."""
+async def _is_healed(world: World, reports: int) -> bool:
+    """Return whether a worker has reported the loss, and every partition has a position again."""
     generations = await world.views.generations()
-    if end == "pos":
-        return generations.active is not None and -1 not in await world.positions()
-    return generations.active not in {None, before} and generations.next is None
+    is_whole = generations.next is None and -1 not in (await world.positions() or [-1])
+    return is_whole and world.fleet.warnings().total() > reports
 
 
 @fault("generation keys lost", "redis")
@@ -167,7 +170,9 @@ async def _hole(world: World) -> None:
 
 @fault("Redis behind a one-way black hole", "redis")
 async def _one_way(world: World) -> None:
-    for direction in world.dice.sample(("up", "down"), 2):
+    directions: list[Direction] = ["up", "down"]
+    world.dice.shuffle(directions)
+    for direction in directions:
         world.note(f"nothing arrives {direction}")
         world.services.wire.weather.held = frozenset({direction})
         await world.out_for(5.0, 9.0)

@@ -37,8 +37,8 @@ def _line(name: str, outcomes: Sequence[Outcome]) -> str:
         warnings += outcome.warnings
     logged = "; ".join(f"{text}" for text, _ in warnings.most_common(_MOST_WARNINGS))
     wrong = sum(bool(outcome.violations) for outcome in outcomes)
-    outcome = FAULTS[name].outcome or "nothing is lost"
-    cells = (name, len(outcomes), wrong, p50, most, logged.replace("|", "/"), outcome)
+    wanted = FAULTS[name].outcome or "nothing is lost"
+    cells = (name, len(outcomes), wrong, p50, most, logged.replace("|", "/"), wanted)
     return f"| {' | '.join(map(str, cells))} |"
 
 

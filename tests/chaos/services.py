@@ -6,7 +6,7 @@ import itertools
 import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -91,7 +91,7 @@ class Services:
         finally:
             await client.aclose()
 
-    def environment(self) -> Mapping[str, str]:
+    def environment(self) -> dict[str, str]:
         """Return the settings with which workers connect."""
         found = {"CONTEXTGAUGE_REDIS_URL": f"redis://127.0.0.1:{self.wire.port}/0"}
         if self._kafka is not None:

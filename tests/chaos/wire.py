@@ -103,7 +103,11 @@ class Wire:
 
     def reset(self) -> None:
         """Cut all connections; new ones may be made at once."""
-        self._loop.call_soon_threadsafe(lambda: [link.cut() for link in list(self._links)])
+        self._loop.call_soon_threadsafe(self._cut_all)
+
+    def _cut_all(self) -> None:
+        for link in self._links:
+            link.cut()
 
     def stop(self) -> None:
         """Cut everything for good."""

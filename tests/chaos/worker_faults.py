@@ -123,6 +123,7 @@ def _lacks_faketime() -> str:
 async def _fake(world: World) -> Path:
     """Let one worker of each kind take the time that a file says; return the file."""
     file = world.folder / "clock"
+    world.has_faked_clocks = True
     file.write_text("+0")
     faked = {
         "LD_PRELOAD": str(_FAKETIME[0]),

@@ -20,7 +20,10 @@ STOPPED_S: Final = SESSION_TIMEOUT_MS / 1000 + 1.5
 """How long a zombie sleeps: long enough to be expelled and its partitions taken over."""
 
 
-_ALWAYS: Final = ("dead letters", "CONTEXTGAUGE_KAFKA_SECURITY_PROTOCOL", "not JSON: Sending user")
+TRACEBACK: Final = "a traceback"
+"""A worker's errors are sentences in its log: this one is a mistake in it, or in a library."""
+
+_ALWAYS: Final = ("dead letters", "CONTEXTGAUGE_KAFKA_SECURITY_PROTOCOL")
 """What is logged without any fault: of the stream's broken messages, and of the brokers' users."""
 
 
@@ -168,10 +171,11 @@ def _warnings_of(log: str) -> Iterator[str]:
         try:
             entry = json.loads(line)
         except ValueError:
-            if line.strip():
-                yield f"not JSON: {line.strip()[:80]}"
+            if line.startswith("Traceback"):
+                yield TRACEBACK
             continue
         if entry.get("level") in {"warning", "error", "critical"}:
             text = str(entry.get("event"))
             if not text.startswith(_ALWAYS):
-                yield text
+                error = f" ({entry.get('error')})" if text == "stopped" else ""
+                yield text + error

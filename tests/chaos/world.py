@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from contextgauge.kafka.producer import KafkaProducer
 from contextgauge.partitioner import partition_of
 from streams import codec
 from streams.edge.kafka.log import KafkaLog
@@ -25,7 +26,7 @@ from tests.chaos.oracle import (
     read_records,
 )
 from tests.chaos.services import Services
-from tests.chaos.workers import SESSION_TIMEOUT_MS, STOPPED_S, EndedError, Fleet
+from tests.chaos.workers import SESSION_TIMEOUT_MS, STOPPED_S, TRACEBACK, Fleet
 from tests.conftest import command_environment
 from tests.flow.derive_kit import DeriveKit
 
@@ -71,6 +72,8 @@ class World:
         self.schedule: list[str] = []
         self.to_end = False
         """Whether only the last records are still on the topic: a fault that deletes sets it."""
+        self.has_faked_clocks = False
+        """Whether libfaketime is at work, which breaks Python's own `time.sleep`."""
         self._began_s = time.monotonic()
         yesterday_ms = (int(time.time()) // _DAY_S - 1) * _DAY_S * 1_000
         options = SimulationOptions(seed=seed, sessions=_SESSIONS, start_ms=yesterday_ms)
@@ -128,12 +131,14 @@ class World:
             self.fleet.add(name)
         await self.publish(_FIRST)
         await self.arrived()
-        self.start_publishing()
+        await self.start_publishing()
 
-    def start_publishing(self) -> None:
+    async def start_publishing(self) -> None:
         """Begin the steady stream."""
         self._is_over.clear()
-        self._publishing = asyncio.create_task(self._publish_steadily())
+        producer = self.log.producer()
+        await producer.start()
+        self._publishing = asyncio.create_task(self._publish_steadily(producer))
 
     async def stop_publishing(self) -> None:
         """End the steady stream; all of it is acknowledged then."""
@@ -163,18 +168,20 @@ class World:
         async with started(self.log.producer()) as producer:
             await self._publish(producer, count)
 
-    async def _publish_steadily(self) -> None:
-        async with started(self.log.producer()) as producer:
+    async def _publish_steadily(self, producer: KafkaProducer) -> None:
+        try:
             while not self._is_over.is_set():
                 await self._publish(producer, _PORTION)
                 await asyncio.sleep(_PAUSE_S)
+        finally:
+            await producer.stop()
 
-    async def _publish(self, producer: Any, count: int) -> None:
+    async def _publish(self, producer: KafkaProducer, count: int) -> None:
         taken = self.take(count)
         await self._send(producer, taken)
         self.sent += taken
 
-    async def _send(self, producer: Any, messages: Sequence[tuple[str, bytes]]) -> None:
+    async def _send(self, producer: KafkaProducer, messages: Sequence[tuple[str, bytes]]) -> None:
         for session, value in messages:
             topic, partition = self.kit.config.messages_topic, self.partition(session)
             await producer.send(NewRecord(topic, partition, codec.key_bytes(session), value))
@@ -205,7 +212,7 @@ class World:
         """Publish nothing meanwhile."""
         await self.stop_publishing()
         yield
-        self.start_publishing()
+        await self.start_publishing()
 
     # Waiting
 
@@ -296,6 +303,8 @@ class World:
         problems = [
             f"{name} ended with {code}" for name, code in codes.items() if code not in ENDED
         ]
+        if self.fleet.warnings()[TRACEBACK] and not self.has_faked_clocks:
+            problems.append("a worker wrote a traceback")
         await self.kit.settle()
         await self.oracle.update()
         placed = await read_records(self.kit)
@@ -311,6 +320,3 @@ class World:
 
     async def _dead(self, partition: int) -> Sequence[LogRecord]:
         return await self.kit.read(self.kit.config.dead_topic, partition)
-
-
-__all__ = ["EndedError", "Outcome", "World"]
