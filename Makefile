@@ -72,7 +72,7 @@ test: setup $(KAFKA_CLASSES)  ## Run all tests but the minutes-long; a missing p
 test-fast: setup  ## Run the tests that need no service: no Kafka, Redis, Chromium or processes.
 	$(PYTEST) -m "not service and not long" $(TESTS)
 
-test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: chaos, load, rebuilds. TESTS=path: only those.
+test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: load, rebuilds, kills. TESTS=path: only those.
 	LONG_TESTS=1 $(BIN)/python -m pytest -m long -s $(TESTS)
 
 # Simulated: see docs/SIMULATION.md. Neither needs a service.

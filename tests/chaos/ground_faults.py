@@ -13,6 +13,7 @@ from aiokafka.admin import NewPartitions, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.structs import TopicPartition
 
+from streams.ports import started
 from tests.chaos.brokers import until_answers
 from tests.chaos.faults import fault
 from tests.chaos.workers import STOPPED_S
@@ -186,6 +187,10 @@ async def _compacted(world: World) -> None:
         for worker in world.fleet.of("derive"):
             worker.kill()
         world.note("both derive workers killed")
+    left = [len(await world.kit.read(topic, p)) for p in range(world.kit.partitions)]
+    async with started(world.log.reader(topic, range(world.kit.partitions))) as reader:
+        ends = [(await reader.bounds(p))[1] for p in range(world.kit.partitions)]
+    world.note(f"{sum(left)} entries are left of {sum(ends)}")
 
 
 def _cut(file: Path, size: int) -> int:

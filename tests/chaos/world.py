@@ -40,8 +40,8 @@ ENDED: Final = frozenset({0, -15})
 _SESSIONS: Final = 16
 _FIRST: Final = 240
 """Messages before the fault."""
-_PORTION: Final = 12
-_PAUSE_S: Final = 0.06
+_PORTION: Final = 10
+_PAUSE_S: Final = 0.08
 _BROKEN_EVERY: Final = 97
 """One in so many messages is none, and becomes a dead letter."""
 _DAY_S: Final = 86_400
