@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import logging
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -69,6 +70,7 @@ def main() -> int:
     if arguments.list:
         print("\n".join(f"{fault.group:8} {fault.name}" for fault in FAULTS.values()))
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends all that runs
     logging.basicConfig(level=logging.CRITICAL)
     print(f"SEED={arguments.seed}")
     with tempfile.TemporaryDirectory(prefix="contextgauge-chaos-") as folder:

@@ -131,6 +131,7 @@ def _expected(world: World) -> set[str]:
         for watch, records in zip(watches, world.oracle.records, strict=True)
         for record in records
         for alert in watch.observe(record, record.time_ms or 0, record.time_ms or 0)
+        if alert.time_ms is not None  # one without a time is never sent
     }
 
 
@@ -154,7 +155,11 @@ async def _webhook(world: World) -> None:
         wanted = _expected(world)
         if not wanted:
             raise ViolationError("no alert is expected: the rules fit nothing")
-        await world.until(lambda: wanted <= set(receiver.taken), "all alerts arrive")
+        try:
+            await world.until(lambda: wanted <= set(receiver.taken), "all alerts arrive")
+        except ViolationError as error:
+            lacking = wanted - set(receiver.taken)
+            raise ViolationError(f"{error}: {len(lacking)} of {len(wanted)}: {lacking}") from None
         codes = await world.fleet.end("control")
         assert set(codes.values()) <= ENDED, codes
         unexpected = set(receiver.taken) - wanted
