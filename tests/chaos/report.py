@@ -18,7 +18,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
     for outcome in outcomes:
         by_fault[outcome.fault].append(outcome)
     lines = [
-        "| fault | rounds | violations | recovery p50 | max | logs | expected |",
+        "| fault | rounds | violations | recovery p50 | max | the logs warn of | expected |",
         "|---|---|---|---|---|---|---|",
     ]
     lines += [_line(name, by_fault[name]) for name in FAULTS if name in by_fault]

@@ -175,7 +175,7 @@ def _warnings_of(log: str) -> Iterator[str]:
                 yield TRACEBACK
             continue
         if entry.get("level") in {"warning", "error", "critical"}:
-            text = str(entry.get("event"))
+            text = str(entry.get("event")).partition("\n")[0]
             if not text.startswith(_ALWAYS):
                 error = f" ({entry.get('error')})" if text == "stopped" else ""
                 yield text + error
