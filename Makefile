@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst mutants fuzz compile bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
+.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst chaos mutants fuzz compile bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -72,7 +72,7 @@ test: setup $(KAFKA_CLASSES)  ## Run all tests but the minutes-long; a missing p
 test-fast: setup  ## Run the tests that need no service: no Kafka, Redis, Chromium or processes.
 	$(PYTEST) -m "not service and not long" $(TESTS)
 
-test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: chaos, load, rebuilds. TESTS=path: only those.
+test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: load, rebuilds, kills. TESTS=path: only those.
 	LONG_TESTS=1 $(BIN)/python -m pytest -m long -s $(TESTS)
 
 # Simulated: see docs/SIMULATION.md; generated: docs/RELIABILITY.md. None needs a service.
@@ -93,6 +93,12 @@ INPUTS := 1000000
 fuzz: compiled  ## Generated messages, from bytes to views: INPUTS=, by SEED=, in JOBS= processes.
 	@if [ -e $(COMPILED)/.done ]; then export PYTHONPATH="$(COMPILED):."; else export PYTHONPATH=.; fi; \
 	$(BIN)/python -P -m tests.fuzz --seed $(SEED) --inputs $(INPUTS) --jobs $(JOBS)
+
+ROUNDS := 1
+FAULTS :=
+
+chaos: $(VENV)/.development $(KAFKA_CLASSES)  ## Faults on real brokers, Redis and workers: SEED=, FAULTS=names or groups, ROUNDS=, OUT=file.
+	$(BIN)/python -m tests.chaos --seed $(SEED) --faults "$(FAULTS)" --rounds $(ROUNDS) $(if $(OUT),--out $(OUT))
 
 test-shared: setup  ## Run the tests that read the real captures in ../shared, where they are.
 	$(BIN)/python -m pytest -m shared

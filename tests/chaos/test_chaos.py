@@ -1,155 +1,88 @@
-"""Workers under random SIGKILLs and SIGSTOPs: no record is missing and none is there twice.
+"""Some cheap faults on one broker and a Redis of the test's own; `make chaos` does them all.
 
-Two derive workers and a project worker. The records on the topic must equal what one deriver
-derives of the same messages, and the documents in Redis the fold of those records. The short
-form runs with all tests. The long form, at least 20 SIGKILLs and 5 SIGSTOPs in one run:
-
-    make test-long TESTS=tests/chaos/test_chaos.py
-
-`CHAOS_SEED` chooses another course of events; the seed of a failed run is in its output.
+`CHAOS_SEED` chooses another course of events.
 """
 
-import logging
 import os
-import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from contextgauge.kafka.options import KafkaOptions
-from schemas.records import Record
-from streams import codec
-from streams.edge.kafka.log import KafkaLog
-from streams.edge.redis.views import RedisViews
+from streams.edge.local_stack.stack import LocalStack
 from streams.flow.project.fold import LoggedRecord
-from streams.flow.simulator import SimulationOptions, simulate
-from tests.chaos.chaos import SESSION_TIMEOUT_MS, Chaos, Plan, WorkerProcess
-from tests.conftest import LONG
-from tests.doubles.dump import dump, fold_views
-from tests.flow.derive_kit import DeriveKit, Sent, expected, until
+from streams.ports import NewRecord
+from tests.chaos.faults import FAULTS
+from tests.chaos.oracle import compare_records
+from tests.chaos.rounds import chosen, run_round
+from tests.chaos.services import Services
+from tests.chaos.world import World
+from tests.conftest import require
+from tests.flow.derive_kit import expected, samples
 
-pytestmark = pytest.mark.has_long_form
-PLAN = Plan(
-    seed=int(os.environ.get("CHAOS_SEED", "1")),
-    kills=24 if LONG else 2,
-    stops=6 if LONG else 1,
-)
-MESSAGES = 400_000 if LONG else 60_000
-"""More than can be published in the time."""
-
-WORKERS = ("derive", "derive", "project")
-
-logger = logging.getLogger("chaos")
+SEED = int(os.environ.get("CHAOS_SEED", "1"))
 
 
 @pytest.fixture
-async def kit(kafka: str, prefix: str) -> AsyncIterator[DeriveKit]:
-    """Give topics of the test's own, and how to look at them."""
-    kit = DeriveKit(KafkaLog(KafkaOptions(kafka)), prefix)
-    kit.config = kit.renamed(prefix + "contextgauge-derive")
-    await kit.create_topics()
-    yield kit
-    await kit.log.stop()
+async def services(kafka: str, tmp_path: Path) -> AsyncIterator[Services]:
+    require(lambda: str(LocalStack(tmp_path).prepare(["redis"])))
+    services = Services(tmp_path, kafka)
+    await services.start()
+    yield services
+    services.stop()
 
 
-@pytest.fixture
-async def views(redis_url: str, key_prefix: str) -> AsyncIterator[RedisViews]:
-    """Give the view store that the project worker writes to."""
-    views = RedisViews(redis_url, key_prefix)
-    await views.start()
-    yield views
-    await views.stop()
+@pytest.mark.parametrize("name", ["derive worker killed", "project worker paused", "Redis emptied"])
+async def test_nothing_is_missing_doubled_or_out_of_order(services: Services, name: str) -> None:
+    outcome = await run_round(services, FAULTS[name], SEED, print)
+    assert outcome.violations == []
+    assert outcome.messages > 0
 
 
-@pytest.fixture
-def environment(kafka: str, redis_url: str, prefix: str, key_prefix: str) -> dict[str, str]:
-    """Settings of the workers: names of their own, short time-outs, and small batches."""
-    return {
-        "CONTEXTGAUGE_BOOTSTRAP_SERVERS": kafka,
-        "CONTEXTGAUGE_REDIS_URL": redis_url,
-        "CONTEXTGAUGE_TOPIC_PREFIX": prefix,
-        "CONTEXTGAUGE_GROUP_PREFIX": prefix,
-        "CONTEXTGAUGE_KEY_PREFIX": key_prefix,
-        "CONTEXTGAUGE_SESSION_TIMEOUT_MS": str(SESSION_TIMEOUT_MS),
-        "CONTEXTGAUGE_BATCH_MESSAGES": "50",
-    }
-
-
-@pytest.fixture
-def workers(
-    kit: DeriveKit,  # noqa: ARG001 -- the topics are there before the workers
-    environment: dict[str, str],
-    tmp_path: Path,
-) -> Iterator[list[WorkerProcess]]:
-    """Start the workers, and see to it that none outlives the test."""
-    started = [
-        WorkerProcess(command, environment, tmp_path / f"{number}-{command}.log")
-        for number, command in enumerate(WORKERS)
-    ]
-    yield started
-    for worker in started:
-        worker.discard()
-
-
-async def test_records_and_views_are_complete_without_duplicates(
-    kit: DeriveKit, views: RedisViews, workers: list[WorkerProcess]
+async def test_a_doubled_record_a_lost_view_and_a_lost_message_are_violations(
+    services: Services, tmp_path: Path
 ) -> None:
-    options = SimulationOptions(seed=PLAN.seed, sessions=40)
-    messages = [Sent(m.session_id, m.named()) for m in simulate(options, MESSAGES)]
-    logger.warning("%s", PLAN)
-    sent = await Chaos(kit, workers, PLAN, messages).run()
-    *deriving, projecting = workers
-    # One that was started a moment ago does not listen to the signal yet.
-    for worker in deriving:
-        ended = await worker.end()
-        assert ended in {0, -signal.SIGTERM}, f"{ended}\n{worker.log()[-4_000:]}"
-    await kit.settle()
-    placed = await read_events(kit)
-    await until_projected(kit, views)
-    assert await projecting.end() in {0, -signal.SIGTERM}
-
-    right = expected(messages[:sent])
-    logger.warning("%d messages, %d records", sent, sum(map(len, right)))
-    assert ids([[item.record for item in part] for part in placed]) == ids(right)
-    assert [[item.record for item in part] for part in placed] == right
-    active = (await views.generations()).active
-    assert active is not None
-    for partition, part in enumerate(placed):
-        assert await dump(views, active, partition) == fold_views(part)
+    world = World(services, SEED, "violations", tmp_path)
+    try:
+        await world.begin()
+        await world.stop_publishing()
+        await world.arrived()
+        await world.fleet.end()
+        partition = max(range(world.kit.partitions), key=lambda p: len(world.oracle.records[p]))
+        *_, last = await world.kit.read(world.kit.config.events_topic, partition)
+        again = (world.kit.config.events_topic, partition, last.key, last.value, last.headers)
+        await world.kit.append([NewRecord(*again)])
+        async with services.redis() as redis:
+            keys = [key async for key in redis.scan_iter(match=f"{world.key_prefix}:*:s:*")]
+            await redis.unlink(keys[0])
+        world.sent.append(("a session", b"never sent"))
+        problems = await world.check()
+    finally:
+        await world.close()
+    assert any("1 doubled" in problem for problem in problems)
+    assert any("views" in problem for problem in problems)
+    assert "1 acknowledged messages are not on the topic" in problems
 
 
-def ids(records: list[list[Record]]) -> list[list[str]]:
-    """Return what is compared first: its difference is read more easily."""
-    return [[record.id for record in part] for part in records]
+def test_what_differs_is_named() -> None:
+    right = [record for part in expected(samples()) for record in part][:4]
+    for found, named in (
+        (right, []),
+        (right[1:], ["1 missing"]),
+        ([*right, right[-1]], ["1 doubled"]),
+        ([right[1], right[0], *right[2:]], ["1 out of order"]),
+        ([replace(right[0], time_ms=1), *right[1:]], ["1 different"]),
+    ):
+        placed = [[LoggedRecord(at, None, record) for at, record in enumerate(found)]]
+        wanted = [f"records of partition 0: {kind} (of 4)" for kind in named]
+        assert compare_records(placed, [right], to_end=False) == wanted
 
 
-async def read_events(kit: DeriveKit) -> list[list[LoggedRecord]]:
-    """Return the derived records at their places, by partition."""
-    return [
-        [
-            LoggedRecord(r.offset, r.timestamp_ms, codec.from_binary(r.headers, r.value or b""))
-            for r in await kit.read(kit.config.events_topic, partition)
-        ]
-        for partition in range(kit.partitions)
-    ]
-
-
-async def until_projected(kit: DeriveKit, views: RedisViews) -> None:
-    """Wait until the active generation holds all that is on the topic."""
-    reader = kit.log.reader(kit.config.events_topic, range(kit.partitions))
-    await reader.start()
-    ends = [(await reader.bounds(partition))[1] for partition in range(kit.partitions)]
-    await reader.stop()
-
-    async def done() -> bool:
-        active = (await views.generations()).active
-        if active is None:
-            return False
-        positions = [await views.position(active, p) for p in range(kit.partitions)]
-        return all(
-            position is not None and position.offset >= end
-            for position, end in zip(positions, ends, strict=True)
-        )
-
-    await until(done)
+def test_faults_are_chosen_by_name_group_and_part() -> None:
+    assert [fault.name for fault in chosen("Redis killed", has_brokers=False)] == ["Redis killed"]
+    assert len(chosen("edges", has_brokers=False)) == 4
+    assert not any(fault.needs_brokers for fault in chosen("", has_brokers=False))
+    assert len(chosen("", has_brokers=True)) >= 60
+    with pytest.raises(SystemExit, match="--list"):
+        chosen("nothing of the kind", has_brokers=True)

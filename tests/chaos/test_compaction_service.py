@@ -33,8 +33,8 @@ from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.conversations import RedisConversations
 from streams.flow.control.tails import lines_of
 from streams.settings import load_settings
-from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
 from tests.chaos.compaction_kit import PARTITIONS, ServiceUnderTest, SummaryServer
+from tests.chaos.workers import SESSION_TIMEOUT_MS, WorkerProcess
 from tests.conftest import LONG
 from tests.flow.derive_kit import until
 from tests.web_kit import web_server
@@ -190,7 +190,7 @@ class Course:
     ) -> None:
         self.service, self.model, self.workers = service, model, workers
         self.stack, self.key_prefix = stack, key_prefix
-        self.chance = random.Random(1)  # noqa: S311 -- no secret
+        self.chance = random.Random(1)
         self.sessions: list[str] = []
         self.recovery_s: dict[str, list[float]] = {}
         self.outcomes: dict[str, Counter[str]] = {}

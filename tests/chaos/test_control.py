@@ -29,7 +29,7 @@ from streams.edge.alerts.webhooks import signature_of
 from streams.edge.kafka.log import KafkaLog
 from streams.ports import NewRecord
 from streams.settings import load_settings
-from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
+from tests.chaos.workers import SESSION_TIMEOUT_MS, WorkerProcess
 from tests.conftest import LONG
 from tests.core.given import Given, assistant, compacting, failed
 from tests.flow.derive_kit import until
@@ -224,7 +224,7 @@ async def test_every_alert_is_delivered_and_deduplicated_by_its_id(
     log: KafkaLog, receivers: Receivers, worker: WorkerProcess, prefix: str, tmp_path: Path
 ) -> None:
     writer = Writer(log, prefix + CONTEXT_EVENTS.name)
-    dice = random.Random(SEED)  # noqa: S311 -- for a test's course, not for secrets
+    dice = random.Random(SEED)
     for step in get_args(Step) * ROUNDS:
         receivers.kill_at = step
         await writer.write()

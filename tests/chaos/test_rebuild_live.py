@@ -33,8 +33,8 @@ from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
 from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import NewRecord
-from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
-from tests.chaos.test_chaos import read_events, until_projected
+from tests.chaos.oracle import read_records, until_projected
+from tests.chaos.workers import SESSION_TIMEOUT_MS, WorkerProcess
 from tests.conftest import LONG, Command
 from tests.doubles.dump import dump, fold_views
 from tests.flow.derive_kit import DeriveKit, until
@@ -307,5 +307,5 @@ async def test_killed_workers_commands_and_redis_only_delay_it(
     assert done["swapped"]
     assert not done["differences"], done
     await until_equal(kit, views)
-    for partition, part in enumerate(await read_events(kit)):
+    for partition, part in enumerate(await read_records(kit)):
         assert await dump(views, done["generation"], partition) == fold_views(part)

@@ -7,7 +7,7 @@ from uuid import UUID
 from contextgauge.errors import RetryError
 from schemas.topics import Topic
 from streams.edge.memory.log import MemoryLog, MemoryProducer, MemoryTransactionalProducer
-from streams.edge.memory.partition import Transaction
+from streams.edge.memory.partition import MemoryTopicPartition, Transaction
 from streams.edge.memory.readers import MemoryGroupReader, MemoryPartitionReader
 from streams.ports import Approval, Clock, NewRecord
 
@@ -37,6 +37,12 @@ class FaultyLog(MemoryLog):
         target = self.partition(topic, partition)
         del target.entries[end:]
         target._stable = min(target._stable, end)  # noqa: SLF001 -- no other has a use for it
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        """Give a topic so many partitions, which cannot be taken back."""
+        parts = self._topics[topic]
+        limit = parts[0].max_message_bytes
+        parts += [MemoryTopicPartition(limit) for _ in range(count - len(parts))]
 
     def compact(self, topic: str, partition: int) -> None:
         """Drop every committed value that a later one of its key replaced, as a broker may."""

@@ -279,6 +279,21 @@ async def test_a_topic_that_is_deleted_under_a_quiet_worker_stops_it(log: Faulty
     assert "no topic quiet-agent.messages.dead" in str(error)
 
 
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("topic", ["context.events", "context.state", "agent.messages"])
+async def test_partitions_that_are_added_under_a_quiet_worker_stop_it(
+    log: FaultyLog, topic: str
+) -> None:
+    kit = DeriveKit(log, "more-", HastyClock())
+    await kit.create_topics()
+    worker = kit.start_worker()
+    await until(lambda: worker.figures.total("derive_restores") == 4)
+    log.add_partitions(f"more-{topic}", 6)
+    error = await worker.failed()
+    assert isinstance(error, ConfigError)
+    assert f"more-{topic} has 6" in str(error)
+
+
 async def test_records_recreated_under_a_busy_worker_are_not_continued(
     derived: DeriveKit, log: FaultyLog
 ) -> None:

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import zip_longest
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
+from structlog.testing import capture_logs
 
 from contextgauge.clock import SystemClock
 from contextgauge.kafka.options import KafkaOptions
@@ -13,6 +15,7 @@ from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.memory.log import MemoryLog
 from streams.edge.redis.views import RedisViews
+from streams.flow.project.polling import PartitionPoller
 from tests.contract.logs import delete_topics
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, ProjectKit, patient, sample_records
@@ -176,4 +179,32 @@ async def test_two_groups_of_projectors_share_a_key_prefix(redis_url: str, key_p
         await until(is_reported)
         assert await kit.documents(1) == await kit.expected()
         assert (await store.generations()).active == 1
+    await store.stop()
+
+
+async def test_views_that_are_built_again_are_no_other_projector_s(
+    redis_url: str, key_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RedisViews(redis_url, key_prefix)
+    kit = ProjectKit(MemoryLog(SystemClock()), store, clock=SystemClock())
+    refused = []
+
+    async def until_rebuilt(poller: PartitionPoller, error: Exception) -> None:
+        refused.append(error)
+        await until(lambda: poller._ports.generations.current.active == 2)  # noqa: SLF001 -- as it is
+
+    # A partition that was refused looks at its position only once the next generation is active.
+    monkeypatch.setattr(PartitionPoller, "pause_before_rereading", until_rebuilt)
+    await kit.create_topic()
+    await kit.append(SOME)
+    with capture_logs() as logs:
+        async with kit.running(replace(kit.config, watch_s=1.0)) as worker:
+            await kit.caught_up(worker)
+            redis: Any = Redis.from_url(redis_url)
+            await redis.unlink(*[key async for key in redis.scan_iter(match=f"{key_prefix}:*")])
+            await redis.aclose()
+            await kit.append(MORE)
+            await kit.caught_up(worker, at_least=2)
+    assert refused
+    assert not [entry for entry in logs if "another projector" in entry["event"]]
     await store.stop()

@@ -1,10 +1,12 @@
-"""Notices while a worker runs that one of its topics was deleted or recreated.
+"""Notices while a worker runs that one of its topics was deleted, recreated or given partitions.
 
 A worker without new messages would not: its group gives it an empty assignment, or its reader
-waits at an offset of the former topic.
+waits at an offset of the former topic. Partitions of a topic that it does not read would be seen by
+no one.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from types import MappingProxyType
 from uuid import UUID
 
@@ -15,6 +17,9 @@ from streams.ports import Clock, Log
 
 LOOK_S = 5.0
 """One small request each time."""
+
+_COUNTED_LOOKS = 6
+"""Partitions are counted with every so many looks: the answer lists all topics of the cluster."""
 
 _MISSING_LOOKS = 3
 """A broker that has just started may not know all topics yet."""
@@ -28,20 +33,29 @@ async def watch_topics(
     topics: Sequence[str],
     first_known: Mapping[str, UUID | None] = MappingProxyType({}),
 ) -> None:
-    """Run until a topic is missing or another one: then raise RetryError.
+    """Run until a topic is missing, another one, or has other partitions: then raise RetryError.
 
     `first_known` are the ids that the worker began with, where it asked for them. The next
     membership examines the topics, and says what to do. A broker that is away, or too old to have
     topic ids, is none of this watch's business.
     """
+    ids: Mapping[str, UUID | None]
+    counted: Mapping[str, int | None]
     known = {topic: each for topic, each in first_known.items() if each is not None}
+    counts: dict[str, int] = {}
     missing = dict.fromkeys(topics, 0)
-    while True:
+    for look in count():
+        ids, counted = known, counts
         try:
+            if look % _COUNTED_LOOKS == 0:
+                counted = await log.partition_counts(topics)
             ids = await log.topic_ids(topics)
         except RetryError as error:
             logger.debug("topics not watched", error=str(error))
-            ids = known
+        for topic, before in counts.items():
+            if counted[topic] not in {before, None}:
+                raise RetryError(f"{topic} has {counted[topic]} partitions now, {before} before")
+        counts |= {topic: found for topic, found in counted.items() if found is not None}
         for topic, former in known.items():
             current = ids[topic]
             missing[topic] = 0 if current is not None else missing[topic] + 1

@@ -99,7 +99,8 @@ class LiveProjection:
     async def _report_rival(self, former: PartitionProjector, now: PartitionProjector) -> None:
         """Report that another projector went on from where the former one of this worker was."""
         stored, ports = now.stored, self._ports
-        if stored.offset <= former.position or stored.writer == former.writer:
+        is_own = stored.writer == former.writer or stored.build != former.stored.build
+        if is_own or stored.offset <= former.position:
             return
         self._rivals_s.append(ports.clock.monotonic_s())
         logger.warning(
