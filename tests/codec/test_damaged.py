@@ -6,7 +6,7 @@ from contextgauge.errors import VersionError
 from schemas.views import SessionView
 from streams.codec import views as view_codec
 from streams.codec.control_views import read_view
-from streams.codec.conversations import conversation_of, read_line
+from streams.codec.conversations import KeptPosition, conversation_of, read_line
 from streams.flow.derive.stored_sessions import wrong_version
 from tests.core.given import nested
 
@@ -54,7 +54,7 @@ def test_a_damaged_line_of_a_conversation_is_a_version_error(line: bytes) -> Non
 def test_a_base_without_its_fields_is_a_version_error() -> None:
     entry = b'{"agent_id":null,"project":null,"first_offset":0,"last_ms":0}'
     with pytest.raises(VersionError, match="base"):
-        conversation_of(entry, [b'{"o":1,"t":2,"b":{"version":"x"}}'], 3)
+        conversation_of(entry, [b'{"o":1,"t":2,"b":{"version":"x"}}'], KeptPosition(3))
 
 
 def test_a_version_that_is_none_is_reported_in_short() -> None:

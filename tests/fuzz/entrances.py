@@ -29,7 +29,13 @@ from streams import codec
 from streams.codec import views as view_codec
 from streams.codec.commands import read_entry
 from streams.codec.control_views import read_view
-from streams.codec.conversations import conversation_of, read_line, read_session_entry, write_line
+from streams.codec.conversations import (
+    KeptPosition,
+    conversation_of,
+    read_line,
+    read_session_entry,
+    write_line,
+)
 from streams.core.conversation.fold import ConversationFold
 from streams.edge.files.reading import expand, read
 from streams.edge.files.transcript_tail import TAIL_BYTES, read_tail
@@ -279,7 +285,7 @@ class Entrances:
         elif kind == 1:
             read_line(self._mutated([line, base]))
         else:
-            conversation_of(entry, [self._mutated([line, base]), line], 3)
+            conversation_of(entry, [self._mutated([line, base]), line], KeptPosition(3))
 
     def take_shortened(self) -> None:
         """A line that is shortened, and one of which the texts are left out."""

@@ -212,31 +212,27 @@ class LogCheck:
                         + ("the topic was recreated" if is_recreated else _LOST_END),
                     )
                 if message is not None:
-                    if is_recreated and not await self._holds_anchor(reader, proof, first):
-                        raise self._contradiction(
-                            topic,
-                            "the topic was recreated, and a worker went on in it before it noticed",
-                        )
                     if is_recreated:
-                        logger.warning("a copy of the topic", topic=topic, partition=self._partition)
+                        await self._copy(reader, proof, first)
                     return
         if is_recreated:
             raise self._contradiction(
                 topic, "the topic was recreated, and the stored position belongs to the former one"
             )
 
-    async def _holds_anchor(self, reader: PartitionReader, proof: LogProof, first: int) -> bool:
-        """Return whether a topic with another id has what was derived of the former one.
+    async def _copy(self, reader: PartitionReader, proof: LogProof, first: int) -> None:
+        """Raise PositionError where a topic with another id lacks what was derived of the former.
 
         It is taken for granted of older builds, which stored no anchor.
         """
-        offset = proof.anchor_offset
-        if offset is None:
-            return True
-        if offset < first:
-            return False
-        message = await self._record(reader, offset, offset + 1)
-        return message is not None and digest(message) == proof.anchor_digest
+        topic, offset = self._config.messages_topic, proof.anchor_offset
+        if offset is not None:
+            found = await self._record(reader, offset, offset + 1) if offset >= first else None
+            if found is None or digest(found) != proof.anchor_digest:
+                raise self._contradiction(
+                    topic, "the topic was recreated, and a worker went on in it before it noticed"
+                )
+        logger.warning("a copy of the topic", topic=topic, partition=self._partition)
 
     async def _events(self, proof: LogProof | None) -> tuple[int, str | None]:
         """Return where the records end, and what contradicts the state, if anything does.

@@ -12,7 +12,7 @@ not at all. What ends what, by the error's name:
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import get_args
 from uuid import UUID
 
@@ -86,7 +86,7 @@ class _DeriveMember(Membership):
         self._released = released
         self._owned: dict[int, _Ownership] = {}
         self._dead_partitions = 0
-        self._topic_ids: dict[str, UUID | None] = {}
+        self._topic_ids: Mapping[str, UUID | None] = {}
         self._offsets = GroupOffsets(self._reader)
 
     async def _prepare(self) -> int:
