@@ -1,4 +1,4 @@
-"""Former generations are deleted: not before readers have left them, and never another one."""
+"""How generations end and begin: the former is deleted when readers have left it, never another."""
 
 import asyncio
 from dataclasses import replace
@@ -89,3 +89,28 @@ async def test_a_number_that_is_in_use_again_is_not_deleted(
         assert worker.figures.total("project_losses") == 0
     assert await kit.documents(1) == await kit.expected()
     assert generations(store) == {1}
+
+
+async def test_a_build_is_marked_again_where_the_store_was_set_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = FaultyViews()
+    kit = ProjectKit(MemoryLog(SystemClock()), store)
+    await kit.create_topic()
+    caught_up, forgotten = store.caught_up, []
+
+    async def forget(generation: int, partition: int, build: str) -> None:
+        await caught_up(generation, partition, build)
+        if not forgotten:
+            # Set back to before the mark, when all others have theirs.
+            forgotten.append(partition)
+            place = store.partitions[generation, partition]
+            assert place.position is not None
+            place.position = place.position._replace(caught_up=False)
+
+    monkeypatch.setattr(store, "caught_up", forget)
+    await kit.append(RECORDS)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    assert forgotten
+    assert await kit.documents(1) == await kit.expected()
