@@ -97,7 +97,8 @@ async def test_a_build_is_marked_again_where_the_store_was_set_back(
     store = FaultyViews()
     kit = ProjectKit(MemoryLog(SystemClock()), store)
     await kit.create_topic()
-    caught_up, forgotten = store.caught_up, []
+    forgotten: list[int] = []
+    caught_up = store.caught_up
 
     async def forget(generation: int, partition: int, build: str) -> None:
         await caught_up(generation, partition, build)
