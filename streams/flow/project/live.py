@@ -102,11 +102,13 @@ class LiveProjection:
         is_own = stored.writer == former.writer or stored.build != former.stored.build
         if is_own or stored.offset <= former.position:
             return
+        if not self._rivals():
+            # Once: while it goes on, the doctor says how often.
+            logger.warning(
+                "another projector writes the same views: only one may use a key prefix",
+                partition=self._poller.partition,
+            )
         self._rivals_s.append(ports.clock.monotonic_s())
-        logger.warning(
-            "another projector writes the same views: only one may use a key prefix",
-            partition=self._poller.partition,
-        )
         heartbeat = stored.heartbeat or ProjectorHeartbeat(ports.clock.now_ms(), None, 0)
         rivals = heartbeat._replace(rivals=self._rivals())
         await ports.retry.run(now.report_heartbeat, rivals)
