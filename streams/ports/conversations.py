@@ -67,13 +67,15 @@ class StoredConversations(NamedTuple):
 
     `mark` is None where sessions were lost, or another build wrote them: all is to be read again.
     `plan` names whose text is kept. `since_ms` is the Kafka time of the first message that was
-    read, where the log had lost messages before it; None where it had not.
+    read, where the log had lost messages before it; None where it had not. `topic_id` is the
+    topic's of what was kept, also where that was dropped.
     """
 
     mark: Mark | None
     plan: str
     since_ms: int | None
     entries: Mapping[bytes, bytes]
+    topic_id: str = ""
 
 
 class ConversationStore(ConversationReader, Protocol):
@@ -112,5 +114,9 @@ class ConversationStore(ConversationReader, Protocol):
     async def report(self, partition: int, end: int, now_ms: int) -> None:
         """Note where the partition of the log ends, for readers. Raises RetryError."""
 
-    async def drop(self, partition: int) -> None:
-        """Delete all that is kept of a partition. Raises RetryError."""
+    async def drop(self, partition: int, since_ms: int | None = None, topic_id: str = "") -> None:
+        """Delete all that is kept of a partition. Raises RetryError.
+
+        In the same step, before anything else, it notes since when messages are known and which
+        topic they were of, for whoever begins again.
+        """

@@ -94,7 +94,7 @@ async def test_lines_are_appended_with_the_position_and_read_as_a_conversation(
     assert (conversation.agent_id, conversation.first_offset) == ("a", 0)
     assert (conversation.behind, conversation.reported_ms) == (None, None)
     stored = await store.open(0, 1)
-    assert stored == (Mark(5, "5", "t"), "p", 5, {SESSION: entry(2)})
+    assert stored == (Mark(5, "5", "t"), "p", 5, {SESSION: entry(2)}, "t")
     assert await store.mark(0) == Mark(5, "5", "t")
     assert await store.position(0) == 5
     assert await store.lines(0, SESSION) == [line(0, "go"), line(3, "on")]
@@ -218,7 +218,7 @@ async def test_a_lost_session_is_noticed_when_anything_is_written(
     else:
         async with Redis.from_url(request.getfixturevalue("redis_url")) as redis:
             await redis.hdel(f"{key_prefix}:conv:{{0}}:sessions", "s")
-    assert await store.open(0, 1) == (None, "p", 5, {})
+    assert await store.open(0, 1) == (None, "p", 5, {}, "t")
     assert await apply(store, 1, 5, {}) == "damaged"
 
 
@@ -238,7 +238,17 @@ async def test_dropping_a_partition_leaves_the_others(store: ConversationStore) 
     await store.drop(0)
     assert await store.open(0, 2) is None
     assert await store.lines(0, SESSION) == []
-    assert await store.open(1, 2) == (Mark(1, "w", ""), "p", None, {SESSION: entry(1)})
+    assert await store.open(1, 2) == (Mark(1, "w", ""), "p", None, {SESSION: entry(1)}, "")
+    # Since when, and of which topic, is noted in the same step.
+    await store.drop(1, 7, "t")
+    assert await store.position(1) is None
+    assert await store.open(1, 2) == (None, "", 7, {}, "t")
+    assert await store.lines(1, SESSION) == []
+    again = Mark(2, "v", "u")
+    await store.apply(
+        1, expected=None, mark=again, plan="p", since_ms=None, keep_ms=60_000, changes={}
+    )
+    assert await store.open(1, 2) in [(again, "p", since_ms, {}, "u") for since_ms in (None, 7)]
 
 
 async def test_another_number_of_partitions_is_refused(store: ConversationStore) -> None:

@@ -1,5 +1,6 @@
 """Conversations whose topic was deleted and created again, and writes whose reply was lost."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -83,6 +84,30 @@ async def test_a_session_of_a_recreated_topic_stays_incomplete_when_all_is_read_
                 await kit.caught_up()
         assert (await kit.texts())[:2] == ["new 1", "new 2"]
         assert (await kit.conversation()).state == "incomplete"
+
+
+async def test_a_recreated_topic_is_known_after_a_worker_that_ended_within_its_drop(
+    kit: ConversationsKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await kit.publish(user("former"), user("too"))
+    async with kit.running():
+        await kit.caught_up()
+    await recreate(kit, "new 1")
+    drop, dropped = kit.store.drop, asyncio.Event()
+
+    async def end_within(partition: int, since_ms: int | None = None, topic_id: str = "") -> None:
+        await drop(partition, since_ms, topic_id)
+        dropped.set()
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kit.store, "drop", end_within)
+        async with kit.running():
+            await dropped.wait()
+    async with kit.running():
+        await kit.caught_up()
+    assert await kit.texts() == ["new 1"]
+    assert (await kit.conversation()).state == "incomplete"
 
 
 async def test_deletions_of_a_recreated_topic_are_followed(kit: ConversationsKit) -> None:

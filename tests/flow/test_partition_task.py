@@ -12,6 +12,7 @@ import pytest
 from contextgauge.errors import RetryError
 from contextgauge.partitioner import partition_of
 from streams.edge.memory.readers import MemoryGroupReader
+from streams.flow.common.topic_watch import TopicLooks
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.partition_state import InputPartition, Work
 from streams.flow.derive.partition_task import DerivePorts, PartitionTask, ReaderLostError
@@ -96,8 +97,9 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[Partitio
             place: InputPartition,
             reader: GroupReader,
             offsets: GroupOffsets,
+            looks: TopicLooks,
         ) -> None:
-            super().__init__(ports, place, reader, offsets)
+            super().__init__(ports, place, reader, offsets, looks)
             made.append(weakref.ref(self))
 
     monkeypatch.setattr("streams.flow.derive.worker.PartitionTask", Watched)

@@ -22,6 +22,8 @@ class _Partition:
     mark: Mark | None = None
     plan: str = ""
     since_ms: int | None = None
+    topic_id: str = ""
+    """Of what was dropped."""
     count: int = 0
     end: int | None = None
     reported_ms: int | None = None
@@ -66,10 +68,11 @@ class MemoryConversations:
                 f"{partitions}: set another CONTEXTGAUGE_KEY_PREFIX"
             )
         self._count, own = partitions, self._of(partition)
-        if own.mark is None:
+        if own.mark is None and own.since_ms is None and not own.topic_id:
             return None
         mark = own.mark if own.count == len(own.entries) else None
-        return StoredConversations(mark, own.plan, own.since_ms, dict(own.entries))
+        topic_id = own.mark.topic_id if own.mark else own.topic_id
+        return StoredConversations(mark, own.plan, own.since_ms, dict(own.entries), topic_id)
 
     async def lines(self, partition: int, session: bytes) -> Sequence[bytes]:
         return list(self._of(partition).lines.get(session, []))
@@ -115,8 +118,8 @@ class MemoryConversations:
         own = self._of(partition)
         own.end, own.reported_ms = end, now_ms
 
-    async def drop(self, partition: int) -> None:
-        self._partitions[partition] = _Partition()
+    async def drop(self, partition: int, since_ms: int | None = None, topic_id: str = "") -> None:
+        self._partitions[partition] = _Partition(since_ms=since_ms, topic_id=topic_id)
 
     def lose(self, partition: int, session: bytes, *, entry: bool) -> None:
         """Lose a session's entry, or else its lines, as a store may that evicts keys."""

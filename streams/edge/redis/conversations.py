@@ -111,13 +111,13 @@ class RedisConversations:
             pipeline.hgetall(sessions_key)
             answer = await replied(doing, pipeline.execute())
         (plan, since, version, count, *fields), entries = answer
-        mark = _mark(fields)
-        if mark is None:
-            return None
-        if int(version) != FORMAT_VERSION or int(count) != len(entries):
-            mark = None
+        mark, topic_id = _mark(fields), (fields[-1] or b"").decode()
         since_ms = None if since is None else int(since)
-        return StoredConversations(mark, (plan or b"").decode(), since_ms, entries)
+        if mark is None and since_ms is None and not topic_id:
+            return None
+        if mark and (int(version) != FORMAT_VERSION or int(count) != len(entries)):
+            mark = None
+        return StoredConversations(mark, (plan or b"").decode(), since_ms, entries, topic_id)
 
     async def lines(self, partition: int, session: bytes) -> Sequence[bytes]:
         answer = self._redis.lrange(self._list(partition, session), 0, -1)
@@ -161,13 +161,21 @@ class RedisConversations:
         answer = self._redis.hset(self._report(partition), mapping=values)
         await replied("reporting the end of the log", answer)
 
-    async def drop(self, partition: int) -> None:
+    async def drop(self, partition: int, since_ms: int | None = None, topic_id: str = "") -> None:
         base, doing, cursor = self._base(partition), "dropping conversations", 0
         position_key, _ = self._keys(partition)
-        await replied(doing, self._redis.unlink(position_key))  # first: no one reads the rest then
+        noted = {"topic": topic_id} if topic_id else {}
+        if since_ms is not None:
+            noted["since"] = str(since_ms)
+        async with self._redis.pipeline(transaction=True) as pipeline:
+            pipeline.unlink(position_key)  # first: no one reads the rest then
+            if noted:
+                pipeline.hset(position_key, mapping=noted)
+            await replied(doing, pipeline.execute())
         while True:
             answer = self._redis.scan(cursor, match=base + b"*", count=_SCAN_KEYS)
             cursor, names = await replied(doing, answer)
+            names = [name for name in names if name != position_key]
             if names:
                 await replied(doing, self._redis.unlink(*names))
             if not cursor:

@@ -5,6 +5,7 @@ waits at an offset of the former topic. Partitions of a topic that it does not r
 no one.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
@@ -27,11 +28,20 @@ _MISSING_LOOKS = 3
 logger = structlog.get_logger()
 
 
+class TopicLooks:
+    """The looks at the topics' ids that found the known ones."""
+
+    def __init__(self) -> None:
+        self.confirmed_s = -math.inf
+        """When the last of them began: the topics were still the same then."""
+
+
 async def watch_topics(
     log: Log,
     clock: Clock,
     topics: Sequence[str],
     first_known: Mapping[str, UUID | None] = MappingProxyType({}),
+    looks: TopicLooks | None = None,
 ) -> None:
     """Run until a topic is missing, another one, or has other partitions: then raise RetryError.
 
@@ -46,10 +56,12 @@ async def watch_topics(
     missing = dict.fromkeys(topics, 0)
     for look in count():
         ids, counted = known, counts
+        began_s, has_looked = clock.monotonic_s(), False
         try:
             if look % _COUNTED_LOOKS == 0:
                 counted = await log.partition_counts(topics)
             ids = await log.topic_ids(topics)
+            has_looked = True
         except RetryError as error:
             logger.debug("topics not watched", error=str(error))
         for topic, before in counts.items():
@@ -64,4 +76,6 @@ async def watch_topics(
             if missing[topic] == _MISSING_LOOKS:
                 raise RetryError(f"the topic {topic} is missing: it was deleted")
         known |= {topic: new for topic, new in ids.items() if new is not None}
+        if looks is not None and has_looked and not any(missing.values()):
+            looks.confirmed_s = began_s
         await clock.sleep(LOOK_S)

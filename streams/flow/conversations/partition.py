@@ -118,7 +118,7 @@ class ConversationPartition:
                 mark = None
                 if first:
                     self._note_since(await self._time_of(first, end))
-                await ports.retry.run(ports.store.drop, partition)
+                await self._drop()
         self._expected = None if mark is None else mark.stamp
         self._position = first if mark is None else mark.position
         self._reader.seek(partition, self._position)
@@ -137,9 +137,7 @@ class ConversationPartition:
 
     async def _is_continued(self, stored: StoredConversations, first: int, end: int) -> bool:
         """Return whether messages follow what is stored, without a gap and in the same log."""
-        if stored.mark is None:
-            return False
-        position, former = stored.mark.position, stored.mark.topic_id
+        former = stored.topic_id
         if former and self._topic_id and former != self._topic_id:
             logger.warning(
                 "the topic was deleted and created again: what is kept is read again",
@@ -148,7 +146,9 @@ class ConversationPartition:
             )
             self._note_since(await self._time_of(first, end))
             return False
-        if not first <= position <= end:
+        if stored.mark is None:
+            return False
+        if not first <= stored.mark.position <= end:
             logger.warning(
                 "messages were deleted before they were kept: what is kept is read again",
                 partition=self._partition,
@@ -257,7 +257,11 @@ class ConversationPartition:
         """Drop what cannot be trusted: all of it is read from the log again."""
         self._ports.telemetry.count("conversations_losses", partition=self._label)
         logger.error("reading all again", partition=self._partition, error=reason)
-        await self._ports.retry.run(self._ports.store.drop, self._partition)
+        await self._drop()
+
+    async def _drop(self) -> None:
+        drop = self._ports.store.drop
+        await self._ports.retry.run(drop, self._partition, self._since_ms, self._topic_id)
 
     async def _report(self, keeper: SessionKeeper, newest_ms: int | None) -> None:
         ports, telemetry, label = self._ports, self._ports.telemetry, self._label

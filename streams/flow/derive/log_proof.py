@@ -226,8 +226,12 @@ class LogCheck:
         It is taken for granted of older builds, which stored no anchor.
         """
         topic, offset = self._config.messages_topic, proof.anchor_offset
+        if offset is not None and offset < first:
+            raise self._contradiction(
+                topic, "the topic was recreated, and nothing that it still holds shows it is a copy"
+            )
         if offset is not None:
-            found = await self._record(reader, offset, offset + 1) if offset >= first else None
+            found = await self._record(reader, offset, offset + 1)
             if found is None or digest(found) != proof.anchor_digest:
                 raise self._contradiction(
                     topic, "the topic was recreated, and a worker went on in it before it noticed"

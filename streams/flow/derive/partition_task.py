@@ -22,7 +22,7 @@ from schemas.topics import MIB
 from streams.core.derivation.rules_config import Rules
 from streams.flow.common.lag import Lag
 from streams.flow.common.ports import WorkerPorts
-from streams.flow.common.topic_watch import LOOK_S
+from streams.flow.common.topic_watch import TopicLooks
 from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
@@ -44,9 +44,6 @@ _SLICE_MESSAGES = 250
 
 _BATCH_BYTES = 10 * MIB
 """A batch with so many bytes takes no more fetches, each of which is bounded alike."""
-
-_ANCHOR_S = 2 * LOOK_S
-"""Within which a worker has noticed that a topic is another one."""
 
 LOG_EVERY_S = 5.0
 """How often progress is logged: often enough to see that it advances, without flooding the log."""
@@ -150,12 +147,18 @@ class PartitionTask:
     """Runs one partition until `stop` is called or something fails."""
 
     def __init__(
-        self, ports: DerivePorts, place: InputPartition, reader: GroupReader, offsets: GroupOffsets
+        self,
+        ports: DerivePorts,
+        place: InputPartition,
+        reader: GroupReader,
+        offsets: GroupOffsets,
+        looks: TopicLooks,
     ) -> None:
         self._ports = ports
         self._place = place
         self._reader = reader
         self._offsets = offsets
+        self._looks = looks
         self._label = str(place.partition)
         self._stop = asyncio.Event()
         self._end = 0
@@ -314,15 +317,14 @@ class PartitionTask:
         return asyncio.create_task(self._commit(producer, work))
 
     def _move_anchor(self, proof: LogProof) -> None:
-        """Take the last message that was derived before the topics' ids were looked at again."""
-        now_s = self._ports.clock.monotonic_s()
-        if now_s - self._anchor_s < _ANCHOR_S:
+        """Take the last message that was derived before a look that found the topics' known ids."""
+        if self._looks.confirmed_s < self._anchor_s:
             return
         if self._anchor is not None:
             proof.anchor_offset, proof.anchor_digest = self._anchor
         if proof.last_offset is not None and proof.last_digest is not None:
             self._anchor = (proof.last_offset, proof.last_digest)
-        self._anchor_s = now_s
+        self._anchor_s = self._ports.clock.monotonic_s()
 
     async def _poll(self, messages: int) -> Batch:
         ports, config, partition = self._ports, self._ports.config, self._place.partition

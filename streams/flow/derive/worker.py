@@ -23,7 +23,7 @@ from contextgauge.errors import ConfigError, FencedError, RetryError
 from schemas.messages import DeadReason
 from schemas.records import DATA_CLASS_BY_KIND
 from streams.flow.common.membership import Membership, pause, stay_member
-from streams.flow.common.topic_watch import watch_topics
+from streams.flow.common.topic_watch import TopicLooks, watch_topics
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.partition_state import InputPartition
 from streams.flow.derive.partition_task import (
@@ -88,6 +88,7 @@ class _DeriveMember(Membership):
         self._dead_partitions = 0
         self._topic_ids: Mapping[str, UUID | None] = {}
         self._offsets = GroupOffsets(self._reader)
+        self._looks = TopicLooks()
 
     async def _prepare(self) -> int:
         """Raise ConfigError where a topic is missing or the partition counts differ."""
@@ -120,7 +121,7 @@ class _DeriveMember(Membership):
 
     def _background(self) -> list[Coroutine[None, None, None]]:
         log, clock, ids = self._ports.log, self._ports.clock, self._topic_ids
-        return [self._offsets.run(), watch_topics(log, clock, list(ids), ids)]
+        return [self._offsets.run(), watch_topics(log, clock, list(ids), ids, self._looks)]
 
     def _take(self, partitions: frozenset[int]) -> None:
         self._offsets.begin()
@@ -154,7 +155,9 @@ class _DeriveMember(Membership):
         backoff = Backoff(ports.clock, ownership.released)
         released = self._released.pop(partition, None)
         while not ownership.released.is_set():
-            task = ownership.current = PartitionTask(ports, place, self._reader, self._offsets)
+            task = ownership.current = PartitionTask(
+                ports, place, self._reader, self._offsets, self._looks
+            )
             try:
                 self._released[partition] = await task.run(released)
             except asyncio.CancelledError:
