@@ -118,5 +118,5 @@ class ConversationStore(ConversationReader, Protocol):
         """Delete all that is kept of a partition. Raises RetryError.
 
         In the same step, before anything else, it notes since when messages are known and which
-        topic they were of, for whoever begins again.
+        topic they were of, for the next worker.
         """

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from contextgauge.compaction.profiles import PROFILES
+from contextgauge.compaction.profiles import PROFILES, Window
+from contextgauge.compaction.trigger import limits_of
 from contextgauge.errors import ConfigError
 from streams.core.control.check import ServicePlan, profile_of
 from streams.core.control.service import SummariserPlan
@@ -132,10 +133,27 @@ def test_the_key_is_in_the_environment(path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_profile_takes_the_sizes_of_the_session() -> None:
     thresholds = SessionThresholds(compact_at=Threshold(tokens=120_000), profile="seed-004")
     profile = profile_of(thresholds, 200_000)
-    assert (profile.name, profile.compact_at, profile.compact_to) == ("seed-004", 0.6, 0.5)
+    assert (profile.name, profile.compact_at, profile.compact_to) == (
+        "seed-004",
+        pytest.approx(0.6),
+        0.5,
+    )
     assert (profile_of(thresholds, 0).compact_at, profile_of(thresholds, 0).compact_to) == (
         0.9,
         0.5,
     )
     assert profile_of(SessionThresholds(), 0).compact_at == 0.85
     assert profile.clear_at_tokens == PROFILES["seed-004"].clear_at_tokens
+
+
+@pytest.mark.parametrize("name", ["default", "seed-001", "seed-002", "seed-004"])
+@pytest.mark.parametrize(
+    ("size", "tokens"), [(Threshold(percent=50), 3_000), (Threshold(tokens=2_000), 2_000)]
+)
+def test_sizes_of_the_service_are_of_the_whole_window(
+    name: str, size: Threshold, tokens: int
+) -> None:
+    thresholds = SessionThresholds(compact_to=size, profile=name)
+    limits = limits_of(profile_of(thresholds, 6_000), Window(6_000, "given"), 4_096)
+    assert limits.usable_tokens == 6_000
+    assert limits.compact_to_tokens == tokens

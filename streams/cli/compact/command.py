@@ -121,8 +121,8 @@ def compact(  # noqa: PLR0913 -- each is an option
     """Compact a session of the pipeline, or the conversation of a file.
 
     A session is compacted by the control plane, as its service is configured: `contextgauge why`
-    shows what became of it. A file is only read: its compacted conversation is written next to it,
-    without what a transcript's last compaction archived.
+    shows what became of it. A file is only read: its compacted conversation is written to a file
+    of this folder (--output), without what a transcript's last compaction archived.
     """
     if _is_file(what):
         _check_options(context, _OF_SESSIONS, f"{what} is a file: {{}} is for a session")

@@ -1,5 +1,6 @@
 """Reading the service's plan from a file's content: every fault named by its place, all at once."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar, get_args
@@ -149,6 +150,8 @@ def _is_address(text: str) -> bool:
 def profile_of(thresholds: SessionThresholds, window: int) -> Profile:
     """Return the engine's profile for a session: its own figures, with the session's sizes.
 
+    These are of the whole window, as the readings are that they are compared with, so nothing is
+    reserved in addition.
     `window` is the model's, 0 where it is unknown: then figures in tokens leave the profile's own.
     Raises ConfigError for a profile that is unknown here.
     """
@@ -156,7 +159,16 @@ def profile_of(thresholds: SessionThresholds, window: int) -> Profile:
     compact_at = _share_of(thresholds.compact_at, window) or profile.compact_at
     compact_to = _share_of(thresholds.compact_to, window) or profile.compact_to
     at, to = compact_at, min(compact_to, compact_at)
-    return replace(profile, warn_at=None, compact_at=at, compact_to=to)  # the pipeline warns
+    return replace(
+        profile,
+        warn_at=None,  # the pipeline warns
+        compact_at=at,
+        compact_to=to,
+        system_reserve_tokens=0,
+        output_reserve_tokens=0,
+        safety_tokens=0,
+        count_reserved_output=False,
+    )
 
 
 def _share_of(threshold: Threshold, window: int) -> float | None:
@@ -164,4 +176,5 @@ def _share_of(threshold: Threshold, window: int) -> float | None:
         return threshold.percent / _WHOLE
     if threshold.tokens is None or window <= 0:
         return None
-    return min(1.0, threshold.tokens / window)
+    # Of the two nearest shares the higher one: of the other, the window's part may be a token less.
+    return min(1.0, math.nextafter(threshold.tokens / window, math.inf))
