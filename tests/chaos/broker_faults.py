@@ -45,22 +45,21 @@ async def _back(world: World, broker: Broker) -> None:
     await until_answers(world.services.brokers, broker.node)
 
 
-@broker_fault("broker of a partition's leader killed")
-async def _leader_killed(world: World) -> None:
-    broker = await _leader(world)
-    world.note(f"kill broker {broker.node}, a leader")
+async def _kill_for_a_while(world: World, broker: Broker, role: str) -> None:
+    world.note(f"kill broker {broker.node}, {role}")
     broker.kill()
     await world.out_for(3.0, 8.0)
     await _back(world, broker)
+
+
+@broker_fault("broker of a partition's leader killed")
+async def _leader_killed(world: World) -> None:
+    await _kill_for_a_while(world, await _leader(world), "a leader")
 
 
 @broker_fault("broker of the group's coordinator killed")
 async def _coordinator_killed(world: World) -> None:
-    broker = await _coordinator(world)
-    world.note(f"kill broker {broker.node}, the coordinator")
-    broker.kill()
-    await world.out_for(3.0, 8.0)
-    await _back(world, broker)
+    await _kill_for_a_while(world, await _coordinator(world), "the coordinator")
 
 
 @broker_fault("all brokers killed")

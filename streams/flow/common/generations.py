@@ -84,9 +84,7 @@ class GenerationTracker:
                 position = await self._store.position(generation, partition)
             except FormerViewsError:
                 return
-            if position is None or not position.caught_up or position.build != build:
-                return
-            if topic_id and position.topic_id not in {"", topic_id}:
+            if topic_id and position and position.topic_id not in {"", topic_id}:
                 return
         await self._store.activate(generation, build, partitions)
         await self.refresh()
