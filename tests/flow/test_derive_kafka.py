@@ -139,9 +139,11 @@ async def test_a_second_group_writes_nothing_twice(kit: DeriveKit) -> None:
 async def test_a_write_by_something_else_is_noticed_before_the_commit(kit: DeriveKit) -> None:
     half = len(MESSAGES) // 2
     with structlog.testing.capture_logs() as logs:
+        await kit.publish(MESSAGES[:half])
+        await kit.run_until_caught_up()
+        await kit.settle()
         async with kit.running() as worker:
-            await kit.publish(MESSAGES[:half])
-            await kit.caught_up(worker)
+            await until(lambda: worker.figures.total("derive_restores") == 4)
             for partition in range(4):
                 (*_, last) = await kit.read(kit.config.state_topic, partition)
                 await kit.append(
