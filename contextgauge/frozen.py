@@ -3,7 +3,8 @@
 `dataclasses` compiles six methods for every frozen class, which is most of the time that importing
 the records and views takes, and its constructor sets each field through `object.__setattr__`, a
 fourteenth of the time to derive a message. Here all classes share `__eq__`, `__hash__` and
-`__repr__`, and the constructor sets the slots directly. Type checkers see `dataclasses.dataclass`:
+`__repr__`, and while the constructor runs the instance is of a class that is not frozen, so that
+it sets fields as any other does. Type checkers see `dataclasses.dataclass`:
 
     if TYPE_CHECKING:
         from dataclasses import dataclass
@@ -41,12 +42,12 @@ def dataclass(*, frozen: bool, slots: bool, kw_only: bool = False) -> Callable[[
 
 
 def _add_init(cls: type[Any]) -> None:
-    scope: dict[str, Any] = {"MISSING": MISSING}
+    scope: dict[str, Any] = {"MISSING": MISSING, "frozen": cls, "open": _not_frozen(cls)}
+    scope["set_class"] = object.__dict__["__class__"].__set__
     positional, named = ["self"], list[str]()
     body = []
     for field in dataclasses.fields(cls):
         name = field.name
-        scope[f"set_{name}"] = getattr(cls, name).__set__
         argument = value = name
         if field.default is not MISSING:
             scope[f"default_{name}"] = field.default
@@ -56,11 +57,18 @@ def _add_init(cls: type[Any]) -> None:
             argument = f"{name}=MISSING"
             value = f"make_{name}() if {name} is MISSING else {name}"
         (named if field.kw_only else positional).append(argument)
-        body.append(f"    set_{name}(self, {value})\n")
+        body.append(f"    self.{name} = {value}\n")
     arguments = ", ".join([*positional, *(["*", *named] if named else [])])
+    body = ["    set_class(self, open)\n", *body, "    set_class(self, frozen)\n"]
     exec(f"def __init__({arguments}):\n{''.join(body)}", scope)  # noqa: S102 -- as dataclasses does
     cls.__init__ = scope["__init__"]
     cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
+
+
+def _not_frozen(cls: type[Any]) -> type[Any]:
+    """Return a class with the same slots, whose fields can be set."""
+    setters = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    return type(cls.__name__, cls.__bases__, {"__slots__": cls.__slots__, **setters})
 
 
 def _values(instance: Any) -> tuple[Any, ...]:  # noqa: ANN401 -- of any such class

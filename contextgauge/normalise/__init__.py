@@ -160,6 +160,7 @@ def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | N
     """Do what `normalise` does, for what `fast_path.pyx` says of a message."""
     kind: int = usual[0]
     uuid: str | None = usual[2]
+    moment: str | int | None = usual[3]
     parent_id: str | None = usual[4]
     agent_id: str | None = usual[5]
     is_transcript: bool = usual[7]
@@ -188,7 +189,7 @@ def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | N
     return Normal(
         _short(message.session_hint, MAX_LONG_NAME) if session_id is None else session_id,
         _digest(message.value) if uuid is None else uuid,
-        moment_ms(usual[3]),
+        in_range(moment) if isinstance(moment, int) else moment_ms(moment),
         None if message.received_ms is None else in_range(message.received_ms),
         agent_id,
         parent_id,

@@ -375,10 +375,49 @@ cdef inline object _int(long long count):
     return None if count < 0 else count
 
 
+cdef inline int _number(Bytes at, int digits) noexcept nogil:
+    """Return a number of so many digits, or a negative one where there are others."""
+    cdef int i, number = 0
+    for i in range(digits):
+        if not c'0' <= at[i] <= c'9':
+            return -10_000
+        number = number * 10 + at[i] - c'0'
+    return number
+
+
+cdef inline object _moment(Text text):
+    """Return what a timestamp `YYYY-MM-DDTHH:MM:SS.mmmZ` says in milliseconds since 1970; any other's text."""
+    cdef Bytes at = text.at
+    cdef int year, month, day, hour, minute, second, ms
+    cdef long long days
+    if at == NULL:
+        return None
+    if (
+        text.size != 24 or at[4] != c'-' or at[7] != c'-' or at[10] != c'T' or at[13] != c':'
+        or at[16] != c':' or at[19] != c'.' or at[23] != c'Z'
+    ):
+        return _str(text)
+    year, month, day = _number(at, 4), _number(at + 5, 2), _number(at + 8, 2)
+    hour, minute, second = _number(at + 11, 2), _number(at + 14, 2), _number(at + 17, 2)
+    ms = _number(at + 20, 3)
+    # Days that not every month has are left to the full reading.
+    if not (
+        1970 <= year and 1 <= month <= 12 and 1 <= day <= 28 + 2 * (month != 2)
+        and 0 <= hour <= 23 and 0 <= minute <= 59 and 0 <= second <= 59 and ms >= 0
+    ):
+        return _str(text)
+    # Years that begin in March, so that a leap day is the last of its year.
+    if month <= 2:
+        year -= 1
+        month += 12
+    days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * month - 457) // 5 + day - 719469
+    return ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1_000 + ms
+
+
 cdef tuple _said(Kind kind, Frame* frame, Response* response):
     cdef Text key = frame.request if response.id.at == NULL else response.id
     return (
-        <int>kind, _str(frame.session), _str(frame.uuid), _str(frame.timestamp), _str(frame.parent),
+        <int>kind, _str(frame.session), _str(frame.uuid), _moment(frame.timestamp), _str(frame.parent),
         _str(frame.agent), _str(frame.subagent),
         frame.is_transcript, frame.is_side, _str(frame.version), _str(frame.folder),
         _str(key) if kind == RESPONSE else None, _str(response.model),
@@ -390,8 +429,8 @@ cdef tuple _said(Kind kind, Frame* frame, Response* response):
 def read(value, /):
     """Return what a message says, or None where it is not usual.
 
-    A message that says nothing gives an empty tuple. Else it is its kind; session id, uuid, timestamp,
-    parent's tool use, agent id and subagent's type as they stand; whether it is a transcript's and a
+    A message that says nothing gives an empty tuple. Else it is its kind; session id, uuid, timestamp (in
+    milliseconds since 1970 where it is written as usual); parent's tool use, agent id and subagent's type as they stand; whether it is a transcript's and a
     side line; the runtime's version and folder; and of a response its id, model, input, cache
     creation, cache read and output tokens. What is null or not there is None.
     """

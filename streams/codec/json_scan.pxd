@@ -14,6 +14,54 @@ from libc.string cimport memcmp, memcpy
 
 ctypedef const unsigned char* Bytes
 
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    #if defined(__SSE2__)
+    #include <emmintrin.h>
+    #endif
+
+    /* Pass over bytes of a string, many at a time, while none is a quote, a backslash or a control
+       character. `bits` is not 0 where one was not ASCII. The last few are left. */
+    static inline const unsigned char* pass_plain(
+        const unsigned char* p, const unsigned char* end, uint64_t* bits
+    ) {
+    #if defined(__SSE2__)
+        const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8(0x5c);
+        const __m128i last_control = _mm_set1_epi8(0x1f);
+        for (; end - p >= 16; p += 16) {
+            const __m128i bytes = _mm_loadu_si128((const __m128i*)p);
+            const __m128i is_control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes);
+            const __m128i is_mark =
+                _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, slash));
+            const unsigned stops = (unsigned)_mm_movemask_epi8(_mm_or_si128(is_control, is_mark));
+            const unsigned high = (unsigned)_mm_movemask_epi8(bytes);
+            if (stops) {
+                const unsigned first = (unsigned)__builtin_ctz(stops);
+                *bits |= high & ((1u << first) - 1);
+                return p + first;
+            }
+            *bits |= high;
+        }
+    #else
+        const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+        for (; end - p >= 8; p += 8) {
+            uint64_t word, quote, slash;
+            memcpy(&word, p, 8);
+            quote = word ^ (ones * '"');
+            slash = word ^ (ones * 0x5c);
+            if ((((quote - ones) & ~quote) | ((slash - ones) & ~slash) | ((word - ones * 32) & ~word))
+                & tops)
+                break;
+            *bits |= word & tops;
+        }
+    #endif
+        return p;
+    }
+    """
+    Bytes pass_plain(Bytes p, Bytes end, uint64_t* bits) noexcept nogil
+
 cdef enum:
     NAME_BYTES = 1024  # longer may be longer than any name is
     NUMBER_BYTES = 15  # longer may be more than a number of the machine holds exactly
@@ -46,22 +94,12 @@ cdef inline bint is_hex(unsigned char c) noexcept nogil:
 cdef inline bint skip_string(Reader* r) noexcept nogil:
     """Pass over a string, from behind its first quote to behind its last."""
     cdef Bytes p = r.at
-    cdef uint64_t word, quote, slash, bits = r.bits
-    cdef uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080
+    cdef uint64_t bits = r.bits
     cdef unsigned char c
     cdef int digit
     r.escaped = False
     while True:
-        # Eight bytes at a time, while none is a quote, a backslash or a control character.
-        while r.end - p >= 8:
-            memcpy(&word, p, 8)
-            quote, slash = word ^ (ones * c'"'), word ^ (ones * c'\\')
-            if (
-                ((quote - ones) & ~quote) | ((slash - ones) & ~slash) | ((word - ones * 32) & ~word)
-            ) & tops:
-                break
-            bits |= word & tops
-            p += 8
+        p = pass_plain(p, r.end, &bits)
         c = p[0]
         while c >= 32 and c != c'"' and c != c'\\':
             bits |= c & 0x80

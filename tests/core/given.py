@@ -308,7 +308,12 @@ class Given:
 
     def session(self, session_id: str = SESSION) -> Session:
         """Return a session's state."""
-        return self.deriver.sessions[session_id]
+        return self.sessions()[session_id]
+
+    def sessions(self) -> dict[str, Session]:
+        """Return the states of all sessions."""
+        self.deriver.end_steps()
+        return self.deriver.sessions
 
     def chain(self, name: str = "main", session_id: str = SESSION) -> Chain:
         """Return a chain's state."""

@@ -203,6 +203,7 @@ class CheckedPartition:
             must(view_codec.encode(view) == document, "a view that reads as another")
         self._fold = fold
         restored = {}
+        self.deriver.end_steps()
         for session_id, state in self.deriver.sessions.items():
             changes = changes_of(session_id, None, state, _ACTIVITY)
             stored = StoredSessions("context.state")

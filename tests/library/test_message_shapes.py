@@ -248,7 +248,7 @@ def test_a_fallback_is_the_models() -> None:
 def test_messages_without_a_figure_give_no_record(frame: dict[str, Json]) -> None:
     given = Given()
     assert given.take({**frame, "session_id": SESSION}) == []
-    assert given.deriver.sessions == {}
+    assert given.sessions() == {}
 
 
 def test_noise_gives_no_record() -> None:

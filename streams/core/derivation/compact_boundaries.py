@@ -117,7 +117,7 @@ def apply_timing(step: Step, timing: Timing) -> None:
             duration_ms=timing.duration_ms,
             duration_source="reported",
         ),
-        boundary_id,
+        (boundary_id,),
     )
 
 
@@ -174,7 +174,7 @@ def complete(step: Step, name: str, chain: Chain, usage: Usage | None) -> None:
             tokens_saved=saved,
             cache_rewrite_tokens=None if usage is None else usage.creation,
         ),
-        pending.boundary_id,
+        (pending.boundary_id,),
     )
 
 

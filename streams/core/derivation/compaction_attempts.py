@@ -150,5 +150,5 @@ def _fail(
             error=error,
             duration_ms=duration_ms(start, step.normal) if start and has_duration else None,
         ),
-        attempt_id,
+        (attempt_id,),
     )

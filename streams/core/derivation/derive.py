@@ -1,11 +1,10 @@
-"""The one deriver: a session's state and one message give the next state and its records.
+"""The one deriver: a session and one message give the next state and the message's records.
 
 Pure and total: no clock, no randomness, no IO, and no message raises. A message that is already
 known gives no records (R4).
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final, assert_never, cast
 
 from contextgauge.normalise import OWN_CALL_PREFIX
@@ -47,7 +46,7 @@ from streams.core.derivation import (
     readings,
 )
 from streams.core.derivation.rules_config import Rules
-from streams.core.derivation.state import NEW_SESSION, Session
+from streams.core.derivation.state import NEW_SESSION, KnownFacts, Session
 from streams.core.derivation.step import MAX_CHAINS, Step
 from streams.core.derivation.transitions import AttemptEvent
 
@@ -90,43 +89,38 @@ def derive(
     Returns the next state and the records in their order. Where nothing was to apply, the state
     comes back as the same object.
     """
-    session = NEW_SESSION if state is None else state
+    step = Step(rules, state, session_id)
+    records = derive_in(step, normal)
+    return step.end() if step.changed else state or NEW_SESSION, records
+
+
+def derive_in(step: Step, normal: Normal) -> tuple[Record, ...]:
+    """Apply one message to a session in place, and return its records in their order."""
     signals = normal.signals
     only_fills, of_a_chain, bounds = _survey(signals)
     if only_fills:
-        return _fill(rules, session, session_id, normal)
+        return _fill(step, normal)
     cause = known.cause_hash(normal.cause)
-    if known.is_known(session.known, cause):
-        return _refresh(session, cause), ()
-    chain, aliases = _chain_of(session, normal)
+    if known.is_known(step.known, cause):
+        _refresh(step, cause)
+        return ()
+    chain, aliases = _chain_of(step.facts, normal)
+    step.learn(aliases)
     if chain.startswith(OWN_CALL_PREFIX):
-        if aliases is session.facts.aliases:
-            return session, ()
-        return replace(session, facts=session.facts._replace(aliases=aliases)), ()
-    step = Step(rules, session, session_id, normal, chain if of_a_chain else MAIN_CHAIN)
-    if aliases is not step.facts.aliases:
-        step.facts = step.facts._replace(aliases=aliases)
+        return ()
+    step.begin(normal, chain if of_a_chain else MAIN_CHAIN)
     time_ms = normal.time_ms
-    last_ms = session.last_ms
-    if time_ms is not None and last_ms is not None and time_ms - last_ms > attempts.GAP_MS:
-        attempts.move(step, AttemptEvent.GAP)
+    if time_ms is not None:
+        last_ms = step.last_ms
+        if last_ms is not None and time_ms - last_ms > attempts.GAP_MS:
+            attempts.move(step, AttemptEvent.GAP)
+        step.last_ms = time_ms
     for signal in signals:
         _apply(step, signal)
     if step.limits_touched:
         limits.emit_limits(step)
-    causes = session.known
-    after = Session(
-        session.sequence + len(step.emitted),
-        session.applied + 1,
-        last_ms if time_ms is None else time_ms,
-        known.add_boundary(causes, cause) if bounds else known.add(causes, cause),
-        step.chains,
-        step.attempt,
-        step.hint,
-        step.last_reset,
-        step.facts,
-    )
-    return after, step.records(session.sequence)
+    step.known = known.add_boundary(step.known, cause) if bounds else known.add(step.known, cause)
+    return step.records()
 
 
 def _survey(signals: tuple[Signal, ...]) -> tuple[bool, bool, bool]:
@@ -144,32 +138,31 @@ def _survey(signals: tuple[Signal, ...]) -> tuple[bool, bool, bool]:
     return only_fills, of_a_chain, bounds
 
 
-def _refresh(session: Session, cause: bytes) -> Session:
-    """Return the session with a repeated cause as its newest: what was seen last is kept last."""
-    refreshed = known.refresh(session.known, cause)
-    return session if refreshed is session.known else replace(session, known=refreshed)
+def _refresh(step: Step, cause: bytes) -> None:
+    """Take a repeated cause as the newest: what was seen last is kept last."""
+    refreshed = known.refresh(step.known, cause)
+    if refreshed is not step.known:
+        step.known, step.changed = refreshed, True
 
 
-def _fill(
-    rules: Rules, session: Session, session_id: str, normal: Normal
-) -> tuple[Session, tuple[Record, ...]]:
+def _fill(step: Step, normal: Normal) -> tuple[Record, ...]:
     """Take facts that only fill gaps; one that fills none is not remembered: floods have many."""
-    step = Step(rules, session, session_id, normal, MAIN_CHAIN)
+    facts, step.normal = step.facts, normal
     for signal in normal.signals:
         _apply(step, signal)
     if not step.emitted:
-        return session, ()
+        return ()
     cause = known.cause_hash(normal.cause)
-    if known.is_known(session.known, cause):
-        return session, ()
-    sequence, causes = session.sequence + len(step.emitted), known.add(session.known, cause)
-    after = replace(session, sequence=sequence, known=causes, facts=step.facts)
-    return after, step.records(session.sequence)
+    if known.is_known(step.known, cause):
+        step.facts, step.emitted = facts, []
+        return ()
+    step.known, step.changed = known.add(step.known, cause), True
+    return step.records()
 
 
-def _chain_of(session: Session, normal: Normal) -> tuple[str, Mapping[str, str]]:
+def _chain_of(facts: KnownFacts, normal: Normal) -> tuple[str, Mapping[str, str]]:
     """Return the message's chain, and what is known of which tool use runs which agent (R2)."""
-    aliases = session.facts.aliases
+    aliases = facts.aliases
     parent_id, agent_id = normal.parent_id, normal.agent_id
     if parent_id is None and not normal.sidechain:
         return MAIN_CHAIN, aliases

@@ -12,6 +12,9 @@ from typing import Final, NamedTuple
 HASH_BYTES: Final = 8
 """Bytes stored of a cause: 2**64 values make a false repeat in 4 096 practically impossible."""
 
+_EMPTY_HASH: Final = blake2b(digest_size=HASH_BYTES)
+"""Only to be copied, which takes three quarters of the time of making another."""
+
 KEPT: Final = 4_096
 """How many causes other than boundaries are known (R4)."""
 
@@ -73,7 +76,14 @@ NOTHING_KNOWN: Final = KnownCauses()
 
 def cause_hash(cause: str) -> bytes:
     """Return the 8 bytes by which a cause is known."""
-    return blake2b(cause.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES).digest()
+    return short_hash(cause.encode("utf-8", "surrogatepass"))
+
+
+def short_hash(content: bytes) -> bytes:
+    """Return 8 bytes of BLAKE2b."""
+    digest = _EMPTY_HASH.copy()
+    digest.update(content)
+    return digest.digest()
 
 
 def is_known(known: KnownCauses, cause: bytes) -> bool:

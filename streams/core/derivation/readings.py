@@ -161,7 +161,12 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
     percent = None if window is None else used_percent(used, window)
     step.emit(
         ContextReading(
-            **step.common(name, chain.model),
+            # Written out: most records are readings, and putting dictionaries together takes time.
+            session_id=step.session_id,
+            chain=name,
+            model=chain.model,
+            task_id=step.normal.task_id,
+            subagent_type=chain.subagent_type,
             response_id=response_id,
             used_tokens=used,
             input_tokens=usage.input,
@@ -210,7 +215,7 @@ def _warn(
             context_window=window,
             window_source=source,
         ),
-        crossed[-1],
+        (crossed[-1],),
     )
     return (*others, (window, (*announced, *crossed)))[-ANNOUNCED_WINDOWS:]
 

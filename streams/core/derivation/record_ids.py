@@ -7,7 +7,7 @@ records of a kind.
 
 import hashlib
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 NAMESPACE: Final = bytes.fromhex("9b97b2537226559e8fb49731ba3d34b1")
 """UUIDv5 of `urn:contextgauge:records` among URLs; written out, as importing `uuid` takes time."""
@@ -31,8 +31,12 @@ _ESCAPES: Final = {code: f"\\u{code:04x}" for code in range(0x20)} | {
 }
 
 
-def record_id(session_id: str, chain: str, kind: str, cause: str, *extra: str | int | None) -> str:
-    """Return a record's id. `extra` distinguishes records of one kind from one message."""
+Distinction: TypeAlias = tuple[str | int | None, ...]
+"""What distinguishes records of one kind from one message, where there can be several."""
+
+
+def record_id(session_id: str, chain: str, kind: str, cause: str, extra: Distinction = ()) -> str:
+    """Return a record's id."""
     name = _json(cause)
     for part in extra:
         name = f"{name},{_json(part)}"

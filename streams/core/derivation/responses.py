@@ -6,11 +6,10 @@ line is a new reading only if they differ, and what may be emitted once per resp
 
 import struct
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Final, TypeAlias
 
 from contextgauge.normalise.signals import Usage
-from streams.core.derivation.known_causes import HASH_BYTES, cause_hash
+from streams.core.derivation.known_causes import HASH_BYTES, cause_hash, short_hash
 
 KEPT: Final = 32
 """How many responses a chain remembers (R9)."""
@@ -73,7 +72,7 @@ def remember(memory: bytes, key: bytes, response: Remembered) -> bytes:
 def counts_hash(usage: Usage) -> bytes:
     """Return the bytes by which counts are compared: a third of their size; null counts as 0."""
     counts = _COUNTS.pack(usage.input or 0, usage.creation or 0, usage.read or 0)
-    return blake2b(counts, digest_size=HASH_BYTES).digest()
+    return short_hash(counts)
 
 
 def _place(memory: bytes, key: bytes) -> int:

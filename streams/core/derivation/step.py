@@ -1,16 +1,17 @@
-"""One message's derivation under way: the session's parts, and the records so far.
+"""A step of a session, from one state to the next: its parts while messages change them.
 
-The only mutable thing of the core. It lives inside one call of `derive`, starts as a view of the
-immutable session and ends as a new one.
+The only mutable thing of the core. It begins as a view of an unchangeable session, takes one
+message after another, each with the records that it gives, and ends as a new session.
 """
 
+from collections.abc import Mapping
 from typing import Final, TypedDict
 
 from contextgauge.normalise.signals import ContextUsage, Normal
 from schemas.records import MAIN_CHAIN, CompactionComplete, Kind, Record, RecordData
-from streams.core.derivation.record_ids import record_id
+from streams.core.derivation.record_ids import Distinction, record_id
 from streams.core.derivation.rules_config import Rules
-from streams.core.derivation.state import NEW_CHAIN, Chain, Session
+from streams.core.derivation.state import NEW_CHAIN, NEW_SESSION, Chain, Session
 
 MAX_CHAINS: Final = 64
 """Chains of a session, the main one included; the least recent subagent's leaves (R2)."""
@@ -41,6 +42,20 @@ RECORD_ORDER: Final = (
 _RANKS: Final = {kind: rank for rank, kind in enumerate(RECORD_ORDER)}
 
 
+NO_MESSAGE: Final = Normal(
+    session_id=None,
+    cause="",
+    own_ms=None,
+    live_ms=None,
+    agent_id=None,
+    parent_id=None,
+    sidechain=False,
+    subagent_type=None,
+    task_id=None,
+    signals=(),
+)
+
+
 class CommonFields(TypedDict):
     """The fields of `schemas.records.Common`."""
 
@@ -52,52 +67,93 @@ class CommonFields(TypedDict):
 
 
 class Step:
-    """The session while one message is applied to it; see the module."""
+    """A session that messages are applied to; see the module.
 
-    def __init__(
-        self, rules: Rules, session: Session, session_id: str, normal: Normal, subject: str
-    ) -> None:
+    What is of the message is set by `begin`: the message itself, and `subject`, the chain that it
+    belongs to. `changed` tells whether any message changed the session.
+    """
+
+    def __init__(self, rules: Rules, session: Session | None, session_id: str) -> None:
+        state = NEW_SESSION if session is None else session
         self.rules = rules
         self.session_id = session_id
-        self.normal = normal
-        self.subject = subject
-        self.chains = session.chains.copy()
-        self._edited: list[str] = []
-        self.attempt = session.attempt
-        self.hint = session.hint
-        self.facts = session.facts
-        self.was_reset = session.last_reset
-        self.last_reset: str | None = None
+        self.changed = False
+        self.sequence = state.sequence
+        self.applied = state.applied
+        self.last_ms = state.last_ms
+        self.known = state.known
+        self.chains = state.chains.copy()
+        self._edited: set[str] = set()
+        self.attempt = state.attempt
+        self.hint = state.hint
+        self.facts = state.facts
+        self.last_reset = state.last_reset
+        self.was_reset: str | None = None
+        self.normal = NO_MESSAGE
+        self.subject = MAIN_CHAIN
         self.limits_touched = False
         self.first_read: str | None = None
         self.has_own_window = False
         self.usage: ContextUsage | None = None
         self.usage_is_new = False
         self.emitted: list[tuple[str, RecordData]] = []
-        """The records' ids and data."""
-        self._touch(subject, session.applied + 1)
+        """The message's records so far: their ids and data."""
 
-    def _touch(self, name: str, applied: int) -> None:
-        if name not in self.chains and len(self.chains) >= MAX_CHAINS:
+    def begin(self, normal: Normal, subject: str) -> None:
+        """Begin to apply a message to the chain that it belongs to."""
+        self.normal = normal
+        self.subject = subject
+        self.changed = True
+        self.applied += 1
+        self.was_reset = self.last_reset
+        self.last_reset = None
+        self.limits_touched = False
+        self.first_read = None
+        self.has_own_window = False
+        self.usage = None
+        self.usage_is_new = False
+        if subject not in self.chains and len(self.chains) >= MAX_CHAINS:
             self._drop_least_recent()
-        chain = self.edit(name)
-        chain.touched = applied
-        kind = self.normal.subagent_type
-        if kind is not None and name != MAIN_CHAIN:
+        chain = self.edit(subject)
+        chain.touched = self.applied
+        kind = normal.subagent_type
+        if kind is not None and subject != MAIN_CHAIN:
             chain.subagent_type = kind
 
     def edit(self, name: str) -> Chain:
-        """Return a chain that may be changed: the session's own stays as it is."""
+        """Return a chain that may be changed: that of the session before stays as it is."""
         if name in self._edited:
             return self.chains[name]
-        self._edited.append(name)
+        self._edited.add(name)
         chain = self.chains[name] = self.chains.get(name, NEW_CHAIN).copy()
         return chain
+
+    def learn(self, aliases: Mapping[str, str]) -> None:
+        """Take what is known of which tool use runs which agent (R2)."""
+        if aliases is not self.facts.aliases:
+            self.facts = self.facts._replace(aliases=aliases)
+            self.changed = True
+
+    def end(self) -> Session:
+        """Return the session after all messages. The step is over then."""
+        return Session(
+            self.sequence,
+            self.applied,
+            self.last_ms,
+            self.known,
+            self.chains,
+            self.attempt,
+            self.hint,
+            self.last_reset,
+            self.facts,
+        )
 
     def _drop_least_recent(self) -> None:
         """Drop the subagent that was silent longest; the main chain stays."""
         names = (name for name in self.chains if name != MAIN_CHAIN)
-        del self.chains[min(names, key=lambda name: self.chains[name].touched)]
+        name = min(names, key=lambda name: self.chains[name].touched)
+        del self.chains[name]
+        self._edited.discard(name)
 
     @property
     def main(self) -> Chain:
@@ -115,28 +171,30 @@ class Step:
             "subagent_type": chain.subagent_type,
         }
 
-    def record_id(self, chain: str, kind: Kind, *extra: str | int | None) -> str:
+    def record_id(self, chain: str, kind: Kind, extra: Distinction = ()) -> str:
         """Return the id of this message's record of a kind."""
-        return record_id(self.session_id, chain, kind, self.normal.cause, *extra)
+        return record_id(self.session_id, chain, kind, self.normal.cause, extra)
 
-    def emit(self, data: RecordData, *extra: str | int | None) -> str:
+    def emit(self, data: RecordData, extra: Distinction = ()) -> str:
         """Add a record and return its id; see `record_id`."""
-        own_id = self.record_id(data.chain, data.kind, *extra)
+        own_id = self.record_id(data.chain, data.kind, extra)
         self.emitted.append((own_id, data))
         return own_id
 
-    def records(self, sequence: int) -> tuple[Record, ...]:
-        """Return the envelopes in the order of the kinds, numbered after `sequence`."""
+    def records(self) -> tuple[Record, ...]:
+        """Return the envelopes of what was emitted, in the order of the kinds, numbered on."""
         emitted = self.emitted
         if not emitted:
             return ()
+        self.emitted = []
         if len(emitted) > 1:
             emitted.sort(key=_rank)
-        time_ms, tag = self.normal.time_ms, self.rules.tag
+        time_ms, tag, sequence = self.normal.time_ms, self.rules.tag, self.sequence
         records = []
         for own_id, data in emitted:
             sequence += 1
             records.append(Record(own_id, data.chain, time_ms, sequence, tag, data))
+        self.sequence = sequence
         return tuple(records)
 
 

@@ -9,11 +9,19 @@ from and where records go.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from contextgauge import json_codec
 from contextgauge.normalise import normalise, normalise_usual
-from contextgauge.normalise.signals import InputMessage, Normal
+from contextgauge.normalise.signals import (
+    Boundary,
+    InputMessage,
+    MicroCompaction,
+    Normal,
+    Response,
+    ResponseEnd,
+    Signal,
+)
 from schemas.messages import (
     AGENT_ID_HEADER,
     NO_SESSION,
@@ -22,19 +30,20 @@ from schemas.messages import (
     TASK_ID_HEADER,
     DeadLetter,
 )
-from schemas.records import CompactBoundary, ContextEdit, Record
+from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB, RECORD_ROOM_BYTES
 from streams.codec.compiled import read_usual
-from streams.core.derivation.derive import derive
+from streams.core.derivation.derive import derive, derive_in
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
+from streams.core.derivation.step import Step
 from streams.ports import LogRecord
 
 _read_usual: Final = read_usual
 """None where it is not compiled. Bound here, as another module's globals take longer to look up."""
 
-_WITH_OBJECTS: Final = (CompactBoundary, ContextEdit)
-"""Records that contain whole objects of the message."""
+_BLANK: Final = ord(" ")
+"""The greatest of the characters that are white space in ASCII."""
 
 _LARGE_BYTES: Final = MIB
 """From here on a record may outgrow its topic: numbers like 1e15 are written longer than they
@@ -53,10 +62,16 @@ def _too_large(records: tuple[Record, ...], limit: int) -> DeadLetter | None:
     )
 
 
-def _keep_objects(records: tuple[Record, ...]) -> bool:
-    """Return whether records contain objects of the message, exact to the last digit (R19)."""
-    for record in records:  # noqa: SIM110 -- any() takes twice as long, for each message
-        if isinstance(record.data, _WITH_OBJECTS):
+def _has_objects(signals: tuple[Signal, ...]) -> bool:
+    """Return whether records may contain objects of the message, exact to the last digit (R19)."""
+    for signal in signals:
+        if isinstance(signal, Response):
+            if signal.edits or signal.boundary is not None:
+                return True
+        elif isinstance(signal, ResponseEnd):
+            if signal.edits:
+                return True
+        elif isinstance(signal, Boundary | MicroCompaction):
             return True
     return False
 
@@ -91,14 +106,12 @@ def text_of(value: bytes | None) -> str | None:
 class DeriveResult:
     """What one message resulted in. `session_id` is None where it belongs to no session.
 
-    `before` is the state that it changed, None for a new session; `changed` is false where it
-    changed none, such as a repeated message.
+    `changed` is false where it changed no state, as a repeated message does.
     """
 
     session_id: str | None
     records: tuple[Record, ...]
     dead: DeadLetter | None
-    before: Session | None
     changed: bool
 
     # Written out: one is made of each message, and compiled code runs no generated constructor.
@@ -107,23 +120,31 @@ class DeriveResult:
         session_id: str | None,
         records: tuple[Record, ...],
         dead: DeadLetter | None,
-        before: Session | None = None,
         *,
         changed: bool = False,
     ) -> None:
         self.session_id = session_id
         self.records = records
         self.dead = dead
-        self.before = before
         self.changed = changed
 
 
 IGNORED: Final = DeriveResult(None, (), None)
 
 
+class Changed(NamedTuple):
+    """A session that messages have changed; `before` is None for a new one."""
+
+    session_id: str
+    before: Session | None
+    after: Session
+
+
 class Deriver:
     """Derives the messages of one partition's sessions, whose states it holds.
 
+    `sessions` are the states as they were when `end_steps` was last called. What changed since is
+    in steps, so that a session that gets several messages in between is changed in place.
     `misrouted` returns a dead letter for a session of another partition; a message over the limit
     is a dead letter too (R5). `stored` hands over a restored session at its first message.
     """
@@ -136,6 +157,7 @@ class Deriver:
         stored: Callable[[str], Session | None] | None = None,
     ) -> None:
         self.sessions: dict[str, Session] = {}
+        self._steps: dict[str, Step] = {}
         self._stored = stored
         self._rules = rules
         self._misrouted = misrouted
@@ -144,33 +166,67 @@ class Deriver:
     def derive(self, message: InputMessage) -> DeriveResult:
         """Derive one message; any bytes give a result."""
         value = message.value
-        if not value or value.isspace():
+        if not value or (value[0] <= _BLANK and value.isspace()):
             return IGNORED
         normal = self._read(message)
         if normal is None:
             return IGNORED
-        if isinstance(normal, DeadLetter):
+        if not isinstance(normal, Normal):
             return DeriveResult(None, (), normal)
         session_id = normal.session_id
         if session_id is None:
             return DeriveResult(None, (), NO_SESSION)
-        before = self.sessions.get(session_id) or self._first_seen(session_id)
-        if isinstance(before, DeadLetter):
-            return DeriveResult(None, (), before)
-        after, records = derive(self._rules, before, normal, session_id)
-        if after is before:
-            return DeriveResult(session_id, (), None, before)
-        # Fast readers round large numbers; records that contain whole objects are derived again
-        # from exact ones. That is rare, and twice the work only then.
-        if _keep_objects(records) and (exactly := json_codec.decode_exactly(value)) is not None:
-            exact = normalise(exactly, message) or normal
-            after, records = derive(self._rules, before, exact, session_id)
+        step = self._steps.get(session_id)
+        if step is None:
+            before = self.sessions.get(session_id)
+            if before is None:
+                found = self._first_seen(session_id)
+                if isinstance(found, DeadLetter):
+                    return DeriveResult(None, (), found)
+                before = found
+            step = self._steps[session_id] = Step(self._rules, before, session_id)
+        was_changed, step.changed = step.changed, False
+        # Fast readers round large numbers; records that contain whole objects are derived from
+        # exact ones.
+        if _has_objects(normal.signals) and (exactly := json_codec.decode_exactly(value)):
+            normal = normalise(exactly, message) or normal
         if len(value) > _LARGE_BYTES:
-            dead = _too_large(records, self._limit_bytes + RECORD_ROOM_BYTES)
-            if dead is not None:
-                return DeriveResult(None, (), dead)
-        self.sessions[session_id] = after
-        return DeriveResult(session_id, records, None, before, changed=True)
+            return self._derive_large(step, normal, was_changed=was_changed)
+        records = derive_in(step, normal)
+        changed = step.changed
+        step.changed = changed or was_changed
+        return DeriveResult(session_id, records, None, changed=changed)
+
+    def _derive_large(self, step: Step, normal: Normal, *, was_changed: bool) -> DeriveResult:
+        """Derive a message whose records may be too large: then it changes nothing."""
+        session_id = step.session_id
+        before = step.end()
+        after, records = derive(self._rules, before, normal, session_id)
+        dead = _too_large(records, self._limit_bytes + RECORD_ROOM_BYTES)
+        if dead is not None:
+            after = before
+        changed = after is not before
+        step = self._steps[session_id] = Step(self._rules, after, session_id)
+        step.changed = changed or was_changed
+        if dead is not None:
+            return DeriveResult(None, (), dead)
+        return DeriveResult(session_id, records, None, changed=changed)
+
+    def end_steps(self) -> list[Changed]:
+        """Put the sessions that changed since the last call among `sessions`, and return them."""
+        changed = []
+        for session_id, step in self._steps.items():
+            if step.changed:
+                after = step.end()
+                changed.append(Changed(session_id, self.sessions.get(session_id), after))
+                self.sessions[session_id] = after
+        self._steps.clear()
+        return changed
+
+    def drop(self, session_id: str) -> Session | None:
+        """Forget a session; return it as it was when `end_steps` was last called."""
+        self._steps.pop(session_id, None)
+        return self.sessions.pop(session_id, None)
 
     def _read(self, message: InputMessage) -> Normal | DeadLetter | None:
         """Return the normalised message or its dead letter; None for one without meaning here."""

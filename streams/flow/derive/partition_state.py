@@ -20,7 +20,6 @@ from contextgauge.partitioner import key_bytes
 from schemas.topics import DAY_MS, HOUR_MS
 from streams.codec import cloudevents
 from streams.core.derivation.rules_config import Rules
-from streams.core.derivation.state import Session
 from streams.flow.dead_letters.letters import dead_record, misrouted_check
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Deriver, input_message
@@ -165,8 +164,6 @@ class PartitionState:
 
     def _begin(self) -> None:
         """Start a batch's account."""
-        # Each with its stored state; None for a new one.
-        self._touched: dict[str, Session | None] = {}
         self._moved: dict[str, None] = {}
         self._work = Work()
 
@@ -189,7 +186,6 @@ class PartitionState:
                     dead_record(message, result.dead, source, config.dead_topic, target)
                 )
             elif result.session_id is not None:
-                self._touched.setdefault(result.session_id, result.before)
                 self._be_active(result.session_id)
                 if not result.records:
                     continue
@@ -209,12 +205,13 @@ class PartitionState:
 
     def finish(self, position: int) -> Work:
         """End the batch: return what is to be committed with the position after it."""
-        work, sessions, activity = self._work, self._deriver.sessions, self._activity
+        work, activity = self._work, self._activity
         changes = work.changes
-        for session_id, before in self._touched.items():
-            changes |= changes_of(session_id, before, sessions[session_id], activity[session_id])
+        for session_id, before, after in self._deriver.end_steps():
+            changes |= changes_of(session_id, before, after, activity[session_id])
+            self._moved.pop(session_id, None)
         for session_id in self._moved:
-            if session_id in activity and session_id not in self._touched:
+            if session_id in activity:
                 changes |= self._move(session_id)
         self.position = work.position = position
         self._prove(work)
@@ -267,10 +264,10 @@ class PartitionState:
         time, before = self._time, self._now
         confirmed = time.take(message.offset, message.timestamp_ms)
         hour, claim = time.time_ms // HOUR_MS, time.claim
-        now = Activity(hour, None if claim is None else claim.begin)
-        if now != before:
+        claim_begin = None if claim is None else claim.begin
+        if hour != before.hour or claim_begin != before.claim:
             # Kept as the same object otherwise: `_be_active` compares by identity first.
-            self._now = now
+            self._now = Activity(hour, claim_begin)
         if confirmed is not None:
             # Sessions that were active since the claim began were so at the confirmed time.
             begin, activity = confirmed.begin, self._activity.items()
@@ -284,11 +281,12 @@ class PartitionState:
             if active.hour >= oldest:
                 break
             del self._activity[session_id]
-            after = self._deriver.sessions.pop(session_id, None)
-            if after is None:
-                self._work.changes |= self._stored.drop(session_id)
-            elif (written := self._touched.pop(session_id, after)) is not None:
-                self._work.changes |= removal_of(session_id, written)
+            written = self._deriver.drop(session_id)
+            self._work.changes |= (
+                self._stored.drop(session_id)
+                if written is None
+                else removal_of(session_id, written)
+            )
             self._work.evicted += 1
 
     def add(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:

@@ -31,6 +31,7 @@ def replay(
                 derived.records.extend(taken.records)
             elif taken.dead is not None:
                 derived.dead.append((line, taken.dead))
+        deriver.end_steps()
         yield derived
 
 

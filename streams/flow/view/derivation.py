@@ -73,8 +73,6 @@ class LocalDerivation:
             session_id = result.session_id
             # A copy of known messages is its session's file too: the first one may be deleted.
             self._members.add((piece.path, codec.key_bytes(session_id)))
-            if result.changed:
-                self._touched.setdefault(session_id, result.before)
             for record in result.records:
                 self._add(record, piece.modified_ms, is_live=is_live)
         self._marks[piece.path] = piece.mark
@@ -123,7 +121,6 @@ class LocalDerivation:
     def _restart(self) -> None:
         """Begin with what is stored."""
         self._position = self._store.position
-        self._touched: dict[str, Session | None] = {}
         self._deriver = Deriver(
             self._rules, limit_bytes=self._limit_bytes, stored=self._stored_session
         )
@@ -133,15 +130,11 @@ class LocalDerivation:
 
     def _begin(self) -> None:
         """Begin a transaction; keep only the sessions in memory that were used last."""
-        sessions = self._deriver.sessions
-        for session_id in self._touched:
-            sessions[session_id] = sessions.pop(session_id)
-        for session_id in list(sessions)[:-_MEMORY_SESSIONS]:
-            del sessions[session_id]
+        for session_id in list(self._deriver.sessions)[:-_MEMORY_SESSIONS]:
+            self._deriver.drop(session_id)
         self._fold.forget_sessions(_MEMORY_SESSIONS)
         self._write = ViewWrite()
         self._live: list[Entry] = []
-        self._touched = {}
         self._totals: dict[bytes, dict[str, Aggregates]] = {}
         self._marks: dict[str, bytes | None] = {}
         self._members: set[tuple[str, bytes]] = set()
@@ -190,8 +183,9 @@ class LocalDerivation:
             yield documents.live
 
     def _states(self) -> Iterator[tuple[bytes, dict[bytes, bytes | None]]]:
-        for session_id, before in self._touched.items():
-            after = self._deriver.sessions[session_id]
+        sessions = self._deriver.sessions
+        for session_id, before, after in self._deriver.end_steps():
+            sessions[session_id] = sessions.pop(session_id)  # those used last are the last
             yield codec.key_bytes(session_id), changes_of(session_id, before, after, _NEVER_IDLE)
 
     def _encoded_totals(self) -> dict[tuple[bytes, bytes], bytes]:

@@ -55,6 +55,7 @@ def ids(records: Iterable[Record]) -> set[str]:
 def test_golden_1_derive_is_pure(plan: tuple[list[Action], bool]) -> None:
     deriver = Deriver(RULES)
     for line, hint in lines_of(plan):
+        deriver.end_steps()
         before = dict(deriver.sessions)
         kept = copy.deepcopy(before)
         first = deriver.derive(InputMessage(line, hint))

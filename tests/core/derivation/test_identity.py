@@ -63,7 +63,7 @@ ANY_PART = st.one_of(ANY_TEXT, st.integers(0, 2**40), st.none())
 def test_an_id_is_the_uuid5_of_a_compact_json_array(
     name: str, chain: str, kind: str, cause: str, extra: list[str | int | None]
 ) -> None:
-    found = record_id(name, chain, kind, cause, *extra)
+    found = record_id(name, chain, kind, cause, tuple(extra))
     assert found == expected_id(name, chain, kind, cause, *extra)
 
 
@@ -90,11 +90,11 @@ def test_an_id_by_the_standard_library_itself() -> None:
     name = '["s","main","compact_boundary","u-1"]'
     assert record_id("s", "main", "compact_boundary", "u-1") == str(uuid.uuid5(NAMESPACE, name))
     warned = '["s","main","context_warning","u-1",80]'
-    assert record_id("s", "main", "context_warning", "u-1", 80) == str(
+    assert record_id("s", "main", "context_warning", "u-1", (80,)) == str(
         uuid.uuid5(NAMESPACE, warned)
     )
     missed = '["s","main","compaction_failed","u-1",null]'
-    assert record_id("s", "main", "compaction_failed", "u-1", None) == str(
+    assert record_id("s", "main", "compaction_failed", "u-1", (None,)) == str(
         uuid.uuid5(NAMESPACE, missed)
     )
 

@@ -67,7 +67,7 @@ def test_r14_while_the_size_is_unknown_a_start_has_none() -> None:
 def test_r14_requesting_and_others_do_nothing(value: object) -> None:
     given = session()
     assert given.take(status(value)) == []
-    assert given.deriver.sessions == {}
+    assert given.sessions() == {}
 
 
 def test_r14_null_and_absent_differ() -> None:

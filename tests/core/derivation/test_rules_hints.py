@@ -121,10 +121,10 @@ def test_r24_a_hook_callback_belongs_to_the_streams_session() -> None:
     told = {"hook_event_name": "PreCompact", "trigger": "manual", "session_id": "inputs-own"}
     request = {"subtype": "hook_callback", "callback_id": "c", "input": told}
     given.take({"type": "control_request", "request": request}, hint="stream")
-    assert list(given.deriver.sessions) == ["stream"]
+    assert list(given.sessions()) == ["stream"]
     other = {"type": "control_request", "request": request | {"callback_id": "d"}}
     given.take(other)
-    assert sorted(given.deriver.sessions) == ["inputs-own", "stream"]
+    assert sorted(given.sessions()) == ["inputs-own", "stream"]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_r24_a_hook_callback_belongs_to_the_streams_session() -> None:
 def test_r25_other_hooks_give_no_record(body: Body) -> None:
     given = Given()
     assert given.take(body, hint=SESSION) == []
-    assert given.deriver.sessions == {}
+    assert given.sessions() == {}
 
 
 def test_r25_hooks_never_open_or_close_an_attempt() -> None:

@@ -49,7 +49,7 @@ def test_r01_the_session_may_change_within_one_stream() -> None:
     given.take(assistant("a", read=100, session_id="one"), hint="one")
     records = given.take(assistant("b", read=100, session_id="two"), hint="one")
     assert one(records, ContextReading).session_id == "two"
-    assert sorted(given.deriver.sessions) == ["one", "two"]
+    assert sorted(given.sessions()) == ["one", "two"]
 
 
 def test_r01_a_transcript_line_names_it_in_camel_case() -> None:
@@ -104,7 +104,7 @@ def test_r01_a_message_that_could_emit_and_has_no_session_is_a_dead_letter(
 def test_r01_an_ignorable_message_without_a_session_is_just_ignored(body: Body) -> None:
     given = Given()
     assert given.dead(body) is None
-    assert given.deriver.sessions == {}
+    assert given.sessions() == {}
 
 
 @pytest.mark.parametrize("blank", [b"", b" ", b"\t\r", b"\n"])
@@ -232,7 +232,7 @@ def test_r03_a_subtype_of_a_wrong_type_is_as_if_absent() -> None:
 def test_r03_unknown_types_and_subtypes_are_ignored(body: Body) -> None:
     given = Given()
     assert given.take(body, hint="key") == []
-    assert given.deriver.sessions == {}
+    assert given.sessions() == {}
 
 
 def test_r03_unknown_fields_are_ignored() -> None:
@@ -354,7 +354,7 @@ def test_r05_a_message_whose_record_could_not_be_written_is_too_large() -> None:
     deriver = Deriver(RULES)
     taken = deriver.derive(InputMessage(value, "s"))
     assert taken.dead is not None
-    assert (taken.dead.reason, taken.records, deriver.sessions) == ("too_large", (), {})
+    assert (taken.dead.reason, taken.records, deriver.end_steps()) == ("too_large", (), [])
     small = value.replace(numbers.encode(), b"1e15," * 300_000)
     assert len(deriver.derive(InputMessage(small, "s")).records) == 1
 

@@ -133,7 +133,7 @@ def test_r07_a_raw_response_of_a_provider_is_read_as_it_is() -> None:
 def test_r07_messages_of_no_known_provider_are_ignored() -> None:
     given = Given()
     assert given.take({"session_id": "s", "object": "list"}, {"session_id": "s", "object": 1}) == []
-    assert given.deriver.sessions == {}
+    assert given.sessions() == {}
 
 
 def test_r07_usage_may_be_next_to_the_message() -> None:

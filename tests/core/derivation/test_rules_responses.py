@@ -128,7 +128,7 @@ def test_r09_message_delta_never_is_a_reading() -> None:
 def test_r09_other_stream_events_are_ignored(event: Body) -> None:
     given = Given()
     assert given.take(stream_event(event), any_message("stream_event", event=1)) == []
-    assert given.deriver.sessions == {}
+    assert given.sessions() == {}
 
 
 def test_r09_stop_reason_does_not_mark_the_last_line() -> None:
@@ -169,7 +169,7 @@ def test_r10_a_synthetic_message_is_no_response_at_all() -> None:
 def test_r10_an_api_error_is_no_response_at_all(name: str) -> None:
     given = Given()
     assert given.take(assistant("b", read=900) | {name: True}) == []
-    assert given.deriver.sessions == {}
+    assert given.sessions() == {}
 
 
 def test_r10_counts_that_are_all_zero_are_a_response_but_no_reading() -> None:
@@ -191,7 +191,7 @@ def test_r10_counts_that_are_all_zero_are_a_response_but_no_reading() -> None:
 def test_r10_progress_lines_and_task_totals_are_ignored(body: Body) -> None:
     given = Given()
     assert given.take(body) == []
-    assert given.deriver.sessions == {}
+    assert given.sessions() == {}
 
 
 def test_r10_codex_info_null_is_no_reading() -> None:

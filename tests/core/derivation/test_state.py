@@ -23,7 +23,7 @@ from streams.core.derivation.stored_state import (
     part_names,
     unpack,
 )
-from streams.flow.derive.deriver import Deriver
+from streams.flow.derive.deriver import Changed, Deriver
 from tests.core.given import (
     LARGE,
     MODEL,
@@ -94,6 +94,7 @@ def stopping(lines: Sequence[bytes], cuts: set[int]) -> list[Record]:
     records: list[Record] = []
     for number, raw in enumerate(lines):
         if number in cuts:
+            deriver.end_steps()
             for name, state in deriver.sessions.items():
                 stores.setdefault(name, Store()).put(stored.get(name), state)
             stored = {name: store.get() for name, store in stores.items()}
@@ -121,6 +122,29 @@ def test_restoring_after_every_message_gives_the_same_records(
     assert stopping(lines, set(range(len(lines)))) == never_stopping(lines)
 
 
+@given(SESSIONS, st.sets(st.integers(0, 60)))
+def test_messages_applied_in_place_give_the_same_as_messages_applied_one_by_one(
+    plan: tuple[list[Action], bool], cuts: set[int]
+) -> None:
+    actions, transcript = plan
+    lines = write("s-1", actions, transcript=transcript)
+    one_by_one, in_place = Deriver(RULES), Deriver(RULES)
+    changed: list[Changed] = []
+    for number, raw in enumerate(lines):
+        message = intake(raw, number)
+        assert in_place.derive(message) == one_by_one.derive(message)
+        one_by_one.end_steps()
+        if number in cuts:
+            changed += in_place.end_steps()
+    changed += in_place.end_steps()
+    assert in_place.sessions == one_by_one.sessions
+    last: dict[str, Session] = {}
+    for session_id, before, after in changed:
+        assert before == last.get(session_id) != after
+        last[session_id] = after
+    assert last == in_place.sessions
+
+
 @given(SESSIONS)
 def test_a_state_is_not_modified_by_later_messages(plan: tuple[list[Action], bool]) -> None:
     """What a batch began with is compared with what it ended with, and must not move meanwhile."""
@@ -129,6 +153,7 @@ def test_a_state_is_not_modified_by_later_messages(plan: tuple[list[Action], boo
     states: list[tuple[Session, Session]] = []
     for number, raw in enumerate(write("s-1", actions, transcript=transcript)):
         deriver.derive(intake(raw, number))
+        deriver.end_steps()
         states += [(state, copy.deepcopy(state)) for state in deriver.sessions.values()]
     assert [state for state, _ in states] == [then for _, then in states]
 
@@ -210,7 +235,7 @@ def test_all_parts_that_were_ever_stored_are_named_for_removal() -> None:
     told = Given()
     store = Store()
     for number in range(KEPT // 50 + 5):
-        before = told.deriver.sessions.get(SESSION)
+        before = told.sessions().get(SESSION)
         told.take(*(user(f"{number} {at}") for at in range(50)), side(user(), f"a{number % 3}"))
         store.put(before, told.session())
     assert set(part_names(told.session())) == set(store.parts)
@@ -224,10 +249,10 @@ def test_a_restored_session_knows_exactly_the_same_causes() -> None:
     store = Store()
     bodies = [user(str(number)) for number in range(KEPT + 300)]
     for begin in range(0, len(bodies), 97):
-        before = told.deriver.sessions.get(SESSION)
+        before = told.sessions().get(SESSION)
         told.take(*bodies[begin : begin + 97])
         store.put(before, told.session())
-        told.deriver.sessions[SESSION] = store.get()
+        told.sessions()[SESSION] = store.get()
     counted = told.chain().total
     told.take(*bodies[-KEPT:])
     assert told.chain().total == counted == len(bodies)
@@ -324,7 +349,7 @@ def test_a_session_of_version_2_goes_on_as_if_this_version_had_written_it() -> N
     before, records = in_version_2(parts), len(given.records)
     assert before != parts
     other = Given()
-    other.deriver.sessions[SESSION] = unpack(SESSION, before)
+    other.sessions()[SESSION] = unpack(SESSION, before)
     assert other.session() == given.session()
     later = [compacting(at=30), boundary(), assistant("b", read=90_000)]
     other.take(*later)
@@ -346,7 +371,7 @@ def test_warnings_of_version_2_for_a_corrected_window_do_not_silence_the_next() 
     older = in_version_2(parts)
     older["chain:main"].fields[10] = [10, 20, 30, 40, 50, 60, 70, 80, 90]
     other = Given()
-    other.deriver.sessions[SESSION] = unpack(SESSION, older)
+    other.sessions()[SESSION] = unpack(SESSION, older)
     assert one(other.take(assistant("c", read=300_000)), ContextWarning).thresholds_crossed == (
         20, 30
     )  # fmt: skip
