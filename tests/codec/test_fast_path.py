@@ -6,9 +6,13 @@ It is there only where it was compiled: `make check-compiled` runs these tests.
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from schemas.messages import MAX_DEPTH
+from streams.codec.cloudevents import rfc3339
 from tests.codec.fast_path_kit import BROKEN, TEXT, UNUSUAL, USUAL, dump, same, short
+from tests.core.given import user
 
 pytestmark = pytest.mark.compiled
 
@@ -109,3 +113,42 @@ def test_skipped_fields_are_validated(written: bytes) -> None:
 )
 def test_skipped_fields_may_have_any_valid_value(written: bytes) -> None:
     assert same(b'{"tool_use_result":%s,' % written + TEXT[1:])
+
+
+@pytest.mark.parametrize(
+    "timestamp",
+    [
+        *("2026-11-01T12:00:00.000Z", "2024-02-29T23:59:59.999Z", "2026-12-31T00:00:00.001Z"),
+        *("2023-02-29T00:00:00.000Z", "2026-04-31T00:00:00.000Z", "2026-00-10T00:00:00.000Z"),
+        *("2026-13-10T00:00:00.000Z", "2026-10-00T00:00:00.000Z", "2026-10-10T24:00:00.000Z"),
+        *("2026-10-10T00:60:00.000Z", "2026-10-10T00:00:60.000Z", "2026-10-10T00:00:00,000Z"),
+        *("1969-12-31T23:59:59.999Z", "1970-01-01T00:00:00.000Z", "2019-12-31T23:59:59.999Z"),
+        *("2020-01-01T00:00:00.000Z", "2099-12-31T23:59:59.999Z", "2100-01-01T00:00:00.000Z"),
+        *("9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z", "2026-10-10 00:00:00.000Z"),
+        *("2026-10-10T00:00:00.000z", "2026-10-10T00:00:00.00aZ", "2026-10-1/T00:00:00.000Z"),
+        *("2026-10-10T00:00:00.000+", "2026-1\u0661-10T00:00:00.00Z", "2026-W10-1T00:00:00.00Z"),
+        *("2026-10-10T00:00:00Z", "2026-10-10T00:00:00.123456Z", "2026-10-10T00:00:00+02:00"),
+    ],
+)
+def test_a_timestamp_is_read_as_in_full(timestamp: str) -> None:
+    assert same(dump(user("go on") | {"timestamp": timestamp}))
+
+
+@given(st.integers(0, 4_200_000_000_000))
+def test_any_time_is_read_as_in_full(time_ms: int) -> None:
+    assert same(dump(user("go on") | {"timestamp": rfc3339(time_ms)}))
+
+
+@given(st.text(st.sampled_from('"\\\n\x1f aé漢😀'), max_size=70))
+def test_a_string_is_passed_over_however_long_it_is(text: str) -> None:
+    message = user("go on") | {"tool_use_result": text}
+    for escaped in (True, False):
+        assert same(json.dumps(message, ensure_ascii=escaped).encode())
+
+
+@pytest.mark.parametrize("size", range(40))
+@pytest.mark.parametrize("byte", [b"\x00", b"\x1f", b"\n", b"\xff", b"\xc3"])
+def test_what_is_no_json_is_found_wherever_it_is(size: int, byte: bytes) -> None:
+    value = dump(user("a" * size + "@" + "b" * (39 - size)))
+    assert same(value)
+    assert short(value.replace(b"@", byte)) is None

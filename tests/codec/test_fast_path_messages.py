@@ -10,17 +10,17 @@ from streams.codec.compiled import read_usual
 from tests.codec.fast_path_kit import dump
 from tests.core.given import (
     SESSION,
+    START_MS,
     any_message,
     assistant,
     line,
     message_delta,
-    moment,
     side,
     user,
 )
 
 UUID = "the-uuid"
-AT_2 = (SESSION, UUID, moment(2))
+AT_2 = (SESSION, UUID, START_MS + 2_000)
 NO_RESPONSE = (None, None, None, None, None, None)
 RESPONSE = assistant("msg_1", read=40, creation=5, fresh=6, output=7, uuid=UUID, model="model-1")
 OF_RESPONSE = ("msg_1", "model-1", 6, 5, 40, 7)
@@ -28,7 +28,7 @@ OF_RESPONSE = ("msg_1", "model-1", 6, 5, 40, 7)
 SAID: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
     (
         user("go on", uuid=UUID, at=1),
-        (1, SESSION, UUID, moment(1), *3 * (None,), False, False, None, None, *NO_RESPONSE),
+        (1, SESSION, UUID, START_MS + 1_000, *3 * (None,), False, False, None, None, *NO_RESPONSE),
     ),
     (
         {**user("go on", uuid=None, parent_tool_use_id="toolu_1"), "session_id": None},
@@ -44,7 +44,18 @@ SAID: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
     ),
     (
         line(RESPONSE, at=2),
-        (2, SESSION, UUID, moment(2), *3 * (None,), True, False, "2.1.329", "/repo", *OF_RESPONSE),
+        (
+            2,
+            SESSION,
+            UUID,
+            START_MS + 2_000,
+            *3 * (None,),
+            True,
+            False,
+            "2.1.329",
+            "/repo",
+            *OF_RESPONSE,
+        ),
     ),
     (
         side(user("go on", uuid=UUID), "a1", at=2),
@@ -52,7 +63,7 @@ SAID: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
             1,
             SESSION,
             UUID,
-            moment(2),
+            START_MS + 2_000,
             None,
             "a1",
             None,
@@ -69,7 +80,7 @@ SAID: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
             1,
             SESSION,
             UUID,
-            moment(2),
+            START_MS + 2_000,
             None,
             "acompact-1",
             None,
@@ -82,11 +93,37 @@ SAID: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
     ),
     (
         line(any_message("progress", uuid=UUID), at=2),
-        (0, SESSION, UUID, moment(2), *3 * (None,), True, False, "2.1.329", "/repo", *NO_RESPONSE),
+        (
+            0,
+            SESSION,
+            UUID,
+            START_MS + 2_000,
+            *3 * (None,),
+            True,
+            False,
+            "2.1.329",
+            "/repo",
+            *NO_RESPONSE,
+        ),
+    ),
+    (
+        {**user("go on", uuid=UUID), "timestamp": "2026-11-01T14:00:00+02:00"},
+        (
+            1,
+            SESSION,
+            UUID,
+            "2026-11-01T14:00:00+02:00",
+            *3 * (None,),
+            False,
+            False,
+            None,
+            None,
+            *NO_RESPONSE,
+        ),
     ),
     (
         line(any_message("progress", uuid=UUID), at=2, version=None, cwd=None),
-        (0, SESSION, UUID, moment(2), *3 * (None,), True, False, None, None, *NO_RESPONSE),
+        (0, SESSION, UUID, START_MS + 2_000, *3 * (None,), True, False, None, None, *NO_RESPONSE),
     ),
 ]
 
