@@ -73,7 +73,7 @@ class DerivableCheck:
 
     def look(self, body: Mapping[str, object] | bytes) -> str | None:
         """Take a message into account; return what to report, once and if at all."""
-        parsed = json_codec.decode(body) if isinstance(body, bytes) else body
+        parsed = json_codec.decode_fast(body) if isinstance(body, bytes) else body
         if isinstance(parsed, DeadLetter):
             return None  # reported as what it is
         message = cast("dict[str, Any]", parsed if isinstance(parsed, dict) else dict(parsed))

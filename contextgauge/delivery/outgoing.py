@@ -94,7 +94,7 @@ def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
     value = fit(line, limit)
     if isinstance(value, DeadLetter):
         return value
-    body = json_codec.decode(value, limit)
+    body = json_codec.decode_fast(value, limit)
     if isinstance(body, DeadLetter):
         return body if line.session_hint is None else (line.session_hint, value)
     session_id = session_of(body, line.session_hint)

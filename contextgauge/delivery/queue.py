@@ -45,22 +45,23 @@ class SendQueue:
 
         Raises ClosedError where the publisher closes meanwhile. A cancelled call queues nothing.
         """
-        if self._when_full == "wait" and (self._turn.locked() or not self._fits(item)):
+        size = item.size
+        if self._when_full == "wait" and (self._turn.locked() or not self._fits(size)):
             # The lock is fair: those that wait go in their order.
             async with self._turn:
-                while not self._fits(item) and not self._closed:
+                while not self._fits(size) and not self._closed:
                     self._room.clear()
                     await self._room.wait()
                 if self._closed:
                     raise ClosedError("the publisher closed while a message waited for room")
-        while self._when_full == "drop_oldest" and self._queue and not self._fits(item):
+        while self._when_full == "drop_oldest" and self._queue and not self._fits(size):
             self._forget()
             self.dropped += 1
-        if not self._fits(item):
+        if not self._fits(size):
             self.dropped += 1
             return False
         self._queue.append(item)
-        self.bytes += item.size
+        self.bytes += size
         self._filled.set()
         return True
 
@@ -72,9 +73,10 @@ class SendQueue:
         taken: list[OutgoingMessage] = []
         room = BATCH_BYTES
         while self._queue and len(taken) < BATCH_MESSAGES:
-            if taken and self._queue[0].size > room:
+            size = self._queue[0].size
+            if taken and size > room:
                 break
-            room -= self._queue[0].size
+            room -= size
             taken.append(self._forget())
         self._room.set()
         return taken
@@ -85,10 +87,10 @@ class SendQueue:
         self._room.set()
         self._filled.set()
 
-    def _fits(self, item: OutgoingMessage) -> bool:
+    def _fits(self, size: int) -> bool:
         if not self._queue:
             return True
-        return len(self._queue) < self._max_messages and self.bytes + item.size <= self._max_bytes
+        return len(self._queue) < self._max_messages and self.bytes + size <= self._max_bytes
 
     def _forget(self) -> OutgoingMessage:
         item = self._queue.popleft()

@@ -190,5 +190,7 @@ class _OpenBatch:
 
 def _size(record: NewRecord) -> int:
     """Return a record's bytes before compression: what it holds in memory until it is sent."""
-    headers = sum(len(name) + len(value) for name, value in record.headers)
-    return len(record.key or b"") + len(record.value or b"") + headers
+    size = len(record.key or b"") + len(record.value or b"")
+    for name, value in record.headers:
+        size += len(name) + len(value)
+    return size
