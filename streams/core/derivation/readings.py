@@ -1,6 +1,7 @@
 """Responses: sizes, warnings, edits, exhaustion and what they count (R6 to R10, R26)."""
 
 from bisect import bisect_right
+from operator import truediv
 from typing import Final
 
 from contextgauge.normalise.signals import MicroCompaction, Response, ResponseEnd, Usage
@@ -25,6 +26,8 @@ from streams.core.json_size import json_bytes
 
 ANNOUNCED_WINDOWS: Final = 8
 """Windows of an epoch whose warnings are remembered; real sessions have one or two."""
+
+_EXACT_IN_FLOATS: Final = 2**53
 
 _EDITS_BYTES: Final = 64 * 1024
 """Of a record's edits; real responses have one or two of some 100 bytes."""
@@ -222,4 +225,8 @@ def _warn(
 
 def used_percent(tokens: int, window: int) -> float:
     """Return tokens as a percentage of the window, floored to two decimals in integers."""
-    return (tokens * 10_000 // window) / 100
+    hundredths = tokens * 10_000 // window
+    if -_EXACT_IN_FLOATS < hundredths < _EXACT_IN_FLOATS:
+        return hundredths / 100
+    # Compiled, a division of larger numbers would round them first.
+    return truediv(hundredths, 100)

@@ -1,8 +1,13 @@
 """R6 to R8: how large a reading is, by provider."""
 
+from fractions import Fraction
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from schemas.records import ContextReading
+from streams.core.derivation.readings import used_percent
 from tests.core.given import (
     Body,
     Given,
@@ -236,3 +241,11 @@ def test_r08_an_iteration_of_another_type_never_counts(kind: str) -> None:
 @pytest.mark.parametrize("entries", [(), (5, "x"), (entry("compaction", 1, 2),), ({},)])
 def test_r08_a_list_without_such_entries_leaves_the_top_level(entries: tuple[object, ...]) -> None:
     assert counts(reading(with_iterations(*entries))) == (93_507, 7, 1_500, 92_000)
+
+
+@given(st.integers(-(2**53), 2**53), st.integers(1, 2**53))
+@example(9_000 - 9_007_199_254_740_991, 9_000)
+def test_a_percentage_is_floored_to_two_decimals_however_large_it_is(
+    tokens: int, window: int
+) -> None:
+    assert used_percent(tokens, window) == float(Fraction(tokens * 10_000 // window, 100))
