@@ -25,6 +25,7 @@ _PURE_EVERY: Final = 20
 """Portions, of which one is run by the pure product too, and one of the other entrances."""
 
 _MOST_SHOWN: Final = 8
+_SHOWN_EVERY_S: Final = 30
 
 
 def pure_digests(task: tuple[int, int, int]) -> list[int]:
@@ -41,14 +42,34 @@ def pure_digests(task: tuple[int, int, int]) -> list[int]:
     return digests
 
 
-def compared(task: tuple[int, int, int], portion: Portion) -> Failure | None:
-    """Return the first episode that the pure product derives otherwise."""
+def compare(task: tuple[int, int, int], portion: Portion) -> None:
+    """Note the first episode that the pure product derives otherwise."""
+    portion.compared = portion.inputs
     pure = pure_digests(task)
     for number, (one, other) in enumerate(zip(portion.digests, pure, strict=True)):
         if one != other:
             what = f"portion {task}: episode {number} differs where it is not compiled"
-            return Failure("compiled and pure", what, ())
-    return None
+            portion.failures.append(Failure("compiled and pure", what, ()))
+            return
+
+
+def run_task(task: tuple[int, int, int]) -> Portion:
+    """Run a portion; of some, the other entrances and the pure product too."""
+    began = _cpu_s()
+    portion = run_portion(task)
+    if task[1] % _PURE_EVERY == 0:
+        portion.failures += run_entrances(*task[:2])
+        if read_usual is not None:
+            compare(task, portion)
+    portion.digests.clear()
+    portion.cpu_s = _cpu_s() - began
+    return portion
+
+
+def _cpu_s() -> float:
+    """Return the CPU time of this process and of those that it waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def _shown(given: Input) -> str:
@@ -74,6 +95,7 @@ class Totals:
         self.size += portion.input_bytes
         self.records += portion.records
         self.cpu_s += portion.cpu_s
+        self.compared += portion.compared
         self.shapes = max(self.shapes, portion.shapes)
         self.outcomes += portion.outcomes
         self.slowest = sorted([*self.slowest, *portion.costs], key=Cost.per_byte)[-3:]
@@ -120,16 +142,13 @@ def sweep(seed: int, inputs: int, jobs: int) -> int:
             totals.add(portion)
             for failure in portion.failures:
                 totals.fail(failure, task[1])
-            if task[1] % _PURE_EVERY == 0:
-                for failure in run_entrances(seed, task[1]):
-                    totals.fail(failure, task[1])
-                if read_usual is not None:
-                    totals.compared += portion.inputs
-                    if (differs := compared(task, portion)) is not None:
-                        totals.fail(differs, task[1])
-            if time.monotonic() - began - shown_s > 60:
+            if time.monotonic() - began - shown_s > _SHOWN_EVERY_S:
                 shown_s = time.monotonic() - began
-                print(f"{totals.inputs} inputs after {shown_s:.0f} s; wrong: {dict(totals.wrong)}")
+                print(
+                    f"{totals.inputs} of {inputs} inputs after {shown_s:.0f} s, "
+                    f"{totals.inputs / totals.cpu_s:.0f} a second of CPU time; "
+                    f"wrong: {dict(totals.wrong)}"
+                )
                 sys.stdout.flush()
     totals.show()
     return 1 if totals.wrong else 0
@@ -139,13 +158,13 @@ def _in_order(
     pool: ProcessPoolExecutor, tasks: list[tuple[int, int, int]], ahead: int
 ) -> Iterator[tuple[tuple[int, int, int], Portion]]:
     """Yield portions as they are done, a few ahead, so that none waits in memory for long."""
-    running = [(task, pool.submit(run_portion, task)) for task in tasks[:ahead]]
+    running = [(task, pool.submit(run_task, task)) for task in tasks[:ahead]]
     upcoming = iter(tasks[ahead:])
     while running:
         task, future = running.pop(0)
         yield task, future.result()
         if (following := next(upcoming, None)) is not None:
-            running.append((following, pool.submit(run_portion, following)))
+            running.append((following, pool.submit(run_task, following)))
 
 
 def main() -> int:
