@@ -6,8 +6,6 @@ make fuzz SEED=1 INPUTS=1000000 JOBS=2
 import argparse
 import json
 import multiprocessing
-import os
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -16,60 +14,12 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Final
 
 from streams.codec.compiled import read_usual
-from tests.fuzz.entrances import run_entrances
-from tests.fuzz.mutation import ROOT
 from tests.fuzz.portion import Cost, Failure, Input, Portion, run_portion, shrink
+from tests.fuzz.tasks import Task, run_task
 
 PORTION: Final = 50_000
-_PURE_EVERY: Final = 20
-"""Portions, of which one is run by the pure product too, and one of the other entrances."""
-
 _MOST_SHOWN: Final = 8
 _SHOWN_EVERY_S: Final = 30
-
-
-def pure_digests(task: tuple[int, int, int]) -> list[int]:
-    """Return the digests of a portion's episodes as the pure product gives them."""
-    seed, number, inputs = task
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz", "--digests", f"{seed} {number} {inputs}"],
-        cwd=ROOT,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    digests: list[int] = json.loads(run.stdout)
-    return digests
-
-
-def compare(task: tuple[int, int, int], portion: Portion) -> None:
-    """Note the first episode that the pure product derives otherwise."""
-    portion.compared = portion.inputs
-    pure = pure_digests(task)
-    for number, (one, other) in enumerate(zip(portion.digests, pure, strict=True)):
-        if one != other:
-            what = f"portion {task}: episode {number} differs where it is not compiled"
-            portion.failures.append(Failure("compiled and pure", what, ()))
-            return
-
-
-def run_task(task: tuple[int, int, int]) -> Portion:
-    """Run a portion; of some, the other entrances and the pure product too."""
-    began = _cpu_s()
-    portion = run_portion(task)
-    if task[1] % _PURE_EVERY == 0:
-        portion.failures += run_entrances(*task[:2])
-        if read_usual is not None:
-            compare(task, portion)
-    portion.digests.clear()
-    portion.cpu_s = _cpu_s() - began
-    return portion
-
-
-def _cpu_s() -> float:
-    """Return the CPU time of this process and of those that it waited for."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
 
 
 def _shown(given: Input) -> str:
@@ -138,7 +88,7 @@ def sweep(seed: int, inputs: int, jobs: int) -> int:
         for number in range(-(-inputs // PORTION))
     ]
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        for task, portion in _in_order(pool, tasks, 2 * jobs):
+        for task, portion in _in_order(pool, tasks, 8 * jobs):
             totals.add(portion)
             for failure in portion.failures:
                 totals.fail(failure, task[1])
@@ -155,8 +105,8 @@ def sweep(seed: int, inputs: int, jobs: int) -> int:
 
 
 def _in_order(
-    pool: ProcessPoolExecutor, tasks: list[tuple[int, int, int]], ahead: int
-) -> Iterator[tuple[tuple[int, int, int], Portion]]:
+    pool: ProcessPoolExecutor, tasks: list[Task], ahead: int
+) -> Iterator[tuple[Task, Portion]]:
     """Yield portions as they are done, a few ahead, so that none waits in memory for long."""
     running = [(task, pool.submit(run_task, task)) for task in tasks[:ahead]]
     upcoming = iter(tasks[ahead:])
