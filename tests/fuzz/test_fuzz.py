@@ -1,5 +1,6 @@
 """A short selection of `make fuzz`; and that it finds what is broken on purpose."""
 
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,14 @@ def test_no_message_is_too_much() -> None:
 def test_a_portion_is_the_same_whenever_it_runs() -> None:
     first, again, other = [Fuzzer(2, number).run(240).digests for number in (1, 1, 2)]
     assert first == again != other
+
+
+def test_nothing_of_a_portion_stays() -> None:
+    fuzzer = Fuzzer(3, 0)
+    fuzzer.run(240)
+    mutator = weakref.ref(fuzzer.mutator)
+    del fuzzer
+    assert mutator() is None, "a run of many portions would take more and more memory"
 
 
 def test_no_other_entrance_takes_too_much() -> None:
