@@ -62,8 +62,9 @@ _SLOWEST: Final = 3
 CPU_US: Final = 3_000
 CPU_US_PER_BYTE: Final = 0.5
 MEMORY_BYTES: Final = 300_000
-MEMORY_PER_BYTE: Final = 50
-"""What one input may cost at most: something, and something for each of its bytes."""
+MEMORY_PER_BYTE: Final = 200
+"""What one input may cost at most: something, and something for each of its bytes. Most memory for
+its bytes takes an array of many digits or empty objects that a record keeps whole: up to 115."""
 
 
 class Input(NamedTuple):
