@@ -40,10 +40,11 @@ _WRITE_EVERY: Final = 16
 _ACTIVITY: Final = Activity(498_000, None)
 
 
-@cache
-def _values_of(kind: str) -> Callable[[RecordData], tuple[object, ...]]:
-    """Return what gives all values of such a record."""
-    return attrgetter(*(each.name for each in fields(DATA_CLASS_BY_KIND[kind])))
+_VALUES_OF: Final[dict[str, Callable[[RecordData], tuple[object, ...]]]] = {
+    kind: attrgetter(*(each.name for each in fields(data)))
+    for kind, data in DATA_CLASS_BY_KIND.items()
+}
+"""By a record's kind: what gives all values of it."""
 
 
 class WrongError(AssertionError):
@@ -107,7 +108,8 @@ class CheckedPartition:
         self._sequences: dict[str, int] = {}
         self._ids = set[str]()
         self._fold = Fold(strict=True)
-        self._fold.load_stats(FIRST_STATS)
+        if folds:
+            self._fold.load_stats(FIRST_STATS)
         self._write = ViewWrite()
         self._views: dict[bytes, bytes] = {}
         self._compactions: dict[tuple[bytes, bytes], bytes] = {}
@@ -118,7 +120,8 @@ class CheckedPartition:
         result = self.deriver.derive(message)
         dead, records = result.dead, result.records
         if dead is not None:
-            must(dead.reason in REASONS and not records, f"dead letter {dead}")
+            if dead.reason not in REASONS or records:
+                raise WrongError(f"dead letter {dead}")
             detail = dead.detail.encode("utf-8", "surrogatepass")
             self.digest = crc32(dead.reason.encode() + detail, self.digest)
         elif records:
@@ -126,27 +129,29 @@ class CheckedPartition:
         return result
 
     def _check(self, message: InputMessage, records: tuple[Record, ...]) -> None:
-        size = 0
+        size, sequences, ids = 0, self._sequences, self._ids
         for record in records:
-            data = record.data
-            session_id = data.session_id
-            sequence = self._sequences.get(session_id, 0) + 1
-            must(record.sequence == sequence, f"sequence {record.sequence} where {sequence} is due")
-            self._sequences[session_id] = sequence
-            must(record.id not in self._ids, f"a second record {record.id}")
-            self._ids.add(record.id)
+            data, sequence = record.data, record.sequence
+            session_id, kind = data.session_id, data.kind
+            due = sequences.get(session_id, 0) + 1
+            if sequence != due:
+                raise WrongError(f"sequence {sequence} where {due} is due")
+            sequences[session_id] = sequence
+            if record.id in ids:
+                raise WrongError(f"a second record {record.id}")
+            ids.add(record.id)
             headers, value = codec.to_binary(record)
             self.digest = crc32(value, crc32(headers[1][1], self.digest))
             size += len(value)
-            shape = (data.kind, *map(type, _values_of(data.kind)(data)))
-            if self.thorough(shape):
+            if self.thorough((kind, *map(type, _VALUES_OF[kind](data)))):
                 _read_back(record, headers, value)
             if self._folds:
                 self._project(record)
             self.records += 1
-        limit = 4 * len(message.value) + _ROOM_BYTES * len(records)
-        must(size <= limit, f"{size} bytes of records of {len(message.value)}")
-        if len(message.value) > MESSAGE_LIMIT_BYTES // 8:
+        read = len(message.value)
+        if size > 4 * read + _ROOM_BYTES * len(records):
+            raise WrongError(f"{size} bytes of records of {read}")
+        if read > MESSAGE_LIMIT_BYTES // 8:
             must(size <= (MESSAGE_LIMIT_BYTES + RECORD_ROOM_BYTES) * len(records), "too large")
 
     def _project(self, record: Record) -> None:
@@ -195,13 +200,13 @@ class CheckedPartition:
     def restart(self) -> None:
         """Go on from what is stored: state, views and totals are read back."""
         self.write_views()
-        fold = Fold(strict=True)
-        fold.load_stats(self._stats)
+        if self._folds:
+            self._fold = Fold(strict=True)
+            self._fold.load_stats(self._stats)
         for session, document in self._views.items():
-            fold.put_view(session, document)
+            self._fold.put_view(session, document)
             view = view_codec.decode(SessionView, document)
             must(view_codec.encode(view) == document, "a view that reads as another")
-        self._fold = fold
         restored = {}
         self.deriver.end_steps()
         for session_id, state in self.deriver.sessions.items():

@@ -6,11 +6,11 @@ damages. Names and words come from the normaliser's own source, so that new ones
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from tests.fuzz.seeds import WRITTEN, stories
 from tests.fuzz.templates import Span, Template, template_of
@@ -54,24 +54,10 @@ class Mutator:
         for template in self.corpus:
             for key, spans in template.fields.items():
                 self._fields.setdefault(key, []).extend(template.part(span) for span in spans[:3])
+        self._containers = _containers(self.corpus)
         self._keys = [*self._fields, *names()]
         self._words = [*names(), *VALUES, *TIMES]
         self._kept = 0
-        self._changes: tuple[Callable[[Template, list[bytes]], None], ...] = (
-            *[self._by_pool] * 2,
-            *[self._by_like] * 3,
-            *[self._insert] * 2,
-            *[self._number] * 2,
-            self._by_other,
-            self._remove,
-            self._repeat,
-            self._rename,
-            self._swap,
-            self._time,
-            self._nest,
-            self._escape,
-        )
-        """What is done to a message; what leaves it plausible more often."""
 
     def one_of(self, choices: Sequence[_Choice]) -> _Choice:
         """Return one of them."""
@@ -82,7 +68,7 @@ class Mutator:
         if len(value) > _LARGEST_SEED_BYTES or self._kept >= _MOST_KEPT:
             return
         template = template_of(value)
-        if template is not None and template.values:
+        if template is not None:
             self._kept += 1
             self.corpus.append(template)
 
@@ -94,28 +80,35 @@ class Mutator:
     def message(self, template: Template | bytes | None) -> bytes:
         """Return a message made of this one, or, for None, of any of the corpus."""
         random = self._random
-        if isinstance(template, bytes):
-            return self._damaged(template) if random() < 0.5 else template
         if template is None:
-            template = self.one_of(self.corpus)
+            template = self.corpus[int(random() * len(self.corpus))]
+        elif isinstance(template, bytes):
+            return self._damaged(template) if random() < 0.5 else template
         tokens = template.tokens.copy()
         self._made += 1
         if template.ids and random() < 0.9:
             for place in template.ids:
                 tokens[place] = b'"u%d"' % self._made
-        chance = random()
-        while chance < 0.75 and template.values:
-            self.one_of(self._changes)(template, tokens)
+        chance, changes = random(), self._CHANGES
+        while chance < 0.75:
+            changes[int(random() * len(changes))](self, template, tokens)
             chance = random() * 1.4
         value = b"".join(tokens)
         return self._damaged(value) if random() < 0.08 else value
 
     def large(self, size: int) -> bytes:
-        """Return a message in which one part is repeated, or nested, to about so many bytes."""
+        """Return a message in which one part is repeated, or nested, to about so many bytes.
+
+        Most often it is an object with many members, or an array, of any field.
+        """
         template = self.one_of(self.corpus)
         tokens = template.tokens.copy()
-        kind = int(self._random() * 6)
-        if kind == 0 and template.members:
+        kind = int(self._random() * 10)
+        if kind > 5:
+            template, begin, end = self.one_of(self.one_of(self._containers))
+            tokens = template.tokens.copy()
+            many = _extended(template, begin, size)
+        elif kind == 0 and template.members:
             begin, end = span = self.one_of(template.members)
             part = template.part(span)[len(tokens[begin]) :]
             count = max(1, size // (len(part) + 12))
@@ -233,6 +226,23 @@ class Mutator:
         if len(token) > 2 and token[:1] == b'"' and 32 < token[1] < 127 and token[1] not in b'\\"':
             tokens[place] = b'"\\u%04x' % token[1] + token[2:]
 
+    # Functions, not methods of one mutator: what refers to itself is freed late, or never.
+    _CHANGES: ClassVar = (
+        *[_by_pool] * 2,
+        *[_by_like] * 3,
+        *[_insert] * 2,
+        *[_number] * 2,
+        _by_other,
+        _remove,
+        _repeat,
+        _rename,
+        _swap,
+        _time,
+        _nest,
+        _escape,
+    )
+    """What is done to a message; what leaves it plausible more often."""
+
     def _damaged(self, value: bytes) -> bytes:
         chance = self._random()
         place = int(self._random() * (len(value) + 1))
@@ -255,6 +265,31 @@ class Mutator:
         if chance < 0.97:
             return value[:place] + self._chance.randbytes(int(self._random() * 9)) + value[place:]
         return self._chance.randbytes(int(self._random() * 64))
+
+
+def _containers(corpus: Iterable[Template]) -> list[list[tuple[Template, int, int]]]:
+    """Return the objects and arrays that are not empty, by the name of their field."""
+    found: dict[bytes, list[tuple[Template, int, int]]] = {}
+    for template in corpus:
+        for key, spans in template.fields.items():
+            found.setdefault(key, []).extend(
+                (template, *span)
+                for span in spans
+                if span[1] - span[0] > 2 and template.tokens[span[0]] in {b"{", b"["}
+            )
+    return [each for each in found.values() if each]
+
+
+def _extended(template: Template, begin: int, size: int) -> bytes:
+    """Return an object with many members like its first, or an array likewise."""
+    spans = template.members if template.tokens[begin] == b"{" else template.values
+    last = max(to for at, to in spans if at == begin + 1)
+    if template.tokens[begin] == b"{":
+        part = template.part((begin + 2, last))
+        count = max(1, size // (len(part) + 12))
+        return b"{" + b",".join(b'"k%d"%s' % (number, part) for number in range(count)) + b"}"
+    part = template.part((begin + 1, last))
+    return b"[" + b",".join([part] * max(1, size // (len(part) + 1))) + b"]"
 
 
 def _put(tokens: list[bytes], span: Span, new: bytes) -> None:

@@ -12,6 +12,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from random import Random
 from typing import Final, NamedTuple
 
@@ -32,24 +33,38 @@ of the memory of a session."""
 _FOLDED: Final = 0.2
 """The part of the episodes of which the records become views: that takes longest."""
 
-_SAMPLED: Final = 0.0008
+_SAMPLED: Final = 0.0003
 """The part of records and views that are read back and validated though their shape is known."""
 
 _looked_at = set[tuple[object, ...]]()
 """Shapes that were, in this process."""
 
-_LARGE_EVERY: Final = 400
-"""Episodes, one of which ends with a large input, whose time and memory are always measured."""
+_LARGE_EVERY: Final = 250
+"""Episodes, one of which is short and ends with a large input, whose time and memory are always
+measured: of 1 KiB to 256 KiB, now and then up to 2 MiB."""
 
-_MOST_LARGE_BYTES: Final = 1 << 20
-_COLLECT_EVERY: Final = 100
+_BEFORE_LARGE: Final = 8
+
+
+_MEASURED_BYTES: Final = 1 << 16
+_MEASURED: Final = 0.002
+"""Time and memory are measured of each larger input, and of one in this part of the episodes."""
+
+_COLLECT_EVERY: Final = 400
+_BATCH: Final = 50
+"""Episodes that are made before they are run: code and data that are used at once stay in the
+processor's cache."""
+
+_SMALL_BYTES: Final = 4_000
+"""What counts as bytes of each input, so that the smallest are not the slowest for their size."""
 _SLOWEST: Final = 3
 
 CPU_US: Final = 3_000
 CPU_US_PER_BYTE: Final = 0.5
 MEMORY_BYTES: Final = 300_000
-MEMORY_PER_BYTE: Final = 50
-"""What one input may cost at most: something, and something for each of its bytes."""
+MEMORY_PER_BYTE: Final = 200
+"""What one input may cost at most: something, and something for each of its bytes. Most memory for
+its bytes takes an array of many digits or empty objects that a record keeps whole: up to 115."""
 
 
 class Input(NamedTuple):
@@ -66,6 +81,16 @@ class Input(NamedTuple):
         """The bytes of it, about."""
         names = (self.session_hint, self.task_id, self.publisher_agent_id)
         return len(self.value) + sum(len(name) for name in names if name is not None)
+
+
+class Episode(NamedTuple):
+    """Messages that are derived in turn, and what is done with them."""
+
+    messages: list[Input]
+    is_large: bool
+    folds: bool
+    restarts_at: int
+    limit_bytes: int
 
 
 class Failure(NamedTuple):
@@ -105,6 +130,8 @@ class Portion:
     failures: list[Failure] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
     shapes: int = 0
+    compared: int = 0
+    """Inputs that the pure product was given too."""
 
 
 class Fuzzer:
@@ -128,10 +155,16 @@ class Fuzzer:
         gc.freeze()
         was_on = gc.isenabled()
         gc.disable()
-        episodes = 0
-        while self.portion.inputs < inputs:
-            episodes += 1
-            self._episode(is_large=episodes % _LARGE_EVERY == 0)
+        made = episodes = 0
+        while made < inputs:
+            batch = list[Episode]()
+            while made < inputs and len(batch) < _BATCH:
+                episodes += 1
+                batch.append(self._made(is_large=episodes % _LARGE_EVERY == 0))
+                made += len(batch[-1].messages)
+            batch.sort(key=attrgetter("folds"))
+            for episode in batch:
+                self._run(episode)
             if episodes % _COLLECT_EVERY == 0:
                 gc.collect()
         for _, messages, folds in self._slow:
@@ -176,47 +209,64 @@ class Fuzzer:
                 messages.append(Input(value, hint))
         return messages
 
-    def _episode(self, *, is_large: bool) -> None:
-        portion, chance = self.portion, self.chance
-        messages = self._messages()
+    def _made(self, *, is_large: bool) -> Episode:
+        messages, chance = self._messages(), self.chance.random
         if is_large:
-            size = int(_MOST_LARGE_BYTES / 2 ** (chance.random() * 10))
-            messages[-1] = Input(self.mutator.large(size), "a-session")
-        folds = is_large or chance.random() < _FOLDED
-        restarts_at = int(chance.random() * len(messages) * 8)
-        limit = 2_000 if chance.random() < 0.01 else MESSAGE_LIMIT_BYTES
-        partition = CheckedPartition(self._thorough, folds=folds, limit_bytes=limit)
+            size = int(2 ** (10 + 8 * chance())) * (8 if chance() < 0.06 else 1)
+            messages[int(chance() * _BEFORE_LARGE) :] = [
+                Input(self.mutator.large(size), "a-session")
+            ]
+        return Episode(
+            messages,
+            is_large=is_large,
+            folds=is_large or chance() < _FOLDED,
+            restarts_at=int(chance() * len(messages) * 8),
+            limit_bytes=2_000 if chance() < 0.01 else MESSAGE_LIMIT_BYTES,
+        )
+
+    def _run(self, episode: Episode) -> None:
+        portion, messages, folds = self.portion, episode.messages, episode.folds
+        partition = CheckedPartition(self._thorough, folds=folds, limit_bytes=episode.limit_bytes)
         self._slowest = (0.0, 0)
         try:
-            self._take(partition, messages, restarts_at)
+            self._take(partition, messages, episode.restarts_at)
             partition.finish()
         except Exception as error:  # noqa: BLE001 -- whatever it is: it is what is looked for
             what = "".join(traceback.format_exception(error)[-6:])
             portion.failures.append(Failure(kind_of(error), what, tuple(messages)))
+        sizes = [len(message.value) for message in messages]
         portion.inputs += len(messages)
-        portion.input_bytes += sum(message.size for message in messages)
+        portion.input_bytes += sum(sizes)
         portion.records += partition.records
         portion.digests.append(partition.digest)
-        if is_large:
+        if episode.is_large:
             self._measure(messages, folds=folds)
+        else:
+            place = self._samples.random()
+            largest = max(sizes)
+            if largest > _MEASURED_BYTES:
+                self._measure(messages[: sizes.index(largest) + 1], folds=folds)
+            elif place < _MEASURED:
+                self._measure(messages[: int(place / _MEASURED * len(messages)) + 1], folds=folds)
         took, at = self._slowest
         self._note_slow(took, messages[: at + 1], folds=folds)
 
     def _take(self, partition: CheckedPartition, messages: list[Input], restarts_at: int) -> None:
         """Derive an episode's messages, in which `BOUNDARY` becomes the id of the last one."""
         boundary: bytes | None = None
-        outcomes, clock = self.portion.outcomes, time.perf_counter_ns
+        outcomes, clock, take = self.portion.outcomes, time.thread_time_ns, partition.take
+        slowest = 0.0
+        began = clock()
         for at, generated in enumerate(messages):
             message = generated
             if boundary is not None and BOUNDARY in message.value:
                 message = message._replace(value=message.value.replace(BOUNDARY, boundary))
                 messages[at] = message
             self._novel = False
-            began = clock()
-            result = partition.take(InputMessage(*message))
-            took = (clock() - began) / (len(message.value) + 4_000)
-            if took > self._slowest[0] and not self._novel:
-                self._slowest = (took, at)
+            result = take(InputMessage(*message))
+            ended = clock()
+            took = (ended - began) / (len(message.value) + _SMALL_BYTES)
+            began = ended
             if result.dead is not None:
                 outcomes[result.dead.reason] += 1
             for record in result.records:
@@ -225,8 +275,12 @@ class Fuzzer:
                     boundary = record.id.encode()
             if self._novel:
                 self.mutator.keep(message.value)
+                began = clock()
+            elif took > slowest:
+                slowest, self._slowest = took, (took, at)
             if at == restarts_at:
                 partition.restart()
+                began = clock()
 
     def _note_slow(self, took: float, messages: list[Input], *, folds: bool) -> None:
         if len(self._slow) < _SLOWEST or took > self._slow[-1][0]:
@@ -235,12 +289,12 @@ class Fuzzer:
             del self._slow[_SLOWEST:]
 
     def _measure(self, messages: Sequence[Input], *, folds: bool) -> None:
-        """Measure the last of some messages alone, after the others; its time is the least of 3."""
+        """Measure the last of some messages alone, after the others."""
         cost = measure(messages, folds=folds)
         if cost is None:
             return
         self.portion.costs.append(cost)
-        if cost.us > CPU_US + CPU_US_PER_BYTE * cost.size:
+        if cost.us > _most_us(cost.size):
             what = f"{cost.us:.0f} µs for {cost.size} bytes"
             self.portion.failures.append(Failure("slow", what, tuple(messages)))
         if cost.peak_bytes > MEMORY_BYTES + MEMORY_PER_BYTE * cost.size:
@@ -255,11 +309,16 @@ def run_portion(task: tuple[int, int, int]) -> Portion:
 
 
 def measure(messages: Sequence[Input], *, folds: bool) -> Cost | None:
-    """Return what the last of some messages costs after the others; None where one fails."""
+    """Return what the last of some messages costs after the others; None where one fails.
+
+    Its CPU time is the first of three that is within the bound, else the least.
+    """
     *before, last = messages
-    final = InputMessage(*last)
+    final, bound_s = InputMessage(*last), 0.0
     least_s, peak = 1e9, 0
     for attempt in range(4):
+        if attempt < 3 and least_s < bound_s:
+            continue
         partition = CheckedPartition(lambda _: False, folds=folds)
         try:
             for message in before:
@@ -267,11 +326,12 @@ def measure(messages: Sequence[Input], *, folds: bool) -> Cost | None:
             partition.write_views()
             if attempt == 3:
                 tracemalloc.start()
-            began = time.process_time()
+            began = time.thread_time()
             partition.take(final)
             partition.write_views()
             if attempt < 3:
-                least_s = min(least_s, time.process_time() - began)
+                least_s = min(least_s, time.thread_time() - began)
+                bound_s = _most_us(last.size + partition.written_bytes) / 1e6
             else:
                 peak = tracemalloc.get_traced_memory()[1]
         except Exception:  # noqa: BLE001 -- it is reported where it was first seen
@@ -279,6 +339,10 @@ def measure(messages: Sequence[Input], *, folds: bool) -> Cost | None:
         finally:
             tracemalloc.stop()
     return Cost(last.size + partition.written_bytes, least_s * 1e6, peak)
+
+
+def _most_us(size: int) -> float:
+    return CPU_US + CPU_US_PER_BYTE * size
 
 
 def kind_of(error: BaseException) -> str:

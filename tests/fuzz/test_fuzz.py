@@ -1,5 +1,6 @@
 """A short selection of `make fuzz`; and that it finds what is broken on purpose."""
 
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from contextgauge.normalise import claude, fields, usage
 from streams.core.derivation.stored_state import unpack
 from streams.flow.derive import stored_sessions
 from streams.flow.project import fold
+from tests.fuzz import portion
 from tests.fuzz.entrances import run_entrances
 from tests.fuzz.portion import CPU_US, CPU_US_PER_BYTE, Fuzzer, Input, measure
 from tests.test_compiled import COMPILED_RUN
@@ -27,6 +29,14 @@ def test_no_message_is_too_much() -> None:
 def test_a_portion_is_the_same_whenever_it_runs() -> None:
     first, again, other = [Fuzzer(2, number).run(240).digests for number in (1, 1, 2)]
     assert first == again != other
+
+
+def test_nothing_of_a_portion_stays() -> None:
+    fuzzer = Fuzzer(3, 0)
+    fuzzer.run(240)
+    mutator = weakref.ref(fuzzer.mutator)
+    del fuzzer
+    assert mutator() is None, "a run of many portions would take more and more memory"
 
 
 def test_no_other_entrance_takes_too_much() -> None:
@@ -70,13 +80,22 @@ def test_what_is_broken_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert any(Fuzzer(4, number).run(480).failures for number in range(20))
 
 
-@pytest.mark.skipif(COMPILED_RUN, reason="as above")
-def test_what_takes_longer_than_its_size_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def all_pairs(body: dict[str, Any], *names: str) -> Any:
-        found = fields.mapping(body, *names)
-        return found and {key: found[key] for key in found if sum(key == each for each in found)}
+def _all_pairs(body: dict[str, Any], *names: str) -> Any:
+    found = fields.mapping(body, *names)
+    return found and {key: found[key] for key in found if sum(key == each for each in found)}
 
-    monkeypatch.setattr(claude, "mapping", all_pairs)
-    cost = measure([_many_models(2_000)], folds=True)
-    assert cost is not None
-    assert cost.us > CPU_US + CPU_US_PER_BYTE * cost.size
+
+def _copies(body: dict[str, Any], *names: str) -> Any:
+    found = fields.mapping(body, *names) or {}
+    return [bytes(40 * len(found)) for _ in found] and found
+
+
+@pytest.mark.skipif(COMPILED_RUN, reason="as above")
+@pytest.mark.parametrize(("kind", "planted"), [("slow", _all_pairs), ("memory", _copies)])
+def test_what_takes_more_than_its_size_is_found(
+    kind: str, planted: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claude, "mapping", planted)
+    monkeypatch.setattr(portion, "_LARGE_EVERY", 1)
+    portions = (Fuzzer(1, number).run(100) for number in range(200))
+    assert any(failure.kind == kind for each in portions for failure in each.failures)
