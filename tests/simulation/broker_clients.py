@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, overload
 from uuid import UUID
@@ -34,8 +34,8 @@ class ProcessLog:
     async def stop(self) -> None:
         """Do nothing: there is no connection to close."""
 
-    async def ask(self, serve: Any, *args: Any) -> Any:
-        return await self.broker.wire.call(self.process, serve, *args)
+    def ask(self, serve: Any, *args: Any) -> Coroutine[Any, Any, Any]:
+        return self.broker.wire.call(self.process, serve, *args)
 
     async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
         raise NotImplementedError

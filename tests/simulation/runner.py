@@ -21,12 +21,10 @@ from streams.flow.common import membership
 from streams.flow.derive import deriver, group_offsets
 from streams.flow.derive.deriver import Deriver
 from tests.simulation import memory
+from tests.simulation.inputs import INPUTS, prepare
 from tests.simulation.pipeline import Pipeline
 from tests.simulation.process import QUIET
 from tests.simulation.schedule import Schedule
-
-COLLECT_EVERY = 100
-"""Runs after which the garbage of all of them, some 150 MB, is collected at once."""
 
 _MOST_TRIES = 600
 """Runs that shrinking one schedule may take."""
@@ -72,16 +70,28 @@ def simulating() -> Iterator[None]:
         structlog.configure(**config)
 
 
-_runs = 0
+def prepare_inputs() -> None:
+    """Work out what all runs share, inside `simulating`, once for the processes forked after it."""
+    for number in range(INPUTS):
+        prepare(number)
+    gc.collect()
+    gc.freeze()
 
 
 def result_of(schedule: Schedule, trace: Trace | None = None) -> str | None:
-    """Run a schedule, inside `simulating`; return what was wrong."""
-    global _runs  # noqa: PLW0603 -- a count of what is to be collected
-    _runs += 1
-    if _runs % COLLECT_EVERY == 0:
-        gc.collect(0)
-    return Pipeline(schedule, trace).run()
+    """Run a schedule, inside `simulating`; return what was wrong.
+
+    Its garbage is collected at once: later it would be in no cache of the processor.
+    """
+    result = Pipeline(schedule, trace).run()
+    collect()
+    return result
+
+
+def collect() -> None:
+    """Free what a run left behind."""
+    gc.collect(0)  # ends the frames of its processes, whose last words keep some of them alive
+    gc.collect(1)
 
 
 def kind_of(violation: str) -> str:

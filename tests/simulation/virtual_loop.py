@@ -7,11 +7,11 @@ no selector takes part, and the same seed gives the same run.
 """
 
 import asyncio
-import heapq
 import random
 from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine
+from heapq import heappop, heappush
 from typing import Any, TypeVar
 
 START_MS = 1_800_000_000_000
@@ -82,11 +82,15 @@ class Scheduler:
 
     def after(self, seconds: float, callback: Callable[..., Any], *args: Any) -> _Handle:
         """Have the world do something after a while."""
-        return self.push(_Handle(None, callback, args, self.now_s + seconds))
+        due_s = self.now_s + seconds
+        handle = _Handle(None, callback, args, due_s)
+        self._number += 1
+        heappush(self._due, (due_s, self._number, handle))
+        return handle
 
     def push(self, handle: _Handle) -> _Handle:
         self._number += 1
-        heapq.heappush(self._due, (handle.due_s, self._number, handle))
+        heappush(self._due, (handle.due_s, self._number, handle))
         return handle
 
     def wake(self, loop: "ProcessLoop") -> None:
@@ -111,10 +115,11 @@ class Scheduler:
             if not due or due[0][0] > until_s:
                 self.now_s = max(self.now_s, until_s)
                 return False
-            due_s, _, handle = heapq.heappop(due)
+            due_s, _, handle = heappop(due)
             if handle.dropped:
                 continue
-            self.now_s = max(self.now_s, due_s)
+            if due_s > self.now_s:
+                self.now_s = due_s
             self.steps += 1
             if self.steps > _MOST_STEPS:
                 raise SpinningError("the run never ends")
@@ -136,9 +141,9 @@ class ProcessLoop:
     def run_ready(self) -> None:
         """Run all that is ready, and what that makes ready."""
         self.is_awake = False
-        if self.is_dead or self.is_paused:
-            return
         ready, steps = self._ready, 0
+        if not ready or self.is_dead or self.is_paused:
+            return
         me: Any = self
         events._set_running_loop(me)  # noqa: SLF001 -- what a loop does
         try:
@@ -178,7 +183,10 @@ class ProcessLoop:
 
     def call_soon(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> Any:  # noqa: ARG002 -- one context serves all
         handle = _Handle(self, callback, args, 0.0)
-        self.take(handle)
+        if not self.is_dead:  # as `take`; most of all callbacks come this way
+            self._ready.append(handle)
+            if not self.is_awake:
+                self.scheduler.wake(self)
         return handle
 
     call_soon_threadsafe = call_soon
