@@ -14,6 +14,7 @@ import pytest
 
 from contextgauge.errors import FencedError, RetryError
 from schemas.topics import CONTEXT_STATE
+from streams.flow.common.membership import Membership
 from streams.flow.derive import partition_state, stored_sessions
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import PartitionState
@@ -264,6 +265,13 @@ def _a_full_batch_loses_its_last_message(patch: pytest.MonkeyPatch) -> None:
         await derive(self, state, batch)
 
     patch.setattr(PartitionTask, "_derive", careless)
+
+
+def _a_stop_within_a_rebalance_does_not_wait(patch: pytest.MonkeyPatch) -> None:
+    async def at_once(self: Any) -> None:
+        await self._release()
+
+    patch.setattr(Membership, "_end_work", at_once)
 
 
 DERIVE_BUGS = bugs_of(globals())

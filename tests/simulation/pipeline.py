@@ -192,6 +192,7 @@ class Pipeline:
         for topic in TOPICS:
             self.broker.create_now(topic, given.partitions)
         self.broker.on_committed = self._committed
+        self.broker.on_misuse = self._fail
         self.server.on_applied = self._applied
         self.server.on_dropped = partial(self._judge, self.auditor.dropped)
         self.server.on_activated = partial(self._judge, self.auditor.activated)

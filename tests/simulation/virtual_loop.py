@@ -118,8 +118,7 @@ class Scheduler:
             due_s, _, handle = heappop(due)
             if handle.dropped:
                 continue
-            if due_s > self.now_s:
-                self.now_s = due_s
+            self.now_s = max(self.now_s, due_s)
             self.steps += 1
             if self.steps > _MOST_STEPS:
                 raise SpinningError("the run never ends")
