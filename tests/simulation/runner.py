@@ -20,6 +20,7 @@ from streams import codec
 from streams.flow.common import membership
 from streams.flow.derive import deriver, group_offsets
 from streams.flow.derive.deriver import Deriver
+from streams.flow.project import fold
 from tests.simulation import memory
 from tests.simulation.inputs import INPUTS, prepare
 from tests.simulation.pipeline import Pipeline
@@ -61,6 +62,8 @@ def simulating() -> Iterator[None]:
             patch.setattr(Deriver, "_read", memory.read)
             patch.setattr(deriver, "derive", memory.derive)
             patch.setattr(codec, "from_binary", memory.from_binary)
+            patch.setattr(codec, "to_structured", memory.to_structured)
+            patch.setattr(fold, "project", memory.project)
             warnings.simplefilter("ignore", RuntimeWarning)
             yield
             gc.collect()
