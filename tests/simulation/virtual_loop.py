@@ -11,6 +11,7 @@ import random
 from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any, TypeVar
 
@@ -27,16 +28,15 @@ class SpinningError(AssertionError):
     """A process never waits, or the run does not end."""
 
 
-class _Handle:
-    """One callback that is due, of a loop or (None) of the world around the processes."""
+class _Handle(partial[Any]):
+    """One callback that is due, of a loop or (None) of the world around the processes.
 
-    __slots__ = ("args", "callback", "dropped", "due_s", "loop")
+    A run makes hundreds of them: as a `partial` each is made and called without a frame of its own.
+    """
 
-    def __init__(
-        self, loop: "ProcessLoop | None", callback: Callable[..., Any], args: Any, due_s: float
-    ) -> None:
-        self.loop, self.callback, self.args, self.due_s = loop, callback, args, due_s
-        self.dropped = False
+    loop: "ProcessLoop | None" = None
+    due_s = 0.0
+    dropped = False
 
     def cancel(self) -> None:
         self.dropped = True
@@ -78,19 +78,19 @@ class Scheduler:
 
     def at(self, due_s: float, callback: Callable[..., Any], *args: Any) -> _Handle:
         """Have the world do something at a time."""
-        return self.push(_Handle(None, callback, args, due_s))
+        return self.push(_Handle(callback, *args), due_s)
 
     def after(self, seconds: float, callback: Callable[..., Any], *args: Any) -> _Handle:
         """Have the world do something after a while."""
         due_s = self.now_s + seconds
-        handle = _Handle(None, callback, args, due_s)
+        handle = _Handle(callback, *args)
         self._number += 1
         heappush(self._due, (due_s, self._number, handle))
         return handle
 
-    def push(self, handle: _Handle) -> _Handle:
+    def push(self, handle: _Handle, due_s: float) -> _Handle:
         self._number += 1
-        heappush(self._due, (handle.due_s, self._number, handle))
+        heappush(self._due, (due_s, self._number, handle))
         return handle
 
     def wake(self, loop: "ProcessLoop") -> None:
@@ -123,7 +123,7 @@ class Scheduler:
             if self.steps > _MOST_STEPS:
                 raise SpinningError("the run never ends")
             if handle.loop is None:
-                handle.callback(*handle.args)
+                handle()
             else:
                 handle.loop.take(handle)
         return True
@@ -149,7 +149,7 @@ class ProcessLoop:
             while ready:
                 handle = ready.popleft()
                 if not handle.dropped:
-                    handle.callback(*handle.args)
+                    handle()
                     steps += 1
                     if steps > _MOST_STEPS:
                         raise SpinningError(f"{self.name} never waits")
@@ -181,7 +181,7 @@ class ProcessLoop:
     # What asyncio asks of a loop
 
     def call_soon(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> Any:  # noqa: ARG002 -- one context serves all
-        handle = _Handle(self, callback, args, 0.0)
+        handle = _Handle(callback, *args)
         if not self.is_dead:  # as `take`; most of all callbacks come this way
             self._ready.append(handle)
             if not self.is_awake:
@@ -197,7 +197,9 @@ class ProcessLoop:
         *args: Any,
         context: Any = None,  # noqa: ARG002 -- as above
     ) -> Any:
-        return self.scheduler.push(_Handle(self, callback, args, when))
+        handle = _Handle(callback, *args)
+        handle.loop, handle.due_s = self, when
+        return self.scheduler.push(handle, when)
 
     def call_later(
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None
