@@ -212,6 +212,7 @@ def _retention(topic: str) -> "Callable[[Pipeline, Act], None]":
         world.auditor.moved_s = world.scheduler.now_s
         if topic == EVENTS:
             world.auditor.was_cut = True
+            world.auditor.see_events(partition)
         elif act.number % 2:
             world.publish(0.2)
         world.broker.delete_before(
