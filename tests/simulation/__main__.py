@@ -26,8 +26,8 @@ from tests.simulation.runner import (
 )
 from tests.simulation.schedule import DISASTERS, OPEN, Schedule, read, schedule_of
 
-_PORTION = 250
-"""Runs of one process."""
+_PORTION = 1_000
+"""Runs of one process at most: at first each copies the pages that it shares with the others."""
 
 _MOST_SHOWN = 5
 """Kinds of violations of which the first one is shrunk and shown."""
@@ -85,8 +85,9 @@ def _traced(schedule: Schedule) -> int:
 def _sweep(arguments: argparse.Namespace, without: frozenset[str]) -> int:
     first, end = arguments.seed, arguments.seed + arguments.runs
     name = arguments.scenario
+    portion = max(1, min(_PORTION, arguments.runs // arguments.jobs))
     tasks = [
-        (name, begin, min(begin + _PORTION, end), without) for begin in range(first, end, _PORTION)
+        (name, begin, min(begin + portion, end), without) for begin in range(first, end, portion)
     ]
     runs, cpu_s, kinds, shown = 0, 0.0, Counter[str](), set[str]()
     if name == "pipeline":
