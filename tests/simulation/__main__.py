@@ -6,7 +6,6 @@ python -m tests.simulation --schedule found.json --trace  a schedule that was pr
 """
 
 import argparse
-import gc
 import json
 import os
 import sys
@@ -16,12 +15,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.simulation import control
-from tests.simulation.inputs import INPUTS, input_of
-from tests.simulation.runner import in_processes, kind_of, result_of, shrink, simulating
+from tests.simulation.runner import (
+    collect,
+    in_processes,
+    kind_of,
+    prepare_inputs,
+    result_of,
+    shrink,
+    simulating,
+)
 from tests.simulation.schedule import DISASTERS, OPEN, Schedule, read, schedule_of
 
-_PORTION = 100
-"""Runs of one process, which leaves its garbage, some 150 MB, to the system."""
+_PORTION = 1_000
+"""Runs of one process at most: at first each copies the pages that it shares with the others."""
 
 _MOST_SHOWN = 5
 """Kinds of violations of which the first one is shrunk and shown."""
@@ -36,17 +42,17 @@ class Portion(NamedTuple):
 
 
 def run_portion(task: tuple[str, int, int, frozenset[str]]) -> Portion:
-    """Run some seeds of a scenario."""
+    """Run some seeds of a scenario, inside `simulating`."""
     scenario, first, end, without = task
     violations, began = [], time.process_time()
-    with simulating():
-        for seed in range(first, end):
-            if scenario == "control":
-                violation = control.result_of(seed)
-            else:
-                violation = result_of(schedule_of(seed, without))
-            if violation is not None:
-                violations.append((seed, violation))
+    for seed in range(first, end):
+        if scenario == "control":
+            violation = control.result_of(seed)
+            collect()
+        else:
+            violation = result_of(schedule_of(seed, without))
+        if violation is not None:
+            violations.append((seed, violation))
     return Portion(end - first, time.process_time() - began, violations)
 
 
@@ -71,8 +77,7 @@ def _show_smallest(name: str, seed: int, violation: str, without: frozenset[str]
 
 
 def _traced(schedule: Schedule) -> int:
-    with simulating():
-        violation = result_of(schedule, print)
+    violation = result_of(schedule, print)
     print(violation or "nothing is wrong")
     return violation is not None
 
@@ -80,13 +85,14 @@ def _traced(schedule: Schedule) -> int:
 def _sweep(arguments: argparse.Namespace, without: frozenset[str]) -> int:
     first, end = arguments.seed, arguments.seed + arguments.runs
     name = arguments.scenario
+    portion = max(1, min(_PORTION, arguments.runs // arguments.jobs))
     tasks = [
-        (name, begin, min(begin + _PORTION, end), without) for begin in range(first, end, _PORTION)
+        (name, begin, min(begin + portion, end), without) for begin in range(first, end, portion)
     ]
-    for number in range(INPUTS if name == "pipeline" else 0):
-        input_of(number)  # once, for all processes
-    gc.freeze()
     runs, cpu_s, kinds, shown = 0, 0.0, Counter[str](), set[str]()
+    if name == "pipeline":
+        prepare_inputs()
+        cpu_s = time.process_time()
     for portion in in_processes(run_portion, tasks, arguments.jobs):
         runs, cpu_s = runs + portion.runs, cpu_s + portion.cpu_s
         for seed, violation in portion.violations:
@@ -97,8 +103,7 @@ def _sweep(arguments: argparse.Namespace, without: frozenset[str]) -> int:
             if kind not in shown and len(shown) < arguments.show:
                 shown.add(kind)
                 print(f"SEED={seed}: {violation}")
-                with simulating():
-                    _show_smallest(name, seed, violation, without)
+                _show_smallest(name, seed, violation, without)
         if arguments.stop and kinds:
             break
     print(f"{runs} runs, {runs / max(cpu_s, 0.001):.0f} a second and core, {kinds.total()} wrong")
@@ -126,11 +131,12 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="with what is known to be open")
     arguments = parser.parse_args()
     without = frozenset() if arguments.all else OPEN
-    if arguments.schedule is not None:
-        return _traced(read(json.loads(arguments.schedule.read_text())))
-    if arguments.trace:
-        return _traced(schedule_of(arguments.seed, without))
-    return _sweep(arguments, without)
+    with simulating():
+        if arguments.schedule is not None:
+            return _traced(read(json.loads(arguments.schedule.read_text())))
+        if arguments.trace:
+            return _traced(schedule_of(arguments.seed, without))
+        return _sweep(arguments, without)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,15 @@ def _rebalance(world: "Pipeline", act: Act) -> None:
         groups[act.number % len(groups)].rebalance()
 
 
+def _stop_in_rebalance(world: "Pipeline", act: Act) -> None:
+    """Stop a worker while a rebalance takes its partitions, as where all of them are replaced."""
+    members = world.members()
+    if members:
+        group, member = members[act.number % len(members)]
+        member.stops_after_s = act.amount / 20
+        group.rebalance()
+
+
 def _expel(world: "Pipeline", act: Act) -> None:
     members = world.members()
     if members:
@@ -203,6 +212,7 @@ def _retention(topic: str) -> "Callable[[Pipeline, Act], None]":
         world.auditor.moved_s = world.scheduler.now_s
         if topic == EVENTS:
             world.auditor.was_cut = True
+            world.auditor.see_events(partition)
         elif act.number % 2:
             world.publish(0.2)
         world.broker.delete_before(
@@ -219,6 +229,7 @@ ACTS: "dict[str, Callable[[Pipeline, Act], None]]" = {
     "stop": _stop,
     "start": _start,
     "rebalance": _rebalance,
+    "stop in rebalance": _stop_in_rebalance,
     "expel": _expel,
     "member fails": _member_fails,
     "clock": _clock,

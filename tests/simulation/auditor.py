@@ -215,6 +215,10 @@ class Auditor:
         expected = oracle.at(records[skipped:] if skipped else records, count - skipped)
         return difference(expected, stored.held)
 
+    def see_events(self, partition: int) -> None:
+        """Read a partition of the events before some are deleted: a projector may have them."""
+        self._read_events(partition)
+
     def forget_events(self, partition: int) -> None:
         """Read a partition of the events again: it has lost its tail."""
         if self._schedule.stage == "project":

@@ -71,6 +71,7 @@ class Broker(FaultyLog):
         self.on_committed: Callable[[TransactionalId, dict[Target, Transaction]], None] = (
             lambda _id, _parts: None
         )
+        self.on_misuse: Callable[[str], None] = lambda _what: None
         self.marker_delay_s = 0.0
         self.stale_until_s = 0.0
         self.recreated: dict[str, int] = {}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, overload
 from uuid import UUID
@@ -13,7 +13,7 @@ from streams.edge.memory.readers import MemoryPartitionReader
 from streams.ports import Approval, AssignmentCallback, Batch, Ends, NewRecord
 from tests.simulation.broker import Broker, Request, Target, empty
 from tests.simulation.coordinator import Groups, Notice
-from tests.simulation.process import Process
+from tests.simulation.process import Process, set_stop
 
 COMMIT_S = 3.0
 """When a client gives a commit up; the product's default is 20 s."""
@@ -34,8 +34,8 @@ class ProcessLog:
     async def stop(self) -> None:
         """Do nothing: there is no connection to close."""
 
-    async def ask(self, serve: Any, *args: Any) -> Any:
-        return await self.broker.wire.call(self.process, serve, *args)
+    def ask(self, serve: Any, *args: Any) -> Coroutine[Any, Any, Any]:
+        return self.broker.wire.call(self.process, serve, *args)
 
     async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
         raise NotImplementedError
@@ -139,6 +139,8 @@ class GroupReader(Reader):
         self._noticed: asyncio.Future[None] | None = None
         self._coordinating: asyncio.Task[None] | None = None
         self._stopped = False
+        self.stops_after_s: float | None = None
+        """How long after its next rebalance begins its process is stopped, if it is to be."""
         self.requests = self.arrived = 0
         """Requests to join: how many were made, and which the coordinator had last."""
 
@@ -173,6 +175,11 @@ class GroupReader(Reader):
 
     async def _revoke(self) -> None:
         revoked, self.assigned = self.assigned, frozenset()
+        if revoked and self.stops_after_s is not None:
+            process = self.log.process
+            self.log.broker.scheduler.after(
+                self.stops_after_s, process.loop.call_soon, set_stop, process.stop
+            )
         for poll in list(self._polls):
             poll.cancel()
         self._revoking = revoked
@@ -195,9 +202,11 @@ class GroupReader(Reader):
             process.loop.call_later(JOIN_AGAIN_S, self._ask_to_join, number)
 
     def resume(self, partition: int) -> None:
+        self._check_running()
         self._paused.discard(partition)
 
     def seek(self, partition: int, offset: int) -> None:
+        self._check_running()
         super().seek(partition, offset)
 
     async def commit_offsets(self, positions: Mapping[int, int]) -> None:
@@ -217,6 +226,7 @@ class GroupReader(Reader):
                 failing.set_exception(RetryError("the group does not answer"))
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
+        self._check_running()
         if partition not in self.assigned:
             await asyncio.sleep(0)
             return empty(self.position(partition))
@@ -233,7 +243,14 @@ class GroupReader(Reader):
         return empty(self.position(partition)) if task.cancelled() else task.result()
 
     def ends(self, partition: int) -> Ends | None:
+        self._check_running()
         return super().ends(partition) if partition in self.assigned else None
+
+    def _check_running(self) -> None:
+        # As Kafka's: nothing may still use the reader of a membership that has ended.
+        if self._stopped and not self.log.process.loop.is_dead:
+            self.log.broker.on_misuse(f"{self.log.process.name} ended, and uses its reader")
+            raise RuntimeError("the reader was stopped")
 
     async def stop(self) -> None:
         if self._stopped or self.log.process.loop.is_dead:

@@ -14,13 +14,14 @@ import pytest
 
 from contextgauge.errors import FencedError, RetryError
 from schemas.topics import CONTEXT_STATE
+from streams.flow.common.membership import Membership
 from streams.flow.derive import partition_state, stored_sessions
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import PartitionState
 from streams.flow.derive.partition_task import PartitionTask, ReleasedState
 from streams.flow.derive.state_store import ChangelogChunk, StateStore
 from streams.flow.derive.stored_sessions import POSITION_KEY, StoredSessions
-from streams.ports import Batch, NewRecord
+from streams.ports import Approval, Batch, NewRecord
 from tests.simulation.broker_clients import GroupReader, TransactionalProducer
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -79,12 +80,12 @@ def _a_position_only_where_there_are_records(patch: pytest.MonkeyPatch) -> None:
 def _records_and_state_are_two_transactions(patch: pytest.MonkeyPatch) -> None:
     commit = TransactionalProducer.commit
 
-    async def twice(self: Any, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]:
+    async def twice(self: Any, records: Sequence[NewRecord], approve: Approval) -> Any:
         state = [each for each in records if each.topic == CONTEXT_STATE.name]
         others = [each for each in records if each.topic != CONTEXT_STATE.name]
         if others:
-            await commit(self, others)
-        return await commit(self, state)
+            await commit(self, others, approve)
+        return await commit(self, state, approve)
 
     patch.setattr(TransactionalProducer, "commit", twice)
 
@@ -126,14 +127,14 @@ def _a_state_outlives_a_failed_commit(patch: pytest.MonkeyPatch) -> None:
 def _a_lost_reply_counts_as_committed(patch: pytest.MonkeyPatch) -> None:
     commit = TransactionalProducer.commit
 
-    async def surely(self: Any, records: Any) -> Any:
+    async def surely(self: Any, records: Any, approve: Approval) -> Any:
         try:
-            return await commit(self, records)
+            return await commit(self, records, approve)
         except FencedError:
             raise
         except RetryError:
             await self.start()
-            return {}
+            return None
 
     patch.setattr(TransactionalProducer, "commit", surely)
 
@@ -141,9 +142,9 @@ def _a_lost_reply_counts_as_committed(patch: pytest.MonkeyPatch) -> None:
 def _a_commit_is_repeated_after_a_lost_reply(patch: pytest.MonkeyPatch) -> None:
     commit = TransactionalProducer.commit
 
-    async def again(self: Any, records: Any) -> Any:
+    async def again(self: Any, records: Any, approve: Approval) -> Any:
         try:
-            return await commit(self, records)
+            return await commit(self, records, approve)
         except FencedError:
             raise
         except RetryError:
@@ -156,9 +157,9 @@ def _a_commit_is_repeated_after_a_lost_reply(patch: pytest.MonkeyPatch) -> None:
 def _who_is_fenced_goes_on_with_a_new_producer(patch: pytest.MonkeyPatch) -> None:
     commit = TransactionalProducer.commit
 
-    async def stubborn(self: Any, records: Any) -> Any:
+    async def stubborn(self: Any, records: Any, approve: Approval) -> Any:
         try:
-            return await commit(self, records)
+            return await commit(self, records, approve)
         except FencedError:
             await self.start()
             return await commit(self, records)
@@ -172,10 +173,10 @@ def _the_state_is_read_before_the_producer_starts(patch: pytest.MonkeyPatch) -> 
     async def later(_self: Any) -> None:
         await asyncio.sleep(0)
 
-    async def first(self: Any, records: Any) -> Any:
+    async def first(self: Any, records: Any, _approve: Approval) -> Any:
         if not self._epoch:
             await start(self)
-        return await commit(self, records)
+        return await commit(self, records)  # what would show it is not asked
 
     patch.setattr(TransactionalProducer, "start", later)
     patch.setattr(TransactionalProducer, "commit", first)
@@ -264,6 +265,13 @@ def _a_full_batch_loses_its_last_message(patch: pytest.MonkeyPatch) -> None:
         await derive(self, state, batch)
 
     patch.setattr(PartitionTask, "_derive", careless)
+
+
+def _a_stop_within_a_rebalance_does_not_wait(patch: pytest.MonkeyPatch) -> None:
+    async def at_once(self: Any) -> None:
+        await self._release()
+
+    patch.setattr(Membership, "_end_work", at_once)
 
 
 DERIVE_BUGS = bugs_of(globals())

@@ -20,8 +20,9 @@ from streams.flow.project.fold import LoggedRecord
 from streams.ports import LogRecord, NewRecord, PartitionDump
 from tests.doubles.dump import ViewFold
 from tests.flow.derive_kit import RULES, Sent, samples
+from tests.simulation.broker import Broker
 from tests.simulation.view_server import copy_of_documents
-from tests.simulation.virtual_loop import START_MS
+from tests.simulation.virtual_loop import START_MS, Scheduler
 
 INPUTS = 400
 SAMPLES = 6
@@ -149,3 +150,15 @@ class ViewOracle:
 def prepared_oracle(_number: int, _partition: int) -> ViewOracle:
     """Return the oracle of a prepared log's partition, which all runs of that input share."""
     return ViewOracle()
+
+
+def prepare(number: int) -> None:
+    """Work out an input and its oracles, which are then the same for all runs."""
+    given = input_of(number)
+    broker = Broker(Scheduler(random.Random(0)), random.Random(0))
+    broker.create_now(CONTEXT_EVENTS, given.partitions)
+    for group in given.groups:
+        broker.publish_transaction(group)
+    for partition in range(given.partitions):
+        records = broker.partition(CONTEXT_EVENTS.name, partition).read(0, 1_000_000).records
+        prepared_oracle(number, partition).at(records, len(records))

@@ -1,6 +1,6 @@
 """What the product's pure functions returned, kept for the next run with the same input.
 
-Deriving a message and reading a record take a third of a run's time and give the same each time:
+Deriving a message, reading a record and folding it take much of a run's time and give the same:
 what is simulated is who does it when. Patched in by `runner.simulating` only.
 """
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from streams import codec
 from streams.core.derivation import derive as core
+from streams.core.projection import project as projection
 from streams.flow.derive.deriver import Deriver
 
 _READ: dict[Any, Any] = {}
@@ -21,7 +22,14 @@ _RECORDS: dict[Any, Any] = {}
 _MOST_RECORDS = 50_000
 """Records of the whole pipeline are others in each run: they do not stay for ever."""
 
+_VIEWS: dict[tuple[int, int, int], tuple[Any, Any, Any]] = {}
+"""By identity, with what is identified: a view and a record, and the view after it."""
+
+_KNOWN_VIEWS: set[int] = {id(None)}
+_EVENTS: dict[int, tuple[Any, bytes]] = {}
+
 _read, _derive, _from_binary = Deriver._read, core.derive, codec.from_binary  # noqa: SLF001 -- patched
+_project, _to_structured = projection.project, codec.to_structured
 
 
 def read(self: Deriver, message: Any) -> Any:
@@ -55,3 +63,23 @@ def from_binary(headers: Any, value: bytes) -> Any:
             _RECORDS.clear()
         record = _RECORDS[key] = _from_binary(headers, value)
     return record
+
+
+def project(before: Any, record: Any, offset: int) -> Any:
+    """Return the view after a record, as `project` does."""
+    if id(before) not in _KNOWN_VIEWS:
+        return _project(before, record, offset)
+    key = id(before), id(record), offset
+    known = _VIEWS.get(key)
+    if known is None:
+        known = _VIEWS[key] = (before, record, _project(before, record, offset))
+        _KNOWN_VIEWS.add(id(known[2]))
+    return known[2]
+
+
+def to_structured(record: Any) -> bytes:
+    """Return a record as an event, as `codec.to_structured` does."""
+    known = _EVENTS.get(id(record))
+    if known is None:
+        known = _EVENTS[id(record)] = (record, _to_structured(record))
+    return known[1]

@@ -18,7 +18,7 @@ from tests.simulation import control
 from tests.simulation.bugs import BUGS
 from tests.simulation.derive_bugs import DERIVE_BUGS
 from tests.simulation.project_bugs import PROJECT_BUGS
-from tests.simulation.runner import in_processes, result_of, simulating
+from tests.simulation.runner import in_processes, prepare_inputs, result_of, simulating
 from tests.simulation.schedule import OPEN, schedule_of
 
 MOST_RUNS = 3_000
@@ -68,9 +68,11 @@ def main() -> int:
     arguments = parser.parse_args()
     tasks = [(*name, arguments.runs) for name in NAMES if arguments.only in name[1]]
     missed = 0
-    for found in in_processes(find, tasks, arguments.jobs):
-        missed += not found.seed
-        print(f"{found.seed or 'none':>6}  {found.name}: {found.violation[:100]}", flush=True)
+    with simulating():
+        prepare_inputs()
+        for found in in_processes(find, tasks, arguments.jobs):
+            missed += not found.seed
+            print(f"{found.seed or 'none':>6}  {found.name}: {found.violation[:100]}", flush=True)
     print(f"{len(tasks) - missed} of {len(tasks)} mistakes found within {arguments.runs} runs")
     return bool(missed)
 

@@ -192,6 +192,7 @@ class Pipeline:
         for topic in TOPICS:
             self.broker.create_now(topic, given.partitions)
         self.broker.on_committed = self._committed
+        self.broker.on_misuse = self._fail
         self.server.on_applied = self._applied
         self.server.on_dropped = partial(self._judge, self.auditor.dropped)
         self.server.on_activated = partial(self._judge, self.auditor.activated)
@@ -288,7 +289,18 @@ class Pipeline:
         ):
             if most and not any(each.kind == kind for each in self.processes):
                 self.start_worker(kind)
+        self.scheduler.after(HEALING_S / 2, self._replace_derivers)
         self._look()
+
+    def _replace_derivers(self) -> None:
+        """Replace derivers that idle after a commit of which the ground lost a part.
+
+        They had nothing more to commit, and so nothing to notice it by; who takes over must.
+        """
+        if self.auditor.broken:
+            for process in self.processes:
+                if process.kind == "derive":
+                    process.loop.call_soon(set_stop, process.stop)
 
     # Acts
 

@@ -54,18 +54,19 @@ class Wire:
         """Bring a request to the server and its answer back; return whether that will happen."""
         if process.loop.is_dead:
             raise DeadProcessError
-        scheduler, chance, rates = self.scheduler, process.chance, self.rates
-        delay_s = chance.random() * rates.delay_s
+        scheduler, chance = self.scheduler, process.chance
+        most_s, lost_request, lost_reply, late, twice = self.rates
+        delay_s = chance.random() * most_s
         waits_s = self.away_until_s - scheduler.now_s
         if waits_s > 0:
             delay_s += waits_s
-        if rates.lost_request + rates.lost_reply + rates.late + rates.twice:
+        if lost_request + lost_reply + late + twice:
             roll = chance.random()
             for rate, fault in (
-                (rates.lost_request, self._lose),
-                (rates.lost_reply, self._lose_reply),
-                (rates.late, self._bring_late),
-                (rates.twice, self._bring_twice),
+                (lost_request, self._lose),
+                (lost_reply, self._lose_reply),
+                (late, self._bring_late),
+                (twice, self._bring_twice),
             ):
                 if roll < rate:
                     return fault(process, serve, reply, delay_s)
@@ -78,12 +79,9 @@ class Wire:
             # Half of the replies take their time, which lets others go first.
             delay_s = (process.chance.random() * 2 - 1) * self.rates.delay_s
             if delay_s > 0:
-                self.scheduler.after(delay_s, self._hand_over, process, reply, result)
+                self.scheduler.after(delay_s, process.loop.call_soon, reply, result)
             else:
                 process.loop.call_soon(reply, result)
-
-    def _hand_over(self, process: "Process", reply: Answer, result: Any) -> None:
-        process.loop.call_soon(reply, result)
 
     def _lose(self, *_request: Any) -> bool:
         return False
@@ -118,9 +116,11 @@ class Wire:
             if timer is not None:
                 timer.cancel()
 
-    async def call(self, process: "Process", serve: Callable[..., Any], *args: Any) -> Any:
+    def call(
+        self, process: "Process", serve: Callable[..., Any], *args: Any
+    ) -> Coroutine[Any, Any, Any]:
         """Ask for what a function of the server returns or raises at once."""
-        return await self.ask(process, partial(at_once, serve, args))
+        return self.ask(process, partial(at_once, serve, args))
 
 
 def _no_answer(what: str) -> RetryError:

@@ -104,9 +104,8 @@ def _a_write_is_one_record_ahead(patch: pytest.MonkeyPatch) -> None:
 
 def _generations_are_activated_early(patch: pytest.MonkeyPatch) -> None:
     async def early(
-        self: Any, generation: int, build: str, _partitions: int, *, compared: bool = False
+        self: Any, generation: int, build: str, _partitions: int, **_others: Any
     ) -> None:
-        del compared
         await self._store.activate(generation, build)
         await self.refresh()
 
@@ -133,10 +132,12 @@ def _what_another_build_left_stays(patch: pytest.MonkeyPatch) -> None:
 
 
 def _what_readers_use_can_be_dropped(patch: pytest.MonkeyPatch) -> None:
+    drop = MemoryViews.drop
+
     async def whatever(
-        self: Any, generation: int, partition: int, _build: str | None = None
+        self: Any, generation: int, partition: int, build: str | None = None
     ) -> bool:
-        await asyncio.sleep(0)
+        await drop(self, generation, partition, build)
         self.partitions.pop((generation, partition), None)
         return True
 

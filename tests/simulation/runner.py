@@ -20,19 +20,15 @@ from streams import codec
 from streams.flow.common import membership
 from streams.flow.derive import deriver, group_offsets
 from streams.flow.derive.deriver import Deriver
+from streams.flow.project import fold
 from tests.simulation import memory
+from tests.simulation.inputs import INPUTS, prepare
 from tests.simulation.pipeline import Pipeline
 from tests.simulation.process import QUIET
 from tests.simulation.schedule import Schedule
 
-COLLECT_EVERY = 100
-"""Runs after which the garbage of all of them, some 150 MB, is collected at once."""
-
 _MOST_TRIES = 600
 """Runs that shrinking one schedule may take."""
-
-_SILENT = 50
-"""Log level from which something is logged: nothing that a run may say."""
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -51,37 +47,53 @@ def simulating() -> Iterator[None]:
     if "add" in vars(all_tasks):
         yield  # inside of another one
         return
-    was_on, config = gc.isenabled(), structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_SILENT))
+    was_on = gc.isenabled()
     gc.disable()
     try:
         with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
             patch.setattr(sys, "unraisablehook", lambda _what: None)
+            patch.setattr(type(structlog.get_logger()), "__getattr__", lambda *_name: _log_nothing)
             patch.setattr(membership, "gc", types.SimpleNamespace(collect=lambda: 0))
             patch.setattr(group_offsets, "COMMIT_EVERY_S", 1.0)
             patch.setattr(all_tasks, "add", lambda _task: None)
             patch.setattr(Deriver, "_read", memory.read)
             patch.setattr(deriver, "derive", memory.derive)
             patch.setattr(codec, "from_binary", memory.from_binary)
+            patch.setattr(codec, "to_structured", memory.to_structured)
+            patch.setattr(fold, "project", memory.project)
             warnings.simplefilter("ignore", RuntimeWarning)
             yield
             gc.collect()
     finally:
         if was_on:
             gc.enable()
-        structlog.configure(**config)
 
 
-_runs = 0
+def _log_nothing(*_args: Any, **_context: Any) -> None: ...
+
+
+def prepare_inputs() -> None:
+    """Work out what all runs share, inside `simulating`, once for the processes forked after it."""
+    for number in range(INPUTS):
+        prepare(number)
+    gc.collect()
+    gc.freeze()
 
 
 def result_of(schedule: Schedule, trace: Trace | None = None) -> str | None:
-    """Run a schedule, inside `simulating`; return what was wrong."""
-    global _runs  # noqa: PLW0603 -- a count of what is to be collected
-    _runs += 1
-    if _runs % COLLECT_EVERY == 0:
-        gc.collect(0)
-    return Pipeline(schedule, trace).run()
+    """Run a schedule, inside `simulating`; return what was wrong.
+
+    Its garbage is collected at once: later it would be in no cache of the processor.
+    """
+    result = Pipeline(schedule, trace).run()
+    collect()
+    return result
+
+
+def collect() -> None:
+    """Free what a run left behind."""
+    gc.collect(0)  # ends the frames of its processes, whose last words keep some of them alive
+    gc.collect(1)
 
 
 def kind_of(violation: str) -> str:

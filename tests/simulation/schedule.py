@@ -53,7 +53,7 @@ def read(document: Mapping[str, Any]) -> Schedule:
 
 _FAULTS: Final = (
     "kill", "kill", "kill", "pause", "pause", "rebalance", "expel", "member fails", "stop",
-    "start", "clock", "leader moves", "stale metadata", "wire", "wire",
+    "stop in rebalance", "start", "clock", "leader moves", "stale metadata", "wire", "wire",
 )  # fmt: skip
 _OF_DERIVE: Final = ("time out", "time out", "markers", "markers", "compact state", "broker away")
 _OF_PROJECT: Final = (

@@ -75,8 +75,12 @@ def test_all_kinds_of_disasters_are_drawn() -> None:
     assert drawn >= {kind for kinds in DISASTERS.values() for kind in kinds}
 
 
-def test_a_planted_mistake_is_found() -> None:
-    assert find(("pipeline", "the restore stops before the end", 50)).seed
+@pytest.mark.parametrize(
+    "mistake",
+    ["the restore stops before the end", "a stop within a rebalance does not wait"],
+)
+def test_a_planted_mistake_is_found(mistake: str) -> None:
+    assert find(("pipeline", mistake, 50)).seed
 
 
 def test_a_schedule_is_shrunk_to_what_shows_the_violation(

@@ -7,11 +7,12 @@ no selector takes part, and the same seed gives the same run.
 """
 
 import asyncio
-import heapq
 import random
 from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine
+from functools import partial
+from heapq import heappop, heappush
 from typing import Any, TypeVar
 
 START_MS = 1_800_000_000_000
@@ -27,16 +28,15 @@ class SpinningError(AssertionError):
     """A process never waits, or the run does not end."""
 
 
-class _Handle:
-    """One callback that is due, of a loop or (None) of the world around the processes."""
+class _Handle(partial[Any]):
+    """One callback that is due, of a loop or (None) of the world around the processes.
 
-    __slots__ = ("args", "callback", "dropped", "due_s", "loop")
+    A run makes hundreds of them: as a `partial` each is made and called without a frame of its own.
+    """
 
-    def __init__(
-        self, loop: "ProcessLoop | None", callback: Callable[..., Any], args: Any, due_s: float
-    ) -> None:
-        self.loop, self.callback, self.args, self.due_s = loop, callback, args, due_s
-        self.dropped = False
+    loop: "ProcessLoop | None" = None
+    due_s = 0.0
+    dropped = False
 
     def cancel(self) -> None:
         self.dropped = True
@@ -78,15 +78,19 @@ class Scheduler:
 
     def at(self, due_s: float, callback: Callable[..., Any], *args: Any) -> _Handle:
         """Have the world do something at a time."""
-        return self.push(_Handle(None, callback, args, due_s))
+        return self.push(_Handle(callback, *args), due_s)
 
     def after(self, seconds: float, callback: Callable[..., Any], *args: Any) -> _Handle:
         """Have the world do something after a while."""
-        return self.push(_Handle(None, callback, args, self.now_s + seconds))
-
-    def push(self, handle: _Handle) -> _Handle:
+        due_s = self.now_s + seconds
+        handle = _Handle(callback, *args)
         self._number += 1
-        heapq.heappush(self._due, (handle.due_s, self._number, handle))
+        heappush(self._due, (due_s, self._number, handle))
+        return handle
+
+    def push(self, handle: _Handle, due_s: float) -> _Handle:
+        self._number += 1
+        heappush(self._due, (due_s, self._number, handle))
         return handle
 
     def wake(self, loop: "ProcessLoop") -> None:
@@ -111,7 +115,7 @@ class Scheduler:
             if not due or due[0][0] > until_s:
                 self.now_s = max(self.now_s, until_s)
                 return False
-            due_s, _, handle = heapq.heappop(due)
+            due_s, _, handle = heappop(due)
             if handle.dropped:
                 continue
             self.now_s = max(self.now_s, due_s)
@@ -119,7 +123,7 @@ class Scheduler:
             if self.steps > _MOST_STEPS:
                 raise SpinningError("the run never ends")
             if handle.loop is None:
-                handle.callback(*handle.args)
+                handle()
             else:
                 handle.loop.take(handle)
         return True
@@ -136,16 +140,16 @@ class ProcessLoop:
     def run_ready(self) -> None:
         """Run all that is ready, and what that makes ready."""
         self.is_awake = False
-        if self.is_dead or self.is_paused:
-            return
         ready, steps = self._ready, 0
+        if not ready or self.is_dead or self.is_paused:
+            return
         me: Any = self
         events._set_running_loop(me)  # noqa: SLF001 -- what a loop does
         try:
             while ready:
                 handle = ready.popleft()
                 if not handle.dropped:
-                    handle.callback(*handle.args)
+                    handle()
                     steps += 1
                     if steps > _MOST_STEPS:
                         raise SpinningError(f"{self.name} never waits")
@@ -177,8 +181,11 @@ class ProcessLoop:
     # What asyncio asks of a loop
 
     def call_soon(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> Any:  # noqa: ARG002 -- one context serves all
-        handle = _Handle(self, callback, args, 0.0)
-        self.take(handle)
+        handle = _Handle(callback, *args)
+        if not self.is_dead:  # as `take`; most of all callbacks come this way
+            self._ready.append(handle)
+            if not self.is_awake:
+                self.scheduler.wake(self)
         return handle
 
     call_soon_threadsafe = call_soon
@@ -190,7 +197,9 @@ class ProcessLoop:
         *args: Any,
         context: Any = None,  # noqa: ARG002 -- as above
     ) -> Any:
-        return self.scheduler.push(_Handle(self, callback, args, when))
+        handle = _Handle(callback, *args)
+        handle.loop, handle.due_s = self, when
+        return self.scheduler.push(handle, when)
 
     def call_later(
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None

@@ -93,8 +93,9 @@ class MemoryLog:
         It is measured in a batch of its own and not compressed: no broker is stricter.
         """
         limit = self.partition(record.topic, record.partition).max_message_bytes
-        headers = sum(len(name.encode()) + len(value) for name, value in record.headers)
-        size = _BATCH_BYTES + len(record.key or b"") + len(record.value or b"") + headers
+        size = _BATCH_BYTES + len(record.key or b"") + len(record.value or b"")
+        for name, value in record.headers:
+            size += len(name.encode()) + len(value)
         if size > limit:
             raise RecordError(
                 f"a record of {size} bytes for {record.topic} is larger than the topic's "
