@@ -229,4 +229,5 @@ def used_percent(tokens: int, window: int) -> float:
     if -_EXACT_IN_FLOATS < hundredths < _EXACT_IN_FLOATS:
         return hundredths / 100
     # Compiled, a division of larger numbers would round them first.
-    return truediv(hundredths, 100)
+    exact: float = truediv(hundredths, 100)
+    return exact
