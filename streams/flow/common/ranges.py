@@ -8,7 +8,8 @@ from streams.ports import Batch, Clock, PartitionReader
 _BATCH_RECORDS = 2_000
 """Records taken at a time: a call costs little next to so many, and progress is shown often."""
 
-_POLL_S = 1.0
+_POLL_S = 0.1
+"""Patience of one poll: a range that ends with nothing but markers makes the last one wait."""
 
 _SILENCE_S = 30.0
 """A broker that has sent nothing for so long is down."""
