@@ -65,7 +65,7 @@ async def control(
         needed = [topic]
         if service is not None:
             needed += [settings.topic(each).name for each in (AGENT_MESSAGES, CONTEXT_COMMANDS)]
-        topics = await retry.run(known_topics, log, needed)
+        topics = await retry.run(known_topics, log, clock, needed)
         partitions = _common_count(topics)
         await memory.start()
         max_age_ms = max(plan.max_age_ms, 0 if service is None else service.max_age_ms)

@@ -25,6 +25,10 @@ _COUNTED_LOOKS = 6
 _MISSING_LOOKS = 3
 """A broker that has just started may not know all topics yet."""
 
+_FIRST_LOOKS = 20
+_FIRST_LOOK_S = 0.25
+"""A topic that was just created is not known to each broker yet: five seconds are long for that."""
+
 logger = structlog.get_logger()
 
 
@@ -35,22 +39,30 @@ class KnownTopic(NamedTuple):
     id: UUID | None
 
 
-async def known_topics(log: Log, names: Sequence[str]) -> dict[str, KnownTopic]:
-    """Return what the broker knows of topics. Raises RetryError, ConfigError where one is missing.
+async def known_topics(log: Log, clock: Clock, names: Sequence[str]) -> dict[str, KnownTopic]:
+    """Return what the brokers know of topics, after some seconds where one lacks any of them.
 
-    The watch counts again with its first look: of a topic that is created again between the two
-    questions, the number of partitions is then right, or noticed.
+    Raises RetryError, ConfigError where a topic is missing. The watch counts again with its first
+    look: of a topic that is created again between the two questions, the number of partitions is
+    then right, or noticed.
     """
-    counts = await log.partition_counts(names)
-    ids = await log.topic_ids(names)
-    known = {name: KnownTopic(each, ids[name]) for name, each in counts.items() if each is not None}
-    missing = [name for name in names if name not in known]
+    for look in range(_FIRST_LOOKS):
+        counts = await log.partition_counts(names)
+        ids = await log.topic_ids(names)
+        missing = [name for name in names if counts[name] is None]
+        # Each question may go to another broker. One that has no ids at all is too old for them.
+        lacking = missing or [name for name in names if ids[name] is None and any(ids.values())]
+        if not lacking:
+            break
+        if look == 0:
+            logger.info("waiting for topics", topics=lacking)
+        await clock.sleep(_FIRST_LOOK_S)
     if missing:
         raise ConfigError(
             f"no topic {', '.join(missing)}: create what is missing with "
             "`contextgauge topics create`"
         )
-    return known
+    return {name: KnownTopic(counts[name] or 0, ids[name]) for name in names}
 
 
 class TopicLooks:

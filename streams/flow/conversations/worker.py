@@ -43,7 +43,7 @@ class _ConversationsMember(Membership):
         ports = self._ports
         await ports.retry.run(ports.store.start)
         names = [ports.config.messages_topic, ports.config.commands_topic]
-        self._topics = await known_topics(ports.log, names)
+        self._topics = await known_topics(ports.log, ports.clock, names)
         messages, commands = (self._topics[name].partitions for name in names)
         if messages != commands:
             raise ConfigError(

@@ -93,7 +93,8 @@ class _DeriveMember(Membership):
         """Raise ConfigError where a topic is missing or the partition counts differ."""
         config = self._ports.config
         equal = (config.messages_topic, config.events_topic, config.state_topic)
-        topics = self._topics = await known_topics(self._ports.log, [*equal, config.dead_topic])
+        log, clock = self._ports.log, self._ports.clock
+        topics = self._topics = await known_topics(log, clock, [*equal, config.dead_topic])
         if len({topics[name].partitions for name in equal}) != 1:
             counted = ", ".join(f"{name} has {topics[name].partitions}" for name in equal)
             raise ConfigError(

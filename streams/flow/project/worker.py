@@ -61,7 +61,7 @@ class _ProjectMember(Membership):
         ports = self._ports
         await ports.retry.run(ports.store.start)
         await self._refresh()
-        self._topics = await known_topics(ports.log, [self._topic])
+        self._topics = await known_topics(ports.log, ports.clock, [self._topic])
         return self._topics[self._topic].partitions
 
     def _background(self) -> list[Coroutine[None, None, None]]:

@@ -137,7 +137,7 @@ class ControlKit:
 
     async def create(self) -> None:
         await self.log.create_topics([CONTEXT_EVENTS], 2)
-        self.topics = await known_topics(self.log, [TOPIC])
+        self.topics = await known_topics(self.log, self.clock, [TOPIC])
 
     def by(self, *rules: Rule, targets: Sequence[Target] = (target("ops"),)) -> None:
         self.plan = replace(self.plan, rules=rules, targets=tuple(targets))

@@ -49,7 +49,7 @@ async def test_a_worker_ends_when_its_topic_is_recreated_and_the_next_one_alerts
     taken = list(kit.receivers["ops"].taken)
     assert len(taken) == 2
     kit.acknowledged.clear()  # as Kafka does with the positions of a topic that is deleted
-    kit.topics = await known_topics(kit.log, [TOPIC])
+    kit.topics = await known_topics(kit.log, kit.clock, [TOPIC])
     # The same records are no new alerts, and the others are not skipped.
     await kit.write([*pressured(90), *pressured(95, session="s3")])
     async with kit.running():
