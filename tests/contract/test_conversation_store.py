@@ -81,7 +81,7 @@ async def test_lines_are_appended_with_the_position_and_read_as_a_conversation(
     store: ConversationStore,
 ) -> None:
     assert await store.open(0, 1) is None
-    assert await store.position(0) is None
+    assert await store.mark(0) is None
     assert await store.conversation("s") is None
     first = {SESSION: LinesChange(entry(1), 0, [line(0, "go")])}
     assert await apply(store, None, 3, first) == "applied"
@@ -96,7 +96,6 @@ async def test_lines_are_appended_with_the_position_and_read_as_a_conversation(
     stored = await store.open(0, 1)
     assert stored == (Mark(5, "5", "t"), "p", 5, {SESSION: entry(2)}, "t")
     assert await store.mark(0) == Mark(5, "5", "t")
-    assert await store.position(0) == 5
     assert await store.lines(0, SESSION) == [line(0, "go"), line(3, "on")]
 
 
@@ -241,7 +240,7 @@ async def test_dropping_a_partition_leaves_the_others(store: ConversationStore) 
     assert await store.open(1, 2) == (Mark(1, "w", ""), "p", None, {SESSION: entry(1)}, "")
     # Since when, and of which topic, is noted in the same step.
     await store.drop(1, 7, "t")
-    assert await store.position(1) is None
+    assert await store.mark(1) is None
     assert await store.open(1, 2) == (None, "", 7, {}, "t")
     assert await store.lines(1, SESSION) == []
     again = Mark(2, "v", "u")

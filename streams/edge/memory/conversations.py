@@ -45,10 +45,6 @@ class MemoryConversations:
     def _of(self, partition: int) -> _Partition:
         return self._partitions.setdefault(partition, _Partition())
 
-    async def position(self, partition: int) -> int | None:
-        mark = self._of(partition).mark
-        return None if mark is None else mark.position
-
     async def conversation(self, session_id: str) -> SessionConversation | None:
         if self._count is None:
             return None

@@ -114,7 +114,8 @@ class Swap:
 
     async def _check_topic(self) -> None:
         """Raise PositionError where the conversation is of a topic that is no more."""
-        if not await is_of_topic(self._ports, self._topic_id):
+        ports = self._ports
+        if not await is_of_topic(ports.log, ports.messages_topic, self._topic_id):
             raise PositionError(f"{self._ports.messages_topic} was deleted and created again")
 
     async def _until_quiet(self, reader: PartitionReader, tail: MessageTail) -> None:
