@@ -102,7 +102,8 @@ class ConversationStore(ConversationReader, Protocol):
 
         `expected` is the stamp that must be stored, None: none is. `mismatch`: another one is;
         `done`: this write was made before; `damaged`: sessions or lines were lost. Lines that were
-        not written to for `keep_ms` expire, so that no text stays where no worker is left.
+        not written to for `keep_ms` expire, so that no text stays where no worker is left. A
+        topic's id and a `since_ms` that are known stay where the write has none.
         """
 
     async def report(self, partition: int, end: int, now_ms: int) -> None:
