@@ -9,10 +9,11 @@ from typing import NamedTuple, overload
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import ProducerFenced
+from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
 
 from contextgauge.errors import RetryError
-from contextgauge.kafka.client import UNKNOWN_OFFSET, append, bounded, close_producer
+from contextgauge.kafka.client import UNKNOWN_OFFSET, append, bounded, close_producer, retrieve
 from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.ports import NewRecord
@@ -126,16 +127,21 @@ async def _send_all(
 ) -> _Written:
     """Write one partition's records; return where they are."""
     topic, partition = target
-    acknowledged = []
+    acknowledged: list[asyncio.Future[RecordMetadata]] = []
+
+    async def send(builder: BatchBuilder) -> None:
+        acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
+        retrieve(acknowledged[-1])  # a later batch may not be sent
+
     builder, count = producer.create_batch(), 0
     for record in records:
         if not append(builder, record):
-            acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
+            await send(builder)
             builder, count = producer.create_batch(), 0
             append(builder, record)
         count += 1
-    acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
-    batches: list[RecordMetadata] = await asyncio.gather(*acknowledged)
+    await send(builder)
+    batches = await asyncio.gather(*acknowledged)
     first, last = batches[0].offset, batches[-1].offset
     return _Written(
         None if first == UNKNOWN_OFFSET else first,
