@@ -221,7 +221,8 @@ async def test_topics_that_a_broker_does_not_know_yet_are_waited_for(
 
     async def answered(names: Sequence[str]) -> dict[str, Any]:
         unknown[0] -= 1
-        return await ask(names) | ({names[0]: None} if unknown[0] >= 0 else {})
+        answer: dict[str, Any] = await ask(names)
+        return answer | ({names[0]: None} if unknown[0] >= 0 else {})
 
     monkeypatch.setattr(log, question, answered)
     topics = await known_topics(log, kit.clock, [topic.name for topic in kit.topics])

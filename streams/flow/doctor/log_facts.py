@@ -7,13 +7,19 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple, TypeVar, get_args
+from typing import NamedTuple, TypeVar
 
 from contextgauge.errors import VersionError
 from contextgauge.normalise import normalise, session_of
 from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
-from schemas.commands import CommandFinished, CommandStep, CompactRequested
+from schemas.commands import (
+    CommandAccepted,
+    CommandCalled,
+    CommandFinished,
+    CommandPlanned,
+    CompactRequested,
+)
 from schemas.messages import DeadLetter
 from streams import codec
 from streams.codec.commands import read_entry
@@ -188,7 +194,9 @@ class LogFacts:
                 return
             if isinstance(data, CommandFinished):
                 finished.add(data.command_id)
-            elif isinstance(data, (CompactRequested, *get_args(CommandStep))):
+            elif isinstance(
+                data, CompactRequested | CommandAccepted | CommandPlanned | CommandCalled
+            ):
                 begun.setdefault(data.command_id, record.timestamp_ms)
 
         await self._newest(self._expected.commands.name, _COMMAND_OFFSETS, add)
