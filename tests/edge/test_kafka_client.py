@@ -4,12 +4,16 @@ import asyncio
 import gc
 from typing import Any
 
+import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import ProducerFenced
+from aiokafka.structs import RecordMetadata
 
-from contextgauge.kafka.client import close_producer
+from contextgauge.kafka.client import append, close_producer
 from streams.edge.kafka import transactions
-from streams.ports import NewRecord
+from streams.ports import SCATTERED, NewRecord
+from streams.settings import Settings
+from streams.wiring.compaction import service_options
 
 
 class _Batches:
@@ -34,6 +38,35 @@ class _Batches:
         return self.first
 
 
+@pytest.mark.parametrize(("second", "first"), [(1, 0), (2, SCATTERED)])
+async def test_offsets_count_only_where_no_other_wrote_between_the_batches(
+    second: int, first: int
+) -> None:
+    producer, target = _Batches(), ("topic", 0)
+    offsets = iter((0, second))
+
+    async def send_batch(*_: object, **__: object) -> asyncio.Future[RecordMetadata]:
+        sent: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
+        sent.set_result(RecordMetadata("topic", 0, TopicPartition(*target), next(offsets), 0, 0, 0))
+        return sent
+
+    producer.send_batch = send_batch  # type: ignore[method-assign,assignment]
+    records = [NewRecord("topic", 0, None, b"value")] * 2
+    written = await transactions._send_all(producer, target, records)  # noqa: SLF001 -- only a broker that is slow does so
+    assert written == (first, second + 2)
+
+
+async def test_a_boundary_of_any_size_is_in_one_batch_with_the_result_before_it() -> None:
+    settings = Settings(bootstrap_servers="localhost:1")
+    options = service_options(settings)
+    producer = AIOKafkaProducer(bootstrap_servers="localhost:1", max_batch_size=options.batch_bytes)
+    result = NewRecord("topic", 0, b"session", b"{}")
+    batch = producer.create_batch()
+    largest = result._replace(value=b"a" * settings.message_limit_bytes)
+    assert [append(batch, each) for each in (result, largest)] == [True, True]
+    await producer.stop()
+
+
 async def test_a_transaction_that_was_cut_off_by_a_fence_leaves_nothing_behind() -> None:
     left = _left_behind()
     producer = AIOKafkaProducer(bootstrap_servers="localhost:1", transactional_id="id")
@@ -54,7 +87,7 @@ async def test_a_transaction_that_was_cut_off_by_a_fence_leaves_nothing_behind()
 async def test_batches_that_are_given_up_leave_nothing_behind() -> None:
     left, producer = _left_behind(), _Batches()
     records = [NewRecord("topic", 0, None, b"value")] * 2
-    task = asyncio.ensure_future(transactions._send_all(producer, ("topic", 0), records))  # type: ignore[arg-type]  # noqa: SLF001 -- only a broker that is slow does so
+    task = asyncio.ensure_future(transactions._send_all(producer, ("topic", 0), records))  # noqa: SLF001 -- only a broker that is slow does so
     await asyncio.wait([task])
     assert isinstance(task.exception(), ProducerFenced)
     producer.first.set_exception(ProducerFenced())

@@ -17,7 +17,7 @@ from contextgauge.kafka.client import UNKNOWN_OFFSET, append, bounded, close_pro
 from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.ports import NewRecord
-from streams.ports import Approval
+from streams.ports import SCATTERED, Approval
 
 
 class KafkaTransactionalProducer:
@@ -115,7 +115,7 @@ class KafkaTransactionalProducer:
 class _Written(NamedTuple):
     """One partition's first offset of a transaction, and its end with the marker to come.
 
-    None where it is not known.
+    None where it is not known; SCATTERED where others wrote between the batches.
     """
 
     first: int | None
@@ -143,7 +143,7 @@ async def _send_all(
     await send(builder)
     batches = await asyncio.gather(*acknowledged)
     first, last = batches[0].offset, batches[-1].offset
-    return _Written(
-        None if first == UNKNOWN_OFFSET else first,
-        None if last == UNKNOWN_OFFSET else last + count + 1,
-    )
+    end = None if last == UNKNOWN_OFFSET else last + count + 1
+    if first == UNKNOWN_OFFSET or end is None:
+        return _Written(None, end)
+    return _Written(first if end - 1 - first == len(records) else SCATTERED, end)

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
+from contextgauge.clock import SystemClock
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.errors import FencedError
 from contextgauge.partitioner import partition_of
+from contextgauge.units import DAY_MS
 from schemas.commands import CommandFinished
 from streams.edge.memory.readers import MemoryPartitionReader
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_worker import CommandWorker
-from streams.ports import Approval, NewRecord, SessionConversation
+from streams.ports import SCATTERED, Approval, NewRecord, SessionConversation
 from tests.flow.control.command_kit import (
     COMMANDS,
     MESSAGES,
@@ -35,6 +37,13 @@ async def kit() -> CommandKit:
     await kit.create()
     await kit.say(12)
     return kit
+
+
+class Ahead(SystemClock):
+    """A clock by which everything is a day old."""
+
+    def now_ms(self) -> int:
+        return super().now_ms() + DAY_MS
 
 
 class Log:
@@ -94,7 +103,10 @@ async def test_messages_that_expired_since_the_plan_fail_the_command_alone(kit: 
     assert "cannot be read" in (outcome.reason or "")
 
 
-async def test_a_check_that_is_late_is_repeated_with_the_same_plan(kit: CommandKit) -> None:
+@pytest.mark.parametrize("is_scattered", [False, True])
+async def test_a_swap_that_cannot_be_checked_is_repeated_with_the_same_plan(
+    kit: CommandKit, *, is_scattered: bool
+) -> None:
     kit.change(check_s=0.05)
     log, late = Log(kit), [True, True]
 
@@ -108,7 +120,9 @@ async def test_a_check_that_is_late_is_repeated_with_the_same_plan(kit: CommandK
             async def approved(first: Mapping[tuple[str, int], int]) -> bool:
                 if late:
                     late.pop()
-                    first = {at: offset + 1_000 for at, offset in first.items()}
+                    # Others wrote before the boundary, or the log is not read so far.
+                    far = {at: offset + 1_000 for at, offset in first.items()}
+                    first = {**first, (MESSAGES, NUMBER): SCATTERED} if is_scattered else far
                 return await approve(first)
 
             return await commit(records, approved)
@@ -124,7 +138,31 @@ async def test_a_check_that_is_late_is_repeated_with_the_same_plan(kit: CommandK
     await kit.request("again")
     outcome = await run(kit, log, "again")
     assert outcome.outcome == "failed"
-    assert "could not be read within 0.05 s, 3 times" in (outcome.reason or "")
+    assert "could not be checked within 0.05 s, 3 times" in (outcome.reason or "")
+
+
+async def test_many_commands_that_expired_are_finished_in_transactions_of_some_hundred(
+    kit: CommandKit,
+) -> None:
+    log, sizes = Log(kit), list[int]()
+
+    def sized(producer: Any) -> None:
+        commit = producer.commit
+
+        async def noted(records: Sequence[NewRecord], *approve: Approval) -> Any:
+            sizes.append(len(records))
+            return await commit(records, *approve)
+
+        producer.commit = noted
+
+    log.change_producer = sized
+    sessions = [name for name in map(str, range(2_000)) if partition_of(name, PARTITIONS) == NUMBER]
+    for name in sessions[:450]:
+        await kit.request(name, session_id=name, trigger="auto")
+    await run(kit, log, sessions[0], clock=Ahead())
+    await run(kit, log, sessions[449], clock=Ahead())
+    assert len(kit.entries(CommandFinished)) == 450
+    assert max(sizes) == 200
 
 
 async def test_an_error_that_a_repetition_cannot_mend_is_not_repeated(kit: CommandKit) -> None:
