@@ -1,6 +1,6 @@
 """Facts of a healthy installation, and functions that change some of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -201,3 +201,11 @@ def redis(info: Mapping[str, str] | None = None, **changed: Any) -> Facts:
 
 def views(**changed: Any) -> Facts:
     return facts(views=replace(VIEWS, **changed))
+
+
+def kept(progress: WorkerProgress, former: Iterable[int] = ()) -> Facts:
+    return facts(conversations=Conversations({0: progress}, frozenset(former)))
+
+
+def without_conversations(topic: str) -> Facts:
+    return replace(with_topic(topic, None), conversations=Failure("away", "none are kept"))

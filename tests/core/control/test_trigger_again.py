@@ -89,16 +89,6 @@ def test_a_session_that_two_compactions_did_not_help_is_left_alone_by_the_next_w
     assert reasons(other.observe(deciding.given.take(at(89, 330)))) == ["no_progress"]
 
 
-def by_hand(deciding: Deciding, seconds: float) -> CommandEntry:
-    """Note a request that a person made."""
-    data = CompactRequested(
-        session_id=SESSION, command_id="by hand", trigger="manual", requested_by="a person"
-    )
-    entry = CommandEntry("requested by hand", after(seconds), data)
-    deciding.trigger.note(entry)
-    return entry
-
-
 def not_helped(deciding: Deciding, start: float, entries: list[CommandEntry]) -> str:
     """Finish the command that was requested last, and let the next reading be above again."""
     command_id = requests(entries)[-1].command_id
@@ -130,7 +120,7 @@ def test_a_compaction_before_a_failure_is_counted_once(is_seen: bool, is_restart
     entries.append(deciding.finish(requests(entries)[-1].command_id, "completed", 10))
     if is_seen:
         deciding.take(boundary({"trigger": "auto"}, at=10))
-    entries.append(by_hand(deciding, 12))
+    entries.append(deciding.by_hand(12))
     entries.append(deciding.finish("by hand", "failed", 13))
     entries += deciding.take(at(87, 20))
     assert reasons(entries)[-1] == "pause_after_failure"
@@ -147,7 +137,7 @@ def test_a_pause_that_a_completed_compaction_has_ended_says_nothing_of_its_effec
     entries.append(deciding.finish(requests(entries)[-1].command_id, "failed", 10))
     late = deciding.take(at(86, 20))
     assert reasons(late) == ["pause_after_failure"]
-    entries.append(by_hand(deciding, 21))
+    entries.append(deciding.by_hand(21))
     entries.append(deciding.finish("by hand", "completed", 22))
     other = noted([*entries, *late])
     other.given = deciding.given
