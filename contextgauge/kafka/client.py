@@ -13,6 +13,7 @@ from typing import Any, Final
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.structs import RecordMetadata
 
 from contextgauge.errors import RetryError
 from contextgauge.kafka.options import translated
@@ -65,7 +66,7 @@ async def close_producer(producer: AIOKafkaProducer, *, abandon: bool) -> None:
     elif abandon:
         await producer.client.close()
     for future in _waited_for(producer):
-        retrieve(future)
+        _retrieve(future)
     try:
         async with asyncio.timeout(_STOP_TIMEOUT_S):
             await producer.stop()
@@ -82,6 +83,21 @@ def _waited_for(producer: AIOKafkaProducer) -> Iterator[asyncio.Future[Any]]:
         yield from (batch._drain_waiter for batch in batches)  # noqa: SLF001 -- as above
 
 
-def retrieve(future: asyncio.Future[Any]) -> None:
+async def hand_over(
+    producer: AIOKafkaProducer, builder: BatchBuilder, target: tuple[str, int]
+) -> asyncio.Future[RecordMetadata]:
+    """Hand a batch over; return what tells where it was written, which is not to be cancelled.
+
+    What cancels it would have asyncio log the error that the batch ends with.
+    """
+    topic, partition = target
+    acknowledged: asyncio.Future[RecordMetadata] = await producer.send_batch(
+        builder, topic, partition=partition
+    )
+    _retrieve(acknowledged)
+    return acknowledged
+
+
+def _retrieve(future: asyncio.Future[Any]) -> None:
     """Take what a future of the client ends with: where no one does, asyncio logs a traceback."""
     future.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -10,6 +10,8 @@ from aiokafka.errors import ProducerFenced
 from aiokafka.structs import RecordMetadata
 
 from contextgauge.kafka.client import append, close_producer
+from contextgauge.kafka.options import KafkaOptions
+from contextgauge.kafka.producer import KafkaProducer
 from streams.edge.kafka import transactions
 from streams.ports import SCATTERED, NewRecord
 from streams.settings import Settings
@@ -81,6 +83,41 @@ async def test_a_transaction_that_was_cut_off_by_a_fence_leaves_nothing_behind()
     assert isinstance((await asyncio.gather(sent, return_exceptions=True))[0], ProducerFenced)
     await close_producer(producer, abandon=True)
     del producer, manager, accumulator, sent
+    assert await left() == []
+
+
+@pytest.mark.parametrize("is_drained", [False, True])
+@pytest.mark.parametrize("is_transactional", [False, True])
+async def test_batches_that_are_cancelled_leave_nothing_behind(
+    *, is_transactional: bool, is_drained: bool
+) -> None:
+    left, record = _left_behind(), NewRecord("topic", 0, None, b"value")
+    producer = AIOKafkaProducer(bootstrap_servers="localhost:1", enable_idempotence=True)
+    producer._txn_manager.set_pid_and_epoch(1, 1)  # noqa: SLF001 -- only a broker takes batches
+    accumulator = producer._message_accumulator  # noqa: SLF001 -- as above
+    target = TopicPartition("topic", 0)
+    producer.send_batch = lambda batch, *_, add=accumulator.add_batch, **__: add(batch, target, 1.0)
+    publisher = KafkaProducer(KafkaOptions("localhost:1"))
+    publisher._producer = producer  # noqa: SLF001 -- as above
+    if is_transactional:
+        sending = asyncio.ensure_future(transactions._send_all(producer, ("topic", 0), [record]))  # noqa: SLF001 -- as above
+    else:
+        await publisher.send(record)
+        sending = asyncio.ensure_future(publisher.flush())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    if is_drained:
+        accumulator._pop_batch(target)  # noqa: SLF001 -- as above
+    sending.cancel()
+    await asyncio.wait([sending])
+    if is_transactional:
+        accumulator.fail_all(ProducerFenced())
+        await asyncio.sleep(0)
+        await close_producer(producer, abandon=True)
+    else:
+        await publisher.stop()
+    accumulator.fail_all(ProducerFenced())
+    del producer, publisher, accumulator, sending
     assert await left() == []
 
 

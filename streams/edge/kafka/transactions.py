@@ -9,11 +9,10 @@ from typing import NamedTuple, overload
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import ProducerFenced
-from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
 
 from contextgauge.errors import RetryError
-from contextgauge.kafka.client import UNKNOWN_OFFSET, append, bounded, close_producer, retrieve
+from contextgauge.kafka.client import UNKNOWN_OFFSET, append, bounded, close_producer, hand_over
 from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.ports import NewRecord
@@ -126,22 +125,16 @@ async def _send_all(
     producer: AIOKafkaProducer, target: tuple[str, int], records: Sequence[NewRecord]
 ) -> _Written:
     """Write one partition's records; return where they are."""
-    topic, partition = target
     acknowledged: list[asyncio.Future[RecordMetadata]] = []
-
-    async def send(builder: BatchBuilder) -> None:
-        acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
-        retrieve(acknowledged[-1])  # a later batch may not be sent
-
     builder, count = producer.create_batch(), 0
     for record in records:
         if not append(builder, record):
-            await send(builder)
+            acknowledged.append(await hand_over(producer, builder, target))
             builder, count = producer.create_batch(), 0
             append(builder, record)
         count += 1
-    await send(builder)
-    batches = await asyncio.gather(*acknowledged)
+    acknowledged.append(await hand_over(producer, builder, target))
+    batches = await asyncio.gather(*map(asyncio.shield, acknowledged))
     first, last = batches[0].offset, batches[-1].offset
     end = None if last == UNKNOWN_OFFSET else last + count + 1
     if first == UNKNOWN_OFFSET or end is None:
