@@ -52,7 +52,7 @@ async def test_offsets_count_only_where_no_other_wrote_between_the_batches(
         sent.set_result(RecordMetadata("topic", 0, TopicPartition(*target), next(offsets), 0, 0, 0))
         return sent
 
-    producer.send_batch = send_batch  # type: ignore[method-assign,assignment]
+    producer.send_batch = send_batch  # type: ignore[method-assign]
     records = [NewRecord("topic", 0, None, b"value")] * 2
     written = await transactions._send_all(producer, target, records)  # noqa: SLF001 -- only a broker that is slow does so
     assert written == (first, second + 2)
@@ -99,6 +99,7 @@ async def test_batches_that_are_cancelled_leave_nothing_behind(
     producer.send_batch = lambda batch, *_, add=accumulator.add_batch, **__: add(batch, target, 1.0)
     publisher = KafkaProducer(KafkaOptions("localhost:1"))
     publisher._producer = producer  # noqa: SLF001 -- as above
+    sending: asyncio.Future[object]
     if is_transactional:
         sending = asyncio.ensure_future(transactions._send_all(producer, ("topic", 0), [record]))  # noqa: SLF001 -- as above
     else:

@@ -77,6 +77,9 @@ class Swap:
             raise OutcomeError(
                 "failed", f"the messages since the plan cannot be read: {self._lost}"
             ) from self._lost
+        command = self._log.state(session_id).of(self._command.id)
+        if command is not None and command.cancelled is not None:
+            raise OutcomeError("cancelled", command.cancelled)
         if self._is_unchecked:
             return Swapped(done=False)
         changed = self._rejected_for or fold.result

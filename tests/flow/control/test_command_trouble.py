@@ -1,8 +1,8 @@
 """Commands with trouble around them: each has its outcome, and the partition goes on."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRe
 from contextgauge.errors import FencedError
 from contextgauge.partitioner import partition_of
 from contextgauge.units import DAY_MS
-from schemas.commands import CommandFinished
+from schemas.commands import CancelRequested, CommandFinished, CompactRequested
 from streams.edge.memory.readers import MemoryPartitionReader
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_worker import CommandWorker
@@ -75,10 +75,17 @@ async def run(
     kit: CommandKit, log: Log, command_id: str = "command", **ports: Any
 ) -> CommandFinished:
     """Run a worker with this view of the log until a command has its outcome."""
+    async with running(kit, log, **ports):
+        return await kit.outcome(command_id)
+
+
+@asynccontextmanager
+async def running(kit: CommandKit, log: Log, **ports: Any) -> AsyncIterator[None]:
+    """Run a worker with this view of the log."""
     worker = CommandWorker(replace(kit.ports(asyncio.Event()), log=log, **ports))
     running = asyncio.create_task(worker.run())
     try:
-        return await kit.outcome(command_id)
+        yield
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError):
@@ -159,9 +166,8 @@ async def test_many_commands_that_expired_are_finished_in_transactions_of_some_h
     sessions = [name for name in map(str, range(2_000)) if partition_of(name, PARTITIONS) == NUMBER]
     for name in sessions[:450]:
         await kit.request(name, session_id=name, trigger="auto")
-    await run(kit, log, sessions[0], clock=Ahead())
-    await run(kit, log, sessions[449], clock=Ahead())
-    assert len(kit.entries(CommandFinished)) == 450
+    async with running(kit, log, clock=Ahead()):
+        await kit.until(lambda: len(kit.entries(CommandFinished)) == 450)
     assert max(sizes) == 200
 
 
@@ -201,6 +207,35 @@ async def test_a_store_that_lost_the_conversation_between_two_looks_is_waited_fo
     assert len(looks) > 1
     assert outcome.outcome == "failed"
     assert "conversations are kept up to offset 3" in (outcome.reason or "")
+
+
+async def test_a_cancellation_just_before_the_outcome_is_no_rejected_plan(kit: CommandKit) -> None:
+    kit.change(most_plans=1, heartbeat_s=60.0)
+    other = next(name for name in map(str, range(99)) if partition_of(name, PARTITIONS) == NUMBER)
+    expired = CompactRequested(
+        session_id=other, command_id="other", trigger="auto", requested_by="test"
+    )
+    log = Log(kit)
+
+    def cancelling(producer: Any) -> None:
+        commit = producer.commit
+
+        async def cancel_first(records: Sequence[NewRecord], *approve: Approval) -> Any:
+            if kit.entries(CancelRequested):
+                await asyncio.sleep(0.05)  # as a broker takes
+            elif any(_is_outcome(each) for each in records):
+                # The partition's owner is about to finish another one, and waits for its turn.
+                await kit.send(expired, time_ms=1)
+                await asyncio.sleep(0.05)
+                await kit.cancel()
+            return await commit(records, *approve)
+
+        producer.commit = cancel_first
+
+    log.change_producer = cancelling
+    await kit.request()
+    outcome = await run(kit, log)
+    assert (outcome.outcome, outcome.reason) == ("cancelled", "cancelled on request")
 
 
 async def test_a_cancellation_during_the_announcement_ends_what_is_announced(
