@@ -174,7 +174,10 @@ class CommandPartition:
                 self.log.changed.add(session_id)  # it may have been cancelled meanwhile
                 self.log.news.set()
             except OutcomeError as end:
-                finish = Finish(action.command, end.outcome, end.reason)
+                now = self.log.state(session_id).of(action.command.id) or action.command
+                finish = Finish(now, end.outcome, end.reason)
+                if now.cancelled is not None:
+                    finish = Finish(now, "cancelled", now.cancelled)
                 await self.log.append([self._finished(finish)])
             else:
                 await job.run()
