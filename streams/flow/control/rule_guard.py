@@ -100,7 +100,7 @@ class RuleGuard:
             if failed.done():
                 failed.result()
         finally:
-            tasks = (stopping, *self._checking)
+            tasks = (stopping, failed, *self._checking)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
