@@ -68,8 +68,11 @@ def window_of_call(
 
 
 def once(counter: Counter) -> Counter:
-    """Return a counter that counts each message once; an estimate is as cheap as remembering it."""
-    return counter if isinstance(counter, Estimate) else CountOnce(counter)
+    """Return a counter that counts each message once; the estimate is as cheap as remembering it.
+
+    One that is derived from the estimate may be as dear as any other.
+    """
+    return counter if type(counter) is Estimate else CountOnce(counter)
 
 
 class CountOnce:

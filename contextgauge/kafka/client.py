@@ -6,13 +6,14 @@ takes one of its private names, the line says so.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.structs import RecordMetadata
 
 from contextgauge.errors import RetryError
 from contextgauge.kafka.options import translated
@@ -64,8 +65,39 @@ async def close_producer(producer: AIOKafkaProducer, *, abandon: bool) -> None:
         )
     elif abandon:
         await producer.client.close()
+    for future in _waited_for(producer):
+        _retrieve(future)
     try:
         async with asyncio.timeout(_STOP_TIMEOUT_S):
             await producer.stop()
     except TimeoutError:
         await producer.client.close()
+
+
+def _waited_for(producer: AIOKafkaProducer) -> Iterator[asyncio.Future[Any]]:
+    """Yield what the client itself waits for, and does not any more."""
+    transactions = producer._txn_manager  # noqa: SLF001 -- no public way
+    if transactions is not None and transactions.wait_for_transaction_end() is not None:
+        yield transactions.wait_for_transaction_end()
+    for batches in producer._message_accumulator._batches.values():  # noqa: SLF001 -- as above
+        yield from (batch._drain_waiter for batch in batches)  # noqa: SLF001 -- as above
+
+
+async def hand_over(
+    producer: AIOKafkaProducer, builder: BatchBuilder, target: tuple[str, int]
+) -> asyncio.Future[RecordMetadata]:
+    """Hand a batch over; return what tells where it was written, which is not to be cancelled.
+
+    What cancels it would have asyncio log the error that the batch ends with.
+    """
+    topic, partition = target
+    acknowledged: asyncio.Future[RecordMetadata] = await producer.send_batch(
+        builder, topic, partition=partition
+    )
+    _retrieve(acknowledged)
+    return acknowledged
+
+
+def _retrieve(future: asyncio.Future[Any]) -> None:
+    """Take what a future of the client ends with: where no one does, asyncio logs a traceback."""
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())

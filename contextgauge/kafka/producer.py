@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
 
-from contextgauge.kafka.client import UNKNOWN_OFFSET, append, bounded, close_producer
+from contextgauge.kafka.client import UNKNOWN_OFFSET, append, bounded, close_producer, hand_over
 from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions, translated
 from contextgauge.ports import NewRecord
@@ -148,12 +148,11 @@ class KafkaProducer:
         task.add_done_callback(settle)
 
     async def _deliver(self, builder: BatchBuilder, target: tuple[str, int]) -> None:
-        topic, partition = target
         try:
             # aiokafka lets the batches that wait for a place pass each other; the lock is fair.
             async with self._turns.setdefault(target, asyncio.Lock()):
-                acknowledged = await self._place(builder, topic, partition)
-            metadata = await acknowledged
+                acknowledged = await self._place(builder, target)
+            metadata = await asyncio.shield(acknowledged)
             if metadata.offset != UNKNOWN_OFFSET:
                 self.acknowledged[target] = max(metadata.offset, self.acknowledged.get(target, 0))
             self._answered_s = asyncio.get_running_loop().time()
@@ -161,17 +160,14 @@ class KafkaProducer:
             self._failure = self._failure or error
 
     async def _place(
-        self, builder: BatchBuilder, topic: str, partition: int
+        self, builder: BatchBuilder, target: tuple[str, int]
     ) -> asyncio.Future[RecordMetadata]:
         """Give a batch to aiokafka, however long the one before it takes."""
         while True:
             try:
-                acknowledged: asyncio.Future[RecordMetadata] = await self._started().send_batch(
-                    builder, topic, partition=partition
-                )
+                return await hand_over(self._started(), builder, target)
             except KafkaTimeoutError:
                 continue  # nothing of it was taken
-            return acknowledged
 
     async def _settle(self) -> None:
         """Wait until any batch in flight is acknowledged; raises what failed."""

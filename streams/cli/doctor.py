@@ -49,6 +49,8 @@ _AREAS = {
     "derive": "Derive workers",
     "project": "Project workers",
     "views": "Views",
+    "conversations": "Conversations",
+    "control": "Compaction service",
     "redis": "Redis",
     "clock": "Clocks",
     "activity": "Activity",

@@ -23,7 +23,7 @@ _NO_BROKER_ANSWERS = "Unable to update metadata"
 
 
 class _WithoutKafkaClient(logging.Filter):
-    """Drops the Kafka client's lines, and asyncio's about tasks and futures that it forgot.
+    """Drops the Kafka client's lines, and asyncio's about what it forgot: tasks, connections.
 
     With `debugging` it drops nothing. Either way it calls `no_broker` when no broker answers.
     """
@@ -39,6 +39,8 @@ class _WithoutKafkaClient(logging.Filter):
         if self._debugging:
             return True
         origins = [record.name, error.__module__ if error else ""]
+        if record.name == "asyncio" and not record.exc_info:
+            return "aiokafka" not in record.getMessage().lower()
         if record.name == "asyncio" and record.exc_info:
             frames = traceback.walk_tb(record.exc_info[2])
             origins += (str(frame.f_globals.get("__name__")) for frame, _ in frames)

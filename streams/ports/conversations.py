@@ -17,14 +17,23 @@ __all__ = [
 ]
 
 
+class Mark(NamedTuple):
+    """What a write of a partition leaves behind, each with a `stamp` that no other write has.
+
+    `position` is the next offset to be folded, `topic_id` the identity of the topic in Kafka, empty
+    where it is not known.
+    """
+
+    position: int
+    stamp: str
+    topic_id: str = ""
+
+
 class ConversationReader(Protocol):
     """Reads the conversations that `contextgauge conversations` keeps."""
 
-    async def position(self, partition: int) -> int | None:
-        """Return the next offset of `agent.messages` to be folded; None: nothing is kept yet.
-
-        Raises RetryError.
-        """
+    async def mark(self, partition: int) -> Mark | None:
+        """Return the mark of the last write; None: nothing is kept yet. Raises RetryError."""
 
     async def conversation(self, session_id: str) -> SessionConversation | None:
         """Return a session's conversation; None where none is kept. Raises RetryError.
@@ -48,18 +57,6 @@ class LinesChange(NamedTuple):
     expected: int
     lines: Sequence[bytes] = ()
     replaces: bool = False
-
-
-class Mark(NamedTuple):
-    """What a write of a partition leaves behind, each with a `stamp` that no other write has.
-
-    `position` is the next offset to be folded, `topic_id` the identity of the topic in Kafka, empty
-    where it is not known.
-    """
-
-    position: int
-    stamp: str
-    topic_id: str = ""
 
 
 class StoredConversations(NamedTuple):
@@ -105,11 +102,9 @@ class ConversationStore(ConversationReader, Protocol):
 
         `expected` is the stamp that must be stored, None: none is. `mismatch`: another one is;
         `done`: this write was made before; `damaged`: sessions or lines were lost. Lines that were
-        not written to for `keep_ms` expire, so that no text stays where no worker is left.
+        not written to for `keep_ms` expire, so that no text stays where no worker is left. A
+        topic's id and a `since_ms` that are known stay where the write has none.
         """
-
-    async def mark(self, partition: int) -> Mark | None:
-        """Return the mark of the last write; None where there is none. Raises RetryError."""
 
     async def report(self, partition: int, end: int, now_ms: int) -> None:
         """Note where the partition of the log ends, for readers. Raises RetryError."""

@@ -6,7 +6,7 @@ in `position`, never `last offset + 1`.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar, overload
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 from uuid import UUID
 
 from contextgauge.containers import Line
@@ -52,6 +52,9 @@ class LineBatch(NamedTuple):
     settle: Callable[[], None] = lambda: None
 
 
+SCATTERED: Final = -1
+"""In place of a first offset: others wrote between the transaction's records."""
+
 Approval: TypeAlias = Callable[[Mapping[tuple[str, int], int]], Awaitable[bool]]
 """Whether a transaction is to be committed, by the first offset in each partition."""
 
@@ -79,9 +82,10 @@ class TransactionalProducer(Protocol):
         partition's committed end as long as no one else has written since.
         `approve` is awaited once the records are written and before they are committed, with the
         offset of the first one of each partition. A reader has everything before these offsets
-        by then, and nothing from them on. Where it returns False the transaction is aborted: this
-        returns None, and the producer can be used again. What it raises is raised, and the
-        producer is spent; it has to return within the transaction's timeout.
+        by then, and nothing from them on; the offset is SCATTERED where others' records are among
+        them. Where it returns False the transaction is aborted: this returns None, and the producer
+        can be used again. What it raises is raised, and the producer is spent; it has to return
+        within the transaction's timeout.
         Raises FencedError if another producer took the id over, RetryError if the broker is
         away or did not answer in time: then the transaction may have been committed or not, and
         only what a new producer reads after its start is certain. The producer is spent then.

@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
+from contextgauge.kafka.options import KafkaOptions
 from contextgauge.window_catalog import bundled
 from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
 from streams import wiring
@@ -19,6 +20,7 @@ from streams.flow.common.retry import RetryLoop
 from streams.flow.control.agents import OwnerOf
 from streams.flow.control.command_ports import GROUP, CommandPorts
 from streams.flow.control.command_worker import CommandWorker
+from streams.settings import Settings
 from streams.wiring.context import WorkerContext
 
 _CLIENT_ID: Final = "contextgauge-compaction"
@@ -38,7 +40,7 @@ async def compaction(
     settings, clock = worker.settings, worker.clock
     messages = settings.topic(AGENT_MESSAGES)
     commands = settings.topic(CONTEXT_COMMANDS)
-    options = replace(wiring.kafka_options(settings, _CLIENT_ID), fetch_wait_ms=_FETCH_WAIT_MS)
+    options = service_options(settings)
     store, conversations = wiring.control_store(settings), wiring.redis_conversations(settings)
     drivers = drivers_of(service.drivers, clock)
     log = KafkaLog(options)
@@ -75,6 +77,19 @@ async def compaction(
                 message_limit_bytes=settings.message_limit_bytes,
             )
         )
+
+
+def service_options(settings: Settings) -> KafkaOptions:
+    """Return how the service connects to Kafka. Raises ConfigError.
+
+    A boundary of any size is in one batch with the result before it, so that no message of others
+    comes between the two. Of commands, far less is written at a time.
+    """
+    return replace(
+        wiring.kafka_options(settings, _CLIENT_ID),
+        fetch_wait_ms=_FETCH_WAIT_MS,
+        batch_bytes=settings.topic(AGENT_MESSAGES).max_message_bytes,
+    )
 
 
 def control_plan(service: ServicePlan, transaction_timeout_ms: int) -> ControlPlan:

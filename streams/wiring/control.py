@@ -22,6 +22,7 @@ from streams.edge.alerts.rules_file import Address
 from streams.edge.alerts.webhooks import HttpWebhook
 from streams.edge.faust.stream import FaustStream
 from streams.flow.common.retry import RetryLoop
+from streams.flow.common.topic_watch import KnownTopic, known_topics
 from streams.flow.control import bodies
 from streams.flow.control.agents import AgentLookup, Owner
 from streams.flow.control.command_worker import CommandWorker
@@ -64,12 +65,12 @@ async def control(
         needed = [topic]
         if service is not None:
             needed += [settings.topic(each).name for each in (AGENT_MESSAGES, CONTEXT_COMMANDS)]
-        partitions = _common_count(await retry.run(log.partition_counts, needed))
-        topic_ids = await retry.run(log.topic_ids, needed)
+        topics = await retry.run(known_topics, log, clock, needed)
+        partitions = _common_count(topics)
         await memory.start()
         max_age_ms = max(plan.max_age_ms, 0 if service is None else service.max_age_ms)
         pending_ms = max(plan.pending_ms, max_age_ms)
-        stream = _stream(worker, topic, topic_ids[topic], max_age_ms, pending_ms)
+        stream = _stream(worker, topic, topics[topic].id, max_age_ms, pending_ms)
         owner_of = _no_owner if lookup is None else lookup.owner_of
         decisions = None
         if service is not None:
@@ -83,7 +84,7 @@ async def control(
             **_ports(worker),
             stream=stream,
             log=log,
-            topics=topic_ids,
+            topics=topics,
             webhooks=webhooks,
             memory=memory,
             who_of=_nobody if lookup is None else lookup.who_of,
@@ -147,15 +148,13 @@ def _ports(worker: WorkerContext) -> dict[str, Any]:
     return {name: getattr(worker, name) for name in names}
 
 
-def _common_count(counts: Mapping[str, int | None]) -> int:
+def _common_count(topics: Mapping[str, KnownTopic]) -> int:
     """Return how many partitions all topics have. Raises ConfigError where they differ."""
-    for name, count in counts.items():
-        if count is None:
-            raise ConfigError(f"there is no topic {name}: run `contextgauge topics create`")
+    counts = {name: each.partitions for name, each in topics.items()}
     first, *others = counts.values()
     if any(count != first for count in others):
         raise ConfigError(counts_differ(counts))
-    return first or 0
+    return first
 
 
 async def _together(running: Sequence[Coroutine[Any, Any, None]]) -> None:

@@ -17,7 +17,7 @@ from streams.flow.project.config import GROUP as PROJECT_GROUP
 from streams.ports import Clock
 from streams.ports.inspection import Failure
 from streams.settings import Settings
-from streams.wiring import kafka_options, redis_access, redis_url, redis_views
+from streams.wiring import kafka_options, redis_access, redis_conversations, redis_url, redis_views
 
 
 def doctor_services(settings: Settings, clock: Clock) -> doctor.Services:
@@ -30,7 +30,7 @@ def doctor_services(settings: Settings, clock: Clock) -> doctor.Services:
         kafka = _failure("Kafka", settings.bootstrap_servers, error)
     try:
         store = RedisInspector(redis_url(settings), settings.key_prefix, redis_access(settings))
-        views = redis_views(settings)
+        views, conversations = redis_views(settings), redis_conversations(settings)
         redis = None
     except ConfigError as error:
         redis = _failure("Redis", settings.redis_url, error)
@@ -39,6 +39,7 @@ def doctor_services(settings: Settings, clock: Clock) -> doctor.Services:
         log=kafka or log,
         store=redis or store,
         views=redis or views,
+        conversations=redis or conversations,
         clock=clock,
     )
 

@@ -91,7 +91,7 @@ def test_a_missing_topic_is_reported(
     file.write_text(RULES)
     done = command("control", "--rules", str(file), BOOTSTRAP_SERVERS=kafka, TOPIC_PREFIX=prefix)
     assert done.returncode == 2
-    assert "run `contextgauge topics create`" in done.stderr
+    assert "create what is missing with `contextgauge topics create`" in done.stderr
 
 
 class Hook:

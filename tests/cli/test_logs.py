@@ -64,6 +64,23 @@ def test_an_error_of_the_network_that_the_client_forgot_is_not_logged(
     assert "never retrieved: streams.flow" in shown
 
 
+@pytest.mark.parametrize(
+    "forgotten",
+    [
+        "Unclosed AIOKafkaConnection\nconn: <AIOKafkaConnection host=kafka port=9092>",
+        "Task was destroyed but it is pending!\ntask: <Task coro=<x() at aiokafka/sender.py:9>>",
+    ],
+)
+def test_what_the_client_forgot_to_close_is_not_logged(
+    capsys: pytest.CaptureFixture[str], forgotten: str
+) -> None:
+    logs.configure(Settings(log_format="json"))
+    logging.getLogger("asyncio").error(forgotten)
+    structlog.get_logger().error("aiokafka is named here")
+    (shown,) = capsys.readouterr().err.splitlines()
+    assert "is named here" in shown
+
+
 def test_kafka_client_logs_are_shown_at_debug_level(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure(Settings(log_format="json", log_level="debug"))
     _say()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from contextgauge.compaction.counting import (
     ESTIMATE,
     CumulativeTokens,
+    Estimate,
     Seed002Counter,
     Size,
     core_message_tokens,
@@ -17,6 +18,7 @@ from contextgauge.compaction.counting import (
 )
 from contextgauge.compaction.formats import read_messages
 from contextgauge.compaction.javascript import stringify, utf16_length
+from contextgauge.compaction.measuring import once
 from contextgauge.compaction.messages import (
     ApiUsage,
     ContextCompaction,
@@ -254,6 +256,22 @@ def test_seed_002_counts_a_message_of_any_format_as_its_own() -> None:
     assert list(map(Seed002Counter().message, messages)) == [2 + 2, 2 + 1 + 2, 2 + 2]
     assert Seed002Counter().message(Message("user", (Text("😀😀😀"),))) == 2 + 2
     assert Seed002Counter().message(Message("assistant", (Thinking("x", 1),))) == 2
+
+
+def test_a_counter_that_is_derived_from_the_estimate_counts_a_message_once() -> None:
+    texts: list[str] = []
+
+    class Tokenizer(Estimate):
+        """Counts texts in a way that is dear."""
+
+        def text(self, text: str) -> int:
+            texts.append(text)
+            return len(text)
+
+    counter = once(Tokenizer())
+    assert [counter.message(USER), counter.message(USER)] == [2 + 40, 2 + 40]
+    assert texts == ["a" * 40]
+    assert once(ESTIMATE) is ESTIMATE
 
 
 def test_cumulative_tokens_add_up_and_are_stored() -> None:

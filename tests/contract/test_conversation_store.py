@@ -81,7 +81,7 @@ async def test_lines_are_appended_with_the_position_and_read_as_a_conversation(
     store: ConversationStore,
 ) -> None:
     assert await store.open(0, 1) is None
-    assert await store.position(0) is None
+    assert await store.mark(0) is None
     assert await store.conversation("s") is None
     first = {SESSION: LinesChange(entry(1), 0, [line(0, "go")])}
     assert await apply(store, None, 3, first) == "applied"
@@ -96,7 +96,6 @@ async def test_lines_are_appended_with_the_position_and_read_as_a_conversation(
     stored = await store.open(0, 1)
     assert stored == (Mark(5, "5", "t"), "p", 5, {SESSION: entry(2)}, "t")
     assert await store.mark(0) == Mark(5, "5", "t")
-    assert await store.position(0) == 5
     assert await store.lines(0, SESSION) == [line(0, "go"), line(3, "on")]
 
 
@@ -241,14 +240,36 @@ async def test_dropping_a_partition_leaves_the_others(store: ConversationStore) 
     assert await store.open(1, 2) == (Mark(1, "w", ""), "p", None, {SESSION: entry(1)}, "")
     # Since when, and of which topic, is noted in the same step.
     await store.drop(1, 7, "t")
-    assert await store.position(1) is None
+    assert await store.mark(1) is None
     assert await store.open(1, 2) == (None, "", 7, {}, "t")
     assert await store.lines(1, SESSION) == []
     again = Mark(2, "v", "u")
     await store.apply(
         1, expected=None, mark=again, plan="p", since_ms=None, keep_ms=60_000, changes={}
     )
-    assert await store.open(1, 2) in [(again, "p", since_ms, {}, "u") for since_ms in (None, 7)]
+    assert await store.open(1, 2) == (again, "p", 7, {}, "u")
+
+
+@pytest.mark.parametrize("is_dropped", [False, True])
+async def test_a_write_that_does_not_know_the_topic_leaves_the_one_that_is_stored(
+    store: ConversationStore, *, is_dropped: bool
+) -> None:
+    async def write(expected: str | None, mark: Mark) -> Mark | None:
+        assert (
+            await store.apply(
+                0, expected=expected, mark=mark, plan="p", since_ms=5, keep_ms=60_000, changes={}
+            )
+            == "applied"
+        )
+        return await store.mark(0)
+
+    await store.open(0, 1)
+    # It may be unknown to an older build, or to a broker for a while.
+    assert await write(None, Mark(1, "a")) == Mark(1, "a")
+    assert await write("a", Mark(1, "b", "t")) == Mark(1, "b", "t")
+    if is_dropped:
+        await store.drop(0, None, "t")
+    assert await write(None if is_dropped else "b", Mark(2, "c")) == Mark(2, "c", "t")
 
 
 async def test_another_number_of_partitions_is_refused(store: ConversationStore) -> None:

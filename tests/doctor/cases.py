@@ -1,6 +1,6 @@
 """Facts of a healthy installation, and functions that change some of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -14,7 +14,15 @@ from schemas.topics import (
     MIB,
 )
 from streams.flow.doctor import Expected, Facts
-from streams.flow.doctor.facts import DeadLetters, KafkaFacts, Keying, Views, WorkerProgress
+from streams.flow.doctor.facts import (
+    Conversations,
+    DeadLetters,
+    KafkaFacts,
+    Keying,
+    OpenCommands,
+    Views,
+    WorkerProgress,
+)
 from streams.ports import Generations, ViewPosition
 from streams.ports.inspection import (
     GROUPS_TOPIC,
@@ -133,9 +141,11 @@ HEALTHY = Facts(
         dead=DeadLetters(0, 0, {}, None),
         newest_record_ms=NOW - 3_500,
         derive={number: WorkerProgress(0, 100, 100, None) for number in range(2)},
+        commands=OpenCommands(0, None),
         other_groups={},
     ),
     project={number: WorkerProgress(0, 50, 50, None) for number in range(2)},
+    conversations=Conversations({number: WorkerProgress(0, 100, 100, None) for number in range(2)}),
     store=STORE,
     views=VIEWS,
 )
@@ -191,3 +201,11 @@ def redis(info: Mapping[str, str] | None = None, **changed: Any) -> Facts:
 
 def views(**changed: Any) -> Facts:
     return facts(views=replace(VIEWS, **changed))
+
+
+def kept(progress: WorkerProgress, former: Iterable[int] = ()) -> Facts:
+    return facts(conversations=Conversations({0: progress}, frozenset(former)))
+
+
+def without_conversations(topic: str) -> Facts:
+    return replace(with_topic(topic, None), conversations=Failure("away", "none are kept"))

@@ -4,7 +4,12 @@ from dataclasses import replace
 
 from schemas.topics import DAY_MS, HOUR_MS, MIB
 from streams.flow.doctor import Facts, Severity
-from streams.flow.doctor.facts import DeadLetters, MiskeyedMessage, WorkerProgress
+from streams.flow.doctor.facts import (
+    DeadLetters,
+    MiskeyedMessage,
+    OpenCommands,
+    WorkerProgress,
+)
 from streams.ports import Generations, ProjectorHeartbeat, ViewPosition
 from streams.ports.inspection import (
     TRANSACTIONS_TOPIC,
@@ -28,6 +33,7 @@ from tests.doctor.cases import (
     broker_configs,
     brokers,
     facts,
+    kept,
     keying,
     partitions,
     redis,
@@ -35,6 +41,7 @@ from tests.doctor.cases import (
     views,
     with_partitions,
     with_topic,
+    without_conversations,
 )
 
 ONE_OF_TWO = [Bootstrap("a:1", None), Bootstrap("b:1", AWAY)]
@@ -43,6 +50,7 @@ WRONG_MESSAGE = MiskeyedMessage(1, 77, NOW - 60_000, ("via",))
 NOBODY = Group("Empty", [], {})
 OLD_BUILD = f"{NOW - 3 * HOUR_MS}-w"
 REASONS = {"misrouted": 4, "not_json": 1}
+
 
 Problem = tuple[str, Severity, Facts, str]
 
@@ -106,7 +114,9 @@ EVENTS, MESSAGES, STATE = "context.events", "agent.messages", "context.state"
 
 TOPIC_PROBLEMS: list[Problem] = [
     ("topics.present", "error", with_topic(STATE, None), "does not exist"),
-    ("topics.present", "note", with_topic("context.commands", None), "nothing uses it"),
+    ("topics.present", "note", without_conversations("context.commands"), "nothing uses it"),
+    ("topics.present", "error", with_topic("context.commands", None), "does not exist"),
+    ("kafka.access", "error", facts(commands=REFUSED), "refused"),
     ("topics.partitions", "error", with_partitions(EVENTS, partitions(3)), "context.events 3"),
     ("topics.partitions", "note", facts(cluster=THREE_PARTITIONS), "new topics is 2"),
     (
@@ -269,6 +279,11 @@ FLOW_PROBLEMS: list[Problem] = [
         facts(project={0: WorkerProgress(0, 1_500, 500, NOW - HOUR_MS)}),
         "1,000 records",
     ),
+    ("conversations.position", "error", kept(WorkerProgress(0, 9, 9, None), {0}), "created again"),
+    ("conversations.position", "warning", kept(WorkerProgress(500, 900, 1, None)), "499 offsets"),
+    ("conversations.position", "error", kept(WorkerProgress(0, 10, 100, None)), "the end, 10"),
+    ("conversations.lag", "warning", kept(WorkerProgress(0, 1_500, 500, NOW - HOUR_MS)), "60 min"),
+    ("control.commands", "warning", facts(commands=OpenCommands(2, NOW - HOUR_MS)), "2 commands w"),
     (
         "views.generation",
         "warning",

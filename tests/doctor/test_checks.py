@@ -89,6 +89,8 @@ _PARTS: dict[str, list[Any]] = {
         "dead",
         "derive",
         "project",
+        "commands",
+        "conversations",
         "store",
         "views",
     )
@@ -104,8 +106,8 @@ def test_every_check_has_a_finding_whatever_the_facts(parts: dict[str, Any]) -> 
 
 
 def test_a_service_that_is_down_hides_nothing_of_the_other() -> None:
-    kafka = KafkaFacts(*[AWAY] * 9)
-    without_kafka = replace(HEALTHY, kafka=kafka, project=AWAY)
+    kafka = KafkaFacts(*[AWAY] * 10)
+    without_kafka = replace(HEALTHY, kafka=kafka, project=AWAY, conversations=AWAY)
     without_redis = facts(store=AWAY, views=AWAY, project=AWAY)
     for check in NAMES:
         of_redis = check.partition(".")[0] == "redis" or check == "clock.redis"

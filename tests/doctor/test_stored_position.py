@@ -66,6 +66,7 @@ async def progress_in(log: FaultyLog, clock: Clock | None = None) -> WorkerProgr
         log=log,
         store=none,
         views=none,
+        conversations=none,
         clock=clock or SystemClock(),
     )
     found = await LogFacts(services, EXPECTED, cluster).derive(GROUP)

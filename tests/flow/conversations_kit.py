@@ -108,8 +108,8 @@ class ConversationsKit:
         await reader.stop()
 
         async def done() -> bool:
-            positions = [await self.store.position(each) for each in range(PARTITIONS)]
-            return positions == ends
+            marks = [await self.store.mark(each) for each in range(PARTITIONS)]
+            return [mark and mark.position for mark in marks] == ends
 
         await until(done)
 

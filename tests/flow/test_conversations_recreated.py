@@ -1,7 +1,9 @@
 """Conversations whose topic was deleted and created again, and writes whose reply was lost."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -84,6 +86,28 @@ async def test_a_session_of_a_recreated_topic_stays_incomplete_when_all_is_read_
                 await kit.caught_up()
         assert (await kit.texts())[:2] == ["new 1", "new 2"]
         assert (await kit.conversation()).state == "incomplete"
+
+
+async def test_what_an_older_build_kept_of_a_quiet_partition_is_bound_to_its_topic(
+    kit: ConversationsKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unknown(names: Sequence[str]) -> dict[str, UUID | None]:
+        return dict.fromkeys(names)
+
+    await kit.publish(user("former"), user("too"))
+    with monkeypatch.context() as patch:
+        patch.setattr(kit.log, "topic_ids", unknown)  # older builds did not ask
+        async with kit.running():
+            await kit.caught_up()
+    assert (await kit.conversation()).topic_id == ""
+    topic_id = (await kit.log.topic_ids([AGENT_MESSAGES.name]))[AGENT_MESSAGES.name]
+    assert topic_id is not None
+    async with kit.running():
+        await kit.becomes(lambda each: each.topic_id == topic_id.hex)
+    await recreate(kit, "new 1", "new 2", "new 3")
+    async with kit.running():
+        await kit.caught_up()
+    assert await kit.texts() == ["new 1", "new 2", "new 3"]
 
 
 async def test_a_recreated_topic_is_known_after_a_worker_that_ended_within_its_drop(

@@ -1,7 +1,9 @@
 """The derive worker, on the log in memory: exactly once whatever happens, and clear ends."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from contextgauge.errors import ConfigError, PositionError, VersionError
 from contextgauge.partitioner import partition_of
 from schemas.topics import Topic
 from streams import codec
-from streams.flow.common.topic_watch import LOOK_S
+from streams.flow.common.topic_watch import LOOK_S, known_topics
 from streams.flow.derive.state_store import StateStore
 from streams.ports import NewRecord
 from tests.doubles.log import FaultyLog
@@ -203,11 +205,31 @@ async def test_a_marker_alone_moves_the_stored_position(kit: DeriveKit, log: Fau
 
 
 async def test_missing_topics_stop_the_worker(log: FaultyLog) -> None:
-    kit = DeriveKit(log, "none-")
+    kit = DeriveKit(log, "none-", HastyClock())
     error = await kit.start_worker().failed()
     assert isinstance(error, ConfigError)
     assert "none-agent.messages, " in str(error)
     assert "contextgauge topics create" in str(error)
+
+
+@pytest.mark.parametrize("question", ["partition_counts", "topic_ids"])
+async def test_topics_that_a_broker_does_not_know_yet_are_waited_for(
+    log: FaultyLog, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    kit, ask, unknown = DeriveKit(log, "new-", HastyClock()), getattr(log, question), [3]
+    await kit.create_topics()
+
+    async def answered(names: Sequence[str]) -> dict[str, Any]:
+        unknown[0] -= 1
+        answer: dict[str, Any] = await ask(names)
+        return answer | ({names[0]: None} if unknown[0] >= 0 else {})
+
+    monkeypatch.setattr(log, question, answered)
+    topics = await known_topics(log, kit.clock, [topic.name for topic in kit.topics])
+    assert None not in {each.id for each in topics.values()}
+    unknown[0] = 3
+    await kit.publish(MESSAGES[:50])
+    await kit.run_until_caught_up()
 
 
 async def test_differing_partition_counts_stop_the_worker(log: FaultyLog) -> None:

@@ -2,10 +2,12 @@
 
 from itertools import zip_longest
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contextgauge.partitioner import partition_of
+from schemas.records import Record
 from schemas.views import Aggregates, Compaction, SessionView
 from streams import codec
 from streams.codec import views as view_codec
@@ -153,13 +155,34 @@ def test_no_call_exceeds_its_estimated_size(log: list[LogRecord], records: int) 
             call = ViewWrite()
 
 
-def test_a_view_is_within_its_bound_after_a_heartbeat_that_names_its_task() -> None:
-    session = Given()
-    begun = session.take(init(), compacting(at=1))
-    beat = session.take(compacting(at=20), task_id="n" * 1_000)
+def test_a_heartbeat_that_is_not_written_is_not_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, encoded = Given(), list[Record]()
+    records = session.take(init(), compacting(at=1), compacting(at=20))
+    structured = codec.to_structured
+
+    def noted(record: Record) -> bytes:
+        encoded.append(record)
+        return structured(record)
+
+    monkeypatch.setattr(codec, "to_structured", noted)
     fold = Fold(strict=True)
     fold.put_view(codec.key_bytes(SESSION), None)
-    for offset, record in enumerate((*begun, *beat)):
+    for offset, record in enumerate(records):
+        fold.add(LoggedRecord(offset, START_MS, record))
+    assert encoded == records[:-1]
+
+
+@pytest.mark.parametrize("is_begun", [True, False])
+@pytest.mark.parametrize("name", ["n", "😀", "\x01", "\ud800"])
+def test_a_view_is_within_its_bound_after_a_heartbeat_that_names_its_task(
+    name: str, *, is_begun: bool
+) -> None:
+    session = Given()
+    begun = session.take(init(), compacting(at=1))
+    beat = session.take(compacting(at=20), task_id=name * 1_000)
+    fold = Fold(strict=False)
+    fold.put_view(codec.key_bytes(SESSION), None)
+    for offset, record in enumerate((*begun, *beat) if is_begun else beat):
         documents = fold.add(LoggedRecord(offset, START_MS, record))
         assert documents is not None
         size = len(view_codec.encode(documents.view))

@@ -1,6 +1,7 @@
 """A stored position counts for the logs that it was stored for, and for no others."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from unittest.mock import ANY
@@ -290,6 +291,24 @@ async def test_partitions_that_are_added_under_a_quiet_worker_stop_it(
     await until(lambda: worker.figures.total("derive_restores") == 4)
     log.add_partitions(f"more-{topic}", 6)
     error = await worker.failed()
+    assert isinstance(error, ConfigError)
+    assert f"more-{topic} has 6" in str(error)
+
+
+@pytest.mark.parametrize("topic", ["context.events", "context.state", "agent.messages"])
+async def test_partitions_that_are_added_while_a_worker_joins_stop_it(
+    log: FaultyLog, monkeypatch: pytest.MonkeyPatch, topic: str
+) -> None:
+    kit, count = DeriveKit(log, "more-", HastyClock()), log.partition_counts
+    await kit.create_topics()
+
+    async def counted(names: Sequence[str]) -> dict[str, int | None]:
+        counts = await count(names)
+        log.add_partitions(f"more-{topic}", 6)
+        return counts
+
+    monkeypatch.setattr(log, "partition_counts", counted)
+    error = await kit.start_worker().failed()
     assert isinstance(error, ConfigError)
     assert f"more-{topic} has 6" in str(error)
 

@@ -4,6 +4,7 @@ from contextgauge.errors import RetryError
 from contextgauge.records import Json
 from streams.core.conversation.fold import ConversationFold
 from streams.ports import SessionConversation
+from streams.ports.conversations import Mark
 
 LINES: tuple[dict[str, Json], ...] = (
     {
@@ -43,8 +44,8 @@ class OneConversation:
 
     async def stop(self) -> None: ...
 
-    async def position(self, partition: int) -> int | None:  # noqa: ARG002 -- of any
-        return self.kept.position
+    async def mark(self, partition: int) -> Mark:  # noqa: ARG002 -- of any
+        return Mark(self.kept.position, "")
 
     async def conversation(self, session_id: str) -> SessionConversation | None:
         if self.away:

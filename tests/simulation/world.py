@@ -342,9 +342,8 @@ class World:
             assert self.clock.monotonic_s() < until, f"no outcome of {self.unfinished()}"
             await asyncio.sleep(0.5)
         for partition in range(self.partitions):
-            while (await self.kept.position(partition) or 0) < self.log.partition(
-                MESSAGES, partition
-            ).stable_end():
+            end = self.log.partition(MESSAGES, partition).stable_end()
+            while (mark := await self.kept.mark(partition)) is None or mark.position < end:
                 assert self.clock.monotonic_s() < until, "conversations are behind for good"
                 await asyncio.sleep(0.5)
         await asyncio.sleep(6.0)  # what may still come

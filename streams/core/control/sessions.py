@@ -116,13 +116,14 @@ class SessionMemory:
             self.stopped_at, self.stopped_by = (compact_at, window), entry_id
             self.unhelpful, self.awaits_effect = MAX_UNHELPFUL, False
 
-    def counted(self, unhelpful: int, *, is_seen: bool) -> None:
+    def counted(self, unhelpful: int, reason: str) -> None:
         """Note how many compactions did not help, as the log says: a former worker's decision.
 
-        `is_seen`: so it was after the last one.
+        Two reasons say that this one had seen the effect of the last compaction. A pause after a
+        failure does not where the log has a compaction after the failure: it was not known yet.
         """
         self.unhelpful = unhelpful
-        if is_seen:
+        if reason == "awaiting_effect" or (reason == "pause_after_failure" and self.failures):
             self.awaits_effect = False
 
     def doubted(self) -> None:

@@ -110,7 +110,7 @@ class Trigger:
                 if data.reason == "no_progress" and data.threshold_tokens is not None:
                     session.stopped(entry.id, data.threshold_tokens, data.window)
                 elif data.unhelpful is not None:
-                    session.counted(data.unhelpful, is_seen=data.reason == "awaiting_effect")
+                    session.counted(data.unhelpful, data.reason)
             case _:
                 return
 

@@ -12,11 +12,11 @@ from aiokafka.errors import ProducerFenced
 from aiokafka.structs import RecordMetadata
 
 from contextgauge.errors import RetryError
-from contextgauge.kafka.client import UNKNOWN_OFFSET, append, bounded, close_producer
+from contextgauge.kafka.client import UNKNOWN_OFFSET, append, bounded, close_producer, hand_over
 from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.ports import NewRecord
-from streams.ports import Approval
+from streams.ports import SCATTERED, Approval
 
 
 class KafkaTransactionalProducer:
@@ -114,7 +114,7 @@ class KafkaTransactionalProducer:
 class _Written(NamedTuple):
     """One partition's first offset of a transaction, and its end with the marker to come.
 
-    None where it is not known.
+    None where it is not known; SCATTERED where others wrote between the batches.
     """
 
     first: int | None
@@ -125,19 +125,18 @@ async def _send_all(
     producer: AIOKafkaProducer, target: tuple[str, int], records: Sequence[NewRecord]
 ) -> _Written:
     """Write one partition's records; return where they are."""
-    topic, partition = target
-    acknowledged = []
+    acknowledged: list[asyncio.Future[RecordMetadata]] = []
     builder, count = producer.create_batch(), 0
     for record in records:
         if not append(builder, record):
-            acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
+            acknowledged.append(await hand_over(producer, builder, target))
             builder, count = producer.create_batch(), 0
             append(builder, record)
         count += 1
-    acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
-    batches: list[RecordMetadata] = await asyncio.gather(*acknowledged)
+    acknowledged.append(await hand_over(producer, builder, target))
+    batches = await asyncio.gather(*map(asyncio.shield, acknowledged))
     first, last = batches[0].offset, batches[-1].offset
-    return _Written(
-        None if first == UNKNOWN_OFFSET else first,
-        None if last == UNKNOWN_OFFSET else last + count + 1,
-    )
+    end = None if last == UNKNOWN_OFFSET else last + count + 1
+    if first == UNKNOWN_OFFSET or end is None:
+        return _Written(None, end)
+    return _Written(first if end - 1 - first == len(records) else SCATTERED, end)

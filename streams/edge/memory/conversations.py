@@ -23,7 +23,7 @@ class _Partition:
     plan: str = ""
     since_ms: int | None = None
     topic_id: str = ""
-    """Of what was dropped."""
+    """The last one that was known; also of what was dropped."""
     count: int = 0
     end: int | None = None
     reported_ms: int | None = None
@@ -44,10 +44,6 @@ class MemoryConversations:
 
     def _of(self, partition: int) -> _Partition:
         return self._partitions.setdefault(partition, _Partition())
-
-    async def position(self, partition: int) -> int | None:
-        mark = self._of(partition).mark
-        return None if mark is None else mark.position
 
     async def conversation(self, session_id: str) -> SessionConversation | None:
         if self._count is None:
@@ -71,8 +67,7 @@ class MemoryConversations:
         if own.mark is None and own.since_ms is None and not own.topic_id:
             return None
         mark = own.mark if own.count == len(own.entries) else None
-        topic_id = own.mark.topic_id if own.mark else own.topic_id
-        return StoredConversations(mark, own.plan, own.since_ms, dict(own.entries), topic_id)
+        return StoredConversations(mark, own.plan, own.since_ms, dict(own.entries), own.topic_id)
 
     async def lines(self, partition: int, session: bytes) -> Sequence[bytes]:
         return list(self._of(partition).lines.get(session, []))
@@ -107,8 +102,10 @@ class MemoryConversations:
             before = [] if change.replaces else own.lines.get(session, [])
             own.lines[session] = [*before, *change.lines]
         if expected is None:
-            own.plan, own.since_ms = plan, since_ms
-        own.mark, own.count = mark, len(own.entries)
+            own.plan = plan
+            own.since_ms = own.since_ms if since_ms is None else since_ms
+        own.topic_id = mark.topic_id or own.topic_id
+        own.mark, own.count = mark._replace(topic_id=own.topic_id), len(own.entries)
         return "applied"
 
     async def mark(self, partition: int) -> Mark | None:

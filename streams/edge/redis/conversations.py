@@ -63,11 +63,6 @@ class RedisConversations:
     def _list(self, partition: int, session: bytes) -> bytes:
         return self._base(partition) + b"l:" + session
 
-    async def position(self, partition: int) -> int | None:
-        key, _ = self._keys(partition)
-        offset = await replied("reading a position", self._redis.hget(key, "offset"))
-        return None if offset is None else int(offset)
-
     async def conversation(self, session_id: str) -> SessionConversation | None:
         partitions = await self._count()
         if partitions is None:

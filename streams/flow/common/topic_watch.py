@@ -8,12 +8,12 @@ no one.
 import math
 from collections.abc import Mapping, Sequence
 from itertools import count
-from types import MappingProxyType
+from typing import NamedTuple
 from uuid import UUID
 
 import structlog
 
-from contextgauge.errors import RetryError
+from contextgauge.errors import ConfigError, RetryError
 from streams.ports import Clock, Log
 
 LOOK_S = 5.0
@@ -25,7 +25,44 @@ _COUNTED_LOOKS = 6
 _MISSING_LOOKS = 3
 """A broker that has just started may not know all topics yet."""
 
+_FIRST_LOOKS = 20
+_FIRST_LOOK_S = 0.25
+"""A topic that was just created is not known to each broker yet: five seconds are long for that."""
+
 logger = structlog.get_logger()
+
+
+class KnownTopic(NamedTuple):
+    """A topic as a worker begins with it. `id` is None where the broker has none."""
+
+    partitions: int
+    id: UUID | None
+
+
+async def known_topics(log: Log, clock: Clock, names: Sequence[str]) -> dict[str, KnownTopic]:
+    """Return what the brokers know of topics, after some seconds where one lacks any of them.
+
+    Raises RetryError, ConfigError where a topic is missing. The watch counts again with its first
+    look: of a topic that is created again between the two questions, the number of partitions is
+    then right, or noticed.
+    """
+    for look in range(_FIRST_LOOKS):
+        counts = await log.partition_counts(names)
+        ids = await log.topic_ids(names)
+        missing = [name for name in names if counts[name] is None]
+        # Each question may go to another broker. One that has no ids at all is too old for them.
+        lacking = missing or [name for name in names if ids[name] is None and any(ids.values())]
+        if not lacking:
+            break
+        if look == 0:
+            logger.info("waiting for topics", topics=lacking)
+        await clock.sleep(_FIRST_LOOK_S)
+    if missing:
+        raise ConfigError(
+            f"no topic {', '.join(missing)}: create what is missing with "
+            "`contextgauge topics create`"
+        )
+    return {name: KnownTopic(counts[name] or 0, ids[name]) for name in names}
 
 
 class TopicLooks:
@@ -37,37 +74,31 @@ class TopicLooks:
 
 
 async def watch_topics(
-    log: Log,
-    clock: Clock,
-    topics: Sequence[str],
-    first_known: Mapping[str, UUID | None] = MappingProxyType({}),
-    looks: TopicLooks | None = None,
+    log: Log, clock: Clock, topics: Mapping[str, KnownTopic], looks: TopicLooks | None = None
 ) -> None:
     """Run until a topic is missing, another one, or has other partitions: then raise RetryError.
 
-    `first_known` are the ids that the worker began with, where it asked for them. The next
-    membership examines the topics, and says what to do. A broker that is away, or too old to have
-    topic ids, is none of this watch's business.
+    `topics` are as the worker began with them. The next membership examines them, and says what to
+    do. A broker that is away, or too old to have topic ids, is none of this watch's business.
     """
     ids: Mapping[str, UUID | None]
     counted: Mapping[str, int | None]
-    known = {topic: each for topic, each in first_known.items() if each is not None}
-    counts: dict[str, int] = {}
-    missing = dict.fromkeys(topics, 0)
+    known = {topic: each.id for topic, each in topics.items() if each.id is not None}
+    counts = {topic: each.partitions for topic, each in topics.items()}
+    names, missing = list(topics), dict.fromkeys(topics, 0)
     for look in count():
         ids, counted = known, counts
         began_s, has_looked = clock.monotonic_s(), False
         try:
             if look % _COUNTED_LOOKS == 0:
-                counted = await log.partition_counts(topics)
-            ids = await log.topic_ids(topics)
+                counted = await log.partition_counts(names)
+            ids = await log.topic_ids(names)
             has_looked = True
         except RetryError as error:
             logger.debug("topics not watched", error=str(error))
         for topic, before in counts.items():
             if counted[topic] not in {before, None}:
                 raise RetryError(f"{topic} has {counted[topic]} partitions now, {before} before")
-        counts |= {topic: found for topic, found in counted.items() if found is not None}
         for topic, former in known.items():
             current = ids[topic]
             missing[topic] = 0 if current is not None else missing[topic] + 1

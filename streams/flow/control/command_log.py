@@ -28,6 +28,7 @@ from streams.core.control.thresholds import Subject
 from streams.flow.common.ranges import read_range
 from streams.flow.control.command_ports import CommandPorts
 from streams.ports import (
+    SCATTERED,
     Approval,
     LogRecord,
     NewRecord,
@@ -201,7 +202,7 @@ class CommandLog:
         async def approved(begins: Mapping[tuple[str, int], int]) -> bool:
             topic, known = self._ports.commands_topic, max(self.position, self.written)
             begin = begins.get((topic, self.partition), known)
-            if begin < known:
+            if SCATTERED < begin < known:
                 raise RetryError(
                     f"{topic}-{self.partition} ended at {known} and goes on at {begin}: the topic "
                     "was deleted and created again, or lost its end"

@@ -42,6 +42,8 @@ from streams.ports import started
 _TICK_S: Final = 1.0
 """How often sessions with open commands are looked at even where nothing has changed."""
 _STORED_AT_ONCE: Final = 200
+_FINISHED_AT_ONCE: Final = 200
+"""In one transaction, some ten kilobytes: a command is cancelled or expired in one entry."""
 _REPORT_S: Final = 5.0
 """How often the owner reports to the store, changed or not."""
 
@@ -117,8 +119,9 @@ class CommandPartition:
             finished: list[CommandEntry] = []
             for session_id in changed:
                 finished += self._act_on(session_id)
+            for begin in range(0, len(finished), _FINISHED_AT_ONCE):
+                await log.append(finished[begin : begin + _FINISHED_AT_ONCE])
             if finished:
-                await log.append(finished)
                 continue
             await first_of(log.news.wait(), clock.sleep(_TICK_S))
             log.changed.update(
@@ -171,7 +174,10 @@ class CommandPartition:
                 self.log.changed.add(session_id)  # it may have been cancelled meanwhile
                 self.log.news.set()
             except OutcomeError as end:
-                finish = Finish(action.command, end.outcome, end.reason)
+                now = self.log.state(session_id).of(action.command.id) or action.command
+                finish = Finish(now, end.outcome, end.reason)
+                if now.cancelled is not None:
+                    finish = Finish(now, "cancelled", now.cancelled)
                 await self.log.append([self._finished(finish)])
             else:
                 await job.run()

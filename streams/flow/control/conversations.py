@@ -8,7 +8,8 @@ from contextgauge.windows import base_name
 from streams.core.control.thresholds import Subject
 from streams.flow.control.command_job import OutcomeError
 from streams.flow.control.command_ports import CommandPorts
-from streams.ports import ConversationState, SessionConversation
+from streams.ports import ConversationState, Log, SessionConversation, started
+from streams.ports.conversations import Mark
 
 _LOOK_S: Final = 0.05
 _LONGEST_LOOK_S: Final = 1.0
@@ -31,48 +32,68 @@ async def conversation_at(
     """
     clock, until_s = ports.clock, ports.clock.monotonic_s() + ports.plan.conversation_s
     backoff = Backoff(clock, ports.stop, _LOOK_S, _LONGEST_LOOK_S)
+    conversations = ports.conversations
     while True:
         try:
-            position = await ports.conversations.position(partition)
-            if position is not None and position >= upto:
-                conversation = await ports.conversations.conversation(session_id)
-                # It was read in one step with its own position: the store may have lost
-                # everything since the look before.
+            mark = await conversations.mark(partition)
+            why = await _why_not(ports, mark, partition, upto)
+            if why is None:
+                conversation = await conversations.conversation(session_id)
+                # The store may have lost everything since the look before: what was read in one
+                # step with the conversation counts, and without one another look.
                 if conversation is None:
-                    return None
-                position = conversation.position
-                if position >= upto and await is_of_topic(ports, conversation.topic_id):
+                    mark = await conversations.mark(partition)
+                else:
+                    mark = Mark(conversation.position, "", conversation.topic_id)
+                why = await _why_not(ports, mark, partition, upto)
+                if why is None:
                     return conversation
-            why = _why_not(position, partition, upto)
         except RetryError as error:
             why = f"conversations cannot be read: {error}"
         if clock.monotonic_s() >= until_s or ports.stop.is_set():
+            why = await _beyond_end(ports, partition, upto) or why
             raise OutcomeError("failed", f"{why} (waited {ports.plan.conversation_s:.0f} s)")
         await backoff.wait()
 
 
-def _why_not(position: int | None, partition: int, upto: int) -> str:
-    if position is None:
+async def _why_not(ports: CommandPorts, mark: Mark | None, partition: int, upto: int) -> str | None:
+    """Return why conversations are not kept up to an offset; None: they are. Raises RetryError."""
+    if mark is None:
         return "no conversations are kept: is `contextgauge conversations` running?"
-    if position >= upto:
+    if not await is_of_topic(ports.log, ports.messages_topic, mark.topic_id):
         return (
             "conversations are kept of a topic that was deleted and created again: is "
             "`contextgauge conversations` running?"
         )
+    if mark.position >= upto:
+        return None
     return (
-        f"conversations are kept up to offset {position} of partition {partition}, and {upto} is "
-        "needed: is `contextgauge conversations` behind, or stopped?"
+        f"conversations are kept up to offset {mark.position} of partition {partition}, and {upto} "
+        "is needed: is `contextgauge conversations` behind, or stopped?"
     )
 
 
-async def is_of_topic(ports: CommandPorts, topic_id: str) -> bool:
-    """Return whether a topic's id is that of `agent.messages` now, as far as both are known.
+async def _beyond_end(ports: CommandPorts, partition: int, upto: int) -> str | None:
+    """Return what is wrong where the log does not reach an offset that it once had."""
+    topic = ports.messages_topic
+    try:
+        async with started(ports.log.reader(topic, [partition])) as reader:
+            _, end = await reader.bounds(partition)
+    except RetryError:
+        return None
+    if end >= upto:
+        return None
+    return (
+        f"{topic}-{partition} ends at {end}, and {upto} is needed: it was deleted and created "
+        "again, or lost its end"
+    )
 
-    Raises RetryError.
-    """
+
+async def is_of_topic(log: Log, topic: str, topic_id: str) -> bool:
+    """Return whether an id is that of a topic now, as far as both are known. Raises RetryError."""
     if not topic_id:
         return True
-    current = (await ports.log.topic_ids([ports.messages_topic]))[ports.messages_topic]
+    current = (await log.topic_ids([topic]))[topic]
     return current is None or current.hex == topic_id
 
 

@@ -94,9 +94,9 @@ class Decisions:
             if self._failed.done():
                 self._failed.result()
         finally:
-            for task in (stopping, *self._following):
+            for task in (*waits, *self._following):
                 task.cancel()
-            await asyncio.gather(stopping, *self._following, return_exceptions=True)
+            await asyncio.gather(*waits, *self._following, return_exceptions=True)
 
     def assigned(self, positions: Mapping[int, int]) -> None:
         """Take partitions over, and begin to read what was requested in them."""

@@ -21,7 +21,7 @@ MOST_SESSIONS: Final = 10_000
 """Settings of single sessions that are written again, of each partition: some megabytes."""
 
 _EVERY_S: Final = 3_600.0
-_AT_ONCE: Final = 500
+_AT_ONCE: Final = 200
 
 _Key: TypeAlias = tuple[str, str]
 

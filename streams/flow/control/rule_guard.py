@@ -24,6 +24,7 @@ from streams.codec.cloudevents import rfc3339
 from streams.core.control.pins import PinsCheck, around_boundary, check_pins, message_of
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
+from streams.flow.control.conversations import is_of_topic
 from streams.ports import Headers, Log, NewRecord, ReceivedRecord, started
 from streams.ports.conversations import ConversationReader
 
@@ -99,7 +100,7 @@ class RuleGuard:
             if failed.done():
                 failed.result()
         finally:
-            tasks = (stopping, *self._checking)
+            tasks = (stopping, failed, *self._checking)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -169,24 +170,27 @@ class RuleGuard:
         self, number: int, partition: GuardedPartition, session_id: str, offset: int
     ) -> PinsCheck | None:
         """Return the check once the conversation is known so far; None where it cannot be."""
-        clock, stop = self._ports.clock, self._ports.stop
-        retry, reader = RetryLoop(self._ports, "redis"), self._ports.conversations
+        clock, stop, log = self._ports.clock, self._ports.stop, self._ports.log
+        retry, kafka = RetryLoop(self._ports, "redis"), RetryLoop(self._ports, "kafka")
+        reader = self._ports.conversations
         until_ms = clock.now_ms() + WAIT_MS
         while partition.is_ours:
-            position = await retry.run(reader.position, number)
+            mark = await retry.run(reader.mark, number)
             conversation = await retry.run(reader.conversation, session_id)
-            if conversation is None:
-                if position is None or position > offset:
-                    return None  # its text is not kept
-            else:
-                if conversation.state in {"too_large", "without_text"}:
+            kept = conversation or mark
+            if kept is None:
+                return None
+            if await kafka.run(is_of_topic, log, self._topic, kept.topic_id):
+                if conversation is None:
+                    if kept.position > offset:
+                        return None  # its text is not kept
+                elif conversation.state in {"too_large", "without_text"}:
                     return None
-                if conversation.position > offset and conversation.state == "whole":
+                elif conversation.position > offset and conversation.state == "whole":
                     # Megabytes may have to be read: in a thread, for others use the event loop.
                     return await asyncio.to_thread(_judged, conversation.history)
             if clock.now_ms() >= until_ms:
-                if conversation is not None:
-                    logger.info("the rules were not checked: the conversation is not known so far")
+                logger.info("the rules were not checked: the conversation is not known so far")
                 return None
             await sleep_until(clock, stop, _LOOK_EVERY_S)
             if stop.is_set():

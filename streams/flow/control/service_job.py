@@ -154,7 +154,7 @@ class ServiceJob(CommandJob):
             await backoff.wait()
         raise OutcomeError(
             "failed",
-            f"what came meanwhile could not be read within {self._plan.check_s:g} s, "
+            f"what came meanwhile could not be checked within {self._plan.check_s:g} s, "
             f"{self._plan.most_failures} times: is Kafka too slow?",
         )
 

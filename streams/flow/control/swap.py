@@ -20,7 +20,7 @@ from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
 from streams.flow.control.conversations import is_of_topic
 from streams.flow.control.tails import MessageTail
-from streams.ports import PartitionReader, SessionConversation, started
+from streams.ports import SCATTERED, PartitionReader, SessionConversation, started
 
 _QUIET_LOOK_S: Final = 0.1
 
@@ -31,7 +31,7 @@ Outcome: TypeAlias = Callable[[], tuple[list[Line], CommandEntry]]
 class Swapped(NamedTuple):
     """What became of a swap: in effect, or rejected for the conversation as it is now.
 
-    Neither: it could not be checked in time.
+    Neither: it could not be checked, and is to be repeated.
     """
 
     done: bool
@@ -51,7 +51,7 @@ class Swap:
         self._ports, self._log, self._command, self._hurry = ports, log, command, hurry
         self._rejected_for: SessionConversation | None = None
         self._lost: PositionError | None = None
-        self._is_late = False
+        self._is_unchecked = False
         self._topic_id = ""
 
     async def run(self, conversation: SessionConversation, outcome: Outcome) -> Swapped:
@@ -77,7 +77,10 @@ class Swap:
             raise OutcomeError(
                 "failed", f"the messages since the plan cannot be read: {self._lost}"
             ) from self._lost
-        if self._is_late:
+        command = self._log.state(session_id).of(self._command.id)
+        if command is not None and command.cancelled is not None:
+            raise OutcomeError("cancelled", command.cancelled)
+        if self._is_unchecked:
             return Swapped(done=False)
         changed = self._rejected_for or fold.result
         return Swapped(done=False, changed=changed._replace(topic_id=self._topic_id))
@@ -88,13 +91,16 @@ class Swap:
         """Return whether the plan fits everything before the transaction's first offsets."""
         ports, partition = self._ports, self._log.partition
         at = first[ports.messages_topic, partition]
+        if at == SCATTERED:  # what is between its own messages would not be checked
+            self._is_unchecked = True
+            return False
         try:
             async with asyncio.timeout(ports.plan.check_s):
                 await self._check_topic()
                 await tail.read(at)
                 await self._log.reached(first[ports.commands_topic, partition])
         except TimeoutError:
-            self._is_late = True
+            self._is_unchecked = True
             return False
         except PositionError as error:
             self._lost = error
@@ -114,7 +120,8 @@ class Swap:
 
     async def _check_topic(self) -> None:
         """Raise PositionError where the conversation is of a topic that is no more."""
-        if not await is_of_topic(self._ports, self._topic_id):
+        ports = self._ports
+        if not await is_of_topic(ports.log, ports.messages_topic, self._topic_id):
             raise PositionError(f"{self._ports.messages_topic} was deleted and created again")
 
     async def _until_quiet(self, reader: PartitionReader, tail: MessageTail) -> None:

@@ -9,7 +9,6 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import UUID
 
 import structlog
 
@@ -20,7 +19,7 @@ from streams.core.alerts.watch import Alert, Who
 from streams.flow.common.lag import Lag
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
-from streams.flow.common.topic_watch import watch_topics
+from streams.flow.common.topic_watch import KnownTopic, watch_topics
 from streams.flow.control.memory import SentAlerts
 from streams.flow.control.partition import ControlPartition, UnacknowledgedRecord
 from streams.flow.control.webhook_delivery import TargetQueue
@@ -51,12 +50,12 @@ WhoOf = Callable[[str], Awaitable[Who]]
 class ControlPorts(WorkerPorts):
     """What the worker needs of the outside world. `log` reads back what was acknowledged.
 
-    `topics` are all that the process uses, with their ids in Kafka when it began.
+    `topics` are all that the process uses, as they were when it began.
     """
 
     stream: RecordStream
     log: Log
-    topics: Mapping[str, UUID | None]
+    topics: Mapping[str, KnownTopic]
     webhooks: Mapping[str, Webhook]
     memory: AlertMemory
     who_of: WhoOf
@@ -110,9 +109,8 @@ class ControlWorker:
 
     async def _watch_topics(self) -> None:
         """Raise RetryError once a topic is another one: positions and rules are of the former."""
-        topics = self._ports.topics
         try:
-            await watch_topics(self._ports.log, self._clock, list(topics), topics)
+            await watch_topics(self._ports.log, self._clock, self._ports.topics)
         except RetryError as error:
             raise RetryError(
                 f"{error}. Create what is missing with `contextgauge topics create`, and start the "

@@ -55,6 +55,8 @@ class ConversationPartition:
         self._writer, self._writes = secrets.token_hex(8), 0
         self._expected: str | None = None
         """The stamp of the last write, by whomever; None: nothing is stored."""
+        self._is_bound = True
+        """Whether the topic's id is stored: older builds did not know it."""
         self._since_ms: int | None = None
         """Since when all messages are known; it outlives what is dropped to be read again."""
         self._reported_s: float | None = None
@@ -120,6 +122,7 @@ class ConversationPartition:
                     self._note_since(await self._time_of(first, end))
                 await self._drop()
         self._expected = None if mark is None else mark.stamp
+        self._is_bound = mark is None or bool(mark.topic_id) or not self._topic_id
         self._position = first if mark is None else mark.position
         self._reader.seek(partition, self._position)
         self._reader.resume(partition)
@@ -230,7 +233,8 @@ class ConversationPartition:
 
     async def _flush(self, keeper: SessionKeeper, position: int) -> None:
         changes = keeper.take_changes()
-        if not changes and position == self._position and self._expected is not None:
+        is_new = position != self._position or self._expected is None or not self._is_bound
+        if not changes and not is_new:
             return
         ports = self._ports
         self._writes += 1
@@ -249,7 +253,7 @@ class ConversationPartition:
             raise ReseekError("another worker has written: read again from where it is")
         if result == "damaged":
             raise LostError("stored lines do not match the stored position")
-        self._expected, self._position = mark.stamp, position
+        self._expected, self._position, self._is_bound = mark.stamp, position, True
         self.has_written = True
         ports.telemetry.count("conversations_writes", partition=self._label)
 

@@ -5,11 +5,10 @@ It shares nothing with the derive workers but the log, so it cannot slow them do
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from uuid import UUID
 
 from contextgauge.errors import ConfigError
 from streams.flow.common.membership import Membership, stay_member
-from streams.flow.common.topic_watch import watch_topics
+from streams.flow.common.topic_watch import KnownTopic, known_topics, watch_topics
 from streams.flow.conversations.config import ConversationsPorts
 from streams.flow.conversations.partition import ConversationPartition
 
@@ -35,7 +34,7 @@ class _ConversationsMember(Membership):
         config = ports.config
         super().__init__(ports, ports.log, config.messages_topic, config.group, config.instance_id)
         self._ports = ports
-        self._topic_ids: Mapping[str, UUID | None] = {}
+        self._topics: Mapping[str, KnownTopic] = {}
         self._kept: list[ConversationPartition] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -43,25 +42,21 @@ class _ConversationsMember(Membership):
         """Wait for the store. Raises ConfigError where topics do not fit."""
         ports = self._ports
         await ports.retry.run(ports.store.start)
-        topics = [ports.config.messages_topic, ports.config.commands_topic]
-        counts = await ports.log.partition_counts(topics)
-        for topic in topics:
-            if counts[topic] is None:
-                raise ConfigError(f"no topic {topic}: create it with `contextgauge topics create`")
-        messages, commands = (counts[topic] or 0 for topic in topics)
+        names = [ports.config.messages_topic, ports.config.commands_topic]
+        self._topics = await known_topics(ports.log, ports.clock, names)
+        messages, commands = (self._topics[name].partitions for name in names)
         if messages != commands:
             raise ConfigError(
-                f"{topics[0]} has {messages} partitions and {topics[1]} {commands}: a session's "
+                f"{names[0]} has {messages} partitions and {names[1]} {commands}: a session's "
                 "must have the same number in both; see `contextgauge doctor`"
             )
-        self._topic_ids = await ports.log.topic_ids(topics)
         return messages
 
     def _background(self) -> list[Coroutine[None, None, None]]:
-        return [watch_topics(self._log, self._ports.clock, list(self._topic_ids), self._topic_ids)]
+        return [watch_topics(self._log, self._ports.clock, self._topics)]
 
     def _take(self, partitions: frozenset[int]) -> None:
-        found = self._topic_ids[self._topic]
+        found = self._topics[self._topic].id
         topic_id = "" if found is None else found.hex
         for partition in sorted(partitions):
             for name in ("rereads", "losses", "deletions", "expired"):

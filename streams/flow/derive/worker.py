@@ -14,7 +14,6 @@ not at all. What ends what, by the error's name:
 import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import get_args
-from uuid import UUID
 
 import structlog
 
@@ -23,7 +22,7 @@ from contextgauge.errors import ConfigError, FencedError, RetryError
 from schemas.messages import DeadReason
 from schemas.records import DATA_CLASS_BY_KIND
 from streams.flow.common.membership import Membership, pause, stay_member
-from streams.flow.common.topic_watch import TopicLooks, watch_topics
+from streams.flow.common.topic_watch import KnownTopic, TopicLooks, known_topics, watch_topics
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.partition_state import InputPartition
 from streams.flow.derive.partition_task import (
@@ -86,7 +85,7 @@ class _DeriveMember(Membership):
         self._released = released
         self._owned: dict[int, _Ownership] = {}
         self._dead_partitions = 0
-        self._topic_ids: Mapping[str, UUID | None] = {}
+        self._topics: Mapping[str, KnownTopic] = {}
         self._offsets = GroupOffsets(self._reader)
         self._looks = TopicLooks()
 
@@ -94,23 +93,17 @@ class _DeriveMember(Membership):
         """Raise ConfigError where a topic is missing or the partition counts differ."""
         config = self._ports.config
         equal = (config.messages_topic, config.events_topic, config.state_topic)
-        counts = await self._ports.log.partition_counts([*equal, config.dead_topic])
-        missing = [name for name, count in counts.items() if count is None]
-        if missing:
-            raise ConfigError(
-                f"no topic {', '.join(missing)}: create what is missing with "
-                "`contextgauge topics create`"
-            )
-        if len({counts[name] for name in equal}) != 1:
-            counted = ", ".join(f"{name} has {counts[name]}" for name in equal)
+        log, clock = self._ports.log, self._ports.clock
+        topics = self._topics = await known_topics(log, clock, [*equal, config.dead_topic])
+        if len({topics[name].partitions for name in equal}) != 1:
+            counted = ", ".join(f"{name} has {topics[name].partitions}" for name in equal)
             raise ConfigError(
                 f"partition counts differ: {counted}. They must be equal: let `contextgauge topics "
                 "create` make them under another CONTEXTGAUGE_TOPIC_PREFIX, or delete the odd one "
                 "and recreate it"
             )
-        self._topic_ids = await self._ports.log.topic_ids([*equal, config.dead_topic])
-        self._dead_partitions = counts[config.dead_topic] or 0
-        partitions = counts[config.messages_topic] or 0
+        self._dead_partitions = topics[config.dead_topic].partitions
+        partitions = topics[config.messages_topic].partitions
         if config.processes > partitions:
             logger.warning(
                 "more processes than partitions: some have nothing to do",
@@ -120,8 +113,8 @@ class _DeriveMember(Membership):
         return partitions
 
     def _background(self) -> list[Coroutine[None, None, None]]:
-        log, clock, ids = self._ports.log, self._ports.clock, self._topic_ids
-        return [self._offsets.run(), watch_topics(log, clock, list(ids), ids, self._looks)]
+        log, clock = self._ports.log, self._ports.clock
+        return [self._offsets.run(), watch_topics(log, clock, self._topics, self._looks)]
 
     def _take(self, partitions: frozenset[int]) -> None:
         self._offsets.begin()

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from schemas.topics import Topic
-from streams.ports import Clock, Generations, Log, ViewPosition, ViewReader
+from streams.ports import (
+    Clock,
+    ConversationReader,
+    Generations,
+    Log,
+    ViewPosition,
+    ViewReader,
+)
 from streams.ports.inspection import (
     Bootstrap,
     BrokerInspector,
@@ -46,6 +53,7 @@ class Services:
     log: Log | Failure
     store: StoreInspector | Failure
     views: ViewReader | Failure
+    conversations: ConversationReader | Failure
     clock: Clock
 
 
@@ -142,6 +150,22 @@ class WorkerProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class Conversations:
+    """How far conversations are kept; `former` are partitions of a topic that is no more."""
+
+    progress: Mapping[int, WorkerProgress]
+    former: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCommands:
+    """Commands of the newest entries that have no outcome, and since when the oldest is there."""
+
+    open: int
+    oldest_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Views:
     """The generations, the positions of the active and the next one, and the newest activity."""
 
@@ -164,6 +188,7 @@ class KafkaFacts:
     dead: DeadLetters | Failure
     newest_record_ms: int | Failure | None
     derive: Mapping[int, WorkerProgress] | Failure
+    commands: OpenCommands | Failure
     other_groups: Mapping[str, Group | Failure] | Failure
     """Groups that stored newest positions, and are not that of the settings."""
 
@@ -175,5 +200,6 @@ class Facts:
     now_ms: int
     kafka: KafkaFacts
     project: Mapping[int, WorkerProgress] | Failure
+    conversations: Conversations | Failure
     store: StoreFacts | Failure
     views: Views | Failure

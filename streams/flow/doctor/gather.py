@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from contextgauge.errors import ConfigError, ContextgaugeError, VersionError
 from streams.flow.doctor.facts import (
+    Conversations,
     Expected,
     Facts,
     KafkaFacts,
@@ -36,8 +37,11 @@ async def gather(services: Services, expected: Expected) -> Facts:
     kafka, (store, views) = await asyncio.gather(
         _kafka(services, expected), _redis(services, expected)
     )
-    project = await within(_READING_S, _project(services, expected, kafka.cluster, views))
-    return Facts(services.clock.now_ms(), kafka, project, store, views)
+    project, conversations = await asyncio.gather(
+        within(_READING_S, _project(services, expected, kafka.cluster, views)),
+        within(_READING_S, _conversations(services, expected, kafka.cluster)),
+    )
+    return Facts(services.clock.now_ms(), kafka, project, conversations, store, views)
 
 
 async def within(seconds: float, answer: Awaitable[_T]) -> _T | Failure:
@@ -60,25 +64,26 @@ async def within(seconds: float, answer: Awaitable[_T]) -> _T | Failure:
 async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
     brokers = services.brokers
     if isinstance(brokers, Failure):
-        return KafkaFacts(*[brokers] * 9)
+        return KafkaFacts(*[brokers] * 10)
     try:
         bootstrap = await within(_INSPECTION_S, brokers.bootstrap())
         if isinstance(bootstrap, Failure) or all(item.failure for item in bootstrap):
-            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 8)
+            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 9)
         names = [topic.name for topic in expected.topics]
         cluster = await within(_INSPECTION_S, brokers.cluster(names))
         if isinstance(cluster, Failure):
-            return KafkaFacts(bootstrap, *[cluster] * 8)
+            return KafkaFacts(bootstrap, *[cluster] * 9)
         derive_group, project_group = await asyncio.gather(
             within(_INSPECTION_S, brokers.group(expected.derive_group)),
             within(_INSPECTION_S, brokers.group(expected.project_group)),
         )
         log = LogFacts(services, expected, cluster)
-        keying, dead, newest_record_ms, derive = await asyncio.gather(
+        keying, dead, newest_record_ms, derive, commands = await asyncio.gather(
             within(_READING_S, log.keying()),
             within(_READING_S, log.dead()),
             within(_READING_S, log.newest_record_ms()),
             within(_READING_S, log.derive(derive_group)),
+            within(_READING_S, log.commands()),
         )
         others = await _others(brokers, expected, derive)
     finally:
@@ -92,6 +97,7 @@ async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
         dead,
         newest_record_ms,
         derive,
+        commands,
         others,
     )
 
@@ -167,3 +173,25 @@ async def _project(
         for partition, position in known(views).active.items()
     }
     return await log.progress(expected.events.name, positions)
+
+
+async def _conversations(
+    services: Services, expected: Expected, cluster: ClusterFacts | Failure
+) -> Conversations:
+    """Return how far conversations are kept, and of which topic. Raises where none are."""
+    reader, name = known(services.conversations), expected.messages.name
+    log = LogFacts(services, expected, known(cluster))
+    try:
+        await reader.start()
+        marks = {number: await reader.mark(number) for number in log.partitions(name)}
+    finally:
+        await within(_INSPECTION_S, reader.stop())
+    if not any(marks.values()):
+        raise UnknownFactError("no conversations are kept")
+    current = (await known(services.log).topic_ids([name]))[name]
+    ids = {number: mark.topic_id for number, mark in marks.items() if mark is not None}
+    progress = await log.progress(
+        name, {number: mark and mark.position for number, mark in marks.items()}
+    )
+    former = {number for number, each in ids.items() if each and current and each != current.hex}
+    return Conversations(progress, frozenset(former))

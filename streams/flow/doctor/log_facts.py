@@ -9,11 +9,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+from contextgauge.errors import VersionError
 from contextgauge.normalise import normalise, session_of
 from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
+from schemas.commands import (
+    CommandAccepted,
+    CommandCalled,
+    CommandFinished,
+    CommandPlanned,
+    CompactRequested,
+)
 from schemas.messages import DeadLetter
 from streams import codec
+from streams.codec.commands import read_entry
 from streams.flow.derive.deriver import text_of
 from streams.flow.derive.stored_sessions import POSITION_KEY
 from streams.flow.doctor.facts import (
@@ -23,6 +32,7 @@ from streams.flow.doctor.facts import (
     Keying,
     MiskeyedMessage,
     Miskeying,
+    OpenCommands,
     Services,
     UnknownFactError,
     WorkerProgress,
@@ -55,6 +65,9 @@ _STATE_OFFSETS = (32, 500, 10_000)
 """Every transaction ends with the position, so it is just before the end, however many sessions
 the topic holds. Only aborted transactions may follow it."""
 
+
+_COMMAND_OFFSETS = 2_000
+"""Of a partition: a command has a dozen entries, and one for each half minute that it takes."""
 
 _HEADERS = 8
 """Header names of a wrongly keyed message that are shown."""
@@ -169,6 +182,27 @@ class LogFacts:
         )
         return max(times_ms, default=None)
 
+    async def commands(self) -> OpenCommands:
+        """Return which of the newest commands have no outcome."""
+        begun: dict[str, int] = {}
+        finished: set[str] = set()
+
+        def add(_: int, record: LogRecord) -> None:
+            try:
+                data = read_entry(record.headers, record.value or b"").data
+            except VersionError:
+                return
+            if isinstance(data, CommandFinished):
+                finished.add(data.command_id)
+            elif isinstance(
+                data, CompactRequested | CommandAccepted | CommandPlanned | CommandCalled
+            ):
+                begun.setdefault(data.command_id, record.timestamp_ms)
+
+        await self._newest(self._expected.commands.name, _COMMAND_OFFSETS, add)
+        times_ms = [time_ms for name, time_ms in begun.items() if name not in finished]
+        return OpenCommands(len(times_ms), min(times_ms, default=None))
+
     async def derive(self, group: Group | Failure) -> Mapping[int, WorkerProgress]:
         """Return how far messages are derived: the positions stored with the state.
 
@@ -265,15 +299,15 @@ class LogFacts:
         self, topic: str, look: Callable[[PartitionReader, int], Awaitable[_T]]
     ) -> dict[int, _T]:
         """Examine all partitions that have a leader, concurrently, with one reader."""
-        partitions = self._readable(topic)
+        partitions = self.partitions(topic)
         async with started(known(self._log).reader(topic, partitions)) as reader:
             results = await asyncio.gather(*[look(reader, number) for number in partitions])
         return dict(zip(partitions, results, strict=True))
 
     def _sampled(self, topic: str) -> int:
-        return min(_SAMPLED_OF_PARTITION, max(_SAMPLED_RECORDS // len(self._readable(topic)), 1))
+        return min(_SAMPLED_OF_PARTITION, max(_SAMPLED_RECORDS // len(self.partitions(topic)), 1))
 
-    def _readable(self, topic: str) -> list[int]:
+    def partitions(self, topic: str) -> list[int]:
         """Return the partitions that have a leader."""
         parts = self._topic(topic).partitions
         readable = [part.partition for part in parts if part.leader is not None]

@@ -48,6 +48,12 @@ _GROWTH = 4
 """A view grows by no more than this many times its record's event: a record's text appears in
 a view four times at most (a chain's name, of an attempt), with less overhead than the event's."""
 
+_HEARTBEAT_BYTES = 512
+"""Of a heartbeat's event without its texts, some 400. It is not written itself, so not encoded."""
+
+_CHARACTER_BYTES = 6
+"""A character takes so many in JSON at most: a control character as `\\u0001`."""
+
 FIRST_STATS: Mapping[bytes, bytes] = {PARTITION_KEY: view_codec.encode(PartitionView())}
 """What a partition's aggregates begin with: if even this is missing, they were lost."""
 
@@ -242,8 +248,10 @@ class Fold:
         if view is before:
             return None
         self._views[session] = view
-        stream, event = entry_stream(record), codec.to_structured(record)
-        view_bytes = self._view_bytes.get(session, 0) + _GROWTH * len(event)
+        stream = entry_stream(record)
+        event = None if stream is None else Entry(placed.offset, codec.to_structured(record))
+        growth = _heartbeat_bytes(record) if event is None else len(event.document)
+        view_bytes = self._view_bytes.get(session, 0) + _GROWTH * growth
         self._view_bytes[session] = view_bytes
         recent = recency(view, placed.logged_ms)
         return Documents(
@@ -251,7 +259,7 @@ class Fold:
             view=view,
             view_bytes=view_bytes,
             compaction=self._compact(session, before, view, record),
-            entry=None if stream is None else (stream, Entry(placed.offset, event)),
+            entry=None if stream is None or event is None else (stream, event),
             recent=recent,
             pressure=pressure(view),
             idle=placed.logged_ms,
@@ -315,6 +323,13 @@ class Fold:
         gone = [place for place in self._compactions if place[0] in sessions]
         for place in gone:
             del self._compactions[place]
+
+
+def _heartbeat_bytes(record: Record) -> int:
+    """Return how long a heartbeat's event would be at most."""
+    data = record.data
+    texts = (data.session_id, data.chain, data.model, data.task_id, data.subagent_type)
+    return _HEARTBEAT_BYTES + _CHARACTER_BYTES * sum(len(text) for text in texts if text)
 
 
 _NO_AGENTS: Mapping[tuple[bytes, bytes], int | None] = {}

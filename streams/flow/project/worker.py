@@ -17,12 +17,10 @@ rather than wrong figures. What ends what, by the error's name:
 """
 
 import asyncio
-from collections.abc import Coroutine
-from uuid import UUID
+from collections.abc import Coroutine, Mapping
 
-from contextgauge.errors import ConfigError
 from streams.flow.common.membership import Membership, stay_member
-from streams.flow.common.topic_watch import watch_topics
+from streams.flow.common.topic_watch import KnownTopic, known_topics, watch_topics
 from streams.flow.project.background import GenerationBuild, clean_up
 from streams.flow.project.live import LiveProjection
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
@@ -54,7 +52,7 @@ class _ProjectMember(Membership):
         config = ports.config
         super().__init__(ports, ports.log, config.events_topic, config.group, config.instance_id)
         self._ports = ports
-        self._topic_id: UUID | None = None
+        self._topics: Mapping[str, KnownTopic] = {}
         self._pollers: list[PartitionPoller] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -63,12 +61,8 @@ class _ProjectMember(Membership):
         ports = self._ports
         await ports.retry.run(ports.store.start)
         await self._refresh()
-        topic = ports.config.events_topic
-        count = (await ports.log.partition_counts([topic]))[topic]
-        if count is None:
-            raise ConfigError(f"no topic {topic}: create it with `contextgauge topics create`")
-        self._topic_id = (await ports.log.topic_ids([topic]))[topic]
-        return count
+        self._topics = await known_topics(ports.log, ports.clock, [self._topic])
+        return self._topics[self._topic].partitions
 
     def _background(self) -> list[Coroutine[None, None, None]]:
         gauges = SessionGauges(self._ports.store, self._ports.telemetry, self._ports.clock)
@@ -76,8 +70,7 @@ class _ProjectMember(Membership):
             lambda: [poller.partition for poller in self._pollers],
             lambda: self._ports.generations.current.active,
         )
-        known = {self._topic: self._topic_id}
-        watching = watch_topics(self._ports.log, self._ports.clock, [self._topic], known)
+        watching = watch_topics(self._ports.log, self._ports.clock, self._topics)
         return [self._refresh_generations(), watching, reporting]
 
     async def _refresh_generations(self) -> None:
@@ -96,7 +89,7 @@ class _ProjectMember(Membership):
 
     def _take(self, partitions: frozenset[int]) -> None:
         telemetry = self._ports.telemetry
-        topic_id = "" if self._topic_id is None else str(self._topic_id)
+        topic_id = str(self._topics[self._topic].id or "")
         for partition in sorted(partitions):
             telemetry.count("project_losses", 0, partition=str(partition))
             telemetry.count("project_mismatches", 0, partition=str(partition))

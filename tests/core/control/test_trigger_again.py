@@ -112,6 +112,39 @@ def test_a_single_compaction_that_did_not_help_is_counted_by_the_next_worker(pau
     assert not_helped(other, 200, entries) == "no_progress"
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_compaction_before_a_failure_is_counted_once(is_seen: bool, is_restarted: bool) -> None:
+    deciding = Deciding(ON)
+    entries = deciding.take(init(at=0), at(86, 1))
+    entries.append(deciding.finish(requests(entries)[-1].command_id, "completed", 10))
+    if is_seen:
+        deciding.take(boundary({"trigger": "auto"}, at=10))
+    entries.append(deciding.by_hand(12))
+    entries.append(deciding.finish("by hand", "failed", 13))
+    entries += deciding.take(at(87, 20))
+    assert reasons(entries)[-1] == "pause_after_failure"
+    other = noted(entries) if is_restarted else deciding
+    other.given = deciding.given
+    again = other.take(at(88, 100))
+    assert reasons(again) == ["above_threshold"]
+    assert not_helped(other, 200, again) == "no_progress"
+
+
+def test_a_pause_that_a_completed_compaction_has_ended_says_nothing_of_its_effect() -> None:
+    deciding = Deciding(ON)
+    entries = deciding.take(init(at=0), at(86, 1))
+    entries.append(deciding.finish(requests(entries)[-1].command_id, "failed", 10))
+    late = deciding.take(at(86, 20))
+    assert reasons(late) == ["pause_after_failure"]
+    entries.append(deciding.by_hand(21))
+    entries.append(deciding.finish("by hand", "completed", 22))
+    other = noted([*entries, *late])
+    other.given = deciding.given
+    again = other.take(at(88, 100))
+    assert not_helped(other, 200, again) == "no_progress"
+
+
 def test_a_compaction_that_helped_begins_the_count_again_for_the_next_worker() -> None:
     deciding = Deciding(ON)
     entries = deciding.take(init(at=0), at(86, 1))

@@ -53,6 +53,15 @@ class Deciding:
         self.trigger.note(entry)
         return entry
 
+    def by_hand(self, at: float) -> CommandEntry:
+        """Note a request that a person made."""
+        data = CompactRequested(
+            session_id=SESSION, command_id="by hand", trigger="manual", requested_by="a person"
+        )
+        entry = CommandEntry("requested by hand", START_MS + int(at * 1_000), data)
+        self.trigger.note(entry)
+        return entry
+
 
 def at(percent: float, seconds: float, model: str = MODEL) -> Any:
     return assistant(f"r{seconds}", read=int(200_000 * percent / 100), at=seconds, model=model)

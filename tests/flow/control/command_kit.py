@@ -31,6 +31,7 @@ from streams.flow.control.command_ports import CommandPorts
 from streams.flow.control.command_worker import CommandWorker
 from streams.flow.control.tails import lines_of
 from streams.ports import Driver, Log, LogRecord, NewRecord, SessionConversation
+from streams.ports.conversations import Mark
 from tests.doubles.control_store import MemoryControlStore
 from tests.doubles.log import FaultyLog
 from tests.doubles.record_stream import MemoryRecordStream
@@ -78,6 +79,9 @@ class LogConversations:
         self.held: int | None = None
         """The position beyond which nothing is folded."""
         self.topic_id = ""
+        self.is_former = False
+        """Whether they are still those of a former topic, without this one's sessions."""
+        self.looks = 0
 
     async def start(self) -> None:
         pass
@@ -85,23 +89,25 @@ class LogConversations:
     async def stop(self) -> None:
         pass
 
-    async def position(self, partition: int) -> int | None:
+    async def mark(self, partition: int) -> Mark:
         await asyncio.sleep(0)
+        self.looks += 1
         end = self.log.partition(MESSAGES, partition).stable_end()
-        return end if self.held is None else min(end, self.held)
+        topic_id = "former" if self.is_former else self.topic_id
+        return Mark(end if self.held is None else min(end, self.held), "", topic_id)
 
     async def conversation(self, session_id: str) -> SessionConversation | None:
         partition = partition_of(session_id, PARTITIONS)
-        until = await self.position(partition)
+        mark = await self.mark(partition)
         fold, any_line = ConversationFold(), False
         records = self.log.partition(MESSAGES, partition).read(0, 1_000_000).records
         for offset, line in lines_of(records, session_id):
-            if until is None or offset < until:
+            if offset < mark.position:
                 fold.add(line, offset)
                 any_line = True
-        if not any_line:
+        if not any_line or self.is_former:
             return None
-        return fold.result._replace(position=until or 0, topic_id=self.topic_id)
+        return fold.result._replace(position=mark.position, topic_id=mark.topic_id)
 
 
 def record_of(data: CommandData, number: int = 0, time_ms: int | None = None) -> NewRecord:

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from uuid import UUID
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
@@ -25,6 +24,7 @@ from streams.core.alerts.rules import (
 )
 from streams.core.alerts.watch import Who
 from streams.edge.memory.log import MemoryLog
+from streams.flow.common.topic_watch import KnownTopic, known_topics
 from streams.flow.control.worker import ControlPorts, ControlWorker
 from streams.ports import AlertMemory, NewRecord, WebhookResult
 from tests.core.given import START_MS, Given, assistant
@@ -122,7 +122,7 @@ class ControlKit:
     def __init__(self) -> None:
         self.clock = GivenClock()
         self.log = MemoryLog(self.clock)
-        self.topics: Mapping[str, UUID | None] = {}
+        self.topics: Mapping[str, KnownTopic] = {}
         self.memory: AlertMemory = MemoryAlertMemory()
         self.acknowledged: dict[int, int] = {}
         self.receivers: defaultdict[str, Receiver] = defaultdict(Receiver)
@@ -137,7 +137,7 @@ class ControlKit:
 
     async def create(self) -> None:
         await self.log.create_topics([CONTEXT_EVENTS], 2)
-        self.topics = await self.log.topic_ids([TOPIC])
+        self.topics = await known_topics(self.log, self.clock, [TOPIC])
 
     def by(self, *rules: Rule, targets: Sequence[Target] = (target("ops"),)) -> None:
         self.plan = replace(self.plan, rules=rules, targets=tuple(targets))

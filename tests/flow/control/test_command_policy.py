@@ -50,6 +50,18 @@ async def test_an_automatic_request_is_refused_where_that_is_off(
         assert (await kit.outcome("by hand")).outcome == "completed"
 
 
+async def test_a_command_that_is_cancelled_while_it_is_examined_ends_as_cancelled(
+    kit: CommandKit,
+) -> None:
+    kit.conversations.held = 0  # whose session it is cannot be learned from its messages
+    await kit.request(trigger="auto", upto_offset=1)
+    async with kit.worker():
+        await kit.until(lambda: kit.conversations.looks)
+        await kit.cancel()
+        outcome = await kit.outcome()
+    assert (outcome.outcome, outcome.reason) == ("cancelled", "cancelled on request")
+
+
 async def test_a_session_of_which_nothing_is_known_is_compacted_on_request_only(
     kit: CommandKit,
 ) -> None:

@@ -1,21 +1,23 @@
 """Commands with trouble around them: each has its outcome, and the partition goes on."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from contextgauge.clock import SystemClock
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.errors import FencedError
 from contextgauge.partitioner import partition_of
-from schemas.commands import CommandFinished
+from contextgauge.units import DAY_MS
+from schemas.commands import CancelRequested, CommandFinished, CompactRequested
 from streams.edge.memory.readers import MemoryPartitionReader
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_worker import CommandWorker
-from streams.ports import Approval, NewRecord, SessionConversation
+from streams.ports import SCATTERED, Approval, NewRecord, SessionConversation
 from tests.flow.control.command_kit import (
     COMMANDS,
     MESSAGES,
@@ -35,6 +37,13 @@ async def kit() -> CommandKit:
     await kit.create()
     await kit.say(12)
     return kit
+
+
+class Ahead(SystemClock):
+    """A clock by which everything is a day old."""
+
+    def now_ms(self) -> int:
+        return super().now_ms() + DAY_MS
 
 
 class Log:
@@ -66,10 +75,17 @@ async def run(
     kit: CommandKit, log: Log, command_id: str = "command", **ports: Any
 ) -> CommandFinished:
     """Run a worker with this view of the log until a command has its outcome."""
+    async with running(kit, log, **ports):
+        return await kit.outcome(command_id)
+
+
+@asynccontextmanager
+async def running(kit: CommandKit, log: Log, **ports: Any) -> AsyncIterator[None]:
+    """Run a worker with this view of the log."""
     worker = CommandWorker(replace(kit.ports(asyncio.Event()), log=log, **ports))
     running = asyncio.create_task(worker.run())
     try:
-        return await kit.outcome(command_id)
+        yield
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError):
@@ -94,7 +110,10 @@ async def test_messages_that_expired_since_the_plan_fail_the_command_alone(kit: 
     assert "cannot be read" in (outcome.reason or "")
 
 
-async def test_a_check_that_is_late_is_repeated_with_the_same_plan(kit: CommandKit) -> None:
+@pytest.mark.parametrize("is_scattered", [False, True])
+async def test_a_swap_that_cannot_be_checked_is_repeated_with_the_same_plan(
+    kit: CommandKit, *, is_scattered: bool
+) -> None:
     kit.change(check_s=0.05)
     log, late = Log(kit), [True, True]
 
@@ -108,7 +127,9 @@ async def test_a_check_that_is_late_is_repeated_with_the_same_plan(kit: CommandK
             async def approved(first: Mapping[tuple[str, int], int]) -> bool:
                 if late:
                     late.pop()
-                    first = {at: offset + 1_000 for at, offset in first.items()}
+                    # Others wrote before the boundary, or the log is not read so far.
+                    far = {at: offset + 1_000 for at, offset in first.items()}
+                    first = {**first, (MESSAGES, NUMBER): SCATTERED} if is_scattered else far
                 return await approve(first)
 
             return await commit(records, approved)
@@ -124,7 +145,30 @@ async def test_a_check_that_is_late_is_repeated_with_the_same_plan(kit: CommandK
     await kit.request("again")
     outcome = await run(kit, log, "again")
     assert outcome.outcome == "failed"
-    assert "could not be read within 0.05 s, 3 times" in (outcome.reason or "")
+    assert "could not be checked within 0.05 s, 3 times" in (outcome.reason or "")
+
+
+async def test_many_commands_that_expired_are_finished_in_transactions_of_some_hundred(
+    kit: CommandKit,
+) -> None:
+    log, sizes = Log(kit), list[int]()
+
+    def sized(producer: Any) -> None:
+        commit = producer.commit
+
+        async def noted(records: Sequence[NewRecord], *approve: Approval) -> Any:
+            sizes.append(len(records))
+            return await commit(records, *approve)
+
+        producer.commit = noted
+
+    log.change_producer = sized
+    sessions = [name for name in map(str, range(2_000)) if partition_of(name, PARTITIONS) == NUMBER]
+    for name in sessions[:450]:
+        await kit.request(name, session_id=name, trigger="auto")
+    async with running(kit, log, clock=Ahead()):
+        await kit.until(lambda: len(kit.entries(CommandFinished)) == 450)
+    assert max(sizes) == 200
 
 
 async def test_an_error_that_a_repetition_cannot_mend_is_not_repeated(kit: CommandKit) -> None:
@@ -163,6 +207,35 @@ async def test_a_store_that_lost_the_conversation_between_two_looks_is_waited_fo
     assert len(looks) > 1
     assert outcome.outcome == "failed"
     assert "conversations are kept up to offset 3" in (outcome.reason or "")
+
+
+async def test_a_cancellation_just_before_the_outcome_is_no_rejected_plan(kit: CommandKit) -> None:
+    kit.change(most_plans=1, heartbeat_s=60.0)
+    other = next(name for name in map(str, range(99)) if partition_of(name, PARTITIONS) == NUMBER)
+    expired = CompactRequested(
+        session_id=other, command_id="other", trigger="auto", requested_by="test"
+    )
+    log = Log(kit)
+
+    def cancelling(producer: Any) -> None:
+        commit = producer.commit
+
+        async def cancel_first(records: Sequence[NewRecord], *approve: Approval) -> Any:
+            if kit.entries(CancelRequested):
+                await asyncio.sleep(0.05)  # as a broker takes
+            elif any(_is_outcome(each) for each in records):
+                # The partition's owner is about to finish another one, and waits for its turn.
+                await kit.send(expired, time_ms=1)
+                await asyncio.sleep(0.05)
+                await kit.cancel()
+            return await commit(records, *approve)
+
+        producer.commit = cancel_first
+
+    log.change_producer = cancelling
+    await kit.request()
+    outcome = await run(kit, log)
+    assert (outcome.outcome, outcome.reason) == ("cancelled", "cancelled on request")
 
 
 async def test_a_cancellation_during_the_announcement_ends_what_is_announced(

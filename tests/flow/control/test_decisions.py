@@ -1,12 +1,13 @@
 """Decisions over a log: entries in the log of commands, each once, whatever is killed when."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 
-from contextgauge.errors import ConfigError, RetryError
+from contextgauge.errors import ConfigError, PositionError, RetryError
 from schemas.commands import (
     CommandEntry,
     CommandFinished,
@@ -303,3 +304,25 @@ async def test_a_log_of_commands_that_became_shorter_ends_the_worker(kit: Decisi
 
     with pytest.raises(RetryError, match=r"is not what was read .* start the worker again"):
         await follow_until_it_is_shorter()
+
+
+async def test_what_fails_while_it_ends_is_not_reported_as_forgotten(
+    kit: DecisionKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail_at_the_end(*_: object) -> None:
+        reading.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise PositionError("as a client may that is cut off") from None
+
+    reading, messages = asyncio.Event(), list[str]()
+    monkeypatch.setattr(Decisions, "_read", fail_at_the_end)
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _, context: messages.append(context["message"])
+    )
+    async with kit.deciding():
+        await reading.wait()
+    gc.collect()
+    await asyncio.sleep(0)
+    assert messages == []

@@ -134,7 +134,7 @@ async def test_an_accepted_command_needs_no_conversation_to_be_gone_on_with(
     async def gone(_partition: int) -> None:
         return None
 
-    kit.conversations.position = gone  # type: ignore[method-assign,assignment]
+    kit.conversations.mark = gone  # type: ignore[method-assign,assignment]
     async with kit.worker():
         assert (await kit.outcome()).outcome == "completed"
 

@@ -6,7 +6,9 @@ import pytest
 
 from contextgauge.errors import RetryError
 from contextgauge.partitioner import partition_of
+from schemas.commands import CommandAccepted
 from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS, CONTEXT_EVENTS
+from streams.flow.common.topic_watch import known_topics
 from tests.flow.control.command_kit import (
     COMMANDS,
     MESSAGES,
@@ -48,7 +50,7 @@ async def test_a_worker_ends_when_its_topic_is_recreated_and_the_next_one_alerts
     taken = list(kit.receivers["ops"].taken)
     assert len(taken) == 2
     kit.acknowledged.clear()  # as Kafka does with the positions of a topic that is deleted
-    kit.topics = await kit.log.topic_ids([TOPIC])
+    kit.topics = await known_topics(kit.log, kit.clock, [TOPIC])
     # The same records are no new alerts, and the others are not skipped.
     await kit.write([*pressured(90), *pressured(95, session="s3")])
     async with kit.running():
@@ -98,6 +100,34 @@ async def test_a_conversation_of_a_former_topic_is_not_compacted(service: Comman
     assert outcome.outcome == "failed"
     assert "of a topic that was deleted and created again" in (outcome.reason or "")
     assert service.boundaries() == []
+
+
+@pytest.mark.parametrize("is_read_again", [True, False])
+async def test_a_session_of_a_new_topic_waits_until_its_conversation_is_kept(
+    service: CommandKit, *, is_read_again: bool
+) -> None:
+    service.conversations.is_former = True
+    await service.request()
+    async with service.worker():
+        await service.until(lambda: service.conversations.looks > 2 or service.finished())
+        service.conversations.is_former = not is_read_again
+        outcome = await service.outcome()
+    assert outcome.outcome == ("completed" if is_read_again else "failed")
+    assert is_read_again or "of a topic that was deleted and created again" in str(outcome.reason)
+
+
+async def test_what_was_accepted_of_a_former_topic_fails_with_the_reason(
+    service: CommandKit,
+) -> None:
+    service.conversations.held = 0
+    await service.request()
+    async with service.worker():
+        await service.until(lambda: service.entries(CommandAccepted))
+        await recreate(service, MESSAGES)
+        await service.say(2)
+        outcome = await service.outcome()
+    assert outcome.outcome == "failed"
+    assert "ends at 4, and 24 is needed: it was deleted and created" in str(outcome.reason)
 
 
 @pytest.mark.parametrize("is_known", [True, False])

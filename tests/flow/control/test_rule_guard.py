@@ -18,7 +18,7 @@ from streams.core.alerts.rules import LostRules
 from streams.flow.control import rule_guard
 from streams.flow.control.rule_guard import RuleGuard, RuleGuardPorts
 from streams.ports import NewRecord
-from streams.ports.conversations import ConversationState, SessionConversation
+from streams.ports.conversations import ConversationState, Mark, SessionConversation
 from tests.core.control.test_pins import PUSH, said, summary, turn
 from tests.core.given import AUTO, Given, assistant, boundary, one, record_of
 from tests.doubles.record_stream import MemoryRecordStream
@@ -49,6 +49,7 @@ class GuardKit(ControlKit):
         self.has_texts = True
         self.asked_conversations = 0
         self.kept_until: int | None = 0
+        self.topic_id = ""
         self.given = Given()
 
     async def create(self) -> None:
@@ -61,9 +62,9 @@ class GuardKit(ControlKit):
     async def stop(self) -> None:
         """Nothing."""
 
-    async def position(self, partition: int) -> int | None:
+    async def mark(self, partition: int) -> Mark | None:
         assert partition == 0
-        return self.kept_until
+        return None if self.kept_until is None else Mark(self.kept_until, "", self.topic_id)
 
     async def conversation(self, session_id: str) -> SessionConversation | None:
         """Return what is kept now; the last of the test's answers stays."""
@@ -215,6 +216,16 @@ async def test_a_session_whose_text_is_not_kept_is_done_at_once(
         await kit.until_acknowledged()
     assert kit.asked_conversations == 1
     assert not await kit.published()
+
+
+async def test_what_is_kept_of_a_former_topic_is_waited_for(kit: GuardKit) -> None:
+    kit.topic_id, kit.kept_until = "former", BOUNDARY_AT + 1
+    kit.conversations = [LOST._replace(topic_id="former"), None, LOST]
+    await kit.bound()
+    async with kit.guarding():
+        await kit.until_acknowledged()
+    assert kit.asked_conversations == 3
+    assert len(await kit.published()) == 1
 
 
 @pytest.mark.parametrize("answer", [None, LOST._replace(state="incomplete")])

@@ -67,6 +67,7 @@ def _refusals(facts: Facts, _: Expected) -> list[Values]:
     answers += [("derive group", kafka.derive_group), ("project group", kafka.project_group)]
     answers += [("reading messages", kafka.keying), ("reading dead letters", kafka.dead)]
     answers += [("reading records", kafka.newest_record_ms), ("reading positions", kafka.derive)]
+    answers += [("reading commands", kafka.commands)]
     subjects: dict[tuple[str, bool], list[str]] = {}
     for only_configs, pairs in ((False, answers), (True, configs)):
         for subject, answer in pairs:

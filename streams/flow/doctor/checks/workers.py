@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
+from contextgauge.units import MINUTE_MS
 from schemas.topics import HOUR_MS
 from streams.flow.doctor.facts import Expected, Facts, UnknownFactError, WorkerProgress, known
 from streams.flow.doctor.rules import Items, Values
@@ -14,6 +15,9 @@ _LATE_MS = 60_000
 
 _OVERDUE_MS = HOUR_MS
 """A build takes minutes for 10 000 sessions."""
+
+_LATE_COMMAND_MS = 30 * MINUTE_MS
+"""Twice what a command may take by default."""
 
 _RIVALS = 3
 
@@ -58,6 +62,30 @@ def _positions(progress: _PartitionProgress) -> Iterator[Values]:
             "deleted": max(part.first - position, 0),
             "beyond_end": position > part.end,
         }
+
+
+def _conversation_positions(facts: Facts, _: Expected) -> Iterator[Values]:
+    conversations = known(facts.conversations)
+    for number, values in zip(
+        conversations.progress, _positions(conversations.progress), strict=True
+    ):
+        yield {**values, "former": number in conversations.former}
+
+
+def _commands(facts: Facts, _: Expected) -> Iterator[Values]:
+    commands = known(facts.kafka.commands)
+    since_ms = commands.oldest_ms
+    oldest_ms = 0 if since_ms is None else max(facts.now_ms - since_ms, 0)
+    text = "every command has its outcome"
+    if commands.open:
+        text = f"{counted(commands.open, 'command')} without an outcome"
+        text += f", the oldest for {age(oldest_ms)}"
+    yield {
+        "open": commands.open,
+        "oldest_ms": oldest_ms,
+        "late": oldest_ms >= _LATE_COMMAND_MS,
+        "text": text,
+    }
 
 
 def _writers(facts: Facts, expected: Expected) -> Iterator[Values]:
@@ -167,6 +195,11 @@ ITEMS: Mapping[str, Items] = {
     ),
     "project_positions": lambda facts, _: _positions(facts.project),
     "project_lag": lambda facts, _: _lag("record", facts.now_ms, facts.project),
+    "conversation_positions": _conversation_positions,
+    "conversations_lag": lambda facts, _: _lag(
+        "message", facts.now_ms, known(facts.conversations).progress
+    ),
+    "commands": _commands,
     "generation": _generation,
     "view_format": _view_format,
     "view_writers": _view_writers,
