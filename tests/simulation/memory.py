@@ -6,13 +6,17 @@ what is simulated is who does it when. Patched in by `runner.simulating` only.
 
 from typing import Any
 
+from contextgauge.normalise.signals import Normal
+from schemas.records import Record
 from streams import codec
 from streams.core.derivation import derive as core
+from streams.core.derivation.rules_config import Rules
+from streams.core.derivation.state import NEW_SESSION, Session
 from streams.core.projection import project as projection
 from streams.flow.derive.deriver import Deriver
 
 _READ: dict[Any, Any] = {}
-_DERIVED: dict[tuple[int, int], Any] = {}
+_DERIVED: dict[tuple[int, int], tuple[Session, tuple[Record, ...]]] = {}
 _KNOWN: dict[int, Any] = {id(None): None}
 """Sessions that came of remembered messages, by identity: they are kept, so it is theirs alone."""
 
@@ -28,7 +32,7 @@ _VIEWS: dict[tuple[int, int, int], tuple[Any, Any, Any]] = {}
 _KNOWN_VIEWS: set[int] = {id(None)}
 _EVENTS: dict[int, tuple[Any, bytes]] = {}
 
-_read, _derive, _from_binary = Deriver._read, core.derive, codec.from_binary  # noqa: SLF001 -- patched
+_read, _from_binary = Deriver._read, codec.from_binary  # noqa: SLF001 -- patched
 _project, _to_structured = projection.project, codec.to_structured
 
 
@@ -42,16 +46,31 @@ def read(self: Deriver, message: Any) -> Any:
     return normal
 
 
-def derive(rules: Any, before: Any, normal: Any, session_id: str) -> Any:
-    """Return the next state and the records, as `derive` does."""
-    if id(before) not in _KNOWN or id(normal) not in _NORMALS:
-        return _derive(rules, before, normal, session_id)
-    key = id(before), id(normal)
-    result = _DERIVED.get(key)
-    if result is None:
-        result = _DERIVED[key] = _derive(rules, before, normal, session_id)
-        _KNOWN[id(result[0])] = result[0]
-    return result
+class RememberedStep:
+    """A `Step` of a session whose states are remembered, so that none is worked out again."""
+
+    def __init__(self, rules: Rules, session: Session | None, session_id: str) -> None:
+        self.rules, self.session_id, self.changed = rules, session_id, False
+        self._state = session
+
+    def derive(self, normal: Normal) -> tuple[Record, ...]:
+        """Return a message's records, and take the state that it leads to."""
+        before = self._state
+        if id(before) not in _KNOWN or id(normal) not in _NORMALS:
+            after, records = core.derive(self.rules, before, normal, self.session_id)
+        else:
+            key = id(before), id(normal)
+            if key not in _DERIVED:
+                _DERIVED[key] = core.derive(self.rules, before, normal, self.session_id)
+                _KNOWN[id(_DERIVED[key][0])] = _DERIVED[key][0]
+            after, records = _DERIVED[key]
+        if after is not before and after is not NEW_SESSION:
+            self._state, self.changed = after, True
+        return records
+
+    def end(self) -> Session:
+        """Return the session after all messages."""
+        return self._state or NEW_SESSION
 
 
 def from_binary(headers: Any, value: bytes) -> Any:
