@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 
 def store_history(history: History) -> bytes:
-    """Return a history as JSON, in UTF-8."""
+    """Return a history as JSON, bytes in UTF-8: to be kept as they are, for `load_history`."""
     document = {
         "version": VERSION,
         "entries": _write_entries(history),
@@ -44,7 +44,9 @@ def load_history(value: bytes | str) -> History:
         document = an_object(loads(value), "history")
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"the stored history is no JSON: {error}") from error
-    if (version := document.get("version")) != VERSION:
+    if "version" not in document:
+        raise ConfigError("no history that `store_history` wrote: it has no version")
+    if (version := document["version"]) != VERSION:
         raise VersionError(f"a history of version {version!r}; this build reads {VERSION}")
     history = History()
     for index, each in enumerate(an_array(document.get("entries"), "entries")):

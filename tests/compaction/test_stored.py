@@ -109,6 +109,8 @@ def test_a_history_of_a_later_build_is_refused() -> None:
     for broken in ("{", "[" * 200_000):
         with pytest.raises(ConfigError, match="no JSON"):
             load_history(broken)
+    with pytest.raises(ConfigError, match="it has no version"):
+        load_history(b"{}")
 
 
 def sources(history: History) -> list[object]:
