@@ -73,19 +73,38 @@ class TopicLooks:
         """When the last of them began: the topics were still the same then."""
 
 
+class _Outage:
+    """Reports once that Kafka does not answer, and once that it does again."""
+
+    def __init__(self) -> None:
+        self._is_on = False
+
+    def go_on(self, error: RetryError) -> None:
+        if not self._is_on:
+            logger.warning("Kafka does not answer", error=str(error))
+        self._is_on = True
+
+    def end(self) -> None:
+        if self._is_on:
+            logger.info("Kafka answers again")
+        self._is_on = False
+
+
 async def watch_topics(
     log: Log, clock: Clock, topics: Mapping[str, KnownTopic], looks: TopicLooks | None = None
 ) -> None:
     """Run until a topic is missing, another one, or has other partitions: then raise RetryError.
 
     `topics` are as the worker began with them. The next membership examines them, and says what to
-    do. A broker that is away, or too old to have topic ids, is none of this watch's business.
+    do. A broker that is away is reported once, for without new messages nothing else asks it
+    anything; one too old to have topic ids is none of this watch's business.
     """
     ids: Mapping[str, UUID | None]
     counted: Mapping[str, int | None]
     known = {topic: each.id for topic, each in topics.items() if each.id is not None}
     counts = {topic: each.partitions for topic, each in topics.items()}
     names, missing = list(topics), dict.fromkeys(topics, 0)
+    outage = _Outage()
     for look in count():
         ids, counted = known, counts
         began_s, has_looked = clock.monotonic_s(), False
@@ -94,8 +113,9 @@ async def watch_topics(
                 counted = await log.partition_counts(names)
             ids = await log.topic_ids(names)
             has_looked = True
+            outage.end()
         except RetryError as error:
-            logger.debug("topics not watched", error=str(error))
+            outage.go_on(error)
         for topic, before in counts.items():
             if counted[topic] not in {before, None}:
                 raise RetryError(f"{topic} has {counted[topic]} partitions now, {before} before")
