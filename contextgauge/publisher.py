@@ -163,9 +163,8 @@ class Publisher:
         that names none. Raises TypeError for anything else, ClosedError outside `async with`,
         ConfigError for a name of more than 1 024 characters; nothing for what a message holds.
         """
-        return await self.stream(session_id=session_id, agent_id=agent_id, task_id=task_id).publish(
-            message
-        )
+        conversation = self._conversation(session_id, agent_id, task_id)
+        return await self._opened().submit(message, conversation)
 
     def stream(
         self,
@@ -175,6 +174,11 @@ class Publisher:
         task_id: str | None = None,
     ) -> "Stream":
         """Return the place for the messages of one conversation, some of which name no session."""
+        return Stream(self._opened(), self._conversation(session_id, agent_id, task_id))
+
+    def _conversation(
+        self, session_id: str | None, agent_id: str | None, task_id: str | None
+    ) -> Conversation:
         headers = self._headers
         if agent_id is not None or task_id is not None:
             headers = headers_of(
@@ -182,7 +186,7 @@ class Publisher:
                 task_id=self._task_id if task_id is None else task_id,
                 agent_id=self._agent_id if agent_id is None else agent_id,
             )
-        return Stream(self._opened(), Conversation(session_id or self._session_id, headers))
+        return Conversation(session_id or self._session_id, headers)
 
     def tap(
         self,
