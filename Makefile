@@ -69,8 +69,8 @@ $(KAFKA_CLASSES): streams/edge/local_stack/config/pom.xml tools/kafka_classes.py
 test: setup $(KAFKA_CLASSES)  ## Run all tests but the minutes-long; a missing part (Java, Redis) skips what needs it.
 	$(PYTEST) $(TESTS)
 
-test-fast: setup  ## Run the tests that need no service: no Kafka, Redis, Chromium or processes.
-	$(PYTEST) -m "not service and not long" $(TESTS)
+test-fast: setup  ## Run the quick tests that need no service: no Kafka, Redis, Chromium or processes.
+	QUICK_TESTS=1 $(PYTEST) -m "not service and not slow and not long" $(TESTS)
 
 test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: load, rebuilds, kills. TESTS=path: only those.
 	LONG_TESTS=1 $(BIN)/python -m pytest -m long -s $(TESTS)

@@ -4,9 +4,9 @@ Each pytest worker starts a service once, on first use, and stops it at the end.
 missing on this machine fails the test where the environment variable CI is set, and skips it
 with the reason elsewhere.
 
-Two marks divide the tests. `service`: needs Kafka, Redis, Chromium, or processes of its own; it
-is set here, by the folder and the fixtures of a test. `long`: takes minutes; `make test-long` runs
-it.
+Three marks divide the tests. `service`: needs Kafka, Redis, Chromium, or processes of its own; it
+is set here, by the folder and the fixtures of a test. `slow`: takes seconds, by the folder too;
+`make test-fast` leaves it out. `long`: takes minutes; `make test-long` runs it.
 """
 
 import atexit
@@ -37,8 +37,14 @@ from tools.kafka_classes import ARCHIVE, QUICK_START
 LONG = bool(os.environ.get("LONG_TESTS"))
 """Whether `make test-long` runs: tests that have two forms run their long one."""
 
+QUICK = bool(os.environ.get("QUICK_TESTS"))
+"""Whether `make test-fast` runs: tests on generated input take a tenth of it."""
+
 _SERVICE_FOLDERS = frozenset({"chaos", "e2e", "page", "secure"})
 """Where all tests start something, the quick ones with them."""
+
+_SLOW_FOLDERS = frozenset({"bench", "drivers", "flow", "fuzz", "serve", "simulation"})
+"""Where many tests take a second or more: workers and servers that wait for each other."""
 
 _LONGEST_FIRST = ("secure", "chaos", "deploy", "docs", "e2e")
 """Folders of the longest tests: begun first, none is left to one worker at the end."""
@@ -61,7 +67,10 @@ hypothesis_settings.register_profile(
 hypothesis_settings.register_profile(
     "long", hypothesis_settings.get_profile("short"), max_examples=5_000
 )
-hypothesis_settings.load_profile("long" if LONG else "short")
+hypothesis_settings.register_profile(
+    "quick", hypothesis_settings.get_profile("short"), max_examples=10
+)
+hypothesis_settings.load_profile("long" if LONG else "quick" if QUICK else "short")
 
 _counter = itertools.count(1)
 
@@ -116,6 +125,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         fixtures = set(getattr(item, "fixturenames", ()))
         if item.path.parent.name in _SERVICE_FOLDERS or not fixtures.isdisjoint(_PARTS):
             item.add_marker(pytest.mark.service)
+        if not _SLOW_FOLDERS.isdisjoint(item.path.relative_to(_ROOT).parts):
+            item.add_marker(pytest.mark.slow)
         if LONG and item.get_closest_marker("has_long_form") is not None:
             item.add_marker(pytest.mark.long)
     items.sort(key=_rank)
