@@ -279,7 +279,10 @@ class ViewStore(ViewReader, Protocol):
         """Return sessions whose last Kafka timestamp lies before, the longest idle first."""
 
     async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
-        """Return for each session whether it left for idleness, which is no loss."""
+        """Return for each session whether it left for idleness and has not come back.
+
+        Then it has no view, which is no loss.
+        """
 
     async def look(
         self, generation: int, partition: int, sessions: Sequence[bytes]

@@ -214,6 +214,13 @@ async def test_sessions_that_left_are_eventually_forgotten(under_test: StoreUnde
     assert await under_test.store.left(1, 0, [b"a", b"b"]) == [False, True]
 
 
+async def test_a_session_that_came_back_has_not_left(under_test: StoreUnderTest) -> None:
+    await under_test.apply(None, 0)
+    await under_test.apply(0, 1, NOTHING._replace(leaving={b"a": 5, b"b": 5}))
+    await under_test.apply(1, 2, NOTHING._replace(views={b"a": b"1"}, recent={b"a": 6}))
+    assert await under_test.store.left(1, 0, [b"a", b"b"]) == [False, True]
+
+
 @pytest.mark.parametrize("session", NAMES, ids=lambda name: repr(name[:12]))
 async def test_a_session_id_may_be_any_bytes(under_test: StoreUnderTest, session: bytes) -> None:
     await under_test.apply(None, 0)

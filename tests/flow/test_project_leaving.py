@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from contextgauge.errors import ConfigError, VersionError
+from contextgauge.errors import ConfigError, LostError, VersionError
 from schemas.records import Record
 from schemas.topics import DAY_MS
 from schemas.views import PartitionView, SessionView
@@ -67,6 +67,20 @@ async def test_a_session_that_left_and_resumes_is_not_a_loss() -> None:
     at_once = MemoryViews()
     await project_all(at_once, batches(log, []))
     assert stored(at_once) == wanted(log)
+
+
+async def test_the_lost_view_of_a_session_that_came_back_is_a_loss() -> None:
+    old, new = History("old"), History("new")
+    log = days(
+        (old.reading(9), 0), (new.reading(5), 95), (old.reading(7), 95.1), (old.reading(8), 95.2)
+    )
+    before, after = batches(log, [3])
+    store = MemoryViews()
+    await project_all(store, [before])
+    has_read_no_view = await project_all(store, [])
+    del stored(store).views[b"old"]
+    with pytest.raises(LostError):
+        await has_read_no_view.apply(after)
 
 
 async def test_many_sessions_leave_some_with_each_record() -> None:

@@ -26,8 +26,11 @@ from tests.simulation.runner import (
 )
 from tests.simulation.schedule import DISASTERS, OPEN, Schedule, read, schedule_of
 
-_PORTION = 1_000
+_PORTION = 5_000
 """Runs of one process at most: at first each copies the pages that it shares with the others."""
+
+_PROGRESS_S = 60.0
+"""A long sweep says so often how far it is."""
 
 _MOST_SHOWN = 5
 """Kinds of violations of which the first one is shrunk and shown."""
@@ -93,8 +96,12 @@ def _sweep(arguments: argparse.Namespace, without: frozenset[str]) -> int:
     if name == "pipeline":
         prepare_inputs()
         cpu_s = time.process_time()
+    told_s = time.monotonic()
     for portion in in_processes(run_portion, tasks, arguments.jobs):
         runs, cpu_s = runs + portion.runs, cpu_s + portion.cpu_s
+        if time.monotonic() - told_s > _PROGRESS_S:
+            told_s = time.monotonic()
+            print(f"{runs} of {arguments.runs} runs", flush=True)
         for seed, violation in portion.violations:
             kind = kind_of(violation)
             if name == "pipeline":

@@ -278,7 +278,8 @@ class MemoryViews:
 
     async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
         held = self._partition(generation, partition).held
-        return [session in held.left for session in sessions]
+        present = held.rankings["recent"]
+        return [session in held.left and session not in present for session in sessions]
 
     async def look(
         self, generation: int, partition: int, sessions: Sequence[bytes]

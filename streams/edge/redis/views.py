@@ -177,9 +177,13 @@ class RedisViews(RedisViewReader):
         return list(await self._ask("reading idle sessions", answer))
 
     async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
-        key = self._keys.of(generation, partition).left
-        scores = await self._ask("reading who left", self._redis.zmscore(key, list(sessions)))
-        return [score is not None for score in scores]
+        keys, names = self._keys.of(generation, partition), list(sessions)
+        async with self._redis.pipeline(transaction=False) as pipeline:
+            pipeline.zmscore(keys.left, names)
+            pipeline.zmscore(keys.ranking("recent"), names)
+            left, present = await self._ask("reading who left", pipeline.execute())
+        pairs = zip(left, present, strict=True)
+        return [left_ms is not None and recent is None for left_ms, recent in pairs]
 
     async def look(
         self, generation: int, partition: int, sessions: Sequence[bytes]
