@@ -167,23 +167,28 @@ def _lose_key(world: "Pipeline", act: Act) -> None:
         world.auditor.spoilt.add((active, partition, stored.position.build))
 
 
-def _disaster(topic: str, how: str) -> "Callable[[Pipeline, Act], None]":
-    """Recreate or truncate a topic; messages that were not derived yet are published again."""
+def _recreate(topic: str) -> "Callable[[Pipeline, Act], None]":
+    """Recreate a topic; messages that were not derived yet are published again."""
+
+    def strike(world: "Pipeline", _act: Act) -> None:
+        world.auditor.moved_s = world.scheduler.now_s
+        world.auditor.was_cut = True
+        undone = [world.underived(partition) for partition in range(world.given.partitions)]
+        world.broker.recreate(topic)
+        if topic == MESSAGES:
+            for records in undone:
+                if records:
+                    world.broker.publish(records)
+
+    return strike
+
+
+def _truncate(topic: str) -> "Callable[[Pipeline, Act], None]":
+    """Cut a partition's end; messages that were not derived yet are published again."""
 
     def strike(world: "Pipeline", act: Act) -> None:
         broker, auditor = world.broker, world.auditor
-        partitions = range(world.given.partitions)
-        if how == "recreate":
-            world.auditor.moved_s = world.scheduler.now_s
-            auditor.was_cut = True
-            undone = [world.underived(partition) for partition in partitions]
-            broker.recreate(topic)
-            if topic == MESSAGES:
-                for records in undone:
-                    if records:
-                        broker.publish(records)
-            return
-        partition = act.number % len(partitions)
+        partition = act.number % world.given.partitions
         log = broker.partition(topic, partition)
         if topic == MESSAGES:
             end = round(act.amount * auditor.positions[partition])
@@ -191,13 +196,15 @@ def _disaster(topic: str, how: str) -> "Callable[[Pipeline, Act], None]":
                 return
         else:
             end = round(act.amount * log.next_offset)
-        world.auditor.moved_s = world.scheduler.now_s
+        auditor.moved_s = world.scheduler.now_s
         auditor.was_cut = True
         records = world.underived(partition)
         broker.truncate(topic, partition, end)
         if topic == EVENTS:
             auditor.forget_events(partition)
-        if topic == MESSAGES and records:
+        elif topic == STATE:
+            auditor.lost_state.add(partition)
+        elif records:
             broker.publish(records)
 
     return strike
@@ -247,12 +254,12 @@ ACTS: "dict[str, Callable[[Pipeline, Act], None]]" = {
     "lose key": _lose_key,
     "second derivers": _second("derive"),
     "second projectors": _second("project"),
-    "recreate messages": _disaster(MESSAGES, "recreate"),
-    "recreate events": _disaster(EVENTS, "recreate"),
-    "recreate state": _disaster(STATE, "recreate"),
-    "truncate messages": _disaster(MESSAGES, "truncate"),
-    "truncate events": _disaster(EVENTS, "truncate"),
-    "truncate state": _disaster(STATE, "truncate"),
+    "recreate messages": _recreate(MESSAGES),
+    "recreate events": _recreate(EVENTS),
+    "recreate state": _recreate(STATE),
+    "truncate messages": _truncate(MESSAGES),
+    "truncate events": _truncate(EVENTS),
+    "truncate state": _truncate(STATE),
     "retention": _retention(MESSAGES),
     "retention of events": _retention(EVENTS),
 }

@@ -51,6 +51,8 @@ class Auditor:
             {(each.record.key, each.record.value): each.records_until for each in reversed(share)}
             for share in given.by_partition
         ]
+        self.lost_state: set[int] = set()
+        """Partitions whose state lost its end: who restores it commits positions again."""
         self.was_cut = False
         """Whether a topic lost some of what was audited: what is there is judged anew."""
         self.moved_s: float | None = None
@@ -104,7 +106,8 @@ class Auditor:
                 f"partition {partition}: position {position} stands for {count} records, "
                 f"and {self.derived[partition]} are there"
             )
-        if position <= self.positions[partition] and not self._broker.recreated.get(MESSAGES):
+        may_repeat = partition in self.lost_state or self._broker.recreated.get(MESSAGES)
+        if position <= self.positions[partition] and not may_repeat:
             raise ViolationError(
                 f"partition {partition}: position {position} after {self.positions[partition]}"
             )
