@@ -30,6 +30,8 @@ _BATCH_HEADER_BYTES: Final = 12
 
 async def _recreate(world: World, *names: str) -> None:
     """Delete topics, wait until they are gone, and create them."""
+    # Where that takes seconds, workers that miss their topic end, and are started again.
+    world.fleet.tolerated = frozenset({_CONFIG_ERROR})
     async with world.log.asking("deleting") as admin:
         await admin.delete_topics([world.topics[name] for name in names])
 
@@ -61,8 +63,6 @@ async def _begin_again(world: World) -> None:
     await _recreate(world, "context.events", "context.state")
     world.counts_dead = False  # those of the messages that are derived twice are there twice
     world.fleet.stopping = frozenset()
-    # A broker that does not know the new topics yet lets a worker that asks it end with 2.
-    world.fleet.tolerated = frozenset({_CONFIG_ERROR})
     for worker in world.fleet.of("derive"):
         worker.start_again()
     rebuild = world.fleet.add("rebuild-1")

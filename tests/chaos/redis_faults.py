@@ -101,14 +101,15 @@ async def _keys_lost(world: World) -> None:
             world.note(f"unlink {key.decode(errors='replace')}")
             reports = world.fleet.warnings().total()
             await redis.unlink(key)
-            await world.until(partial(_is_healed, world, reports), f"{end} heals")
+            await world.until(partial(_is_healed, world, active, reports), f"{end} heals")
             await world.pause(0.5, 1.0)
 
 
-async def _is_healed(world: World, reports: int) -> bool:
-    """Return whether a worker has reported the loss, and every partition has a position again."""
+async def _is_healed(world: World, former: int | None, reports: int) -> bool:
+    """Return whether a worker has reported the loss, and another generation is whole."""
     generations = await world.views.generations()
-    is_whole = generations.next is None and -1 not in (await world.positions() or [-1])
+    is_another = generations.next is None and generations.active != former
+    is_whole = is_another and -1 not in (await world.positions() or [-1])
     return is_whole and world.fleet.warnings().total() > reports
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -60,6 +61,23 @@ async def test_a_broker_from_before_topic_ids_has_none(
     assert await log.topic_ids([topic.name]) == {topic.name: None}
     monkeypatch.undo()
     assert await log.topic_ids([topic.name]) != {topic.name: None}
+    await log.stop()
+
+
+async def test_a_deleted_topic_that_a_broker_still_lists_is_created(
+    kafka: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = KafkaLog(KafkaOptions(kafka))
+    topic = Topic(prefix + "records", "any", "delete", -1, MIB)
+    ask = log.partition_counts
+    stale: list[dict[str, int | None]] = [{topic.name: 1}]
+
+    async def partition_counts(names: Sequence[str]) -> dict[str, int | None]:
+        return stale.pop() if stale else await ask(names)
+
+    monkeypatch.setattr(log, "partition_counts", partition_counts)
+    assert await log.create_topics([topic], 1) == [topic.name]
+    assert await ask([topic.name]) == {topic.name: 1}
     await log.stop()
 
 

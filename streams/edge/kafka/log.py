@@ -50,23 +50,21 @@ class KafkaLog(KafkaCluster):
 
     async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
         counts = await self.partition_counts([topic.name for topic in topics])
-        missing = [topic for topic in topics if counts[topic.name] is None]
-        if not missing:
-            return []
         async with self.asking("creating topics") as admin:
             cluster = await admin.describe_cluster()
             replicas = min(self.options.replicas, len(cluster["brokers"]))
+            # All of them: a broker may still list a topic that was deleted a moment ago.
             answer = await admin.create_topics(
-                [_new_topic(topic, partitions, replicas) for topic in missing]
+                [_new_topic(topic, partitions, replicas) for topic in topics]
             )
-            created = []
-            for name, code, *message in answer.topic_errors:
-                error = for_code(code)
-                if error is NoError:
-                    created.append(name)
-                elif error is not TopicAlreadyExistsError:
-                    raise error(f"{name}: {message[0] if message else error.description}")
-        await self._until_known([topic.name for topic in missing])
+        created = []
+        for name, code, *message in answer.topic_errors:
+            error = for_code(code)
+            if error is NoError:
+                created.append(name)
+            elif error is not TopicAlreadyExistsError and counts[name] is None:
+                raise error(f"{name}: {message[0] if message else error.description}")
+        await self._until_known(created)
         return created
 
     async def topic_ids(self, names: Sequence[str]) -> dict[str, UUID | None]:
