@@ -1,6 +1,7 @@
 """Views are bound to the log that they came from: another one in its place is a lost generation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import chain
 from uuid import UUID
 
@@ -13,17 +14,25 @@ from tests.doubles.log import FaultyLog
 from tests.doubles.views import FaultyViews
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
 
-OLD: Sequence[Record] = list(chain(*sample_records(1)))
-NEW: Sequence[Record] = [*chain(*sample_records(2)), *chain(*sample_records(3))]
-"""More records than `OLD` on each partition: the new log outgrows the old positions."""
+# Derived when a test asks for it: every worker of pytest imports this.
 
-BEGINNINGS = [
-    record
-    for seed in range(1, 8)
-    for record in chain(*sample_records(seed))
-    if record.sequence == 1
-]
-"""The first records of sessions: no view of theirs is missed, whatever was read before."""
+
+@cache
+def old() -> Sequence[Record]:
+    return list(chain(*sample_records(1)))
+
+
+@cache
+def new() -> Sequence[Record]:
+    """Return more records than `old` on each partition: the new log outgrows the old positions."""
+    return [*chain(*sample_records(2)), *chain(*sample_records(3))]
+
+
+@cache
+def beginnings() -> Sequence[Record]:
+    """Return first records of sessions: no view of theirs is missed, whatever was read before."""
+    seeds = (chain(*sample_records(seed)) for seed in range(1, 8))
+    return [record for record in chain(*seeds) if record.sequence == 1]
 
 
 @pytest.fixture
@@ -54,38 +63,40 @@ async def _project(kit: ProjectKit, *, at_least: int = 1) -> None:
     assert await kit.documents(generation) == await kit.expected()
 
 
-@pytest.mark.parametrize("records", [[], OLD[:50], NEW], ids=["empty", "shorter", "longer"])
+@pytest.mark.parametrize(
+    "records", [list, lambda: old()[:50], new], ids=["empty", "shorter", "longer"]
+)
 async def test_another_log_is_projected_from_its_beginning(
-    kit: ProjectKit, store: FaultyViews, records: Sequence[Record]
+    kit: ProjectKit, store: FaultyViews, records: Callable[[], Sequence[Record]]
 ) -> None:
-    await kit.append(OLD)
+    await kit.append(old())
     await _project(kit)
     other = await _kit(store)
-    await other.append(records)
+    await other.append(records())
     await _project(other, at_least=2)
 
 
 async def test_another_log_is_noticed_where_nothing_else_tells(
     kit: ProjectKit, store: FaultyViews
 ) -> None:
-    await kit.append(BEGINNINGS[:8])
+    await kit.append(beginnings()[:8])
     await _project(kit)
     other = await _kit(store)
-    await other.append(BEGINNINGS[8:])
+    await other.append(beginnings()[8:])
     await _project(other, at_least=2)
 
 
 async def test_the_same_log_is_followed(kit: ProjectKit) -> None:
-    await kit.append(OLD[:200])
+    await kit.append(old()[:200])
     await _project(kit)
-    await kit.append(OLD[200:])
+    await kit.append(old()[200:])
     await _project(kit)
 
 
 async def test_a_record_that_has_expired_proves_nothing(
     kit: ProjectKit, store: FaultyViews, log: FaultyLog
 ) -> None:
-    await kit.append(OLD[:-50])
+    await kit.append(old()[:-50])
     await _project(kit)
     for partition in range(PARTITIONS):
         place = store.partitions[1, partition]
@@ -93,14 +104,14 @@ async def test_a_record_that_has_expired_proves_nothing(
         last = place.position.last
         assert last is not None
         log.delete_before(kit.topic.name, partition, last.offset + 1)
-    await kit.append(OLD[-50:])
+    await kit.append(old()[-50:])
     async with kit.running() as worker:
         assert await kit.caught_up(worker) == 1
         assert worker.figures.total("project_losses") == 0
 
 
 async def test_a_lost_tail_is_a_lost_generation(kit: ProjectKit, store: FaultyViews) -> None:
-    await kit.append(OLD)
+    await kit.append(old())
     await _project(kit)
     place = store.partitions[1, 0]
     assert place.position is not None
@@ -111,13 +122,13 @@ async def test_a_lost_tail_is_a_lost_generation(kit: ProjectKit, store: FaultyVi
 async def test_a_build_of_another_log_begins_again(
     kit: ProjectKit, store: FaultyViews, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await kit.append(OLD)
+    await kit.append(old())
     await _project(kit)
     # As if the build had not been activated when the topic was created again.
     store.numbers = store.numbers._replace(active=None, next=1, build=_build(store))
     other = await _kit(store)
     monkeypatch.setattr(other.log, "topic_ids", _other_ids)
-    await other.append(NEW)
+    await other.append(new())
     await _project(other)
 
 
@@ -139,7 +150,7 @@ async def test_the_topic_s_id_is_stored_and_compared(
 
     monkeypatch.setattr(log, "topic_ids", topic_ids)
     now: list[UUID | None] = [UUID(int=1)]
-    await kit.append(OLD)
+    await kit.append(old())
     await _project(kit)
     # Not known for once: that is no mismatch, and what is stored stays.
     for now[0] in (None, UUID(int=1)):
@@ -154,12 +165,12 @@ async def test_a_topic_that_is_created_again_while_the_worker_runs(
     kit: ProjectKit, log: FaultyLog
 ) -> None:
     """Even where the new log has outgrown the old position before anyone noticed."""
-    await kit.append(OLD)
+    await kit.append(old())
     async with kit.running() as worker:
         await kit.caught_up(worker)
         log.delete_topic(kit.topic.name)
         await kit.create_topic()
-        await kit.append(NEW)
+        await kit.append(new())
         generation = await kit.caught_up(worker, at_least=2)
     assert await kit.documents(generation) == await kit.expected()
 
@@ -167,7 +178,7 @@ async def test_a_topic_that_is_created_again_while_the_worker_runs(
 async def test_a_topic_that_is_deleted_ends_the_worker_with_a_remedy(
     kit: ProjectKit, log: FaultyLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await kit.append(OLD)
+    await kit.append(old())
     worker = kit.start_worker()
     await kit.caught_up(worker)
 
