@@ -16,12 +16,12 @@ from rich.progress import BarColumn, Progress, TextColumn
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
 from streams import wiring
+from streams.cli.machine import collect_young_garbage
 from streams.cli.screen.figures import count, size
 from streams.cli.screen.output import err, out, say
 from streams.cli.serve.browser import page_address, show_page
 from streams.cli.serve.server import Report, serve_until, warn_of_open_access
 from streams.cli.workers.addresses import beat
-from streams.cli.workers.run import collect_young_garbage
 from streams.edge.hosts import is_of_this_machine
 from streams.edge.sqlite.database import InUseError
 from streams.edge.telemetry.metrics import PrometheusTelemetry
