@@ -82,12 +82,10 @@ class Derivation(Generic[Made]):
             return
         from streams.edge.forks import Forks  # noqa: PLC0415 -- one process does without
 
-        forks = Forks(
-            lambda number: self._task(tasks[number]), len(tasks), min(processes, len(tasks))
-        )
+        forks = Forks(self._task, min(processes, len(tasks)))
         try:
             forks.start()
-            for task, parts in zip(tasks, forks.results(), strict=True):
+            for task, parts in zip(tasks, forks.results(tasks), strict=True):
                 with closing(parts):
                     yield from self._in_order(task, parts)
         finally:

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
 from streams import wiring
-from streams.cli.machine import collect_young_garbage
+from streams.cli.machine import collect_young_garbage, cores
 from streams.cli.screen.figures import count, size
 from streams.cli.screen.output import err, out, say
 from streams.cli.serve.browser import page_address, show_page
@@ -101,29 +101,31 @@ def view(
         )
     settings = wiring.settings()
     checked = parts.checked_paths(paths or ())
-    lock = parts.lock_of(settings, checked)
-    try:
-        lock.take()
-    except InUseError as error:
-        _show_other(error.address, open_page=open_page)
-        return
-    listener = _listener(host, port)
-    try:
-        collect_young_garbage()
-        address = page_address(host, listener)
-        local = parts.local_view(settings, checked, say)
-        lock.announce(address)
-        serving = _serving(settings, host, local, titles=titles)
+    collect_young_garbage()
+    # Before the lock: a fork would hold it too.
+    with parts.other_processes(settings, cores(), say) as others:
+        lock = parts.lock_of(settings, checked)
+        try:
+            lock.take()
+        except InUseError as error:
+            _show_other(error.address, open_page=open_page)
+            return
+        listener = _listener(host, port)
+        try:
+            address = page_address(host, listener)
+            local = parts.local_view(settings, checked, say, others)
+            lock.announce(address)
+            serving = _serving(settings, host, local, titles=titles)
 
-        def ready() -> None:
-            say(f"The page is at {address} (Ctrl-C to stop)", to=out)
-            if open_page:
-                show_page(address)
+            def ready() -> None:
+                say(f"The page is at {address} (Ctrl-C to stop)", to=out)
+                if open_page:
+                    show_page(address)
 
-        uvloop.run(_run(local, serving, listener, ready))
-    finally:
-        listener.close()
-        lock.release()
+            uvloop.run(_run(local, serving, listener, ready))
+        finally:
+            listener.close()
+            lock.release()
 
 
 def _show_other(address: str, *, open_page: bool) -> None:

@@ -1,9 +1,9 @@
 """Tasks of one command, done by several processes; their parts come in the order of the tasks.
 
-The processes are forks of this one, so they know the tasks and get only their numbers. Each is at
-the other end of a pipe: its closing ends them, also when this process is killed. Ctrl-C is
-for this process alone, which then ends them. What comes from later tasks is held back in memory,
-up to a limit, while an earlier one is not done.
+The processes are forks of this one. Each is at the other end of a pipe, whose closing ends it, also
+when this process is killed. Signals such as Ctrl-C are for this process alone, which then ends
+the others. What comes from later tasks is held back in memory, up to a limit, while an earlier one
+is not done.
 """
 
 import contextlib
@@ -12,13 +12,14 @@ import os
 import pickle
 import signal
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Generic, NoReturn, TypeVar
 
 from contextgauge.errors import StopError
 from schemas.topics import MIB
 
+Task = TypeVar("Task")
 Part = TypeVar("Part")
 
 _HELD_BYTES = 64 * MIB
@@ -32,21 +33,31 @@ class TaskFailedError(Exception):
     """A task raised an error in its process; done again in this one, it shows which."""
 
 
+class ProcessDiedError(StopError):
+    """A process ended before its task did; `how` says by what."""
+
+    def __init__(self, processes: int, how: str) -> None:
+        super().__init__(
+            f"one of {processes} processes died ({how}), and the output ends before what it was to "
+            "give: is there too little memory? Use --processes 1"
+        )
+        self.how = how
+
+
 _FAILED = pickle.dumps(TaskFailedError())
 
 
-class Forks(Generic[Part]):
-    """Does `tasks` tasks by `work` in `processes` processes, from `start` to `stop`.
+class Forks(Generic[Task, Part]):
+    """Does tasks by `work`, in `processes` processes, from `start` to `stop`.
 
-    Start it before any thread. `work` gets a task's number and returns its parts, which must be
-    picklable.
+    Start it before any thread. `work` returns a task's parts; both must be picklable.
     """
 
-    def __init__(self, work: Callable[[int], Iterable[Part]], tasks: int, processes: int) -> None:
+    def __init__(self, work: Callable[[Task], Iterable[Part]], processes: int) -> None:
         self._work = work
-        self._tasks = tasks
         self._processes = processes
         self._pids: dict[Connection, int] = {}
+        self._tasks: Sequence[Task] = ()
         self._doing: dict[Connection, int] = {}
         """The tasks at work, by the pipes of their processes."""
         self._next = 0
@@ -62,7 +73,7 @@ class Forks(Generic[Part]):
         except OSError as error:
             self.stop()
             raise StopError(
-                f"cannot start {self._processes} processes ({error.strerror}): use --processes 1"
+                f"cannot start {self._processes} processes ({error.strerror})"
             ) from error
 
     def stop(self) -> None:
@@ -76,15 +87,16 @@ class Forks(Generic[Part]):
         self._pids.clear()
         gc.unfreeze()
 
-    def results(self) -> Iterator[Generator[Part, None, None]]:
-        """Yield each task's parts, in the order of the tasks.
+    def results(self, tasks: Sequence[Task]) -> Iterator[Generator[Part, None, None]]:
+        """Yield each task's parts, in the order of the tasks. Once only.
 
         What is not taken of a task is dropped. Raises TaskFailedError for a part that could not
-        be made, StopError if a process dies.
+        be made, ProcessDiedError.
         """
+        self._tasks = tasks
         for pipe in self._pids:
             self._assign(pipe)
-        for task in range(self._tasks):
+        for task in range(len(tasks)):
             yield self._parts_of(task)
             for _ in self._values(task):
                 pass
@@ -130,11 +142,11 @@ class Forks(Generic[Part]):
     def _assign(self, pipe: Connection) -> None:
         """Give a process the next task, if there is one."""
         self._doing.pop(pipe, None)
-        if self._next == self._tasks:
+        if self._next == len(self._tasks):
             return
         self._doing[pipe], self._parts[self._next] = self._next, deque()
         try:
-            pipe.send_bytes(b"%d" % self._next)
+            pipe.send(self._tasks[self._next])
         except OSError as error:
             self._report_death(pipe, error)
         self._next += 1
@@ -144,10 +156,7 @@ class Forks(Generic[Part]):
         pipe.close()
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        raise StopError(
-            f"one of {self._processes} processes died ({how}), and the output ends before what it "
-            "was to give: is there too little memory? Use --processes 1"
-        ) from error
+        raise ProcessDiedError(self._processes, how) from error
 
     def _fork(self) -> None:
         own, other = Pipe()
@@ -157,7 +166,8 @@ class Forks(Generic[Part]):
             self._pids[own] = pid
             return
         try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
             own.close()
             for pipe in self._pids:  # else their processes would not see this process's end
                 pipe.close()
@@ -169,12 +179,12 @@ class Forks(Generic[Part]):
         """Do the tasks that come, until the pipe is closed."""
         with contextlib.suppress(EOFError, OSError):
             while True:
-                task = int(pipe.recv_bytes())
+                task: Task = pipe.recv()
                 for value in self._pickled(task):
                     pipe.send_bytes(value)
                 pipe.send_bytes(_END)
 
-    def _pickled(self, task: int) -> Iterator[bytes]:
+    def _pickled(self, task: Task) -> Iterator[bytes]:
         try:
             for part in self._work(task):
                 yield pickle.dumps(part, protocol=pickle.HIGHEST_PROTOCOL)
