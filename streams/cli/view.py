@@ -1,4 +1,4 @@
-"""`contextgauge view`: the page of the sessions on this machine, in one process."""
+"""`contextgauge view`: the page of the sessions on this machine, without a broker."""
 
 import asyncio
 import errno

@@ -20,8 +20,6 @@ from streams.ports.control import ControlStore as ControlStore
 from streams.ports.control import Driver as Driver
 from streams.ports.control import DriverResult as DriverResult
 from streams.ports.conversations import ConversationReader as ConversationReader
-from streams.ports.conversations import ConversationState as ConversationState
-from streams.ports.conversations import SessionConversation as SessionConversation
 from streams.ports.health import Health as Health
 from streams.ports.health import PartitionPhase as PartitionPhase
 from streams.ports.health import Service as Service
