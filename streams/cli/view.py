@@ -102,8 +102,7 @@ def view(
     settings = wiring.settings()
     checked = parts.checked_paths(paths or ())
     collect_young_garbage()
-    # Before the lock: a fork would hold it too.
-    with parts.other_processes(settings, cores(), say) as others:
+    with parts.other_processes(settings, cores(), say) as others:  # a fork would hold the lock too
         lock = parts.lock_of(settings, checked)
         try:
             lock.take()
