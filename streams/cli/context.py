@@ -18,6 +18,7 @@ from contextgauge.compaction.messages import (
     ToolCall,
     ToolResult,
 )
+from contextgauge.compaction.session import SessionConversation
 from contextgauge.errors import StopError
 from schemas.records import Json
 from schemas.views import SessionView
@@ -27,7 +28,6 @@ from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import out, say, write_json
 from streams.cli.sessions import stored_views
 from streams.core.session_status import leading_chain
-from streams.ports import SessionConversation
 from streams.serve.views.sessions import SessionLookupError, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
 

@@ -23,6 +23,7 @@ from streams.cli.screen.options import PATHS, Strict
 from streams.cli.times import TIME_FORMS
 from streams.cli.transcripts import Replay, session_folder
 from streams.codec import views as view_codec
+from streams.settings.workers import MOST_PROCESSES
 
 if TYPE_CHECKING:
     from streams.cli.replay_topic import ReplayedTopic
@@ -73,13 +74,25 @@ Begin = Annotated[
         f"which reads this one alone), or at Kafka's time: {TIME_FORMS}.",
     ),
 ]
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        "--processes",
+        metavar="N",
+        min=1,
+        max=MOST_PROCESSES,
+        help="Processes that derive a large folder; the output is the same. Default: the number of "
+        "cores. Small folders, single files, pipes and topics are read by one.",
+        show_default=False,
+    ),
+]
 End = Annotated[
     str | None,
     typer.Option("--to", metavar="TIME|OFFSET", help="With --topic: end before this place."),
 ]
 
 
-def replay(
+def replay(  # noqa: PLR0913 -- each is an option
     paths: Annotated[list[str] | None, PATHS] = None,
     *,
     view: View = False,
@@ -89,20 +102,23 @@ def replay(
     topic: OfTopic = None,
     begin: Begin = None,
     end: End = None,
+    processes: Processes = None,
 ) -> None:
     """Derive context records from transcripts or from Kafka.
 
-    Runs in one process. Prints the records as CloudEvents, one JSON object per line: of paths in
+    Prints the records as CloudEvents, one JSON object per line: of paths in
     input order, of a topic partition after partition, to its present end; with `--view` a panel for
     each session on a terminal, and its view as JSON in a pipe. A topic is read without a consumer
     group, so workers are not disturbed. Malformed lines are reported on standard error and do not
     stop it, unless there is nothing else.
     """
     _check_options(paths, topic, begin, end, dead, strict=strict)
+    if topic is not None and processes is not None:
+        raise ConfigError("--processes is for paths: a topic is read by one process")
     with _dead_file(dead) as write_dead, quiet_pipe():
         replayed: Replay | ReplayedTopic
         if topic is None:
-            replayed = Replay(paths or (), session, write_dead)
+            replayed = Replay(paths or (), session, write_dead, processes)
             if view:
                 _note_subagents(paths or ())
         else:

@@ -7,17 +7,19 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from contextgauge.containers import Line
 from contextgauge.errors import StopError
-from contextgauge.normalise import session_of as session_named_by
 from schemas.messages import DeadLetter
 from schemas.records import CompactBoundary, Record
 from schemas.views import MODEL_FIELD, Aggregates, Compaction, SessionView
 from streams import codec, wiring
+from streams.cli.deriving import Derivation
+from streams.cli.machine import collect_young_garbage, cores
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import count, exact, first_of, safe
 from streams.core.projection import statistics
@@ -26,8 +28,8 @@ from streams.core.projection.project import project
 from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files import reading as files
 from streams.edge.files.watch import SUBAGENTS, SUFFIX
-from streams.flow.derive.deriver import Deriver
-from streams.flow.replay.replay import replay as replay_lines
+
+Made = TypeVar("Made")
 
 _PATH_BEGINNINGS = ("/", "./", "../", "~/")
 
@@ -42,6 +44,7 @@ def is_path(text: str) -> bool:
 class Replay:
     """The records of transcripts. `rejected` counts the lines that could not be derived.
 
+    Folders are derived in several processes, `processes` at most: by default one for each core.
     Raises ConfigError for a path that cannot be read or holds no transcripts.
     """
 
@@ -50,11 +53,13 @@ class Replay:
         paths: Iterable[str],
         fallback: str | None = None,
         on_dead: Callable[[Line, DeadLetter], None] | None = None,
+        processes: int | None = None,
     ) -> None:
         self.sources = files.expand(_expanded(path) for path in paths)
         self.rejected = RejectedLines("derived", is_any_right=lambda: self._is_any_right)
         self._is_any_right = False
         self._fallback, self._on_dead = fallback, on_dead
+        self._processes = processes or cores()
         self._is_fallback_used = fallback is None
         self._lines = self._position = 0
         self._models: dict[str, Aggregates] = {}
@@ -65,16 +70,28 @@ class Replay:
         Rejected lines are reported on standard error. Raises StopError where no line could be
         derived: this is something other than transcripts.
         """
-        settings = wiring.settings()
-        limit_bytes = settings.message_limit_bytes
-        deriver = Deriver(wiring.rules(settings), limit_bytes=limit_bytes)
-        for block in replay_lines(deriver, self._blocks(), limit_bytes):
-            self._is_any_right = self._lines > self.rejected.total + len(block.dead)
-            for line, letter in block.dead:
-                self.rejected(line, letter)
-                if self._on_dead is not None:
-                    self._on_dead(line, letter)
-            yield block.records
+        return self._derived(lambda records: records)
+
+    def lines(self) -> Generator[Sequence[bytes], None, None]:
+        """Yield the records as structured CloudEvents; see `records`."""
+        return self._derived(lambda records: [codec.to_structured(record) for record in records])
+
+    def _derived(
+        self, make: Callable[[Sequence[Record]], Sequence[Made]]
+    ) -> Generator[Sequence[Made], None, None]:
+        collect_young_garbage()
+        with closing(
+            Derivation(self.sources, self._fallback, make).parts(self._processes)
+        ) as parts:
+            for part in parts:
+                self._lines += part.lines
+                self._is_fallback_used = self._is_fallback_used or part.needs_fallback
+                self._is_any_right = self._lines > self.rejected.total + len(part.dead)
+                for line, letter in part.dead:
+                    self.rejected(line, letter)
+                    if self._on_dead is not None:
+                        self._on_dead(line, letter)
+                yield part.made
         self.rejected.report_all()
         if self._lines and self.rejected.total == self._lines:
             raise self.rejected.none_right(self.name)
@@ -84,11 +101,6 @@ class Replay:
                 "session, and each of these has one. To print one session, name its file: "
                 "`contextgauge replay FILE`\n"
             )
-
-    def lines(self) -> Generator[Sequence[bytes], None, None]:
-        """Yield the records as structured CloudEvents; see `records`."""
-        for records in self.records():
-            yield [codec.to_structured(record) for record in records]
 
     @property
     def name(self) -> str:
@@ -126,21 +138,6 @@ class Replay:
         else:
             self._refuse_several(len(views))
         return ReplayedSession(views[session_id], records[session_id], self.points())
-
-    def _blocks(self) -> Iterator[files.Block]:
-        for block in files.read(self.sources, self._fallback):
-            self._lines += sum(not line.value.isspace() and bool(line.value) for line in block)
-            if not self._is_fallback_used:
-                self._is_fallback_used = any(map(self._needs_fallback, block))
-            yield block
-
-    def _needs_fallback(self, line: Line) -> bool:
-        """Return whether neither the line nor its file names a session."""
-        # A file's own session may be equal, but is not this object.
-        if line.session_hint is not self._fallback:
-            return False
-        body = codec.decode(line.value)
-        return not isinstance(body, DeadLetter) and session_named_by(body, None) is None
 
     def _fold(self, views: dict[str, SessionView], records: Iterable[Record]) -> None:
         for record in records:

@@ -1,4 +1,4 @@
-"""`contextgauge view`: the page of the sessions on this machine, in one process."""
+"""`contextgauge view`: the page of the sessions on this machine, without a broker."""
 
 import asyncio
 import errno
@@ -16,12 +16,12 @@ from rich.progress import BarColumn, Progress, TextColumn
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
 from streams import wiring
+from streams.cli.machine import collect_young_garbage, cores
 from streams.cli.screen.figures import count, size
 from streams.cli.screen.output import err, out, say
 from streams.cli.serve.browser import page_address, show_page
 from streams.cli.serve.server import Report, serve_until, warn_of_open_access
 from streams.cli.workers.addresses import beat
-from streams.cli.workers.run import collect_young_garbage
 from streams.edge.hosts import is_of_this_machine
 from streams.edge.sqlite.database import InUseError
 from streams.edge.telemetry.metrics import PrometheusTelemetry
@@ -101,29 +101,30 @@ def view(
         )
     settings = wiring.settings()
     checked = parts.checked_paths(paths or ())
-    lock = parts.lock_of(settings, checked)
-    try:
-        lock.take()
-    except InUseError as error:
-        _show_other(error.address, open_page=open_page)
-        return
-    listener = _listener(host, port)
-    try:
-        collect_young_garbage()
-        address = page_address(host, listener)
-        local = parts.local_view(settings, checked, say)
-        lock.announce(address)
-        serving = _serving(settings, host, local, titles=titles)
+    collect_young_garbage()
+    with parts.other_processes(settings, cores(), say) as others:  # a fork would hold the lock too
+        lock = parts.lock_of(settings, checked)
+        try:
+            lock.take()
+        except InUseError as error:
+            _show_other(error.address, open_page=open_page)
+            return
+        listener = _listener(host, port)
+        try:
+            address = page_address(host, listener)
+            local = parts.local_view(settings, checked, say, others)
+            lock.announce(address)
+            serving = _serving(settings, host, local, titles=titles)
 
-        def ready() -> None:
-            say(f"The page is at {address} (Ctrl-C to stop)", to=out)
-            if open_page:
-                show_page(address)
+            def ready() -> None:
+                say(f"The page is at {address} (Ctrl-C to stop)", to=out)
+                if open_page:
+                    show_page(address)
 
-        uvloop.run(_run(local, serving, listener, ready))
-    finally:
-        listener.close()
-        lock.release()
+            uvloop.run(_run(local, serving, listener, ready))
+        finally:
+            listener.close()
+            lock.release()
 
 
 def _show_other(address: str, *, open_page: bool) -> None:

@@ -20,15 +20,15 @@ from streams.ports.control import ControlStore as ControlStore
 from streams.ports.control import Driver as Driver
 from streams.ports.control import DriverResult as DriverResult
 from streams.ports.conversations import ConversationReader as ConversationReader
-from streams.ports.conversations import ConversationState as ConversationState
-from streams.ports.conversations import SessionConversation as SessionConversation
 from streams.ports.health import Health as Health
 from streams.ports.health import PartitionPhase as PartitionPhase
 from streams.ports.health import Service as Service
 from streams.ports.health import StepTimer as StepTimer
 from streams.ports.health import WorkerPhase as WorkerPhase
+from streams.ports.local import DerivedPiece as DerivedPiece
 from streams.ports.local import LocalChanges as LocalChanges
 from streams.ports.local import LocalStore as LocalStore
+from streams.ports.local import OtherProcesses as OtherProcesses
 from streams.ports.local import ReadingProgress as ReadingProgress
 from streams.ports.local import TranscriptPiece as TranscriptPiece
 from streams.ports.local import TranscriptReader as TranscriptReader

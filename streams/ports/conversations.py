@@ -1,20 +1,12 @@
 """Conversations: the messages of sessions whose text is kept, as the model should see them now."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from contextgauge.compaction.session import ConversationState, SessionConversation
 from streams.ports.views import ApplyResult
 
-__all__ = [
-    "ConversationReader",
-    "ConversationState",
-    "ConversationStore",
-    "LinesChange",
-    "Mark",
-    "SessionConversation",
-    "StoredConversations",
-]
+if TYPE_CHECKING:  # all commands import the ports, and few of them the compaction engine
+    from contextgauge.compaction.session import SessionConversation
 
 
 class Mark(NamedTuple):
@@ -35,7 +27,7 @@ class ConversationReader(Protocol):
     async def mark(self, partition: int) -> Mark | None:
         """Return the mark of the last write; None: nothing is kept yet. Raises RetryError."""
 
-    async def conversation(self, session_id: str) -> SessionConversation | None:
+    async def conversation(self, session_id: str) -> "SessionConversation | None":
         """Return a session's conversation; None where none is kept. Raises RetryError.
 
         Its position is that of its partition, read in one step with it.

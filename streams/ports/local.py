@@ -4,10 +4,16 @@ Both are used by one thread, the one that reads.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from contextgauge.containers import Line
+from schemas.records import Record
 from streams.ports.views import ViewChanges
+
+Task = TypeVar("Task")
+"""Files that another process reads; what it is, only the reader of transcripts knows."""
+
+Task_contra = TypeVar("Task_contra", contravariant=True)
 
 
 class ReadingProgress(NamedTuple):
@@ -38,7 +44,33 @@ class TranscriptPiece(NamedTuple):
     mark: bytes
 
 
-class TranscriptReader(Protocol):
+class DerivedPiece(NamedTuple):
+    """What another process derived from a piece: its records, by key the sessions it has lines of.
+
+    `rejected` counts lines that could not be derived. `states` are those after a task, in
+    its last piece, which has nothing else.
+    """
+
+    path: str
+    mark: bytes
+    modified_ms: int
+    records: Sequence[Record] = ()
+    sessions: frozenset[bytes] = frozenset()
+    rejected: int = 0
+    states: Mapping[bytes, Mapping[bytes, bytes | None]] | None = None
+
+
+class OtherProcesses(Protocol[Task_contra]):
+    """Processes that read and derive files, some sessions at a time, each from its beginning."""
+
+    def results(self, tasks: Sequence[Task_contra]) -> Iterator[list[DerivedPiece] | None]:
+        """Yield what each task gave, in order; None where it could not be done."""
+
+    def stop(self) -> None:
+        """End the processes."""
+
+
+class TranscriptReader(Protocol[Task]):
     """The transcripts: what is there, what is new, and what is no longer what was read."""
 
     def look(self) -> list[str]:
@@ -55,6 +87,15 @@ class TranscriptReader(Protocol):
 
         Within a session the main file comes first. It ends when it is time to look again.
         """
+
+    def for_others(self) -> list[Task]:
+        """Return the files that other processes read: once, after the first look."""
+
+    def read_by_other(self, files: Task, marks: Mapping[str, bytes] | None) -> bool:
+        """Take how far another process read; False where the caller is to read these files."""
+
+    def is_time_to_look(self) -> bool:
+        """Return whether the last look at the files is some time ago."""
 
     def progress(self) -> ReadingProgress | None:
         """Return how much has been read, None before the first look; from any thread."""

@@ -3,25 +3,29 @@
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import ConfigError
+from contextgauge.errors import ConfigError, StopError
 from contextgauge.state_folder import state_folder
 from streams import codec, wiring
 from streams.core.derivation.stored_state import STATE_VERSION
 from streams.edge.files.session_files import FirstPrompts, transcript_folders
 from streams.edge.files.transcripts import LocalTranscripts
+from streams.edge.files.unread import UnreadFiles, read_whole
 from streams.edge.files.watch import TranscriptFinder
+from streams.edge.forks import Forks, ProcessDiedError, TaskFailedError
 from streams.edge.sqlite.database import Lock, delete_unused
 from streams.edge.sqlite.store import SqliteStore
 from streams.edge.sqlite.turns import Turns
 from streams.edge.sqlite.views import SqliteViews
-from streams.flow.view.derivation import LocalDerivation
+from streams.flow.view.derivation import LocalDerivation, derive_pieces
 from streams.flow.view.reading import LocalReading
+from streams.ports import DerivedPiece
 from streams.serve.api.serving import ReadTitles
 from streams.settings import Settings
 
@@ -29,7 +33,7 @@ from streams.settings import Settings
 class LocalView(NamedTuple):
     """A reading of transcripts and the views that it fills; `close` at the end."""
 
-    reading: LocalReading
+    reading: LocalReading[UnreadFiles]
     views: SqliteViews
     close: Callable[[], None]
 
@@ -50,8 +54,66 @@ def lock_of(settings: Settings, paths: Sequence[str]) -> Lock:
     return Lock(local_file(settings, paths))
 
 
+class ReadingProcesses:
+    """Processes that read and derive what is unread at the start. If one dies, all are given up."""
+
+    def __init__(self, settings: Settings, processes: int, report: Callable[[str], None]) -> None:
+        rules, limit_bytes = wiring.rules(settings), settings.message_limit_bytes
+
+        def work(files: UnreadFiles) -> Iterator[DerivedPiece]:
+            return derive_pieces(rules, limit_bytes, read_whole(files))
+
+        self._forks = Forks(work, processes)
+        self._report = report
+
+    def start(self) -> None:
+        """Start them, before any thread. Raises StopError where the system has no room for them."""
+        self._forks.start()
+
+    def results(self, tasks: Sequence[UnreadFiles]) -> Iterator[list[DerivedPiece] | None]:
+        """Yield what each task gave, in order; None where it could not be done."""
+        done = 0
+        try:
+            for pieces in self._forks.results(tasks):
+                try:
+                    derived: list[DerivedPiece] | None = list(pieces)
+                except TaskFailedError:
+                    derived = None
+                yield derived
+                done += 1
+        except ProcessDiedError as died:
+            self._report(f"a process that reads died ({died.how}): one process reads on alone")
+            yield from [None] * (len(tasks) - done)
+
+    def stop(self) -> None:
+        """End the processes."""
+        self._forks.stop()
+
+
+@contextmanager
+def other_processes(
+    settings: Settings, processes: int, report: Callable[[str], None]
+) -> Iterator[ReadingProcesses | None]:
+    """Start processes for a local view, if several can be, and end them with the context."""
+    others = ReadingProcesses(settings, processes, report) if processes > 1 else None
+    try:
+        try:
+            if others is not None:
+                others.start()
+        except StopError as error:
+            report(f"{error}; one process reads alone")
+            others = None
+        yield others
+    finally:
+        if others is not None:
+            others.stop()
+
+
 def local_view(
-    settings: Settings, paths: Sequence[str], report: Callable[[str], None]
+    settings: Settings,
+    paths: Sequence[str],
+    report: Callable[[str], None],
+    others: ReadingProcesses | None = None,
 ) -> LocalView:
     """Return what reads these paths, or those of this machine's runtimes where there are none.
 
@@ -66,7 +128,7 @@ def local_view(
     transcripts = LocalTranscripts(finder.look, store.marks(), clock, report)
     turns = Turns()
     derivation = LocalDerivation(rules, store, turns.give_way, settings.message_limit_bytes)
-    reading = LocalReading(transcripts, derivation, clock)
+    reading = LocalReading(transcripts, derivation, clock, others)
     return LocalView(reading, SqliteViews(file, reading.heartbeat, turns), store.close)
 
 

@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from streams.cli.workers.run import collect_young_garbage
+from streams.cli.machine import collect_young_garbage
 
 
 class _Cycle:

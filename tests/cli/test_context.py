@@ -4,11 +4,11 @@ import pytest
 from typer.testing import CliRunner
 
 from contextgauge.clock import SystemClock
+from contextgauge.compaction.session import SessionConversation
 from contextgauge.records import Json
 from streams import wiring
 from streams.cli.app import app
 from streams.core.conversation.fold import ConversationFold
-from streams.ports import SessionConversation
 from tests.serve.kit import GrowingViews, sample_records
 from tests.serve.text_kit import OneConversation
 

@@ -77,6 +77,14 @@ def test_a_command_imports_no_client_that_it_does_not_need(tmp_path: Path) -> No
     assert serve & CLIENTS == {"fastapi", "uvicorn"}
 
 
+def test_a_replay_does_without_the_compaction_engine() -> None:
+    script = "import streams.cli.replay, sys; print(*sys.modules)"
+    imported = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "contextgauge.compaction" not in imported.stdout.split()
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_summary_is_the_first_sentence_of_the_help(name: str) -> None:
     item = COMMANDS[name]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import orjson
 
 from contextgauge.clock import SystemClock
+from contextgauge.compaction.session import SessionConversation
 from contextgauge.messages import AGENT_ID_HEADER
 from contextgauge.partitioner import key_bytes, partition_of
 from contextgauge.records import Json
@@ -19,7 +20,7 @@ from streams.core.conversation.opt_in import KeptConversations
 from streams.edge.memory.conversations import MemoryConversations
 from streams.flow.conversations.config import ConversationsConfig, ConversationsPorts
 from streams.flow.conversations.worker import run_conversations
-from streams.ports import Headers, NewRecord, SessionConversation
+from streams.ports import Headers, NewRecord
 from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import Figures, Worker, board, until
 

@@ -17,6 +17,7 @@ from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.flow.view.derivation import LocalDerivation
 from streams.flow.view.reading import LocalReading
 from streams.ports import TranscriptPiece
+from streams.wiring.view import ReadingProcesses
 from tests.edge.follower_kit import Hands
 
 RULES = Rules(bundled())
@@ -35,7 +36,14 @@ class Run:
     nothing is left.
     """
 
-    def __init__(self, folder: Path, file: Path, tag: str = "tag") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        file: Path,
+        tag: str = "tag",
+        others: ReadingProcesses | None = None,
+    ) -> None:
+        self._others = others
         self.store = SqliteStore(file, tag)
         self.clock = Hands(2_000_000_000.0)
         finder = TranscriptFinder([str(folder)])
@@ -45,11 +53,14 @@ class Run:
         self.derivation = LocalDerivation(RULES, self.store, lambda: None)
         self.read: list[str] = []
         self.forget, self.progress = self.transcripts.forget, self.transcripts.progress
+        self.for_others = self.transcripts.for_others
+        self.read_by_other = self.transcripts.read_by_other
+        self.is_time_to_look = self.transcripts.is_time_to_look
 
     def all(self, after_piece: Callable[[int], None] = lambda _number: None) -> "Run":
         """Read until nothing is left. `after_piece` gets how many pieces were read by now."""
         self._after_piece = after_piece
-        self._reading = LocalReading(self, self.derivation, self.clock)
+        self._reading = LocalReading(self, self.derivation, self.clock, self._others)
         self._reading.run()
         return self
 
@@ -66,7 +77,7 @@ class Run:
             self.read.append(piece.path)
             yield piece
             self._after_piece(len(self.read))
-        if len(self.read) == before:
+        if len(self.read) == before and not self.transcripts.waits_for_others:
             self._reading.stop()
 
 

@@ -1,9 +1,9 @@
 """A session's text for the routes that read it."""
 
+from contextgauge.compaction.session import SessionConversation
 from contextgauge.errors import RetryError
 from contextgauge.records import Json
 from streams.core.conversation.fold import ConversationFold
-from streams.ports import SessionConversation
 from streams.ports.conversations import Mark
 
 LINES: tuple[dict[str, Json], ...] = (

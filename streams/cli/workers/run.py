@@ -5,7 +5,6 @@ once, which is safe too: the next worker repeats what was not committed.
 """
 
 import asyncio
-import gc
 from collections.abc import Callable, Coroutine, Mapping
 from importlib.metadata import version
 from typing import TypeAlias
@@ -20,6 +19,7 @@ from streams import wiring
 from streams.cli import logs
 from streams.cli.build import is_compiled
 from streams.cli.exits import Exit, code_of
+from streams.cli.machine import collect_young_garbage
 from streams.cli.workers.addresses import serving
 from streams.cli.workers.stopping import Stopping
 from streams.cli.workers.supervisor import Part, spread
@@ -31,16 +31,6 @@ from streams.settings import Settings
 from streams.wiring.context import WorkerContext
 
 Work: TypeAlias = Callable[[WorkerContext], Coroutine[None, None, None]]
-
-_YOUNG_OBJECTS = 100_000
-"""New objects until the garbage collector examines the youngest generation: some 5 ms of work. With
-Python's default of 700 it would examine each batch's messages, all still in use, again and again,
-for a sixth of a derive worker's time."""
-
-_YOUNG_ROUNDS = 10
-"""Collections of the youngest generation for one of the next, as by default."""
-
-_NEVER = 2**31 - 1
 
 logger = structlog.get_logger()
 
@@ -74,16 +64,6 @@ def run(
         code = code_of(error) if isinstance(error, ContextgaugeError) else Exit.INTERNAL
         logger.error("stopped", error=type(error).__name__, exit_code=int(code))  # noqa: TRY400 -- `main` shows it in full
         raise
-
-
-def collect_young_garbage() -> None:
-    """Let the garbage collector examine young objects only, never all.
-
-    Sessions, messages and records hold no cycles: reference counts free them. A full collection
-    would free nothing and pause a worker of a million sessions for seconds. Errors hold their
-    frames, so `membership` collects after one.
-    """
-    gc.set_threshold(_YOUNG_OBJECTS, _YOUNG_ROUNDS, _NEVER)
 
 
 async def _run(

@@ -20,6 +20,15 @@ from typing import NamedTuple
 from streams import codec
 from streams.edge.files.positions import Position, from_entry
 from streams.edge.files.tail import FileTail
+from streams.edge.files.unread import (
+    Seen,
+    UnreadFile,
+    UnreadFiles,
+    mark_of,
+    position_after,
+    tasks_of,
+    unread_tail,
+)
 from streams.edge.files.watch import Failed, TranscriptFile, group_of, source_of
 from streams.ports import Clock, ReadingProgress, TranscriptPiece
 
@@ -53,15 +62,6 @@ _REPLACED = (errno.ENOENT, errno.ESTALE)
 """Errors of a file that went away or was replaced between two looks: the next one shows that."""
 
 
-class _Seen(NamedTuple):
-    """What is known of a file's metadata: a tenth of what the system returns, for thousands."""
-
-    modified_ns: int
-    size: int
-    device: int
-    inode: int
-
-
 class _Failure(NamedTuple):
     """Why a file could not be read, and when it is tried again."""
 
@@ -88,7 +88,7 @@ class LocalTranscripts:
         self._report = report
         self._marks = marks
         self._read: dict[str, Position] = {}
-        self._files: dict[str, _Seen] = {}
+        self._files: dict[str, Seen] = {}
         self._came_s: dict[str, float] = {}
         self._hot: dict[str, None] = {}
         """Files that changed lately."""
@@ -97,6 +97,8 @@ class LocalTranscripts:
         self._failed: dict[str, _Failure] = {}
         self._unseen: dict[str, str] = {}
         """Why files and folders could not be looked at the last time."""
+        self._elsewhere: set[str] = set()
+        """Files that other processes read."""
         self._tails: dict[str, FileTail] = {}
         """Files that are being read or were not read to their ends."""
         self._swept_s: float | None = None
@@ -123,6 +125,52 @@ class LocalTranscripts:
             self._close(path)
             if path in self._files:
                 self._unread[path] = self._unchanged_since_s(self._files[path])
+
+    def for_others(self) -> list[UnreadFiles]:
+        """Return the files that other processes read, in tasks: none if these are few.
+
+        What they give is handed over to `read_by_other`, task by task.
+        """
+        now_s = self._clock.monotonic_s()
+        tasks = tasks_of(
+            [
+                UnreadFile(each, self._files[each], now_s - self._unread[each] > _QUIET_S)
+                for each in group
+            ]
+            for group in self._groups()
+            if not any(each in self._read or each in self._tails for each in group)
+        )
+        self._elsewhere = {each.path for task in tasks for each in task}
+        return tasks
+
+    def read_by_other(self, files: UnreadFiles, marks: Mapping[str, bytes] | None) -> bool:
+        """Take what another process read; False where files have changed: these are read here.
+
+        Of a task that it could not do, `marks` are None.
+        """
+        self._elsewhere.difference_update(each.path for each in files)
+        unchanged = (
+            self._files.get(path) == seen and path not in self._read and path in self._unread
+            for path, seen, _ in files
+        )
+        if marks is None or not all(unchanged):
+            return False
+        for path, seen, _ in files:
+            if path in marks:
+                at = self._read[path] = from_entry(codec.loads(marks[path]))
+                if _is_as_left(at, seen):
+                    self._unread.pop(path)
+        self._count()
+        return True
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether other processes have files to read."""
+        return bool(self._elsewhere)
+
+    def is_time_to_look(self) -> bool:
+        """Return whether the last look at the files is some time ago."""
+        return self._clock.monotonic_s() >= self._next_look_s
 
     def pieces(self) -> Iterator[TranscriptPiece]:
         """Yield what was not read yet, until it is time to look again."""
@@ -207,7 +255,7 @@ class LocalTranscripts:
                 lost += self._changed(path, seen, self._clock.monotonic_s(), 0.0)
         return lost
 
-    def _changed(self, path: str, seen: _Seen, now_s: float, gap_s: float | None) -> list[str]:
+    def _changed(self, path: str, seen: Seen, now_s: float, gap_s: float | None) -> list[str]:
         """Note what is to be read of a file; return its path if it is not what was read.
 
         What a file holds when it is seen first was written before: only what is added later was
@@ -239,16 +287,16 @@ class LocalTranscripts:
         self._tails[path] = tail
         return []
 
-    def _unchanged_since_s(self, seen: _Seen) -> float:
+    def _unchanged_since_s(self, seen: Seen) -> float:
         """Return when a file was changed, by the monotonic clock; now if its time is to come."""
         age_s = self._clock.now_ms() / 1_000 - seen.modified_ns / 1_000_000_000
         return self._clock.monotonic_s() - max(0.0, age_s)
 
-    def _begin(self, path: str, seen: _Seen) -> FileTail:
+    def _begin(self, path: str, seen: Seen) -> FileTail:
         at = self._read.get(path) or Position("", seen.device, seen.inode)
         return FileTail(source_of(path), at, None)
 
-    def _goes_on(self, tail: FileTail, at: Position, seen: _Seen) -> bool:
+    def _goes_on(self, tail: FileTail, at: Position, seen: Seen) -> bool:
         """Return whether a file begins with what was read; a longer copy does, too."""
         if at.identity != (seen.device, seen.inode):
             tail.close()
@@ -261,7 +309,11 @@ class LocalTranscripts:
             tail.close()
 
     def _in_order(self) -> list[str]:
-        """Return what is unread: groups by their latest change, each in its reading order."""
+        """Return what this process reads: groups by their latest change, in reading order."""
+        return [path for group in self._groups() for path in group if path not in self._elsewhere]
+
+    def _groups(self) -> list[list[str]]:
+        """Return what is unread, by sessions."""
         groups: dict[tuple[bool, str], list[str]] = {}
         for path in [path for path in self._files if path in self._unread]:
             groups.setdefault(group_of(path), []).append(path)
@@ -271,25 +323,22 @@ class LocalTranscripts:
         }
         # Loose agents' files come last: their sessions' main files are others.
         order = sorted(groups, key=lambda group: (group[0], -latest[group], group[1]))
-        return [path for group in order for path in groups[group]]
+        return [groups[group] for group in order]
 
     def _pieces_of(self, path: str, now_s: float) -> Iterator[TranscriptPiece]:
         seen = self._files[path]
         tail = self._tails.get(path)
         if tail is None:
-            tail = self._tails[path] = self._begin(path, seen)
-            tail.live_from = tail.size = seen.size
+            tail = self._tails[path] = unread_tail(path, self._read.get(path), seen)
         for piece in tail.pieces(now_s, final=now_s - self._unread[path] > _QUIET_S):
             piece.settle()
             tail.read = tail.acknowledged
-            is_whole = tail.read.end == tail.size
-            at = tail.read._replace(modified_ns=seen.modified_ns if is_whole else 0)
-            self._read[path] = at
+            at = self._read[path] = position_after(tail, seen)
             now_ms = self._clock.now_ms()
             modified_ms = max(0, seen.modified_ns // 1_000_000)
             received_ms = now_ms if piece.live else None
-            yield TranscriptPiece(path, piece.lines, received_ms, modified_ms, _mark_of(at))
-            if not is_whole and self._clock.monotonic_s() >= self._next_look_s:
+            yield TranscriptPiece(path, piece.lines, received_ms, modified_ms, mark_of(at))
+            if tail.read.end < tail.size and self._clock.monotonic_s() >= self._next_look_s:
                 return
         tail.close()
         self._failed.pop(path, None)
@@ -299,7 +348,7 @@ class LocalTranscripts:
             if path not in self._read or self._read[path].modified_ns != seen.modified_ns:
                 # Empty, or its time alone has changed.
                 at = self._read[path] = tail.read._replace(modified_ns=seen.modified_ns)
-                yield TranscriptPiece(path, (), None, 0, _mark_of(at))
+                yield TranscriptPiece(path, (), None, 0, mark_of(at))
 
     def _close(self, path: str) -> None:
         tail = self._tails.pop(path, None)
@@ -327,17 +376,13 @@ class LocalTranscripts:
         return 0 if at is None else at.end
 
 
-def _seen(status: os.stat_result) -> _Seen:
-    return _Seen(status.st_mtime_ns, status.st_size, status.st_dev, status.st_ino)
+def _seen(status: os.stat_result) -> Seen:
+    return Seen(status.st_mtime_ns, status.st_size, status.st_dev, status.st_ino)
 
 
-def _is_as_left(at: Position, seen: _Seen) -> bool:
+def _is_as_left(at: Position, seen: Seen) -> bool:
     """Return whether nothing was written to a file since it was read to its end."""
     return (at.modified_ns, at.end, at.inode) == (seen.modified_ns, seen.size, seen.inode)
-
-
-def _mark_of(at: Position) -> bytes:
-    return codec.dumps({**at._asdict(), "path": ""})
 
 
 def _is_in(path: str, places: Collection[str]) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from contextgauge.compaction.session import SessionConversation
 from contextgauge.errors import ConfigError
 from contextgauge.partitioner import key_bytes, partition_of_key
 from streams.codec.conversations import KeptPosition, conversation_of
@@ -10,7 +11,6 @@ from streams.ports import ApplyResult
 from streams.ports.conversations import (
     LinesChange,
     Mark,
-    SessionConversation,
     StoredConversations,
 )
 

@@ -3,12 +3,13 @@
 from typing import Final
 
 from contextgauge.backoff import Backoff
+from contextgauge.compaction.session import ConversationState, SessionConversation
 from contextgauge.errors import RetryError
 from contextgauge.windows import base_name
 from streams.core.control.thresholds import Subject
 from streams.flow.control.command_job import OutcomeError
 from streams.flow.control.command_ports import CommandPorts
-from streams.ports import ConversationState, Log, SessionConversation, started
+from streams.ports import Log, started
 from streams.ports.conversations import Mark
 
 _LOOK_S: Final = 0.05

@@ -26,6 +26,7 @@ from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.plan import Plan, digest
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.receipts import Trigger
+from contextgauge.compaction.session import SessionConversation
 from contextgauge.compaction.stored import store_edit
 from contextgauge.compaction.writing import NoSummaryError
 from contextgauge.errors import RetryError
@@ -41,7 +42,6 @@ from streams.flow.control.command_ports import CommandPorts
 from streams.flow.control.conversations import check_whole, subject_of, whole_conversation
 from streams.flow.control.planning import AnnouncedSummariser, Planner
 from streams.flow.control.swap import Swap, Swapped
-from streams.ports import SessionConversation
 
 _Value = TypeVar("_Value")
 

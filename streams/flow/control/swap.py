@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from contextgauge.compaction.plan import PlanRejectedError
+from contextgauge.compaction.session import SessionConversation
 from contextgauge.errors import PositionError
 from schemas.commands import CommandEntry
 from streams.core.control.log import UnfinishedCommand
@@ -20,7 +21,7 @@ from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
 from streams.flow.control.conversations import is_of_topic
 from streams.flow.control.tails import MessageTail
-from streams.ports import SCATTERED, PartitionReader, SessionConversation, started
+from streams.ports import SCATTERED, PartitionReader, started
 
 _QUIET_LOOK_S: Final = 0.1
 

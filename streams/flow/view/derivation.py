@@ -7,7 +7,7 @@ been away. Between commits only the sessions that were used last are in memory.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
@@ -23,7 +23,7 @@ from streams.flow.derive.stored_sessions import Activity, StoredSessions, change
 from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
 from streams.flow.project.partition import ViewWrite
 from streams.flow.replay.replay import derive_line
-from streams.ports import Entry, LocalChanges, LocalStore, TranscriptPiece
+from streams.ports import DerivedPiece, Entry, LocalChanges, LocalStore, TranscriptPiece
 
 _MEMORY_SESSIONS = 8
 """Sessions that stay in memory after a commit: those that are written to at a time, and more."""
@@ -32,6 +32,32 @@ _FOR_EVER_MS = 1 << 62
 """No session leaves for idleness: it is there as long as its transcript is."""
 
 _NEVER_IDLE = Activity(0, None)
+
+
+def derive_pieces(
+    rules: Rules, limit_bytes: int, pieces: Iterable[TranscriptPiece]
+) -> Iterator[DerivedPiece]:
+    """Derive the pieces of whole files, in a process of its own: for `take_derived`."""
+    sessions: set[str] = set()
+    deriver = Deriver(rules, limit_bytes=limit_bytes)
+    states: dict[bytes, dict[bytes, bytes | None]] = {}
+    path = ""
+    for path, lines, received_ms, modified_ms, mark in pieces:
+        rejected = 0
+        records: list[Record] = []
+        sessions.clear()
+        for line in lines:
+            result = derive_line(deriver, line, limit_bytes, received_ms)
+            rejected += result.dead is not None
+            if result.session_id is not None:
+                sessions.add(result.session_id)
+                records += result.records
+        members = frozenset(map(codec.key_bytes, sessions))
+        yield DerivedPiece(path, mark, modified_ms, records, members, rejected)
+    for session_id, _, after in deriver.end_steps():
+        changes = changes_of(session_id, None, after, _NEVER_IDLE)
+        states[codec.key_bytes(session_id)] = changes
+    yield DerivedPiece(path, b"", 0, states=states)
 
 
 class LocalDerivation:
@@ -53,6 +79,7 @@ class LocalDerivation:
         self._limit_bytes = limit_bytes
         self.rejected: Counter[str] = Counter()
         """Lines that could not be derived, by file."""
+        self._postponed: set[bytes] = set()
         self._restart()
 
     @property
@@ -77,6 +104,38 @@ class LocalDerivation:
                 self._add(record, piece.modified_ms, is_live=is_live)
         self._marks[piece.path] = piece.mark
 
+    def marks_of(self, pieces: Sequence[DerivedPiece] | None) -> dict[str, bytes] | None:
+        """Return how far files were read that another process derived; None to read them here.
+
+        That is where it could not, and where it had to know a session from other files: it began
+        without any.
+        """
+        if pieces is None:
+            return None
+        sessions = _sessions_of(pieces)
+        known = self._postponed.union(session for _, session in self._members)
+        if sessions & known or any(map(self._store.state, sessions)):
+            return None
+        return {piece.path: piece.mark for piece in pieces if piece.states is None}
+
+    def postpone(self, pieces: Iterable[DerivedPiece]) -> None:
+        """Note sessions whose files are read here later on: no later file may come before."""
+        self._postponed |= _sessions_of(pieces)
+
+    def take_derived(self, pieces: Sequence[DerivedPiece]) -> None:
+        """Fold what another process derived; see `marks_of`."""
+        for piece in pieces:
+            if piece.states is not None:
+                self._derived_states.update(piece.states)
+                continue
+            if piece.rejected:
+                self.rejected[piece.path] += piece.rejected
+            self._members |= {(piece.path, session) for session in piece.sessions}
+            for record in piece.records:
+                self._give_way()
+                self._add(record, piece.modified_ms, is_live=False)
+            self._marks[piece.path] = piece.mark
+
     def commit(self) -> None:
         """Write everything that was taken since the last commit."""
         if not self._marks:
@@ -90,7 +149,7 @@ class LocalDerivation:
             LocalChanges(
                 position=self._position,
                 views=changes,
-                states=dict(self._states()),
+                states=self._changed_states(),
                 totals=self._encoded_totals(),
                 marks=self._marks,
                 members=self._members,
@@ -137,10 +196,14 @@ class LocalDerivation:
         self._live: list[Entry] = []
         self._totals: dict[bytes, dict[str, Aggregates]] = {}
         self._marks: dict[str, bytes | None] = {}
+        self._derived_states: dict[bytes, Mapping[bytes, bytes | None]] = {}
+        """States of sessions that other processes derived."""
         self._members: set[tuple[str, bytes]] = set()
 
     def _stored_session(self, session_id: str) -> Session | None:
-        parts = self._store.state(codec.key_bytes(session_id))
+        session = codec.key_bytes(session_id)
+        derived = self._derived_states.get(session)
+        parts = self._store.state(session) if derived is None else list(derived.items())
         if not parts:
             return None
         stored = StoredSessions("the local file")
@@ -182,6 +245,12 @@ class LocalDerivation:
         for documents in self._write.latest.values():
             yield documents.live
 
+    def _changed_states(self) -> dict[bytes, Mapping[bytes, bytes | None]]:
+        states = self._derived_states
+        for session, parts in self._states():
+            states[session] = {**states.get(session, {}), **parts}
+        return states
+
     def _states(self) -> Iterator[tuple[bytes, dict[bytes, bytes | None]]]:
         sessions = self._deriver.sessions
         for session_id, before, after in self._deriver.end_steps():
@@ -194,6 +263,10 @@ class LocalDerivation:
             for session, own in self._totals.items()
             for name, aggregates in own.items()
         }
+
+
+def _sessions_of(pieces: Iterable[DerivedPiece]) -> set[bytes]:
+    return {session for piece in pieces for session in piece.sessions}
 
 
 def _aggregates(document: bytes) -> Aggregates:

@@ -4,10 +4,20 @@ Figures appear a moment after the start: the first commit follows the first line
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
 
 from streams.flow.view.derivation import LocalDerivation
-from streams.ports import Clock, ProjectorHeartbeat, ReadingProgress, TranscriptReader
+from streams.ports import (
+    Clock,
+    DerivedPiece,
+    OtherProcesses,
+    ProjectorHeartbeat,
+    ReadingProgress,
+    TranscriptReader,
+)
+
+Task = TypeVar("Task")
 
 _IDLE_S = 0.2
 """How often is looked while nothing is unread."""
@@ -16,15 +26,25 @@ _COMMIT_S = 0.2
 """How often is written while much is unread. What is not written yet is in memory: megabytes."""
 
 
-class LocalReading:
-    """Reads until it is stopped. `run` is for a thread, everything else for others."""
+class LocalReading(Generic[Task]):
+    """Reads until it is stopped. `run` is for a thread, everything else for others.
+
+    `others` are processes that read with it what is unread at the start; the reading ends them.
+    """
 
     def __init__(
-        self, transcripts: TranscriptReader, derivation: LocalDerivation, clock: Clock
+        self,
+        transcripts: TranscriptReader[Task],
+        derivation: LocalDerivation,
+        clock: Clock,
+        others: OtherProcesses[Task] | None = None,
     ) -> None:
         self._transcripts = transcripts
         self._derivation = derivation
         self._clock = clock
+        self._others = others
+        self._given: Iterator[tuple[Task, list[DerivedPiece] | None]] | None = None
+        self._committed_s = 0.0
         self._stopping = threading.Event()
         self._seen_ms = clock.now_ms()
         self._progress: ReadingProgress | None = None
@@ -48,24 +68,30 @@ class LocalReading:
 
     def run(self) -> None:
         """Read and follow. Raises StopError where the local file cannot be written."""
-        committed_s = self._clock.monotonic_s() - _COMMIT_S
+        try:
+            self._run()
+        finally:
+            self._end_others()
+
+    def _run(self) -> None:
+        self._committed_s = self._clock.monotonic_s() - _COMMIT_S
         while not self._stopping.is_set():
             self._seen_ms = self._clock.now_ms()
             lost = self._transcripts.look()
             if lost:
                 self._derivation.commit()
                 self._transcripts.forget(self._derivation.remove(lost))
+            self._begin_others()
             self._progress = self._progress or self._transcripts.progress()
             has_read = False
             for piece in self._transcripts.pieces():
                 self._seen_ms = self._clock.now_ms()
                 self._derivation.take(piece)
                 has_read = True
-                if self._clock.monotonic_s() - committed_s >= _COMMIT_S:
-                    self._derivation.commit()
-                    committed_s = self._clock.monotonic_s()
+                self._commit_at_times()
                 if self._stopping.is_set():
                     break
+            has_read = self._take_given() or has_read
             progress = self._transcripts.progress()
             if not has_read or (progress is not None and progress.is_done):
                 self._derivation.commit()
@@ -73,3 +99,43 @@ class LocalReading:
             if not has_read:
                 self._stopping.wait(_IDLE_S)
         self._derivation.commit()
+
+    def _commit_at_times(self) -> None:
+        if self._clock.monotonic_s() - self._committed_s >= _COMMIT_S:
+            self._derivation.commit()
+            self._committed_s = self._clock.monotonic_s()
+
+    def _begin_others(self) -> None:
+        """Once: let other processes read, where there is much to read."""
+        if self._others is None or self._given is not None:
+            return
+        tasks = self._transcripts.for_others()
+        self._given = zip(tasks, self._others.results(tasks), strict=True)
+        if not tasks:
+            self._end_others()
+
+    def _take_given(self) -> bool:
+        """Fold what other processes derived, until it is time to look; whether there was any."""
+        has_read = False
+        while self._others is not None and self._given is not None and not self._stopping.is_set():
+            task, pieces = next(self._given, (None, None))
+            if task is None:
+                self._end_others()
+                break
+            self._seen_ms = self._clock.now_ms()
+            has_read = True
+            marks = self._derivation.marks_of(pieces)
+            if self._transcripts.read_by_other(task, marks):
+                self._derivation.take_derived(pieces or ())
+                self._commit_at_times()
+            else:
+                self._derivation.postpone(pieces or ())
+            if self._transcripts.is_time_to_look():
+                break
+            self._progress = self._transcripts.progress()
+        return has_read
+
+    def _end_others(self) -> None:
+        if self._others is not None:
+            self._others.stop()
+            self._others = None

@@ -12,9 +12,10 @@ from fastapi import APIRouter, Query, Response
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.messages import FormatName, Message
 from contextgauge.compaction.recall import recall
+from contextgauge.compaction.session import SessionConversation
 from schemas.records import Json
 from streams import codec
-from streams.ports import ConversationReader, SessionConversation
+from streams.ports import ConversationReader
 from streams.serve.api import parameters, shapes
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import Problem

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from contextgauge import json_codec
 from contextgauge.clock import SystemClock
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
+from contextgauge.compaction.session import SessionConversation
 from contextgauge.partitioner import key_bytes, partition_of
 from contextgauge.records import Json
 from schemas.commands import (
@@ -30,7 +31,7 @@ from streams.flow.control.command_log import session_of
 from streams.flow.control.command_ports import CommandPorts
 from streams.flow.control.command_worker import CommandWorker
 from streams.flow.control.tails import lines_of
-from streams.ports import Driver, Log, LogRecord, NewRecord, SessionConversation
+from streams.ports import Driver, Log, LogRecord, NewRecord
 from streams.ports.conversations import Mark
 from tests.doubles.control_store import MemoryControlStore
 from tests.doubles.log import FaultyLog

@@ -10,6 +10,7 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
+from contextgauge.compaction.session import SessionConversation
 from contextgauge.errors import FencedError
 from contextgauge.partitioner import partition_of
 from contextgauge.units import DAY_MS
@@ -17,7 +18,7 @@ from schemas.commands import CancelRequested, CommandFinished, CompactRequested
 from streams.edge.memory.readers import MemoryPartitionReader
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_worker import CommandWorker
-from streams.ports import SCATTERED, Approval, NewRecord, SessionConversation
+from streams.ports import SCATTERED, Approval, NewRecord
 from tests.flow.control.command_kit import (
     COMMANDS,
     MESSAGES,

@@ -10,6 +10,7 @@ import pytest
 
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Message
+from contextgauge.compaction.session import ConversationState, SessionConversation
 from contextgauge.errors import RetryError
 from schemas.records import CompactBoundary, PinsChecked, Record
 from schemas.topics import AGENT_MESSAGES
@@ -18,7 +19,7 @@ from streams.core.alerts.rules import LostRules
 from streams.flow.control import rule_guard
 from streams.flow.control.rule_guard import RuleGuard, RuleGuardPorts
 from streams.ports import NewRecord
-from streams.ports.conversations import ConversationState, Mark, SessionConversation
+from streams.ports.conversations import Mark
 from tests.core.control.test_pins import PUSH, said, summary, turn
 from tests.core.given import AUTO, Given, assistant, boundary, one, record_of
 from tests.doubles.record_stream import MemoryRecordStream

@@ -1,0 +1,188 @@
+"""Transcripts derived block after block, in this process or in several: the same parts, in order.
+
+Several processes take the files of a session, or of some, at a time, and begin each time without
+any session. Where a session turns out to have been in earlier files too, as one that was resumed in
+another file, its files are derived once more here, from where the earlier ones left it.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import groupby
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
+
+from contextgauge.containers import Line
+from contextgauge.normalise import session_of as session_named_by
+from schemas.messages import DeadLetter
+from schemas.records import Record
+from schemas.topics import MIB
+from streams import codec, wiring
+from streams.core.derivation.state import Session
+from streams.edge.files import reading as files
+from streams.edge.files.watch import Source, group_of
+from streams.flow.derive.deriver import Deriver
+from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
+from streams.flow.replay.replay import replay as replay_lines
+
+_TASK_BYTES = 4 * MIB
+"""Of files that a process takes at a time: a tenth of a second's work."""
+
+_FORK_BYTES = 16 * MIB
+"""Of all files: fewer are read before other processes would save anything."""
+
+_NO_ACTIVITY = Activity(0, None)
+
+_Entries: TypeAlias = list[tuple[bytes, bytes | None]]
+
+Made = TypeVar("Made")
+
+
+class Part(NamedTuple, Generic[Made]):
+    """What a block of lines gave. `made` is made of its records, `lines` are without blank ones.
+
+    `sessions` are those that this block was the first one to name, `states` of the last
+    part of a process's task: how it left its sessions.
+    """
+
+    lines: int
+    needs_fallback: bool
+    dead: list[tuple[Line, DeadLetter]]
+    made: Sequence[Made]
+    sessions: frozenset[str] = frozenset()
+    states: Mapping[str, _Entries] | None = None
+
+
+class Derivation(Generic[Made]):
+    """Derives the lines of files. `make` makes of a block's records what its part has.
+
+    `fallback` is the session of lines that neither they nor their file name one for.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        fallback: str | None,
+        make: Callable[[Sequence[Record]], Sequence[Made]],
+    ) -> None:
+        settings = wiring.settings()
+        self._rules, self._limit_bytes = wiring.rules(settings), settings.message_limit_bytes
+        self._sources, self._fallback, self._make = sources, fallback, make
+        self._states: dict[str, _Entries] = {}
+        """How the tasks so far left their sessions."""
+
+    def parts(self, processes: int) -> Generator[Part[Made], None, None]:
+        """Yield the parts in input order, from up to so many processes.
+
+        Raises ConfigError for a file that cannot be read, StopError if a process dies.
+        """
+        tasks = _tasks(self._sources) if processes > 1 else []
+        if len(tasks) <= 1:
+            yield from self._derived(self._sources, self._deriver(lambda _session_id: None))
+            return
+        from streams.edge.forks import Forks  # noqa: PLC0415 -- one process does without
+
+        forks = Forks(self._task, min(processes, len(tasks)))
+        try:
+            forks.start()
+            for task, parts in zip(tasks, forks.results(tasks), strict=True):
+                with closing(parts):
+                    yield from self._in_order(task, parts)
+        finally:
+            forks.stop()
+
+    def _in_order(
+        self, task: Sequence[Source], parts: Iterable[Part[Made]]
+    ) -> Iterator[Part[Made]]:
+        """Yield the parts of the next task; derive here what its process could not know."""
+        from streams.edge.forks import TaskFailedError  # noqa: PLC0415 -- as above
+
+        lines = dead = made = 0
+        try:
+            for part in parts:
+                if part.states is not None:
+                    self._states.update(part.states)
+                    return
+                if not self._states.keys().isdisjoint(part.sessions):
+                    break
+                yield part
+                lines, dead, made = lines + part.lines, dead + len(part.dead), made + len(part.made)
+        except TaskFailedError:
+            pass  # the same error arises here
+        deriver = self._deriver(self._stored)
+        for part in self._derived(task, deriver):
+            yield part._replace(
+                lines=max(0, part.lines - lines), dead=part.dead[dead:], made=part.made[made:]
+            )
+            lines = max(0, lines - part.lines)
+            dead, made = max(0, dead - len(part.dead)), max(0, made - len(part.made))
+        self._states.update(_entries(deriver))
+
+    def _task(self, sources: Sequence[Source]) -> Iterator[Part[Made]]:
+        """Yield the parts of a task, in its process."""
+        sessions: set[str] = set()
+        deriver = self._deriver(sessions.add)
+        for part in self._derived(sources, deriver):
+            yield part._replace(sessions=frozenset(sessions))
+            sessions.clear()
+        yield Part(0, False, [], (), states=_entries(deriver))  # noqa: FBT003 -- as in the type
+
+    def _deriver(self, stored: Callable[[str], Session | None]) -> Deriver:
+        return Deriver(self._rules, limit_bytes=self._limit_bytes, stored=stored)
+
+    def _stored(self, session_id: str) -> Session | None:
+        stored = StoredSessions("an earlier file")
+        stored.add(self._states.get(session_id, ()))
+        return stored.take(session_id)
+
+    def _derived(self, sources: Sequence[Source], deriver: Deriver) -> Iterator[Part[Made]]:
+        needs_fallback = False
+        for block in files.read(sources, self._fallback):
+            lines = sum(not line.value.isspace() and bool(line.value) for line in block)
+            if self._fallback is not None and not needs_fallback:
+                needs_fallback = any(map(self._needs_fallback, block))
+            for derived in replay_lines(deriver, [block], self._limit_bytes):
+                yield Part(lines, needs_fallback, derived.dead, self._make(derived.records))
+
+    def _needs_fallback(self, line: Line) -> bool:
+        """Return whether neither the line nor its file names a session."""
+        # A file's own session may be equal, but is not this object.
+        if line.session_hint is not self._fallback:
+            return False
+        body = codec.decode(line.value)
+        return not isinstance(body, DeadLetter) and session_named_by(body, None) is None
+
+
+def _entries(deriver: Deriver) -> dict[str, _Entries]:
+    """Return a deriver's sessions as they are stored."""
+    return {
+        session_id: list(changes_of(session_id, None, session, _NO_ACTIVITY).items())
+        for session_id, session in deriver.sessions.items()
+    }
+
+
+def _tasks(sources: Sequence[Source]) -> list[list[Source]]:
+    """Return the sources in tasks for several processes; one or none if these would not help."""
+    sizes: dict[Source, int] = {}
+    for source in sources:
+        if source.path is None:
+            return []
+        try:
+            status = source.path.stat()
+        except OSError:
+            return []
+        if not stat.S_ISREG(status.st_mode):
+            return []
+        sizes[source] = status.st_size
+    if sum(sizes.values()) < _FORK_BYTES:
+        return []
+    tasks: list[list[Source]] = []
+    room = 0
+    for _, group in groupby(sources, lambda source: group_of(os.fspath(source.name))):
+        of_session = list(group)
+        if room <= 0:
+            tasks.append([])
+            room = _TASK_BYTES
+        tasks[-1] += of_session
+        room -= sum(sizes[source] for source in of_session)
+    return tasks

@@ -1,0 +1,179 @@
+"""A local view that several processes read for: the same figures, whatever happens to them."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streams.edge.files import unread
+from streams.edge.files.folders import write_folder
+from streams.edge.files.unread import UnreadFiles
+from streams.flow.simulator import SimulationOptions, simulate
+from streams.settings import load_settings
+from streams.wiring import view as wiring_view
+from streams.wiring.view import ReadingProcesses, other_processes
+from tests.conftest import command_environment, listen_to_interrupts
+from tests.flow.local_view_kit import Run, contents, figures, write_sample
+
+ROOT = Path(__file__).parents[2]
+
+_SCRIPT = """
+import os, sys
+from streams.cli import app
+from streams.edge.files import unread
+
+unread._MANY_BYTES = unread._TASK_BYTES = 1
+fork = os.fork
+
+def shown_fork():
+    pid = fork()
+    if pid:
+        print("process", pid, file=sys.stderr, flush=True)
+    return pid
+
+os.fork = shown_fork
+os.sched_getaffinity = lambda _: {0, 1, 2}
+app.main()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unread, "_MANY_BYTES", 1)
+    monkeypatch.setattr(unread, "_TASK_BYTES", 1)
+
+
+@pytest.fixture
+def reports() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def others(reports: list[str]) -> Iterator[ReadingProcesses | None]:
+    with other_processes(load_settings({}), 2, reports.append) as processes:
+        yield processes
+
+
+def _resumed(folder: Path) -> Path:
+    """Divide the largest sessions among two files each, add broken lines and an empty file."""
+    files = sorted(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)
+    for number, path in enumerate(files[-4:]):
+        lines = path.read_bytes().splitlines(keepends=True)
+        half = len(lines) // 2
+        path.write_bytes(b"".join(lines[:half]) + b'{"broken\n')
+        later = folder / f"later-{number}.jsonl"
+        later.write_bytes(b"".join(lines[half // 2 :]))
+        os.utime(path, (1_760_000_000, 1_760_000_000))
+        os.utime(later, (1_750_000_000 - number, 1_750_000_000 - number))
+    (folder / "empty.jsonl").write_bytes(b"")
+    os.utime(folder / "empty.jsonl", (1_750_000_000, 1_750_000_000))
+    return folder
+
+
+def test_processes_write_what_one_writes(
+    tmp_path: Path, others: ReadingProcesses, reports: list[str]
+) -> None:
+    folder = write_sample(tmp_path / "p")
+    Run(folder, tmp_path / "alone").all()
+    several = Run(folder, tmp_path / "several", others=others).all()
+    assert contents(tmp_path / "several") == contents(tmp_path / "alone")
+    assert not any(path.endswith(".jsonl") and Path(path).stat().st_size for path in several.read)
+    assert reports == []
+
+
+def test_sessions_in_several_files_are_read_in_order(
+    tmp_path: Path, others: ReadingProcesses
+) -> None:
+    folder = _resumed(write_sample(tmp_path / "p"))
+    alone = Run(folder, tmp_path / "alone").all()
+    several = Run(folder, tmp_path / "several", others=others).all()
+    assert figures(tmp_path / "several") == figures(tmp_path / "alone")
+    assert several.derivation.rejected == alone.derivation.rejected
+    assert {Path(path).name for path in several.read} >= {
+        f"later-{each}.jsonl" for each in range(4)
+    }
+
+
+def test_a_file_that_changes_meanwhile_is_read_again(
+    tmp_path: Path, others: ReadingProcesses
+) -> None:
+    folder = write_sample(tmp_path / "p")
+    path = max(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+    run = Run(folder, tmp_path / "several", others=others)
+    tasks = run.for_others
+
+    def tasks_then_growth() -> list[UnreadFiles]:
+        found = tasks()
+        lines = path.read_bytes()
+        path.write_bytes(lines + b'{"broken\n')
+        run.transcripts.look()
+        return found
+
+    run.for_others = tasks_then_growth
+    run.all()
+    Run(folder, tmp_path / "alone").all()
+    assert figures(tmp_path / "several") == figures(tmp_path / "alone")
+    assert str(path) in run.read
+
+
+def test_a_process_that_dies_leaves_the_reading_to_this_one(
+    tmp_path: Path, reports: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_sample(tmp_path / "p")
+    whole = unread.read_whole
+
+    def deadly(files: UnreadFiles) -> object:
+        if any(file.path.endswith("/2.jsonl") for file in files):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return whole(files)
+
+    victim = sorted(folder.rglob("*.jsonl"))[4]
+    victim.rename(victim.with_name("2.jsonl"))
+    monkeypatch.setattr(wiring_view, "read_whole", deadly)
+    Run(folder, tmp_path / "alone").all()
+    with other_processes(load_settings({}), 2, reports.append) as others:
+        Run(folder, tmp_path / "several", others=others).all()
+    assert figures(tmp_path / "several") == figures(tmp_path / "alone")
+    assert reports == ["a process that reads died (signal SIGKILL): one process reads on alone"]
+
+
+def test_a_file_that_a_process_cannot_read_is_read_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_sample(tmp_path / "p")
+
+    def refuse(_files: UnreadFiles) -> object:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(wiring_view, "read_whole", refuse)
+    Run(folder, tmp_path / "alone").all()
+    with other_processes(load_settings({}), 2, print) as others:
+        Run(folder, tmp_path / "several", others=others).all()
+    assert contents(tmp_path / "several") == contents(tmp_path / "alone")
+
+
+@pytest.mark.service
+def test_ctrl_c_ends_all_processes_of_a_view(tmp_path: Path) -> None:
+    options = SimulationOptions(sessions=20, turns=20, providers=("claude",))
+    write_folder(tmp_path / "p", ((each.file, each.value) for each in simulate(options)))
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SCRIPT, "view", "--port", "0", str(tmp_path / "p")],
+        cwd=ROOT,
+        env=command_environment({"STATE_FOLDER": str(tmp_path / "state")}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=listen_to_interrupts,  # noqa: PLW1509 -- sets one signal, no more
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert b"The page is at" in process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate()
+    pids = [int(line.split()[1]) for line in errors.splitlines() if line.startswith(b"process ")]
+    assert process.returncode == 0
+    assert len(pids) == 3
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
