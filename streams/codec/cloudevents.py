@@ -24,8 +24,9 @@ from schemas.records import (
 _TYPES: Final = {
     kind: f"contextgauge.{kind}.v{SCHEMA_VERSION}".encode() for kind in DATA_CLASS_BY_KIND
 }
-_KEPT_FIELDS: Final = (b'"metadata":', b'"edits":')
-"""In records: where those parts are."""
+_METADATA: Final = b'"metadata":'
+_EDITS: Final = b'"edits":'
+"""In records: where parts of a message are."""
 _KINDS: Final = {name.decode(): kind for kind, name in _TYPES.items()}
 _SPEC_VERSION_HEADER: Final = ("ce_specversion", SPEC_VERSION.encode())
 _TYPE_HEADERS: Final = {kind: ("ce_type", name) for kind, name in _TYPES.items()}
@@ -42,7 +43,7 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
 def _loads_data(value: bytes) -> Any:
     """Parse a record's data; numbers that are copied from a message keep every digit."""
-    if any(field in value for field in _KEPT_FIELDS) and LONG_NUMBER.search(value):
+    if (_METADATA in value or _EDITS in value) and LONG_NUMBER.search(value):
         return loads_exactly(value)
     return loads(value)
 

@@ -6,10 +6,18 @@ import pytest
 from redis.asyncio import Redis
 
 from contextgauge.errors import ConfigError, RetryError, StopError, VersionError
+from schemas.views import STREAM_ENTRIES
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.keys import RedisKeys, entry_id, entry_offset
 from streams.edge.redis.views import RedisViews
-from streams.ports import ApplyResult, Entry, Generations, ViewChanges, ViewPosition
+from streams.ports import (
+    ApplyResult,
+    Entry,
+    Generations,
+    HeldCheck,
+    ViewChanges,
+    ViewPosition,
+)
 
 NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, (), {})
 SOMETHING = NOTHING._replace(views={b"a": b"1"})
@@ -108,6 +116,33 @@ async def test_a_key_of_another_type_is_damage_and_nothing_is_written(
     assert await apply(store, 0, 1, changes) == "damaged"
     assert await store.views(1, 0, [b"a"]) == [None]
     assert (await store.position(1, 0)) == ViewPosition(0, 0, 2, caught_up=False)
+
+
+async def test_more_is_written_and_taken_away_at_once_than_lua_has_room_for(
+    store: RedisViews,
+) -> None:
+    await apply(store, None, 0)
+    names = [b"hour:%d" % number for number in range(9_000)]
+    changes = NOTHING._replace(stats=dict.fromkeys(names, b"1"), recent=dict.fromkeys(names, 1))
+    assert await apply(store, 0, 1, changes) == "applied"
+    assert await store.stats(1, 0) == dict.fromkeys(names, b"1")
+    assert await store.check(1, 0) == HeldCheck("", 0)
+    assert await apply(store, 1, 2, NOTHING._replace(stats=dict.fromkeys(names))) == "applied"
+    assert await store.stats(1, 0) == {}
+    assert await store.check(1, 0) == HeldCheck("", 0)
+
+
+async def test_a_stream_is_cut_to_its_latest_entries(
+    store: RedisViews, redis: Redis, key_prefix: str
+) -> None:
+    await apply(store, None, 0)
+    entries = [Entry(offset, b"%d" % offset) for offset in range(STREAM_ENTRIES + 2)]
+    for some in (entries[:7], entries[7:]):
+        changes = NOTHING._replace(entries=[("events", b"a", entry) for entry in some])
+        assert await apply(store, some[0].offset, some[-1].offset + 1, changes) == "applied"
+    found = await redis.xrange(f"{key_prefix}:{{1:0}}:e:a")
+    assert [fields[b"d"] for _, fields in found] == [entry.document for entry in entries[2:]]
+    assert await store.check(1, 0) == HeldCheck("", 0)
 
 
 async def test_an_unknown_format_is_refused(

@@ -20,7 +20,8 @@ from streams.codec import views as view_codec
 from streams.core.projection.project import project
 from streams.core.projection.statistics import counted
 from streams.flow.project import partition as project_partition
-from streams.flow.project.partition import MAX_BYTES, MAX_DOCUMENTS, most_bytes
+from streams.flow.project.fold import most_bytes
+from streams.flow.project.partition import MAX_BYTES, MAX_DOCUMENTS
 from streams.ports import ApplyResult, LogRecord, ViewChanges, ViewPosition
 from tests.core.history import History
 from tests.doubles.views import FaultyViews

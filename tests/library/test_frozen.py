@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, field
 
 import pytest
 
-from contextgauge.frozen import dataclass
+from contextgauge.frozen import dataclass, replace
 from schemas.records import DATA_CLASSES, Category, Record, RecordData
 from schemas.views import Breakdown, ChainView, Distribution, SessionView
 
@@ -54,6 +54,18 @@ def test_fields_are_set_and_cannot_be_changed() -> None:
         Category(id="a", name="b", kind="c")  # type: ignore[call-arg]  # what is tested
     with pytest.raises(TypeError, match="more"):
         Category(id="a", name="b", kind="c", tokens=4, more=5)  # type: ignore[call-arg]  # as above
+
+
+def test_a_copy_with_changes_is_frozen_and_leaves_the_original() -> None:
+    category = Category(id="a", name="b", kind="c", tokens=4)
+    changed = replace(category, tokens=5, name=None)
+    assert changed == Category(id="a", name=None, kind="c", tokens=5)
+    assert category == Category(id="a", name="b", kind="c", tokens=4)
+    assert type(changed) is Category
+    with pytest.raises(FrozenInstanceError):
+        changed.tokens = 6  # type: ignore[misc]  # what is tested
+    with pytest.raises(AttributeError, match="more"):
+        replace(category, more=5)
 
 
 def test_values_of_one_class_are_compared_hashed_and_copied_by_their_fields() -> None:

@@ -4,8 +4,7 @@ An epoch of a chain lasts from one boundary or reset to the next: the size is un
 epoch's first reading (R22, R27), growth and the active messages count within it.
 """
 
-from dataclasses import replace
-
+from contextgauge.frozen import replace
 from schemas.records import CompactBoundary, ContextLimits, ContextReading, Record
 from schemas.views import GROWTH_DIFFERENCES, Breakdown, ChainView, SizeState
 

@@ -4,8 +4,7 @@ Each is a function of the record and of views before and after it, so that re-re
 gives the same document again.
 """
 
-from dataclasses import replace
-
+from contextgauge.frozen import replace
 from schemas.records import (
     MAIN_CHAIN,
     CompactBoundary,

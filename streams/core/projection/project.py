@@ -5,9 +5,9 @@ value, so a view that was stored with its position is all that is needed to go o
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
+from contextgauge.frozen import replace
 from schemas.records import (
     MAIN_CHAIN,
     CompactBoundary,

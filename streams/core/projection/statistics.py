@@ -5,10 +5,10 @@ in any order gives the same figures.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from contextgauge.frozen import replace
 from schemas.records import (
     CompactBoundary,
     CompactionComplete,

@@ -1,9 +1,9 @@
 -- Write one batch of a partition's documents together with its position, or nothing.
 --
--- KEYS[1] is the partition's position; the other keys follow in the order of their first use.
+-- KEYS[1] is the partition's position; each other key is that of one operation, in their order.
 -- ARGV: expected offset ('' begins the partition), new offset, begin, format, partitions, build,
--- mark; then groups of operations, each as: name, extra, number of operations, and for each
--- operation its index into KEYS and its arguments. The mark names the writer and the log.
+-- mark; then the operations, each as: name, number of arguments, arguments. The mark names the
+-- writer and the log.
 --
 -- A script does not roll back, so everything that could fail is looked at before the first write.
 -- Too little memory is refused by Redis itself at the first write, before it changes anything.
@@ -24,38 +24,47 @@ local function add(key, count)
   if count ~= 0 then added[key] = (added[key] or 0) + count end
 end
 
--- By name: how many arguments an operation has, its key's index included; the type of its key;
--- and what it does, given the key, the index of its first argument in ARGV, and the extra.
+-- Call a command with arguments of ARGV: some at a time, as Lua's stack is limited. An even number,
+-- so that a field and its value, or a score and its member, stay together.
+local function total(name, key, i, count)
+  local changed, last = 0, i + count - 1
+  for from = i, last, 1000 do
+    changed = changed + call(name, key, unpack(ARGV, from, min(from + 999, last)))
+  end
+  return changed
+end
+
+-- By name: the type of the operation's key; and what it does, given the key, the index of its first
+-- argument in ARGV, and how many there are.
 local COMMANDS = {
-  UNLINK = {1, 'any', function(key)
+  UNLINK = {'any', function(key)
     call('UNLINK', key)
     fields = fields - call('HDEL', held, sub(key, first))
   end},
-  ZREM = {2, 'zset', function(key, i) add(key, -call('ZREM', key, ARGV[i])) end},
-  ZTRIM = {2, 'zset', function(key, i)
+  ZREM = {'zset', function(key, i, count) add(key, -total('ZREM', key, i, count)) end},
+  ZTRIM = {'zset', function(key, i)
     add(key, -call('ZREMRANGEBYSCORE', key, '-inf', ARGV[i]))
   end},
-  SET = {2, 'string', function(key, i) call('SET', key, ARGV[i]) end},
-  HSET = {3, 'hash', function(key, i) add(key, call('HSET', key, ARGV[i], ARGV[i + 1])) end},
-  HDEL = {2, 'hash', function(key, i) add(key, -call('HDEL', key, ARGV[i])) end},
-  ZADD = {3, 'zset', function(key, i) add(key, call('ZADD', key, ARGV[i], ARGV[i + 1])) end},
-  XADD = {3, 'stream', function(key, i, cap)
-    call('XADD', key, 'MAXLEN', '=', cap, ARGV[i], 'd', ARGV[i + 1])
-    added[key] = (added[key] or 0) + 1
-    caps[key] = cap
+  SET = {'string', function(key, i) call('SET', key, ARGV[i]) end},
+  HSET = {'hash', function(key, i, count) add(key, total('HSET', key, i, count)) end},
+  HDEL = {'hash', function(key, i, count) add(key, -total('HDEL', key, i, count)) end},
+  ZADD = {'zset', function(key, i, count) add(key, total('ZADD', key, i, count)) end},
+  -- The most that the stream holds, then entries. It is enough to cut it with the last one.
+  XADD = {'stream', function(key, i, count)
+    local last = i + count - 2
+    for at = i + 1, last - 2, 2 do call('XADD', key, ARGV[at], 'd', ARGV[at + 1]) end
+    call('XADD', key, 'MAXLEN', '=', ARGV[i], ARGV[last], 'd', ARGV[last + 1])
+    add(key, (count - 1) / 2)
+    caps[key] = ARGV[i]
   end},
 }
 
 local function each(visit)
   local i = 8
-  while i <= #ARGV do
-    local name, extra, count = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
-    local command = COMMANDS[name]
-    i = i + 3
-    for _ = 1, count do
-      visit(command, KEYS[tonumber(ARGV[i])], i + 1, extra)
-      i = i + command[1]
-    end
+  for number = 2, #KEYS do
+    local count = tonumber(ARGV[i + 1])
+    visit(COMMANDS[ARGV[i]], KEYS[number], i + 2, count)
+    i = i + 2 + count
   end
 end
 
@@ -74,7 +83,7 @@ end
 
 local gone, seen, damaged = {}, {}, false
 each(function(command, key, i)
-  local expected_type = command[2]
+  local expected_type = command[1]
   if expected_type == 'any' then gone[key] = true return end
   if seen[key] then return end
   seen[key] = true
@@ -82,7 +91,7 @@ each(function(command, key, i)
     if gone[key] then return end
     -- Entries at or above an offset that was never written are not what this position wrote; and
     -- the reply is an error where the key has another type.
-    local ahead = pcall('XRANGE', key, ARGV[i], '+', 'COUNT', 1)
+    local ahead = pcall('XRANGE', key, ARGV[i + 1], '+', 'COUNT', 1)
     damaged = damaged or ahead.err ~= nil or #ahead > 0
     return
   end
@@ -95,7 +104,7 @@ each(function(command, key, i)
 end)
 if damaged or call('TYPE', held)['ok'] ~= (stored[6] and 'hash' or 'none') then return 'damaged' end
 
-each(function(command, key, i, extra) command[3](key, i, extra) end)
+each(function(command, key, i, count) command[2](key, i, count) end)
 
 local keys, names, changed = {}, {}, {}
 for key in pairs(added) do

@@ -4,7 +4,8 @@
 touch them. Session ids are the last part of a key, so any characters may be in them.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from contextgauge.errors import ConfigError
@@ -98,109 +99,88 @@ def entry_offset(entry: bytes) -> int:
     return int(entry.partition(b"-")[0])
 
 
-GroupName: TypeAlias = Literal["UNLINK", "ZREM", "ZTRIM", "SET", "HSET", "HDEL", "ZADD", "XADD"]
+OperationName: TypeAlias = Literal["UNLINK", "ZREM", "ZTRIM", "SET", "HSET", "HDEL", "ZADD", "XADD"]
 
 
 class Operations:
     """The keys and arguments of `apply.lua`, but for its first seven.
 
-    Operations of a kind are one group: a name for each would be half of all arguments.
+    Each operation is on one key and takes all that the batch does to it: members, fields, entries.
     """
 
     def __init__(self, position: bytes) -> None:
         self.keys = [position]
         self.arguments: list[bytes] = []
-        self._index: dict[bytes, bytes] = {}
 
-    def group(
-        self, name: GroupName, operations: Iterable[tuple[bytes, ...]], extra: bytes = b""
-    ) -> None:
-        """Add operations of a kind, each a key and its arguments."""
-        start, count = len(self.arguments), 0
-        self.arguments += (name.encode(), extra, b"")
-        for key, *arguments in operations:
-            count += 1
-            self.arguments.append(self._of(key))
-            self.arguments += arguments
-        if count:
-            self.arguments[start + 2] = b"%d" % count
-        else:
-            del self.arguments[start:]
+    def add(self, name: OperationName, key: bytes, arguments: Sequence[bytes] = ()) -> None:
+        """Add an operation."""
+        self.keys.append(key)
+        self.arguments += (name.encode(), b"%d" % len(arguments), *arguments)
 
-    def _of(self, key: bytes) -> bytes:
-        index = self._index.get(key)
-        if index is None:
-            self.keys.append(key)
-            index = self._index[key] = b"%d" % len(self.keys)
-        return index
+    def add_each(self, name: OperationName, grouped: Mapping[bytes, Sequence[bytes]]) -> None:
+        """Add an operation for each key."""
+        for key, arguments in grouped.items():
+            self.add(name, key, arguments)
 
 
 def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
     """Return what writes the changes: what goes first, then documents."""
     batch = Operations(keys.position)
-    recent, pressure = keys.ranking("recent"), keys.ranking("pressure")
-    left = changes.leaving.items()
-    batch.group("UNLINK", ((key,) for session, _ in left for key in keys.of_session(session)))
-    batch.group(
-        "ZREM",
-        [
-            *((key, session) for session, _ in left for key in (recent, pressure, keys.idle)),
-            *((pressure, name) for name, percent in changes.pressure.items() if percent is None),
-            *(
-                (keys.agent(agent), session)
-                for (agent, session), recent_ms in changes.agents.items()
-                if recent_ms is None
-            ),
-        ],
-    )
-    batch.group("ZTRIM", ((keys.left, b"%d" % (at - LEFT_KEPT_MS)) for _, at in left))
-    batch.group("SET", ((keys.view(session), view) for session, view in changes.views.items()))
-    batch.group(
-        "HSET",
-        [
-            *(
-                (keys.compactions(session), name, document)
-                for (session, name), document in changes.compactions.items()
-            ),
-            *((keys.stats, name, stat) for name, stat in changes.stats.items() if stat is not None),
-        ],
-    )
-    batch.group(
-        "HDEL", ((keys.stats, name) for name, stat in changes.stats.items() if stat is None)
-    )
-    scores = [
-        (keys.left, left),
-        (recent, changes.recent.items()),
-        (pressure, changes.pressure.items()),
-        (keys.idle, changes.idle.items()),
-    ]
-    batch.group(
-        "ZADD",
-        [
-            *(
-                (key, repr(score).encode(), session)
-                for key, sessions in scores
-                for session, score in sessions
-                if score is not None
-            ),
-            *(
-                (keys.agent(agent), b"%d" % recent_ms, session)
-                for (agent, session), recent_ms in changes.agents.items()
-                if recent_ms is not None
-            ),
-        ],
-    )
-    batch.group(
-        "XADD",
-        (
-            (keys.entries(stream, session), entry_id(entry.offset), entry.document)
-            for stream, session, entry in changes.entries
-        ),
-        extra=b"%d" % STREAM_ENTRIES,
-    )
-    batch.group(
-        "XADD",
-        ((keys.live, entry_id(entry.offset), entry.document) for entry in changes.live),
-        extra=b"%d" % LIVE_ENTRIES,
-    )
+    _take_out(batch, keys, changes)
+    for session, view in changes.views.items():
+        batch.add("SET", keys.view(session), (view,))
+    fields: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    for (session, name), document in changes.compactions.items():
+        fields[keys.compactions(session)] += (name, document)
+    for name, stat in changes.stats.items():
+        if stat is not None:
+            fields[keys.stats] += (name, stat)
+    batch.add_each("HSET", fields)
+    batch.add_each("ZADD", _scores(keys, changes))
+    entries: dict[bytes, list[bytes]] = {}
+    for stream, session, entry in changes.entries:
+        added = entries.setdefault(keys.entries(stream, session), [b"%d" % STREAM_ENTRIES])
+        added += (entry_id(entry.offset), entry.document)
+    if changes.live:
+        entries[keys.live] = [b"%d" % LIVE_ENTRIES]
+        for entry in changes.live:
+            entries[keys.live] += (entry_id(entry.offset), entry.document)
+    batch.add_each("XADD", entries)
     return batch
+
+
+def _take_out(batch: Operations, keys: PartitionKeys, changes: ViewChanges) -> None:
+    """Add what removes sessions, members and fields."""
+    left, recent, pressure = changes.leaving, keys.ranking("recent"), keys.ranking("pressure")
+    for session in left:
+        for key in keys.of_session(session):
+            batch.add("UNLINK", key)
+    unranked = [name for name, percent in changes.pressure.items() if percent is None]
+    members = {recent: [*left], pressure: [*left, *unranked], keys.idle: [*left]}
+    for (agent, session), recent_ms in changes.agents.items():
+        if recent_ms is None:
+            members.setdefault(keys.agent(agent), []).append(session)
+    batch.add_each("ZREM", {key: some for key, some in members.items() if some})
+    if left:
+        batch.add("ZTRIM", keys.left, (b"%d" % (max(left.values()) - LEFT_KEPT_MS),))
+    dropped = [name for name, stat in changes.stats.items() if stat is None]
+    if dropped:
+        batch.add("HDEL", keys.stats, dropped)
+
+
+def _scores(keys: PartitionKeys, changes: ViewChanges) -> Mapping[bytes, Sequence[bytes]]:
+    """Return the scores and members of each sorted set."""
+    scores: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    for key, sessions in (
+        (keys.left, changes.leaving),
+        (keys.ranking("recent"), changes.recent),
+        (keys.ranking("pressure"), changes.pressure),
+        (keys.idle, changes.idle),
+    ):
+        for session, score in sessions.items():
+            if score is not None:
+                scores[key] += (repr(score).encode(), session)
+    for (agent, session), recent_ms in changes.agents.items():
+        if recent_ms is not None:
+            scores[keys.agent(agent)] += (b"%d" % recent_ms, session)
+    return scores

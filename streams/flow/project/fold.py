@@ -6,10 +6,10 @@ whole log both run this; they differ in where documents are kept.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from contextgauge.errors import LostError
+from contextgauge.frozen import replace
 from schemas.records import CompactionTiming, PinsChecked, Record
 from schemas.topics import DAY_MS
 from schemas.views import (
@@ -54,6 +54,15 @@ _HEARTBEAT_BYTES = 512
 _CHARACTER_BYTES = 6
 """A character takes so many in JSON at most: a control character as `\\u0001`."""
 
+_RANKS = 4
+"""Times that a session's key is in a call in addition to its documents: rankings and indexes."""
+
+_STATS_BYTES = 2 * 1024
+"""What one field of the aggregates takes at most without its buckets."""
+
+_BUCKET_BYTES = 32
+"""What one bucket takes at most: an edge of 17 digits, its count and their punctuation."""
+
 FIRST_STATS: Mapping[bytes, bytes] = {PARTITION_KEY: view_codec.encode(PartitionView())}
 """What a partition's aggregates begin with: if even this is missing, they were lost."""
 
@@ -73,7 +82,7 @@ class Documents(NamedTuple):
     """What one record changes. Sessions and fields are keys, documents bytes.
 
     The view and the aggregates are not: the next record may well replace them. `view_bytes` is
-    what the view takes at most. `agents` as in `ViewChanges`.
+    what the view takes at most, `other_bytes` all else. `agents` as in `ViewChanges`.
     """
 
     session: bytes
@@ -88,6 +97,7 @@ class Documents(NamedTuple):
     stats: Mapping[bytes, Aggregates | None]
     live: Entry
     agents: Mapping[tuple[bytes, bytes], int | None]
+    other_bytes: int
 
 
 class Fold:
@@ -254,19 +264,33 @@ class Fold:
         view_bytes = self._view_bytes.get(session, 0) + _GROWTH * growth
         self._view_bytes[session] = view_bytes
         recent = recency(view, placed.logged_ms)
+        touched = self._compact(session, before, view, record)
+        stats = self._count(placed, before)
+        live = view_codec.encode(live_entry(view, record))
+        agents = _agents(session, before, view, recent)
+        other_bytes = len(live) + _RANKS * len(session)
+        if event is not None:
+            other_bytes += len(event.document)
+        if touched is not None:
+            other_bytes += len(touched[1])
+        if stats:
+            other_bytes += sum(len(name) + most_bytes(stat) for name, stat in stats.items())
+        if agents:
+            other_bytes += sum(len(agent) + len(session) for agent, session in agents)
         return Documents(
             session=session,
             view=view,
             view_bytes=view_bytes,
-            compaction=self._compact(session, before, view, record),
+            compaction=touched,
             entry=None if stream is None or event is None else (stream, event),
             recent=recent,
             pressure=pressure(view),
             idle=placed.logged_ms,
-            stats=self._count(placed, before),
             partition=self._partition,
-            live=Entry(placed.offset, view_codec.encode(live_entry(view, record))),
-            agents=_agents(session, before, view, recent),
+            stats=stats,
+            live=Entry(placed.offset, live),
+            agents=agents,
+            other_bytes=other_bytes,
         )
 
     def encoded(self, views: Mapping[bytes, bytes]) -> None:
@@ -323,6 +347,15 @@ class Fold:
         gone = [place for place in self._compactions if place[0] in sessions]
         for place in gone:
             del self._compactions[place]
+
+
+def most_bytes(stat: Aggregates | None) -> int:
+    """Return the bytes that a field of the aggregates takes at most; None: the field leaves."""
+    if stat is None:
+        return 0
+    triggers = (stat.manual, stat.automatic, stat.unknown_trigger)
+    buckets = sum(len(each.duration_ms.buckets) + len(each.pre_tokens.buckets) for each in triggers)
+    return _STATS_BYTES + _BUCKET_BYTES * buckets
 
 
 def _heartbeat_bytes(record: Record) -> int:

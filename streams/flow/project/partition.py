@@ -36,18 +36,9 @@ MAX_BYTES = 2 * 1024 * 1024
 LEAVING_SESSIONS = 50
 """Idle sessions that leave before one record at most, so that they fit into its call."""
 
-_RANKS = 4
-"""Times that a session's key is in a call in addition to its documents: rankings and indexes."""
-
 _DOCUMENTS = 5
 """Documents of one record at most, without aggregates: a view, a compaction, an entry, its place
 in the live feed, and the partition's own account."""
-
-_STATS_BYTES = 2 * 1024
-"""What one field of the aggregates takes at most without its buckets."""
-
-_BUCKET_BYTES = 32
-"""What one bucket takes at most: an edge of 17 digits, its count and their punctuation."""
 
 _SLICE_RECORDS = 250
 """Records folded in a row before others get a turn: some 5 ms."""
@@ -79,33 +70,26 @@ class ViewWrite:
 
     def documents(self) -> int:
         """Return how many documents it writes or takes away."""
-        written = (self.leaving, self.latest, self.compactions, self.entries, self.stats, self.live)
-        return sum(len(documents) for documents in written) + (self.partition is not None)
+        count = len(self.leaving) + len(self.latest) + len(self.compactions) + len(self.entries)
+        return count + len(self.stats) + len(self.live) + (self.partition is not None)
 
     def takes(self, added: Documents) -> bool:
         """Return whether the documents of one more record fit."""
         if not self.live:
             return True
         count = self.documents() + _DOCUMENTS + len(added.stats)
-        return count <= MAX_DOCUMENTS and self.size + self._added_bytes(added) <= MAX_BYTES
+        return count <= MAX_DOCUMENTS and self._size_with(added) <= MAX_BYTES
 
-    def _added_bytes(self, added: Documents) -> int:
-        """Return the bytes that a record's documents add at most."""
+    def _size_with(self, added: Documents) -> int:
+        """Return the bytes that it takes at most with a record's documents."""
         before = self.latest.get(added.session)
-        size = added.view_bytes - (0 if before is None else before.view_bytes)
-        size += len(added.live.document) + _RANKS * len(added.session)
-        size += sum(len(agent) + len(session) for agent, session in added.agents)
-        if added.compaction is not None:
-            size += len(added.compaction[1])
-        if added.entry is not None:
-            size += len(added.entry[1].document)
-        size += sum(len(name) + most_bytes(stat) for name, stat in added.stats.items())
-        return size
+        former = 0 if before is None else before.view_bytes
+        return self.size + added.view_bytes - former + added.other_bytes
 
     def add(self, added: Documents) -> None:
         """Take the documents of one record in; a former one of the same name is replaced."""
         session = added.session
-        self.size += self._added_bytes(added)
+        self.size = self._size_with(added)
         self.latest[session] = added
         if added.compaction is not None:
             name, document = added.compaction
@@ -376,15 +360,6 @@ class PartitionProjector:
         self._stored = position
         self.writes += 1
         self.documents += call.documents()
-
-
-def most_bytes(stat: Aggregates | None) -> int:
-    """Return the bytes that a field of the aggregates takes at most; None: the field leaves."""
-    if stat is None:
-        return 0
-    triggers = (stat.manual, stat.automatic, stat.unknown_trigger)
-    buckets = sum(len(each.duration_ms.buckets) + len(each.pre_tokens.buckets) for each in triggers)
-    return _STATS_BYTES + _BUCKET_BYTES * buckets
 
 
 def _pieces(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
