@@ -31,7 +31,7 @@ from contextgauge.kafka.options import KafkaOptions
 from contextgauge.window_catalog import bundled
 from schemas.topics import CONTEXT_STATE
 from streams import codec
-from streams.cli.workers.run import collect_young_garbage
+from streams.cli.machine import collect_young_garbage
 from streams.core.derivation.rules_config import Rules
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack

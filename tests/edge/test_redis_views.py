@@ -1,6 +1,7 @@
 """What only a real Redis does: forgetting scripts, running full, loading, being away."""
 
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -140,7 +141,7 @@ async def test_a_stream_is_cut_to_its_latest_entries(
     for some in (entries[:7], entries[7:]):
         changes = NOTHING._replace(entries=[("events", b"a", entry) for entry in some])
         assert await apply(store, some[0].offset, some[-1].offset + 1, changes) == "applied"
-    found = await redis.xrange(f"{key_prefix}:{{1:0}}:e:a")
+    found: Any = await redis.xrange(f"{key_prefix}:{{1:0}}:e:a")
     assert [fields[b"d"] for _, fields in found] == [entry.document for entry in entries[2:]]
     assert await store.check(1, 0) == HeldCheck("", 0)
 
