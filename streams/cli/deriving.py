@@ -38,7 +38,7 @@ _Entries: TypeAlias = list[tuple[bytes, bytes | None]]
 Made = TypeVar("Made")
 
 
-class Part(NamedTuple, Generic[Made]):
+class DerivedBlock(NamedTuple, Generic[Made]):
     """What a block of lines gave. `made` is made of its records, `lines` are without blank ones.
 
     `sessions` are those that this block was the first one to name, `states` of the last
@@ -71,7 +71,7 @@ class Derivation(Generic[Made]):
         self._states: dict[str, _Entries] = {}
         """How the tasks so far left their sessions."""
 
-    def parts(self, processes: int) -> Generator[Part[Made], None, None]:
+    def parts(self, processes: int) -> Generator[DerivedBlock[Made], None, None]:
         """Yield the parts in input order, from up to so many processes.
 
         Raises ConfigError for a file that cannot be read, StopError if a process dies.
@@ -92,8 +92,8 @@ class Derivation(Generic[Made]):
             forks.stop()
 
     def _in_order(
-        self, task: Sequence[Source], parts: Iterable[Part[Made]]
-    ) -> Iterator[Part[Made]]:
+        self, task: Sequence[Source], parts: Iterable[DerivedBlock[Made]]
+    ) -> Iterator[DerivedBlock[Made]]:
         """Yield the parts of the next task; derive here what its process could not know."""
         from streams.edge.forks import TaskFailedError  # noqa: PLC0415 -- as above
 
@@ -118,14 +118,14 @@ class Derivation(Generic[Made]):
             dead, made = max(0, dead - len(part.dead)), max(0, made - len(part.made))
         self._states.update(_entries(deriver))
 
-    def _task(self, sources: Sequence[Source]) -> Iterator[Part[Made]]:
+    def _task(self, sources: Sequence[Source]) -> Iterator[DerivedBlock[Made]]:
         """Yield the parts of a task, in its process."""
         sessions: set[str] = set()
         deriver = self._deriver(sessions.add)
         for part in self._derived(sources, deriver):
             yield part._replace(sessions=frozenset(sessions))
             sessions.clear()
-        yield Part(0, False, [], (), states=_entries(deriver))  # noqa: FBT003 -- as in the type
+        yield DerivedBlock(0, False, [], (), states=_entries(deriver))  # noqa: FBT003 -- as in the type
 
     def _deriver(self, stored: Callable[[str], Session | None]) -> Deriver:
         return Deriver(self._rules, limit_bytes=self._limit_bytes, stored=stored)
@@ -135,14 +135,14 @@ class Derivation(Generic[Made]):
         stored.add(self._states.get(session_id, ()))
         return stored.take(session_id)
 
-    def _derived(self, sources: Sequence[Source], deriver: Deriver) -> Iterator[Part[Made]]:
+    def _derived(self, sources: Sequence[Source], deriver: Deriver) -> Iterator[DerivedBlock[Made]]:
         needs_fallback = False
         for block in files.read(sources, self._fallback):
             lines = sum(not line.value.isspace() and bool(line.value) for line in block)
             if self._fallback is not None and not needs_fallback:
                 needs_fallback = any(map(self._needs_fallback, block))
             for derived in replay_lines(deriver, [block], self._limit_bytes):
-                yield Part(lines, needs_fallback, derived.dead, self._make(derived.records))
+                yield DerivedBlock(lines, needs_fallback, derived.dead, self._make(derived.records))
 
     def _needs_fallback(self, line: Line) -> bool:
         """Return whether neither the line nor its file names a session."""

@@ -173,7 +173,7 @@ class Forks(Generic[Task, Part]):
                 pipe.close()
             self._serve(other)
         finally:
-            os._exit(1)  # where the other end is closed: nobody waits for it any more
+            os._exit(1)  # the other end is closed, or a signal came at the very start
 
     def _serve(self, pipe: Connection) -> None:
         """Do the tasks that come, until the pipe is closed."""
