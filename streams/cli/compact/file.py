@@ -193,4 +193,4 @@ def _show(receipt: Receipt, read: ReadConversation, history: History, screen: Co
         say("After it the conversation still does not fit the window: less --keep may help", to=err)
     elif receipt.tokens_after > goal:
         say("The goal was not reached: the rest is recent or always stays", to=err)
-    say(f"Took {duration(receipt.duration_ms)}", to=screen)
+    say(f"Compacting took {duration(receipt.duration_ms)}", to=screen)
