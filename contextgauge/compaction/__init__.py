@@ -24,6 +24,7 @@ from contextgauge.compaction.formats import (
     write_messages,
 )
 from contextgauge.compaction.history import History
+from contextgauge.compaction.links import results_without_call
 from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import ApiUsage, Message
 from contextgauge.compaction.plan import Plan, PlanRejectedError
@@ -81,6 +82,7 @@ __all__ = [
     "recall",
     "recall_tool_schema",
     "restore_texts",
+    "results_without_call",
     "store_history",
     "write_messages",
 ]

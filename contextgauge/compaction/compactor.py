@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter, Size
+from contextgauge.compaction.document import pin_lines
 from contextgauge.compaction.events import (
     CompactionDone,
     CompactionNotDone,
@@ -183,7 +184,7 @@ class Compactor:
     async def compact(
         self, history: History, call: ModelCall = _NO_CALL, *, instructions: str | None = None
     ) -> Receipt | None:
-        """Compact now, whatever the size; `instructions` tell the summariser what matters.
+        """Compact now, whatever the size, always with a summary; `instructions` are for that.
 
         Returns None for nothing to compact: `why_not` says why. Raises NoSummaryError.
         """
@@ -376,7 +377,7 @@ class Compactor:
             summary_output_tokens=answer.output_tokens,
             failures=(*written.failures, *answer.failures),
             redacted_secrets=answer.redacted_secrets,
-            pins=len(written.carried.pins),
+            pins=pin_lines(written.text) if written.carried.pins else 0,
             files=len(written.carried.files),
             restored=len(done.restored.texts),
             restore_omitted=done.restored.omitted,
@@ -387,11 +388,10 @@ class Compactor:
         self, task: _Task, steps: tuple[LadderStep, ...], tokens: int, began_ms: int
     ) -> Receipt:
         measured = task.measured
-        saved = measured.messages_tokens - tokens
         return Receipt(
             trigger=task.trigger,
             tokens_before=measured.before.tokens,
-            tokens_after=max(tokens + measured.other_tokens, measured.before.tokens - saved),
+            tokens_after=measured.after(tokens),
             basis=measured.before.basis,
             window=measured.limits.window,
             target_tokens=measured.limits.compact_to_tokens,

@@ -8,11 +8,13 @@ statements, then these, then pins from the least important kind on, the newest s
 then the ledger.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from contextgauge.compaction.counting import Counter
+from contextgauge.compaction.holding import ELIDED
 from contextgauge.compaction.messages import Carried, FileUse, Pin, PinKind
 
 KINDS: Final[tuple[PinKind, ...]] = ("constraint", "preference", "goal", "fact", "request")
@@ -30,6 +32,9 @@ _HEADINGS: Final[dict[PinKind, str]] = {
     "statement": "## What else the user wrote",
 }
 TASK_HEADING: Final = "## Task"
+TASK_TURN: Final = "1. "
+"""The task is the user's first turn."""
+
 FILES_HEADING: Final = "## Files"
 SUMMARY_HEADING: Final = "## Summary"
 
@@ -40,6 +45,9 @@ _SHORT_TASK_SHARE: Final = 32
 """Where there is not even room for the pins: about a line."""
 
 
+_NUMBERED: Final = re.compile(r"[0-9]+\. ")
+
+
 def heading_of(kind: PinKind) -> str:
     """Return the heading under which pins of a kind stand."""
     return _HEADINGS[kind]
@@ -48,6 +56,22 @@ def heading_of(kind: PinKind) -> str:
 def task_lines(task: str) -> list[str]:
     """Return the lines of the task as they stand in the text."""
     return [line for line in task.splitlines() if line.strip()]
+
+
+def task_text(task: str) -> str:
+    """Return the task as it stands in the text, after the number of its turn."""
+    return f"{TASK_TURN}{task}" if task else ""
+
+
+def pin_lines(text: str) -> int:
+    """Return the number of lines with the user's words in a compaction's text, but for the task."""
+    headings, count, counts = set(_HEADINGS.values()), 0, False
+    for line in text.splitlines():
+        if line.startswith("## "):
+            counts = line in headings
+        elif counts:
+            count += _NUMBERED.match(line) is not None
+    return count
 
 
 def title(number: int) -> str:
@@ -66,12 +90,14 @@ def compose(
         and budget_tokens is not None
         and _fits_whole(carried, number, budget_tokens, counter)
     ):
-        task = carried.task if room.take(TASK_HEADING, carried.task) else ""
+        task = task_text(carried.task)
+        task = task if room.take(TASK_HEADING, task) else ""
     else:
-        task = _task(carried.task, room, _short_of(carried.pins, room))
-    pins = _pins(carried.pins, room)
+        task = _task(task_text(carried.task), room, _short_of(carried.pins, room))
+    turns = _turns(carried)
+    pins = _pins(carried.pins, turns, room)
     files = _files(carried.files, room)
-    pins["statement"] = _statements(carried.pins, task, prose, room)
+    pins["statement"] = _statements(carried.pins, turns, task, prose, room)
     summary = _summary(prose, room)
     parts = [title(number)]
     if summary:
@@ -138,10 +164,9 @@ def _task(task: str, room: _Room, short: bool) -> str:  # noqa: FBT001 -- of a p
     return shorter if shorter and room.take(TASK_HEADING, shorter) else ""
 
 
-def _pins(pins: Sequence[Pin], room: _Room) -> dict[PinKind, list[str]]:
+def _pins(pins: Sequence[Pin], turns: Mapping[str, int], room: _Room) -> dict[PinKind, list[str]]:
     """Return the lines that there is room for: kinds in their order, the newest first."""
     taken: dict[PinKind, list[str]] = {}
-    turns = _turns(pins)
     incidental = {f"{turns[each.message_id]}. {each.text}" for each in pins if _is_incidental(each)}
     for kind in KINDS:
         lines = _lines((each for each in pins if each.kind == kind), turns)
@@ -159,13 +184,15 @@ def _taken(lines: Sequence[str], order: Iterable[int], heading: str, room: _Room
     return [line for index, line in enumerate(lines) if index in places]
 
 
-def _statements(pins: Sequence[Pin], task: str, prose: str, room: _Room) -> list[str]:
+def _statements(
+    pins: Sequence[Pin], turns: Mapping[str, int], task: str, prose: str, room: _Room
+) -> list[str]:
     """Return plain statements, the newest first; a summary keeps half of the room if it needs it.
 
     What the task says already is left out.
     """
     plain = (each for each in pins if each.kind == "statement" and each.text not in task)
-    lines = _lines(plain, _turns(pins))
+    lines = _lines(plain, turns)
     if not lines:
         return []
     kept = 0
@@ -183,10 +210,18 @@ def _is_incidental(pin: Pin) -> bool:
     return pin.kind == "fact" and pin.key.startswith(("limit of", "text"))
 
 
-def _turns(pins: Iterable[Pin]) -> dict[str, int]:
-    """Return the number of each turn that pins were taken from, in their order."""
-    ids = dict.fromkeys(each.message_id for each in pins)
-    return {message_id: number for number, message_id in enumerate(ids, 1)}
+def _turns(carried: Carried) -> dict[str, int]:
+    """Return the number of each turn that pins were taken from, in their order.
+
+    The task's is the first: where nothing else of it is carried, the others begin with the second.
+    """
+    ids = dict.fromkeys(each.message_id for each in carried.pins)
+    is_second = carried.task and not (carried.pins and _is_of(carried.pins[0], carried.task))
+    return {message_id: number for number, message_id in enumerate(ids, 2 if is_second else 1)}
+
+
+def _is_of(pin: Pin, task: str) -> bool:
+    return bool(pin.text) and all(part in task for part in pin.text.split(ELIDED))
 
 
 def _lines(pins: Iterable[Pin], turns: Mapping[str, int]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from contextgauge.compaction.arguments import Edited, shorten_arguments
 from contextgauge.compaction.audit import audit
 from contextgauge.compaction.counting import ROLE_TOKENS, Counter
-from contextgauge.compaction.document import TASK_SHARE, compose, required, title
+from contextgauge.compaction.document import TASK_SHARE, compose, required, task_text, title
 from contextgauge.compaction.extractive import floor
 from contextgauge.compaction.messages import (
     Carried,
@@ -208,7 +208,9 @@ def _needed(carried: Carried, number: int, counter: Counter) -> int:
     # Each line may be rounded up on its own.
     needed = counter.text(text) + text.count("\n") + 1
     # The task gets its share of what the title leaves.
-    return max(needed, counter.text(title(number)) + 1 + TASK_SHARE * counter.text(carried.task))
+    return max(
+        needed, counter.text(title(number)) + 1 + TASK_SHARE * counter.text(task_text(carried.task))
+    )
 
 
 def shorten_large(

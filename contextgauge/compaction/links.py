@@ -51,6 +51,23 @@ def answered_by(block: Block) -> str | None:
     return None
 
 
+def results_without_call(messages: Iterable[Message]) -> list[str]:
+    """Return the ids of calls that have a result and do not stand before it, in order.
+
+    A provider refuses a request with one, unless it keeps the messages before these itself.
+    """
+    calls: set[str] = set()
+    missing: dict[str, None] = {}
+    for message in messages:
+        for block in message.blocks:
+            if isinstance(block, ToolResult):
+                if block.call_id not in calls:
+                    missing[block.call_id] = None
+            elif (call := opened_by(block)) is not None:
+                calls.add(call)
+    return list(missing)
+
+
 def caller_of(block: Block) -> str | None:
     """Return the id of the provider's tool whose program made a call."""
     if not isinstance(block, ToolCall) or block.source is None:

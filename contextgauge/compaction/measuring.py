@@ -114,6 +114,17 @@ class Measurement:
     other_tokens: int
     budget_tokens: int
 
+    def after(self, messages_tokens: int) -> int:
+        """Return what `before` becomes with so much estimated for the messages.
+
+        What was saved is an estimate. It is taken from a reported size whole, as what that has
+        beyond the estimate may be no messages, and in proportion where less was reported.
+        """
+        before, estimated = self.before.tokens, self.messages_tokens + self.other_tokens
+        if before < estimated:
+            return before * (messages_tokens + self.other_tokens) // estimated
+        return before - (self.messages_tokens - messages_tokens)
+
 
 def measure(
     history: History, call: ModelCall, profile: Profile, window: Window, counter: Counter

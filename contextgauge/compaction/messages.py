@@ -190,10 +190,16 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The texts of the message, a line each; of tools nothing."""
+        """The texts of the message, a line each, a compaction's too; of tools nothing."""
         if len(self.blocks) == 1 and isinstance(only := self.blocks[0], Text):
             return only.text
-        return "\n".join([each.text for each in self.blocks if isinstance(each, Text)])
+        return "\n".join(
+            [
+                each.text if isinstance(each, Text) else each.summary
+                for each in self.blocks
+                if isinstance(each, Text | ContextCompaction)
+            ]
+        )
 
     @property
     def calls(self) -> list[ToolCall]:

@@ -30,8 +30,9 @@ class Receipt:
 
     `tokens_before` is the size of the whole request that it began with, and `basis` says where
     that figure comes from; `tokens_after` is that size less the estimate of what was saved, until
-    the next answer reports one.
+    the next answer reports one. The figures of `steps` are of the messages alone.
     `number` counts the conversation's summaries, None where no message was archived.
+    `pins` counts the numbered lines of the user's words in the compaction's text.
     `restored` texts follow the summary, `restore_omitted` names those without room.
     `summariser` wrote the summary (`floor`: deterministic), `failures` are those that did not.
     """
@@ -57,3 +58,8 @@ class Receipt:
     redacted_secrets: int = 0
     failures: tuple[str, ...] = ()
     duration_ms: int | None = None
+
+    @property
+    def tokens_saved(self) -> int:
+        """Tokens by which the next request is smaller: an estimate."""
+        return max(0, self.tokens_before - self.tokens_after)

@@ -15,6 +15,7 @@ from contextgauge.compaction.document import (
     KINDS,
     SUMMARY_HEADING,
     TASK_HEADING,
+    TASK_TURN,
     heading_of,
     title,
 )
@@ -54,7 +55,7 @@ def reloaded(message: Message) -> Reloaded | None:
             into = summary
         else:
             into.append(_ITEM.sub("", line) if into is pins else line)
-    first_turn = "\n".join(task)
+    first_turn = "\n".join(task).removeprefix(TASK_TURN)
     others = [line for line in pins if line not in first_turn]
     parts = (first_turn, "\n".join(others))
     words = tuple(Message("user", (Text(each),), message.id) for each in parts if each)

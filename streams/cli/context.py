@@ -53,7 +53,8 @@ def context(
 
     Active and total messages, all summaries so far, usage, a breakdown by category, and the oldest
     message. Token counts are estimates of the messages alone: system prompt and tools are not
-    among them.
+    among them. The size that `contextgauge status` shows is the whole request's, as reported: the
+    last row is the difference.
     `contextgauge conversations` keeps the messages of sessions that you choose.
     """
     settings = wiring.settings()
@@ -94,12 +95,29 @@ def _show(view: SessionView, conversation: SessionConversation, *, as_json: bool
         "",
         "Breakdown (estimates):",
         *(f"  {name}: {exact(tokens)} tokens" for name, tokens in by_category.items()),
+        f"  Together: {exact(status.tokens)} tokens",
+        *_against_reported(view, status.tokens),
     ]
     notes = (_NOTES[conversation.state], how_current(conversation, SystemClock().now_ms()))
     for note in filter(None, notes):
         rows += ["", note]
     for line in "\n".join(rows).splitlines():
         say(line, to=out)
+
+
+def _against_reported(view: SessionView, estimated: int) -> list[str]:
+    """Return how the estimates differ from the size that `contextgauge status` shows."""
+    chain = leading_chain(view)
+    if chain is None or chain.used_tokens is None:
+        return []
+    rest = chain.used_tokens - estimated
+    what = (
+        f"  Not accounted for: {exact(rest)} tokens: system prompt, tools, and what the estimates "
+        "lack"
+        if rest >= 0
+        else f"  Estimated beyond it: {exact(-rest)} tokens"
+    )
+    return ["", f"Reported, as in `contextgauge status`: {exact(chain.used_tokens)} tokens", what]
 
 
 def how_current(conversation: SessionConversation, now_ms: int) -> str:
@@ -168,6 +186,7 @@ def _document(
     status: ContextStatus,
     by_category: dict[str, int],
 ) -> dict[str, Json]:
+    chain = leading_chain(view)
     return {
         "session_id": view.session_id,
         "state": conversation.state,
@@ -181,6 +200,7 @@ def _document(
         "total": status.total,
         "summaries": status.summaries,
         "estimated_tokens": status.tokens,
+        "reported_tokens": None if chain is None else chain.used_tokens,
         "window_tokens": status.window_tokens or None,
         "oldest_ms": conversation.oldest_ms,
         "breakdown": {name.lower().replace(" ", "_"): n for name, n in by_category.items()},

@@ -31,8 +31,12 @@ from streams.core.alerts.rules import (
     Thrashing,
 )
 from streams.edge.alerts.rules_file import addresses, read_plan
-from streams.edge.control.conversations_file import find_kept
-from streams.edge.control.service_file import is_service_file, read_service, summariser_of
+from streams.edge.control.service_file import (
+    check_service_file,
+    is_service_file,
+    read_service,
+    summariser_of,
+)
 from streams.wiring.context import WorkerContext
 
 NO_ALERTS = AlertPlan(max_age_ms=DEFAULT_MAX_AGE_MS, targets=(), rules=())
@@ -95,9 +99,7 @@ def control(
 
 def _check(path: Path) -> None:
     if is_service_file(path):
-        service = read_service(path)
-        summariser_of(service.summariser)
-        show_service(path, service, find_kept(path))
+        show_service(path, *check_service_file(path))
     else:
         plan = read_plan(path)
         addresses(plan)

@@ -159,3 +159,40 @@ def test_the_window_is_that_of_the_model_which_a_transcript_names(folder: Path) 
     (folder / "talk.jsonl").write_text("\n".join(map(json.dumps, lines)))
     result = run("talk.jsonl", "--json", "-o", "out.json")
     assert json.loads(result.stdout)["window"][0] == 200_000
+
+
+def test_a_receipt_says_what_a_reported_size_has_beyond_the_messages(folder: Path) -> None:
+    answer = {"id": "m", "type": "message", "usage": {"input_tokens": 30_000, "output_tokens": 10}}
+    lines = [
+        {
+            "type": role,
+            "message": {
+                "role": role,
+                "content": [{"type": "text", "text": f"{number} " * 300}],
+                **(answer if role == "assistant" else {}),
+            },
+        }
+        for number in range(20)
+        for role in ("user", "assistant")
+    ]
+    (folder / "own.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    shown = [" ".join(line.split()) for line in run("own.jsonl").stdout.splitlines()]
+    before, after, saved, rest = (int(line.split()[1].replace(",", "")) for line in shown[:4])
+    assert [line.split()[0] for line in shown[:4]] == ["Before", "After", "Saved", "Rest"]
+    assert shown[0] == "Before 30,010 tokens reported 40 messages"
+    assert saved == before - after
+    assert "what the estimate of the messages lacks" in shown[3]
+    assert "Steps, with estimates of the messages alone:" in shown
+    step = next(line for line in shown if line.startswith("summarise"))
+    assert rest == after - int(step.split()[3].replace(",", ""))
+
+
+def test_results_without_a_call_are_named_where_they_are_written(folder: Path) -> None:
+    messages = json.loads((folder / "talk.json").read_text())
+    late = {"role": "tool", "tool_call_id": "call-x", "content": "ok"}
+    (folder / "late.json").write_text(json.dumps([*messages, late]))
+    (folder / "early.json").write_text(json.dumps([messages[0], late, *messages[1:]]))
+    said = "1 tool result without a call before it (call-x): a provider refuses such a request."
+    for option in ((), ("--json",)):
+        assert said in run("late.json", "--window", "8000", "--force", *option).stderr
+    assert "without a call" not in run("early.json", "--window", "8000").stderr

@@ -1,13 +1,17 @@
 """`contextgauge context`: what it counts of a conversation."""
 
+import re
+
 import pytest
 from typer.testing import CliRunner
 
 from contextgauge.clock import SystemClock
 from contextgauge.compaction.session import SessionConversation
 from contextgauge.records import Json
+from contextgauge.views import ChainView
 from streams import wiring
 from streams.cli.app import app
+from streams.cli.context import breakdown
 from streams.core.conversation.fold import ConversationFold
 from tests.serve.kit import GrowingViews, sample_records
 from tests.serve.text_kit import OneConversation
@@ -83,3 +87,26 @@ def _shown(monkeypatch: pytest.MonkeyPatch, kept: SessionConversation) -> str:
     result = CliRunner().invoke(app, ["context", reader.session_id])
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def test_the_difference_from_the_reported_size_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = conversation(is_cut=False)
+    shown = _shown(monkeypatch, kept)
+    rows = dict(re.findall(r"^ *([^\n:|]+): ([\d,]+) tokens", shown, re.MULTILINE))
+    sizes = {name: int(tokens.replace(",", "")) for name, tokens in rows.items()}
+    parts = [sizes[name] for name in breakdown(kept)]
+    assert sizes["Current"] == sizes["Together"] == sum(parts)
+    reported = sizes["Reported, as in `contextgauge status`"]
+    assert sizes["Not accounted for"] == reported - sum(parts) > 0
+
+
+@pytest.mark.parametrize(("used", "said"), [(None, None), (2, "Estimated beyond it: 2 tokens")])
+def test_the_reported_size_may_be_unknown_or_below_the_estimate(
+    monkeypatch: pytest.MonkeyPatch, used: int | None, said: str | None
+) -> None:
+    monkeypatch.setattr(
+        "streams.cli.context.leading_chain", lambda _view: ChainView(chain="main", used_tokens=used)
+    )
+    shown = _shown(monkeypatch, conversation(is_cut=False))
+    assert ("Reported" in shown) is (said is not None)
+    assert said is None or said in shown

@@ -50,6 +50,7 @@ def test_a_receipt_shows_what_is_known() -> None:
         "Asked for      auto: above threshold",
         "Summary cost   90,000 read (80,000 cached), 2,100 written",
         "Cache rewrite  28,000 tokens",
+        "Took           30.0 s to compact, reported",
         "Rules          3 kept, 1 lost",
         "Command        c-1, attempt 2",
         "Lost rule: Never push.",
@@ -64,6 +65,14 @@ def test_a_receipt_shows_what_is_known() -> None:
 def test_what_is_not_known_is_unknown() -> None:
     lines = _lines(compaction(None, History().boundary(None, pre=None, duration_ms=None)))
     assert "Context compacted #1 ─" in lines[0]
-    for name in ("Asked for", "Before", "After", "Summary cost", "Cache rewrite", "Took", "Rules"):
+    for name in (
+        "Asked for",
+        "Before",
+        "After",
+        "Summary cost",
+        "Cache rewrite",
+        "Took",
+        "Rules",
+    ):
         assert f"{name:15}unknown" in lines
     assert not any(line.startswith("Command") for line in lines)

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from contextgauge.compaction.audit import audit
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.document import compose, cut_to
+from contextgauge.compaction.document import compose, cut_to, pin_lines
 from contextgauge.compaction.extractive import ExtractiveSummariser, extract, floor
 from contextgauge.compaction.messages import (
     Carried,
@@ -44,11 +45,11 @@ def test_the_whole_text() -> None:
         "## Summary",
         "Half is done.",
         "## Task",
-        "Build the importer.",
+        "1. Build the importer.",
         "## Constraints",
-        "1. Never push to main. Ask first.",
+        "2. Never push to main. Ask first.",
         "## Facts",
-        "2. The staging host is https://s.example.",
+        "3. The staging host is https://s.example.",
         "## Files",
         "- changed src/a.py",
         "- read src/b c.py",
@@ -74,7 +75,7 @@ def test_constraints_stay_longest() -> None:
 @pytest.mark.parametrize(
     ("removed", "missing"),
     [
-        ("1. Never push to main. Ask first.", "constraint: Never push to main."),
+        ("2. Never push to main. Ask first.", "constraint: Never push to main."),
         ("## Facts", "heading '## Facts'"),
         ("- read src/b c.py", "file: src/b c.py"),
         ("Build the importer.", "the original task"),
@@ -220,7 +221,7 @@ def test_plain_statements_stand_after_the_summary_without_what_the_task_says() -
         "## Summary",
         "Half is done.",
         "## Task",
-        "Build the importer. It was slow last week.",
+        "1. Build the importer. It was slow last week.",
         "## Constraints",
         "2. Never push to main.",
         "## What else the user wrote",
@@ -268,3 +269,80 @@ class _Dear:
 @pytest.mark.parametrize("tokens", [0, 1])
 def test_nothing_is_left_of_a_text_without_room(tokens: int) -> None:
     assert cut_to("Build the importer.", tokens, _Dear()) == ""
+
+
+def test_of_lines_of_one_form_three_stay_with_the_number_of_the_others() -> None:
+    messages = [said("assistant", f"Reading src/mod{number}.py to see it.") for number in range(30)]
+    messages.insert(2, said("assistant", "The parser reads one file too many."))
+    assert extract(messages, 8_000).splitlines() == [
+        "- Assistant: The parser reads one file too many.",
+        "- Assistant: Reading src/mod27.py to see it. [and 27 earlier like it]",
+        "- Assistant: Reading src/mod28.py to see it.",
+        "- Assistant: Reading src/mod29.py to see it.",
+    ]
+
+
+def test_no_more_than_a_thousand_lines_are_folded() -> None:
+    older = [said("assistant", "The parser reads one file too many.")]
+    same = [said("assistant", f"Reading src/mod{number}.py to see it.") for number in range(1_004)]
+    assert "one file too many" in extract([*older, *same[1:]], 8_000)
+    extracted = extract([*older, *same], 8_000)
+    assert "one file too many" not in extracted
+    assert "[and 1000 earlier like it]" in extracted
+
+
+def test_lines_without_a_word_in_common_and_those_of_others_are_no_form() -> None:
+    names = [said("assistant", f"src/mod{number}.py tests/mod{number}.py") for number in range(5)]
+    assert extract(names, 8_000).count("- Assistant: ") == 5
+    turns = [said("user", f"Please read src/mod{number}.py now.") for number in range(5)]
+    assert extract(turns, 8_000, with_user=True).count("- User: ") == 5
+
+
+async def test_a_former_extract_has_no_more_lines_of_a_form_than_a_new_one() -> None:
+    lines = [f"- Assistant: Reading src/mod{number}.py to see it." for number in range(3)]
+    lines[0] += " [and 20 earlier like it]"
+    former = "\n".join(["Half is done.", "", *lines, "- Assistant: Writing src/mod9.py again."])
+    messages = tuple(said("assistant", f"Reading src/new{at}.py to see it.") for at in range(4))
+    request = SummaryRequest(messages, ModelRequest(messages), former, "", 2)
+    answer = await ExtractiveSummariser().summarise(request)
+    assert answer.text.splitlines() == [
+        "Half is done.",
+        "",
+        "- Assistant: Writing src/mod9.py again.",
+        "- Assistant: Reading src/new1.py to see it. [and 24 earlier like it]",
+        "- Assistant: Reading src/new2.py to see it.",
+        "- Assistant: Reading src/new3.py to see it.",
+    ]
+
+
+async def test_lines_of_a_former_extract_stay_where_there_are_not_three_newer_ones() -> None:
+    lines = [f"- Assistant: Reading src/mod{number}.py to see it." for number in range(3)]
+    lines[0] += " [and 20 earlier like it]"
+    messages = (said("assistant", "Reading src/mod2.py to see it."),)
+    request = SummaryRequest(messages, ModelRequest(messages), "\n".join(lines), "", 2)
+    assert (await ExtractiveSummariser().summarise(request)).text.splitlines() == lines
+    small = replace(request, max_tokens=12)
+    assert len((await ExtractiveSummariser().summarise(small)).text) <= 48
+
+
+def test_the_numbers_of_turns_begin_after_the_task_where_nothing_else_of_it_is_carried() -> None:
+    carried = Carried("Hi.", (Pin("constraint", "Never push to main.", "text:a", "u2"),))
+    text = compose("", carried, number=1, budget_tokens=None, counter=ESTIMATE)
+    assert text.splitlines()[1:] == [
+        "## Task",
+        "1. Hi.",
+        "## Constraints",
+        "2. Never push to main.",
+    ]
+    assert audit(text, carried) == []
+    elided = Pin("constraint", "Use [replaced later] tabs.", "text:a", "u1")
+    carried = Carried("Use 4 tabs.", (elided,))
+    text = compose("", carried, number=1, budget_tokens=None, counter=ESTIMATE)
+    assert "\n1. Use [replaced later] tabs." in text
+
+
+def test_lines_of_the_users_words_are_counted() -> None:
+    text = compose("1. Half is done.", CARRIED, number=2, budget_tokens=None, counter=ESTIMATE)
+    assert pin_lines(text) == 2
+    text = compose("", SAID, number=1, budget_tokens=None, counter=ESTIMATE)
+    assert pin_lines(text) == 3

@@ -125,7 +125,7 @@ async def test_the_first_message_after_a_compaction_is_its_own() -> None:
     history.append(said("assistant", "going on"))
     marker, answer = history.active
     assert marker.compaction is not None
-    assert marker.text.startswith("Context has been compacted.")
+    assert marker.text.startswith("All of it.\nContext has been compacted.")
     assert answer.text == "going on"
     assert "All of it." in json.dumps(write_messages(history.active, "anthropic"))
 
@@ -197,7 +197,7 @@ async def test_played_back_messages_stay_as_recorded_with_management_off() -> No
 
 def test_a_stored_conversation_continues_after_its_last_compaction() -> None:
     history = History([said("system", "s"), *read_messages(STORED, "plain")])
-    assert [each.text for each in history.active] == ["s", "Go on.", "and the rest?"]
+    assert [each.text for each in history.active] == ["s", "Half is done.\nGo on.", "and the rest?"]
     assert [each.text for each in history.archived] == ["the task", "half of it"]
     assert history.rounds == 1
     assert len(history.everything) == 5
@@ -205,7 +205,7 @@ def test_a_stored_conversation_continues_after_its_last_compaction() -> None:
 
 def test_an_edited_history_needs_no_positions() -> None:
     history = History(read_messages(STORED[1:], "plain"))
-    assert [each.text for each in history.active] == ["Go on.", "and the rest?"]
+    assert [each.text for each in history.active] == ["Half is done.\nGo on.", "and the rest?"]
 
 
 async def test_a_session_is_resumed_with_its_markers() -> None:

@@ -92,7 +92,7 @@ async def test_without_a_system_message_the_first_one_stays(count: int) -> None:
     first = history.active[0]
     assert await compactor.compact(history, CALL) is not None
     assert history.active[0] == first
-    assert history.active[1].text == ""
+    assert history.active[1].text == "short"
     assert history.active[1].compaction is not None
 
 

@@ -3,10 +3,13 @@
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from contextgauge.compaction import EngineEvent, Receipt
 from contextgauge.compaction.profiles import PROFILES, Profile
 from contextgauge.compaction.summarisers.naming import PROVIDERS
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
@@ -72,3 +75,16 @@ def _shares(profile: Profile) -> str:
 def test_the_summarisers_are_those_of_the_code() -> None:
     names = re.findall(r"`([\w-]+):MODEL`", _section(TEXT, "Summarisers"))
     assert sorted({name for name in names if name in PROVIDERS}) == sorted(PROVIDERS)
+
+
+def test_the_events_are_those_of_the_code() -> None:
+    rows = _rows(_section(TEXT, "Events and displays"))
+    events = [f"{each.__name__} {each.name}" for each in get_args(EngineEvent)]
+    assert [" ".join(row[:2]).replace("`", "") for row in rows] == events
+
+
+def test_the_figures_of_a_receipt_are_those_of_the_code() -> None:
+    rows = _rows(_section(TEXT, "Receipts"))
+    names = {name for row in rows for name in re.findall(r"`(\w+)`", row[0])}
+    assert names <= {each.name for each in fields(Receipt)} | {"tokens_saved"}
+    assert hasattr(Receipt, "tokens_saved")

@@ -36,6 +36,7 @@ _HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _FILE = re.compile(r"(?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:py|md|lock|toml|lua|sh)")
+_CELL = re.compile(r"(?<!\\)\|")
 _MADE = {f"{line.strip('/')}/" for line in (ROOT / ".gitignore").read_text().splitlines()}
 """Folders that are fetched or built, so that a fresh clone lacks them."""
 _FOLDERS = ("schemas", "streams", "contextgauge", "deploy", "docs", "tests", "tools", "bench")
@@ -115,6 +116,27 @@ def test_files_named_in_documents_exist() -> None:
     assert missing == []
 
 
+def test_rows_of_a_table_have_its_columns() -> None:
+    wrong = [
+        f"{_name(path)}: {row}"
+        for path in DOCUMENTS
+        for row in _ragged_rows(_prose(path.read_text(encoding="utf-8")))
+    ]
+    assert wrong == []
+
+
+def _ragged_rows(text: str) -> list[str]:
+    """Return the rows of tables that have more or fewer cells than the first row."""
+    ragged: list[str] = []
+    columns = 0
+    for line in text.splitlines():
+        cells = len(_CELL.findall(line)) if line.startswith("|") else 0
+        if columns and cells not in {0, columns}:
+            ragged.append(line)
+        columns = columns or cells if cells else 0
+    return ragged
+
+
 def test_a_wrong_link_and_a_wrong_anchor_are_detected() -> None:
     assert "the-rules-r1-to-r30" in _anchors("# The rules\n## The rules R1 to R30\n")
     assert _anchors("# `a_b`, c\n# `a_b`, c\n") == {"a_b-c", "a_b-c-1"}
@@ -122,6 +144,11 @@ def test_a_wrong_link_and_a_wrong_anchor_are_detected() -> None:
     assert _leads_somewhere(DOCS / "RULES.md", "ARCHITECTURE.md#topics-and-keys")
     assert not _leads_somewhere(DOCS / "RULES.md", "no-such.md")
     assert not _leads_somewhere(DOCS / "RULES.md", "#no-such-heading")
+
+
+def test_a_row_of_another_table_is_detected() -> None:
+    assert _ragged_rows("| a | b |\n|---|---|\n| c | d |\n| e |\n\n| f |\n|---|\n") == ["| e |"]
+    assert _ragged_rows("| a |\n|---|\n| b \\| c |\n") == []
 
 
 def test_every_rule_has_a_test_named_after_it_and_every_such_test_a_rule() -> None:

@@ -123,6 +123,9 @@ def compact(  # noqa: PLR0913 -- each is an option
     A session is compacted by the control plane, as its service is configured: `contextgauge why`
     shows what became of it. A file is only read: its compacted conversation is written to a file
     of this folder (--output), without what a transcript's last compaction archived.
+
+    A compaction that is asked for always makes a summary of the older messages, also where clearing
+    old tool results alone would reach the goal.
     """
     if _is_file(what):
         _check_options(context, _OF_SESSIONS, f"{what} is a file: {{}} is for a session")

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import typer
 from rich.console import Console
@@ -14,6 +14,7 @@ from rich.table import Table
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.history import History
+from contextgauge.compaction.links import results_without_call
 from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.profiles import Profile, profile_named
@@ -28,6 +29,8 @@ from streams.cli.screen.output import err, out, say
 from streams.edge.control.service_file import EXTRACTIVE, make_summariser
 
 STANDARD = "-"
+
+_NAMED_RESULTS: Final = 3
 
 
 class FileOptions(NamedTuple):
@@ -83,6 +86,18 @@ def compact_file(
         _show(receipt, read, history, screen)
         if target is not None:
             say(f"Written to {target}", to=screen)
+    _warn_of_results_without_call(history)
+
+
+def _warn_of_results_without_call(history: History) -> None:
+    ids = results_without_call(history.active)
+    if ids:
+        named = ", ".join(ids[:_NAMED_RESULTS]) + (", …" if len(ids) > _NAMED_RESULTS else "")
+        say(
+            f"{count(len(ids), 'tool result')} without a call before it ({named}): a provider "
+            "refuses such a request. Add the call, or remove the result",
+            "yellow",
+        )
 
 
 def _read(file: str) -> ReadConversation:
@@ -140,19 +155,28 @@ def _write(target: Path | None, value: bytes) -> None:
         raise ConfigError(f"{target}: cannot be written: {error.strerror}") from error
 
 
-def _show(receipt: Receipt, read: ReadConversation, history: History, screen: Console) -> None:
+def _sizes(receipt: Receipt, before: int, after: int) -> Table:
+    """Return the sizes of the whole request, with the numbers of messages before and after."""
+    is_reported = receipt.basis == "reported"
     sizes = Table.grid(padding=(0, 2))
-    for name, tokens, basis, messages in (
-        ("Before", receipt.tokens_before, receipt.basis, len(read.request.messages)),
-        ("After", receipt.tokens_after, "estimated", len(history.active)),
+    for name, tokens, basis, part in (
+        ("Before", receipt.tokens_before, receipt.basis, count(before, "message")),
+        ("After", receipt.tokens_after, "estimated", count(after, "message")),
+        ("Saved", receipt.tokens_saved, "estimated", ""),
     ):
-        sizes.add_row(name, f"{exact(tokens)} tokens", basis, count(messages, "message"))
+        sizes.add_row(name, f"{exact(tokens)} tokens", basis, part)
     rest = receipt.tokens_after - receipt.steps[-1].tokens_after
     if rest > 0:
-        sizes.add_row("", f"{exact(rest)} tokens", "of these not messages: system, tools")
-    screen.print(sizes)
+        more = ", and what the estimate of the messages lacks" if is_reported else ""
+        sizes.add_row("Rest", f"{exact(rest)} tokens", "", f"of After: system, tools{more}")
+    return sizes
+
+
+def _show(receipt: Receipt, read: ReadConversation, history: History, screen: Console) -> None:
+    screen.print(_sizes(receipt, len(read.request.messages), len(history.active)))
     window, goal = receipt.window, receipt.target_tokens
     say(f"Window {exact(window.tokens)} tokens ({window.source}), goal {exact(goal)}", to=screen)
+    say("Steps, with estimates of the messages alone:", to=screen)
     steps = Table.grid(padding=(0, 2))
     for step in receipt.steps:
         steps.add_row(
@@ -169,4 +193,4 @@ def _show(receipt: Receipt, read: ReadConversation, history: History, screen: Co
         say("After it the conversation still does not fit the window: less --keep may help", to=err)
     elif receipt.tokens_after > goal:
         say("The goal was not reached: the rest is recent or always stays", to=err)
-    say(f"Took {duration(receipt.duration_ms)}", to=screen)
+    say(f"Compacting took {duration(receipt.duration_ms)}", to=screen)

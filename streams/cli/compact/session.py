@@ -77,8 +77,9 @@ async def _request(
     if as_json:
         write_json(command)
     elif command.outcome == "completed" and (result := _result(command)) is not None:
-        say_lines(compact_text(result))
         say(result_text(command))
+        # Without the heading, which would say that it is under way.
+        say_lines(compact_text(result).partition("\n")[2])
     else:
         say(result_text(command))
     return command.outcome

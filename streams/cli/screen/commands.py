@@ -53,10 +53,15 @@ def result_text(command: CommandView) -> str:
     if command.reason is not None:
         parts[0] += f": {command.reason}"
     if command.finished_ms is not None:
-        parts.append(f"after {duration(max(command.finished_ms - command.requested_ms, 0))}")
+        parts.append(_since_request(command.finished_ms, command))
     if command.outcome == "completed":
         parts.append(f"by {command.driver}")
     return ", ".join(parts)
+
+
+def _since_request(finished_ms: int, command: CommandView) -> str:
+    """Return how long the command took: waiting for a worker and for the driver included."""
+    return f"{duration(max(finished_ms - command.requested_ms, 0))} after the request"
 
 
 def why_table(view: ControlView, now_ms: int) -> Table:
@@ -103,7 +108,7 @@ def _command_cells(command: CommandView) -> tuple[Text, Text, Text]:
     if command.instructions:
         parts.append(f"“{command.instructions}”")
     if command.finished_ms is not None:
-        parts.append(f"took {duration(max(command.finished_ms - command.requested_ms, 0))}")
+        parts.append(_since_request(command.finished_ms, command))
     if command.summariser is not None and command.outcome is not None:
         parts.append(f"summary by {command.summariser}")
     return what, _change(command), Text(safe("; ".join(parts)))

@@ -58,7 +58,7 @@ def _facts(own: CompactionReceipt) -> list[tuple[str, str]]:
         ("After", _sized(own.tokens_after, own.tokens_after_source)),
         ("Summary cost", _summary_cost(own) or UNKNOWN),
         ("Cache rewrite", _sized(own.cache_rewrite_tokens, None)),
-        ("Took", _with_source(duration(own.duration_ms), own.duration_source)),
+        ("Took", _took(own)),
         ("Carried over", _counted(own.pins_carried, "statement")),
         ("Rules", _rules(own)),
     ]
@@ -92,6 +92,12 @@ def _rules(own: CompactionReceipt) -> str:
 
 def _sized(tokens: int | None, source: str | None) -> str:
     return UNKNOWN if tokens is None else _with_source(f"{exact(tokens)} tokens", source)
+
+
+def _took(own: CompactionReceipt) -> str:
+    if own.duration_ms is None:
+        return UNKNOWN
+    return _with_source(f"{duration(own.duration_ms)} to compact", own.duration_source)
 
 
 def _counted(number: int | None, name: str) -> str:

@@ -70,6 +70,16 @@ def check_service(content: Table) -> tuple[ServicePlan | None, list[Fault]]:
     return (None, faults) if faults else (plan, [])
 
 
+def summariser_of_content(content: Table) -> tuple[SummariserPlan, list[Fault]]:
+    """Return the summariser of a content, whatever is wrong elsewhere; without a model if itself.
+
+    The faults are those that `check_service` reports.
+    """
+    faults: list[Fault] = []
+    plan = _summariser(Section(content, (), faults).table("summariser"))
+    return (SummariserPlan() if faults else plan), []
+
+
 def _summariser(section: Section) -> SummariserPlan:
     provider = section.one_of("provider", _PROVIDERS, "extractive") or "extractive"
     plan = SummariserPlan(

@@ -13,7 +13,7 @@ from contextgauge.settings.secrets import read_secret
 from contextgauge.tls_files import TlsFiles, context_of
 from streams.core.alerts.check import check_plan
 from streams.core.alerts.rules import AlertPlan, Target
-from streams.edge.files.toml_file import read_toml
+from streams.edge.files.toml_file import noted, read_toml
 
 _SECRET_PREFIX = "whsec_"  # noqa: S105 -- how a secret begins, and no secret
 
@@ -37,19 +37,26 @@ def read_plan(path: Path) -> AlertPlan:
 
 def addresses(plan: AlertPlan) -> dict[str, Address]:
     """Return where the targets are, by name. Raises ConfigError, with a line for each fault."""
-    by_name, faults = {}, []
+    by_name: dict[str, Address] = {}
+    faults: list[str] = []
     for target in plan.targets:
-        try:
-            url = _one(target, "url", target.url, target.url_env, target.url_file)
-            secret = _one(target, "secret", None, target.secret_env, target.secret_file)
-            key = None if secret is None else key_of(secret, f"target {target.name!r}: ")
-            context = _authorities_of(target)
-            by_name[target.name] = Address(_checked(target, url or ""), key, context)
-        except ConfigError as error:
-            faults.append(str(error))
+        url = noted(faults, lambda: _url_of(target))  # noqa: B023 -- called at once
+        key = noted(faults, lambda: _key_of(target))  # noqa: B023 -- likewise
+        context = noted(faults, lambda: _authorities_of(target))  # noqa: B023 -- likewise
+        by_name[target.name] = Address(url or "", key, context)
     if faults:
         raise ConfigError("\n".join(faults))
     return by_name
+
+
+def _url_of(target: Target) -> str:
+    url = _one(target, "url", target.url, target.url_env, target.url_file)
+    return _checked(target, url or "")
+
+
+def _key_of(target: Target) -> bytes | None:
+    secret = _one(target, "secret", None, target.secret_env, target.secret_file)
+    return None if secret is None else key_of(secret, f"target {target.name!r}: ")
 
 
 def _authorities_of(target: Target) -> ssl.SSLContext | None:

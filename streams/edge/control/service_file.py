@@ -6,17 +6,35 @@ from typing import Final
 
 from contextgauge.compaction.summarisers import ModelSummariser, summariser_named
 from contextgauge.errors import ConfigError
-from streams.core.control.check import ServicePlan, check_service
+from streams.core.control.check import ServicePlan, check_service, summariser_of_content
 from streams.core.control.service import SummariserPlan
+from streams.core.conversation.opt_in import KeptConversations
 from streams.core.sections import Fault, Table
-from streams.edge.files.toml_file import read_toml
+from streams.edge.control.conversations_file import find_kept
+from streams.edge.files.toml_file import noted, read_toml
 
 EXTRACTIVE: Final = "extractive"
+
+_WHAT: Final = "the compaction service"
 
 
 def read_service(path: Path) -> ServicePlan:
     """Return the plan of a file. Raises ConfigError, with a line for each fault."""
-    return read_toml(path, "the compaction service", check_service)
+    return read_toml(path, _WHAT, check_service)
+
+
+def check_service_file(path: Path) -> tuple[ServicePlan, KeptConversations | None]:
+    """Return the plan of a file and whose text it keeps, with the summariser's key at hand.
+
+    Raises ConfigError, with a line for each fault of all three.
+    """
+    faults: list[str] = []
+    service = noted(faults, lambda: read_service(path))
+    kept = noted(faults, lambda: find_kept(path))
+    noted(faults, lambda: summariser_of(read_toml(path, _WHAT, summariser_of_content)))
+    if service is None or faults:
+        raise ConfigError("\n".join(faults))
+    return service, kept
 
 
 def is_service_file(path: Path) -> bool:

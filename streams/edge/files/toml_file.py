@@ -45,6 +45,15 @@ def read_toml(
     return plan
 
 
+def noted(faults: list[str], make: Callable[[], _Plan]) -> _Plan | None:
+    """Return what is made; None where that raises ConfigError, whose text is added to faults."""
+    try:
+        return make()
+    except ConfigError as error:
+        faults.append(str(error))
+        return None
+
+
 def _located(path: Path, text: str, fault: Fault) -> str:
     line = line_of(text, fault.path)
     place = path.name if line is None else f"{path.name}:{line}"

@@ -174,7 +174,11 @@ def _connect(settings: StatusLineSettings, url: SplitResult, deadline_s: float) 
     if url.scheme == "unix":
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(limit_s)
-        connection.connect(unquote(url.path))
+        try:
+            connection.connect(unquote(url.path))
+        except OSError:
+            connection.close()
+            raise
         return connection
     host = url.hostname or "localhost"
     connection = socket.create_connection((host, url.port or _PORT), limit_s)
