@@ -67,8 +67,6 @@ def _split(history: Sequence[Message], share: float) -> int:
 def _json_like(message: Message) -> str:
     parts = [message.text, *(each.arguments for each in message.calls)]
     parts += [each.text for each in message.results]
-    if message.compaction is not None:
-        parts.append(message.compaction.summary)
     return "".join(parts)
 
 
