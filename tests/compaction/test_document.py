@@ -282,6 +282,12 @@ def test_of_lines_of_one_form_three_stay_with_the_number_of_the_others() -> None
     ]
 
 
+def test_lines_are_not_counted_where_there_is_no_room_for_it() -> None:
+    messages = [said("assistant", f"Reading src/mod{number}.py to see it.") for number in range(9)]
+    lines = [f"- Assistant: Reading src/mod{number}.py to see it." for number in (6, 7, 8)]
+    assert extract(messages, sum(len(line) + 1 for line in lines)).splitlines() == lines
+
+
 def test_no_more_than_a_thousand_lines_are_folded() -> None:
     older = [said("assistant", "The parser reads one file too many.")]
     same = [said("assistant", f"Reading src/mod{number}.py to see it.") for number in range(1_004)]
