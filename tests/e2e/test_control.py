@@ -117,6 +117,10 @@ async def has(count: int, hook: Hook) -> bool:
     return len(hook.taken) >= count
 
 
+async def has_partitions(log: Path) -> bool:
+    return bool(said(log, "assigned"))
+
+
 async def end(worker: "subprocess.Popen[str]") -> int:
     worker.terminate()
     return await asyncio.to_thread(worker.wait, 30)
@@ -207,6 +211,8 @@ async def test_a_topic_that_is_recreated_ends_the_worker_and_the_next_one_begins
     )
     second = command.start_logging(tmp_path / "second", "control", **told)
     await until(lambda: has(15, hook))
+    # The first one may have sent some of them before it noticed.
+    await until(lambda: has_partitions(tmp_path / "second"))
     assert await end(second) == 0
     assert hook.taken == Counter(dict.fromkeys(sessions.names, 1))
     await log.stop()
