@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -96,21 +97,26 @@ def _write_body(folder: Path, system: str) -> None:
     (folder / "body.json").write_text(json.dumps(body))
 
 
-def test_what_only_answers_have_is_not_written(folder: Path) -> None:
-    answer = {"id": "msg_1", "type": "message", "stop_reason": "end_turn", "usage": {}}
+def write_transcript(path: Path, answer: dict[str, Any], words: int) -> None:
+    """Write twenty turns of so many words; `answer` is what the assistant's messages have too."""
     lines = [
         {
             "type": role,
             "message": {
                 "role": role,
-                "content": [{"type": "text", "text": f"{number} " * 500}],
+                "content": [{"type": "text", "text": f"{number} " * words}],
                 **(answer if role == "assistant" else {}),
             },
         }
         for number in range(20)
         for role in ("user", "assistant")
     ]
-    (folder / "own.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    path.write_text("\n".join(map(json.dumps, lines)))
+
+
+def test_what_only_answers_have_is_not_written(folder: Path) -> None:
+    answer = {"id": "msg_1", "type": "message", "stop_reason": "end_turn", "usage": {}}
+    write_transcript(folder / "own.jsonl", answer, words=500)
     result = run("own.jsonl", "--window", "8000")
     assert result.exit_code == 0, result.output
     after = json.loads((folder / "own.compacted.json").read_text())
@@ -163,19 +169,7 @@ def test_the_window_is_that_of_the_model_which_a_transcript_names(folder: Path) 
 
 def test_a_receipt_says_what_a_reported_size_has_beyond_the_messages(folder: Path) -> None:
     answer = {"id": "m", "type": "message", "usage": {"input_tokens": 30_000, "output_tokens": 10}}
-    lines = [
-        {
-            "type": role,
-            "message": {
-                "role": role,
-                "content": [{"type": "text", "text": f"{number} " * 300}],
-                **(answer if role == "assistant" else {}),
-            },
-        }
-        for number in range(20)
-        for role in ("user", "assistant")
-    ]
-    (folder / "own.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    write_transcript(folder / "own.jsonl", answer, words=300)
     shown = [" ".join(line.split()) for line in run("own.jsonl").stdout.splitlines()]
     before, after, saved, rest = (int(line.split()[1].replace(",", "")) for line in shown[:4])
     assert [line.split()[0] for line in shown[:4]] == ["Before", "After", "Saved", "Rest"]
