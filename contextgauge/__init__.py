@@ -7,6 +7,8 @@ their closed union. `docs/RULES.md` explains every field and where it comes from
 
 from typing import TYPE_CHECKING
 
+from contextgauge.lazy_names import lazy_names
+
 if TYPE_CHECKING:
     from contextgauge.compaction_views import Compaction, CompactionReceipt
     from contextgauge.errors import (
@@ -89,25 +91,27 @@ __all__ = [
     "steer",
 ]
 
-_MODULES = ("errors", "records", "compaction_views", "views", "publisher", "steering")
-"""Where the names are; those that take longest to import are the last that are looked into."""
+_MODULES = (
+    "contextgauge.errors",
+    "contextgauge.records",
+    "contextgauge.compaction_views",
+    "contextgauge.views",
+    "contextgauge.publisher",
+    "contextgauge.steering",
+)
 
 
 if not TYPE_CHECKING:  # a type checker would take any name for one that is here
+    _import_name = lazy_names(__name__, __all__, _MODULES)
 
     def __getattr__(name: str) -> object:
         """Import what is asked for the first time."""
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         if name == "__version__":
             from importlib.metadata import version  # noqa: PLC0415 -- only who asks pays for it
 
             value: object = version("contextgauge")
         else:
-            from importlib import import_module  # noqa: PLC0415 -- as above
-
-            modules = (import_module(f"contextgauge.{each}") for each in _MODULES)
-            value = next(getattr(module, name) for module in modules if hasattr(module, name))
+            value = _import_name(name)
         globals()[name] = value
         return value
 

@@ -1,9 +1,10 @@
 """A session's conversation, as the log gives it."""
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from contextgauge.compaction.conversation import ConversationReading
-from contextgauge.compaction.history import History
+if TYPE_CHECKING:  # a server that keeps no texts needs neither
+    from contextgauge.compaction.conversation import ConversationReading
+    from contextgauge.compaction.history import History
 
 ConversationState: TypeAlias = Literal["whole", "incomplete", "too_large", "without_text"]
 """`incomplete`: the beginning is not there (expired, deleted, or not kept then); `too_large`: more
@@ -21,14 +22,14 @@ class SessionConversation(NamedTuple):
     reported; `topic_id` is the identity of the topic that they are of, empty if not known.
     """
 
-    history: History
+    history: "History"
     state: ConversationState
     model: str | None
     agent_id: str | None
     project: str | None
     first_offset: int
     position: int
-    reading: ConversationReading | None = None
+    reading: "ConversationReading | None" = None
     oldest_ms: int | None = None
     behind: int | None = None
     reported_ms: int | None = None

@@ -20,7 +20,7 @@ from streams.cli.machine import collect_young_garbage, cores
 from streams.cli.screen.figures import count, size
 from streams.cli.screen.output import err, out, say
 from streams.cli.serve.browser import page_address, show_page
-from streams.cli.serve.server import Report, serve_until, warn_of_open_access
+from streams.cli.serve.running import Report, say_problem, serve_until, warn_of_open_access
 from streams.cli.workers.addresses import beat
 from streams.edge.hosts import is_of_this_machine
 from streams.edge.sqlite.database import InUseError
@@ -167,7 +167,7 @@ def _serving(settings: Settings, host: str, local: LocalView, *, titles: bool) -
         telemetry=telemetry,
         health=health,
         probe=answers(telemetry, health),
-        report=Report(clock, _report),
+        report=Report(clock, say_problem),
         readers=access(settings).readers,
         only_here=is_of_this_machine(host),
         requests_per_s=settings.serve_requests_per_s,
@@ -178,10 +178,6 @@ def _serving(settings: Settings, host: str, local: LocalView, *, titles: bool) -
         reading=local.reading.progress,
         titles=parts.titles(local.views) if titles else None,
     )
-
-
-def _report(doing: str, _error: BaseException, text: str) -> None:
-    say(f"contextgauge: {doing}: {text}")
 
 
 async def _run(

@@ -15,7 +15,7 @@ from contextgauge.compaction.messages import (
     ToolCall,
     ToolResult,
 )
-from contextgauge.compaction.recall import recall, recall_tool_schema
+from contextgauge.compaction.recalling import recall, recall_tool_schema
 
 
 def user(id_: str, text: str) -> Message:

@@ -12,7 +12,8 @@ from streams.edge.memory.views import MemoryPartition, MemoryViews
 from streams.edge.redis.reader import entries_of
 from streams.edge.redis.views import RedisViews
 from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
-from streams.flow.project.partition import LEAVING_SESSIONS, ViewWrite
+from streams.flow.project.partition import LEAVING_SESSIONS
+from streams.flow.project.view_write import ViewWrite
 from streams.ports import Entry, PartitionDump, ViewReader
 
 

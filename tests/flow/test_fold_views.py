@@ -13,7 +13,7 @@ from streams import codec
 from streams.codec import views as view_codec
 from streams.edge.memory.views import MemoryViews
 from streams.flow.project.fold import PARTITION_KEY, Fold, LoggedRecord
-from streams.flow.project.partition import ViewWrite
+from streams.flow.project.view_write import ViewWrite
 from streams.ports import LogRecord
 from tests.core.given import SESSION, Given, compacting, init, kinds
 from tests.core.history import START_MS, History

@@ -10,7 +10,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
 from streams.flow.derive.state_store import ChangelogChunk, StateStore
 from streams.flow.derive.worker import run_derive
-from streams.flow.project import partition as project_partition
+from streams.flow.project import view_write
 from streams.ports import ApplyResult, Health, LogRecord, ViewChanges, ViewPosition
 from tests.doubles.log import FaultyLog
 from tests.doubles.views import FaultyViews
@@ -110,7 +110,7 @@ async def test_a_slow_batch_that_makes_progress_is_live(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As one of thousands of large documents does, in a Redis that is slow."""
-    monkeypatch.setattr(project_partition, "MAX_DOCUMENTS", 20)
+    monkeypatch.setattr(view_write, "MAX_DOCUMENTS", 20)
     clock, lives = AheadClock(), list[bool]()
 
     class SlowViews(FaultyViews):

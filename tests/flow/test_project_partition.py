@@ -19,9 +19,9 @@ from streams import codec
 from streams.codec import views as view_codec
 from streams.core.projection.project import project
 from streams.core.projection.statistics import counted
-from streams.flow.project import partition as project_partition
+from streams.flow.project import view_write
 from streams.flow.project.fold import most_bytes
-from streams.flow.project.partition import MAX_BYTES, MAX_DOCUMENTS
+from streams.flow.project.view_write import MAX_BYTES, MAX_DOCUMENTS
 from streams.ports import ApplyResult, LogRecord, ViewChanges, ViewPosition
 from tests.core.history import History
 from tests.doubles.views import FaultyViews
@@ -60,7 +60,7 @@ def test_cutting_a_batch_into_calls_does_not_matter(
         return
     store = FaultyViews()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(project_partition, "MAX_DOCUMENTS", limit)
+        patch.setattr(view_write, "MAX_DOCUMENTS", limit)
         asyncio.run(project_all(store, batches(log, cuts)))
     assert stored(store) == wanted(log)
 
@@ -140,7 +140,7 @@ def test_a_crash_at_any_point_gives_the_same_result(
         assert stored(store) == wanted(log)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(project_partition, "MAX_DOCUMENTS", 20)
+        patch.setattr(view_write, "MAX_DOCUMENTS", 20)
         asyncio.run(run())
 
 
@@ -307,7 +307,7 @@ async def test_while_building_a_missing_compaction_is_skipped() -> None:
 async def test_calls_before_a_failure_within_a_batch_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(project_partition, "MAX_DOCUMENTS", 20)
+    monkeypatch.setattr(view_write, "MAX_DOCUMENTS", 20)
     store = FaultyViews()
     late = History("late")
     late.reading(1)

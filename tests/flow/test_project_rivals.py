@@ -8,7 +8,7 @@ import pytest
 from contextgauge.errors import ReseekError
 from streams.edge.memory.views import MemoryViews
 from streams.edge.redis.views import RedisViews
-from streams.flow.project import partition as project_partition
+from streams.flow.project import view_write
 from streams.flow.project.partition import PartitionProjector
 from streams.ports import Batch, LogRecord, ViewStore
 from tests.doubles.dump import dump
@@ -72,7 +72,7 @@ async def follow(projector: PartitionProjector, size: int, end: int = END) -> No
 async def test_two_projectors_meet_at_any_step(
     store: ViewStore, monkeypatch: pytest.MonkeyPatch, size: int, other_size: int
 ) -> None:
-    monkeypatch.setattr(project_partition, "MAX_DOCUMENTS", 30)
+    monkeypatch.setattr(view_write, "MAX_DOCUMENTS", 30)
     step, wrong = 0, []
     while True:
         step += 1

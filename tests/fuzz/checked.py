@@ -24,7 +24,7 @@ from streams.core.session_status import status_of
 from streams.flow.derive.deriver import Deriver, DeriveResult
 from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
 from streams.flow.project.fold import FIRST_STATS, PARTITION_KEY, Fold, LoggedRecord
-from streams.flow.project.partition import MAX_BYTES, ViewWrite
+from streams.flow.project.view_write import MAX_BYTES, ViewWrite
 from tests.flow.derive_kit import RULES
 
 KEPT: Final = Path(__file__).parents[2] / "schemas" / "json"

@@ -75,7 +75,7 @@ def test_an_error_is_imported_alone(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
-    assert loaded.split() == ["contextgauge", "contextgauge.errors"]
+    assert loaded.split() == ["contextgauge", "contextgauge.errors", "contextgauge.lazy_names"]
 
 
 def test_a_users_own_schemas_and_streams_do_not_matter(tmp_path: Path) -> None:

@@ -5,41 +5,60 @@ import subprocess
 import sys
 from inspect import get_annotations, getdoc, signature
 from pathlib import Path
+from types import ModuleType
 from typing import assert_type
 
 import pytest
 
 import contextgauge
+import contextgauge.compaction
 from contextgauge import BlockingPublisher, Fate, Publisher, PublisherStats, Stream
 from schemas.records import DATA_CLASSES
 
 PACKAGE = Path(contextgauge.__file__).parent
 
 
-def test_public_names_exist() -> None:
-    assert all(hasattr(contextgauge, name) for name in contextgauge.__all__)
-    assert dir(contextgauge) == sorted(contextgauge.__all__)
+LATE = pytest.mark.parametrize(
+    "package", [contextgauge, contextgauge.compaction], ids=lambda package: package.__name__
+)
 
 
-def test_other_names_do_not_exist() -> None:
+@LATE
+def test_public_names_exist(package: ModuleType) -> None:
+    assert all(hasattr(package, name) for name in package.__all__)
+    assert dir(package) == sorted(package.__all__)
+
+
+@LATE
+def test_other_names_do_not_exist(package: ModuleType) -> None:
     with pytest.raises(AttributeError, match="no attribute 'Subscriber'"):
-        _ = contextgauge.Subscriber  # type: ignore[attr-defined]
+        _ = package.Subscriber
+
+
+@LATE
+def test_no_module_has_the_name_of_what_the_package_gives(package: ModuleType) -> None:
+    """Importing such a module would take the name's place."""
+    folder = Path(str(package.__file__)).parent
+    modules = {each.stem for each in folder.glob("*.py")} | {each.name for each in folder.glob("*")}
+    assert modules & set(package.__all__) == set()
 
 
 def test_every_kind_of_record_is_public() -> None:
     assert {cls.__name__ for cls in DATA_CLASSES} <= set(contextgauge.__all__)
 
 
-def test_all_names_that_a_type_checker_sees_are_named() -> None:
+@LATE
+def test_all_names_that_a_type_checker_sees_are_named(package: ModuleType) -> None:
     """What is imported late is imported under TYPE_CHECKING too, under the same names."""
-    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    tree = ast.parse(Path(str(package.__file__)).read_text(encoding="utf-8"))
     imported = {
         alias.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module not in {"typing", "importlib"}
+        if isinstance(node, ast.ImportFrom)
+        and node.module not in {"typing", "importlib.metadata", "contextgauge.lazy_names"}
         for alias in node.names
     }
-    assert imported - {"import_module", "version"} == set(contextgauge.__all__) - {"__version__"}
+    assert imported == set(package.__all__) - {"__version__"}
 
 
 def test_importing_the_records_imports_no_client() -> None:

@@ -14,6 +14,7 @@ from contextgauge.errors import VersionError
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from streams.cli.serve import server
+from streams.cli.serve.running import Report
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.telemetry.server import listening, port_of
 from tests.conftest import Command
@@ -253,7 +254,7 @@ def test_the_same_error_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPatch)
         server.logger, "error", lambda event, **more: told.append((event, str(more)))
     )
     clock = Later()
-    report = server.Report(clock)
+    report = Report(clock, server.log_problem)
     for _ in range(3):
         report("answering", KeyError("text of a message"))
         report("answering", VersionError("of format 1"))

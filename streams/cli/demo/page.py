@@ -25,7 +25,7 @@ from streams.cli.demo.pipeline import (
 from streams.cli.demo.report import step
 from streams.cli.screen.output import out
 from streams.cli.serve.browser import page_address
-from streams.cli.serve.server import Report, serve_until
+from streams.cli.serve.running import Report, say_problem, serve_until
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers, listening, port_of
 from streams.ports import Health
@@ -83,7 +83,7 @@ async def serve_embedded(pipeline: Pipeline) -> None:
         telemetry=telemetry,
         health=health,
         probe=answers(telemetry, health),
-        report=Report(clock),
+        report=Report(clock, say_problem),
         points=wiring.compaction_points(settings),
     )
     with _listener(settings.serve_port) as listener:

@@ -21,7 +21,7 @@ from streams.core.projection import statistics
 from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
 from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
-from streams.flow.project.partition import ViewWrite
+from streams.flow.project.view_write import ViewWrite
 from streams.flow.replay.replay import derive_line
 from streams.ports import DerivedPiece, Entry, LocalChanges, LocalStore, TranscriptPiece
 

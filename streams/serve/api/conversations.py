@@ -1,7 +1,7 @@
 """The routes that read a session's text where it is kept: context, history, recall."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -9,9 +9,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Query, Response
 
-from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.messages import FormatName, Message
-from contextgauge.compaction.recall import recall
 from contextgauge.compaction.session import SessionConversation
 from schemas.records import Json
 from streams import codec
@@ -116,7 +114,7 @@ def add_conversations(
         conversation = await find(session_id)
         asked = {"text": query, "file": file, "id": id, "offset": offset}
         arguments = {name: value for name, value in asked.items() if value is not None}
-        answer = await asyncio.to_thread(recall, conversation.history.archived, arguments)
+        answer = await asyncio.to_thread(_recall, conversation.history.archived, arguments)
         return _answer(conversation, {"answer": answer})
 
 
@@ -178,15 +176,15 @@ def _entry(message: Message, *, is_active: bool) -> dict[str, Json]:
         "id": message.id,
         "active": is_active,
         "compaction": None if marker is None else marker.number,
-        "message": next(iter(write_messages([message], "plain")), None),
+        "message": next(iter(_write([message], "plain")), None),
     }
 
 
 def _written(messages: Sequence[Message], format: FormatName) -> list[Json]:  # noqa: A002 -- its name everywhere
     """Write messages as an API takes them: an answer that came in parts is one message."""
     if format == "plain":
-        return write_messages(messages, format)
-    written = write_messages(_joined(messages), format)
+        return _write(messages, format)
+    written = _write(_joined(messages), format)
     if format != "anthropic":
         return written
     # Only these fields may be sent back: an id or a usage would be refused.
@@ -205,3 +203,15 @@ def _joined(messages: Sequence[Message]) -> list[Message]:
         else:
             joined.append(each)
     return joined
+
+
+def _write(messages: Sequence[Message], format: FormatName) -> list[Json]:  # noqa: A002 -- as above
+    from contextgauge.compaction.formats import write_messages  # noqa: PLC0415 -- the engine
+
+    return write_messages(messages, format)
+
+
+def _recall(archived: Sequence[Message], arguments: Mapping[str, object]) -> str:
+    from contextgauge.compaction.recalling import recall  # noqa: PLC0415 -- as above
+
+    return recall(archived, arguments)
