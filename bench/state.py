@@ -35,6 +35,7 @@ from streams.cli.machine import collect_young_garbage
 from streams.core.derivation.rules_config import Rules
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
+from streams.edge.sqlite.values import TemporaryValues
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
@@ -81,7 +82,9 @@ class Template(NamedTuple):
 
 def new_state() -> PartitionState:
     """Return an empty state of the only partition."""
-    return PartitionState(Rules(bundled()), DeriveConfig(), InputPartition(0, 1, 1))
+    return PartitionState(
+        Rules(bundled()), DeriveConfig(), InputPartition(0, 1, 1), TemporaryValues()
+    )
 
 
 def templates(share: float = 0.5) -> list[Template]:

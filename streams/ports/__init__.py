@@ -45,6 +45,7 @@ from streams.ports.log import PartitionReader as PartitionReader
 from streams.ports.log import TransactionalProducer as TransactionalProducer
 from streams.ports.log import started as started
 from streams.ports.telemetry import Telemetry as Telemetry
+from streams.ports.values import ValueStore as ValueStore
 from streams.ports.views import ApplyResult as ApplyResult
 from streams.ports.views import Entry as Entry
 from streams.ports.views import Generations as Generations

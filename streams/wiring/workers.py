@@ -90,6 +90,8 @@ def conversations_config(settings: Settings) -> ConversationsConfig:
 
 async def derive(worker: WorkerContext, log: Log, *, allow_dead_letters: bool = False) -> None:
     """Run a derive worker over a log until it is stopped. Raises StopError."""
+    from streams.edge.sqlite.values import TemporaryValues  # noqa: PLC0415 -- for this one alone
+
     config = derive_config(worker.settings, allow_dead_letters=allow_dead_letters)
     ports = DerivePorts(
         telemetry=worker.telemetry,
@@ -100,6 +102,7 @@ async def derive(worker: WorkerContext, log: Log, *, allow_dead_letters: bool = 
         state_store=StateStore(log, config.state_topic),
         rules=rules(worker.settings),
         config=config,
+        values=TemporaryValues,
     )
     await run_derive(ports)
 

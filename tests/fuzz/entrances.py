@@ -79,7 +79,7 @@ def written() -> Written:
     views: dict[type, list[bytes]] = {
         kind: [] for kind in (SessionView, Compaction, LiveEntry, Aggregates, PartitionView)
     }
-    config = DeriveConfig()
+    config = DeriveConfig(cold_hours=-1)
     state = PartitionState(RULES, config, InputPartition(0, 1, 1))
     fold = ViewFold()
     for offset, value in enumerate(line for story in stories()[:12] for line in story[:40]):
@@ -200,7 +200,7 @@ class Entrances:
 
     def take_state(self) -> None:
         """Entries of `context.state`, as a worker restores them; then a message of that session."""
-        state = PartitionState(RULES, DeriveConfig(), InputPartition(0, 1, 1))
+        state = PartitionState(RULES, DeriveConfig(cold_hours=-1), InputPartition(0, 1, 1))
         entries, chance = [], self._chance.random
         is_foreign = chance() < 0.5
         for key, value in written().state:

@@ -1,7 +1,8 @@
 """The state of one input partition: its sessions, its position, and what of it is persisted.
 
-Its storage format is in `stored_sessions`; an unknown version refuses the partition. A restored
-session stays in that format until a message comes for it.
+Its storage format is in `stored_sessions`; an unknown version refuses the partition. A session that
+rests is held in that format: a restored one until a message comes for it, and one that had none
+for hours.
 
 All that is written follows from the messages alone, not from the batches: idleness is counted in
 whole hours of the partition's Kafka time (`PartitionTime`) and checked before each message. A
@@ -32,7 +33,7 @@ from streams.flow.derive.stored_sessions import (
     removal_of,
     wrong_version,
 )
-from streams.ports import Headers, LogRecord, NewRecord
+from streams.ports import Headers, LogRecord, NewRecord, ValueStore
 
 POSITION_VERSION: Final = 1
 """Version of the position's document."""
@@ -42,6 +43,9 @@ _HOURS_PER_DAY: Final = 24
 _SLICE_SESSIONS: Final = 10_000
 """Sessions put in order in a row while restoring: a few milliseconds."""
 
+
+_COOLED: Final = 20
+"""Sessions that are stored away after a batch, at most: some milliseconds."""
 
 STEP_MS: Final = DAY_MS
 """Clocks that are right, and those in a wrong time zone, agree within a day."""
@@ -137,13 +141,19 @@ class PartitionState:
     To restore it: `add` all that the changelog holds, then exhaust `load`.
     """
 
-    def __init__(self, rules: Rules, config: DeriveConfig, place: InputPartition) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        config: DeriveConfig,
+        place: InputPartition,
+        values: ValueStore | None = None,
+    ) -> None:
         self.position: int | None = None
         self.proof = LogProof()
         self._last: LogRecord | None = None
         self._config = config
         self._place = place
-        self._stored = StoredSessions(config.state_topic)
+        self._stored = StoredSessions(config.state_topic, values)
         self._deriver = Deriver(
             rules,
             misrouted_check(place.partition, place.partitions),
@@ -155,6 +165,8 @@ class PartitionState:
         self._activity: OrderedDict[str, Activity] = OrderedDict()
         self._time = PartitionTime()
         self._now = Activity(0, None)
+        self._cooled_hour = 0
+        self._cooling: list[str] = []
         self._begin()
 
     @property
@@ -217,7 +229,20 @@ class PartitionState:
         self._prove(work)
         changes[POSITION_KEY] = self._position_document(position)
         self._begin()
+        self._cool()
         return work
+
+    def _cool(self) -> None:
+        """Let some of the sessions rest that had no messages for hours."""
+        sessions, oldest = self._deriver.sessions, self._now.hour - self._config.cold_hours
+        if self._now.hour != self._cooled_hour:
+            self._cooled_hour = self._now.hour
+            self._cooling = [name for name in sessions if self._activity[name].hour < oldest]
+        for session_id in self._cooling[-_COOLED:]:
+            activity = self._activity.get(session_id)
+            if session_id in sessions and activity is not None and activity.hour < oldest:
+                self._stored.keep(session_id, sessions.pop(session_id), activity)
+        del self._cooling[-_COOLED:]
 
     def _prove(self, work: Work) -> None:
         """Bind the position to the logs."""
@@ -295,7 +320,7 @@ class PartitionState:
 
     @property
     def stored_sessions(self) -> int:
-        """How many sessions were added so far."""
+        """How many sessions rest: after a restore all of them."""
         return len(self._stored)
 
     def load(self) -> Iterator[None]:

@@ -27,6 +27,7 @@ from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.log_proof import LogCheck, LogProof, TopicIds, alone, read_ids
+from streams.flow.derive.memory_values import MemoryValues
 from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.state_store import StateStore
 from streams.ports import (
@@ -37,6 +38,7 @@ from streams.ports import (
     StepTimer,
     Telemetry,
     TransactionalProducer,
+    ValueStore,
 )
 
 _SLICE_MESSAGES = 250
@@ -64,6 +66,8 @@ class DerivePorts(WorkerPorts):
     rules: Rules
     config: DeriveConfig
     flood: FloodWatch = field(default_factory=FloodWatch)
+    values: Callable[[], ValueStore] = MemoryValues
+    """Makes what holds the sessions of a partition that rest."""
 
 
 class ReleasedState(NamedTuple):
@@ -218,7 +222,7 @@ class PartitionTask:
         if released is not None and (released.end, released.ids) == (self._end, self._ids):
             ports.telemetry.count("derive_restores", outcome="kept")
             return released.state
-        state = PartitionState(ports.rules, ports.config, self._place)
+        state = PartitionState(ports.rules, ports.config, self._place, ports.values())
 
         def on_progress(done: int, total: int) -> None:
             step.restart()

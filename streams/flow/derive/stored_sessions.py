@@ -1,8 +1,9 @@
-r"""The storage format of sessions, and the restored ones that were not used since.
+r"""The storage format of sessions, and those that rest: restored ones, and those that are cold.
 
 These are held as the very bytes that the changelog has of them, so nothing has to be parsed to
-restore a million of them, and the garbage collector has nothing to visit. A session is unpacked
-when the first message comes for it, and belongs to the deriver from then on.
+restore a million of them, and the garbage collector has nothing to visit; a `ValueStore` holds
+them, which need not be memory. A session is unpacked when the next message comes for it, and
+belongs to the deriver until it is cold.
 
 A key is the JSON array `[session, part]`, and `["position"]`. A part's value is a line of JSON, a
 list that begins with its version, and after a `\n` the part's hashes as they are: as text they
@@ -28,6 +29,8 @@ from streams.core.derivation.stored_state import (
     part_names,
     unpack,
 )
+from streams.flow.derive.memory_values import MemoryValues
+from streams.ports import ValueStore
 
 POSITION_KEY: Final = json_codec.dumps(["position"])
 
@@ -49,57 +52,86 @@ class Activity(NamedTuple):
 
 
 class StoredSessions:
-    """The changelog as it is read back: the last value of each key. `topic` is its name."""
+    """The sessions that rest, as the changelog has them: its last value of each key.
 
-    def __init__(self, topic: str) -> None:
+    `topic` is its name, for errors.
+    """
+
+    def __init__(self, topic: str, values: ValueStore | None = None) -> None:
         self.position: bytes | None = None
         self._topic = topic
-        # Dictionaries of nothing but text and bytes: the garbage collector does not visit them.
-        self._values: dict[str, dict[str, bytes]] = {}
+        self._values: ValueStore = values or MemoryValues()
+        # Dictionaries of nothing but text and numbers: the garbage collector does not visit them.
+        self._numbers: dict[str, dict[str, int]] = {}
+        self._last_number = 0
+        # What `activities` tells, and the values of a version that cannot be read.
+        self._activities: dict[str, Activity] = {}
+        self._known: dict[tuple[bytes, bytes | None], Activity] = {}
+        self._unreadable: dict[tuple[str, str], bytes] = {}
 
     def __len__(self) -> int:
         """Return how many sessions are stored."""
-        return len(self._values)
+        return len(self._numbers)
 
     def add(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Take entries as they are read back. Raises VersionError for a key that is not ours."""
-        sessions = self._values
+        sessions, new, gone = self._numbers, list[tuple[int, bytes]](), list[int]()
         for key, value in entries:
             if key == POSITION_KEY:
                 self.position = value
                 continue
             session_id, name = self._split(key)
+            numbers = sessions.get(session_id)
+            if numbers is None:
+                if value is None:
+                    continue
+                numbers = sessions[session_id] = {}
+            former = numbers.pop(name, None)
+            if former is not None:
+                gone.append(former)
             if value is not None:
-                values = sessions.get(session_id)
-                if values is None:
-                    values = sessions[session_id] = {}
-                values[intern(name)] = value
-            elif session_id in sessions:
-                sessions[session_id].pop(name, None)
-                if not sessions[session_id]:
-                    del sessions[session_id]
+                numbers[intern(name)] = number = self._next_number()
+                new.append((number, value))
+            elif not numbers:
+                del sessions[session_id]
+            self._look_at(session_id, name, value)
+        self._values.put(new)
+        self._values.delete(gone)
+
+    def _look_at(self, session_id: str, name: str, value: bytes | None) -> None:
+        """Note what `activities` tells of a value that was read back; None: of no value."""
+        if value is not None and not value.startswith(_BEGINNINGS):
+            self._unreadable[session_id, name] = value
+        elif self._unreadable:
+            self._unreadable.pop((session_id, name), None)
+        if name != SESSION_PART:
+            return
+        match = None if value is None else _ACTIVITY.match(value)
+        if match is None:
+            self._activities.pop(session_id, None)
+            return
+        hour, claim = match.groups()
+        activity = self._known.get((hour, claim))
+        if activity is None:
+            activity = Activity(int(hour), None if claim is None else int(claim))
+            self._known[hour, claim] = activity
+        self._activities[session_id] = activity
 
     def activities(self) -> Iterator[list[tuple[str, Activity]]]:
-        """Yield all sessions with their last activity, in slices, and look at all versions.
+        """Yield all sessions that were added with their last activity, in slices. Once only.
 
         Raises VersionError for a value of another version, and for a session without its own part.
         """
-        known: dict[tuple[bytes, bytes | None], Activity] = {}
+        for (session_id, _), value in self._unreadable.items():
+            raise _unreadable(session_id, value)
+        activities, self._activities, self._known = self._activities, {}, {}
         page = []
-        for session_id, values in self._values.items():
-            for value in values.values():
-                if not value.startswith(_BEGINNINGS):
-                    raise _unreadable(session_id, value)
-            match = _ACTIVITY.match(values.get(SESSION_PART, b""))
-            if match is None:
+        for session_id in self._numbers:
+            activity = activities.get(session_id)
+            if activity is None:
                 raise VersionError(
                     f"{_state_of(session_id)} cannot be read: its last activity is missing"
                 )
-            hour, claim = match.groups()
-            activity = known.get((hour, claim))
-            if activity is None:
-                activity = Activity(int(hour), None if claim is None else int(claim))
-                known[hour, claim] = activity
             page.append((session_id, activity))
             if len(page) == _SLICE_SESSIONS:
                 yield page
@@ -111,27 +143,49 @@ class StoredSessions:
 
         Raises VersionError if it cannot be read.
         """
-        values = self._values.pop(session_id, None)
-        if values is None:
+        numbers = self._numbers.pop(session_id, None)
+        if numbers is None:
             return None
+        values = self._values.get(numbers.values())
+        self._values.delete(numbers.values())
         try:
-            parts = {name: _part(value) for name, value in values.items()}
+            parts = dict(zip(numbers, map(_part, values), strict=True))
         except ValueError as error:
             raise VersionError(f"{_state_of(session_id)} cannot be read: {error}") from error
         del parts[SESSION_PART].fields[:_ACTIVITY_FIELDS]
         return unpack(session_id, parts)
 
+    def keep(self, session_id: str, session: Session, activity: Activity) -> None:
+        """Take a session that rests, as the changelog has it."""
+        numbers = self._numbers[session_id] = {}
+        new = []
+        for name, part in pack(None, session).items():
+            if part is not None:
+                numbers[intern(name)] = number = self._next_number()
+                new.append((number, _stored(name, part, activity)))
+        self._values.put(new)
+
     def be_active(self, session_id: str, activity: Activity) -> dict[bytes, bytes | None]:
         """Take when a session was active that did not change otherwise; return the changes."""
-        values = self._values[session_id]
-        fields, data = _part(values[SESSION_PART])
+        numbers = self._numbers[session_id]
+        former = numbers[SESSION_PART]
+        fields, data = _part(*self._values.get([former]))
         others = fields[_ACTIVITY_FIELDS:]
-        values[SESSION_PART] = _value([STATE_VERSION, *activity, *others], data)
-        return {_key(session_id, SESSION_PART): values[SESSION_PART]}
+        value = _value([STATE_VERSION, *activity, *others], data)
+        numbers[SESSION_PART] = number = self._next_number()
+        self._values.put([(number, value)])
+        self._values.delete([former])
+        return {_key(session_id, SESSION_PART): value}
 
     def drop(self, session_id: str) -> dict[bytes, bytes | None]:
         """Forget a session; return the changes."""
-        return {_key(session_id, name): None for name in self._values.pop(session_id, ())}
+        numbers = self._numbers.pop(session_id, {})
+        self._values.delete(numbers.values())
+        return {_key(session_id, name): None for name in numbers}
+
+    def _next_number(self) -> int:
+        self._last_number += 1
+        return self._last_number
 
     def _split(self, key: bytes) -> tuple[str, str]:
         try:
@@ -155,9 +209,7 @@ def changes_of(
         if part is None:
             changes[_key(session_id, name)] = None
         else:
-            first = activity if name == SESSION_PART else ()
-            fields: list[Json] = [STATE_VERSION, *first, *part.fields]
-            changes[_key(session_id, name)] = _value(fields, part.data)
+            changes[_key(session_id, name)] = _stored(name, part, activity)
     return changes
 
 
@@ -177,6 +229,12 @@ def wrong_version(what: str, stored_version: object, version: int) -> VersionErr
         f"{what} was stored in version {known}; this build of contextgauge reads version "
         f"{version}: run the version that wrote it, or a newer one"
     )
+
+
+def _stored(name: str, part: StoredPart, activity: Activity) -> bytes:
+    """Return the value of a session's part."""
+    first = activity if name == SESSION_PART else ()
+    return _value([STATE_VERSION, *first, *part.fields], part.data)
 
 
 def _value(fields: list[Json], data: bytes) -> bytes:
