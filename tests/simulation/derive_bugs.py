@@ -14,6 +14,7 @@ import pytest
 
 from contextgauge.errors import FencedError, RetryError
 from schemas.topics import CONTEXT_STATE
+from streams.core.derivation.state import Session
 from streams.flow.common.membership import Membership
 from streams.flow.derive import partition_state, stored_sessions
 from streams.flow.derive.config import DeriveConfig
@@ -207,6 +208,19 @@ def _the_restore_keeps_the_first_value_of_a_key(patch: pytest.MonkeyPatch) -> No
             seen.add(key)
 
     patch.setattr(StoredSessions, "add", first)
+
+
+def _sessions_rest_as_they_were_at_first(patch: pytest.MonkeyPatch) -> None:
+    keep, firsts = StoredSessions.keep, dict[tuple[int, str], Session]()
+
+    def former(self: Any, session_id: str, session: Session, activity: Any) -> None:
+        keep(self, session_id, firsts.setdefault((id(self), session_id), session), activity)
+
+    patch.setattr(StoredSessions, "keep", former)
+
+
+def _a_session_that_rests_is_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StoredSessions, "keep", lambda *_: None)
 
 
 def _only_new_sessions_are_stored(patch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,10 @@ from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_SESSION, Session
 from streams.core.projection import project as projection
 from streams.flow.derive.deriver import Deriver
+from streams.flow.derive.partition_state import PartitionState, Work
+
+_REST_EVERY = 5
+"""Sessions rest where a batch ends at a multiple of this position."""
 
 _READ: dict[Any, Any] = {}
 _DERIVED: dict[tuple[int, int], tuple[Session, tuple[Record, ...]]] = {}
@@ -33,7 +37,20 @@ _KNOWN_VIEWS: set[int] = {id(None)}
 _EVENTS: dict[int, tuple[Any, bytes]] = {}
 
 _read, _from_binary = Deriver._read, codec.from_binary  # noqa: SLF001 -- patched
+_finish = PartitionState.finish
 _project, _to_structured = projection.project, codec.to_structured
+
+
+def finish_and_rest(self: PartitionState, position: int) -> Work:
+    """End a batch as `PartitionState.finish` does; after some, let all sessions rest.
+
+    In simulated time no session is without a message for hours.
+    """
+    work = _finish(self, position)
+    if position % _REST_EVERY == 0:
+        for session_id in list(self.in_use):
+            self.rest(session_id)
+    return work
 
 
 def read(self: Deriver, message: Any) -> Any:

@@ -20,6 +20,7 @@ from streams import codec
 from streams.flow.common import membership
 from streams.flow.derive import deriver, group_offsets
 from streams.flow.derive.deriver import Deriver
+from streams.flow.derive.partition_state import PartitionState
 from streams.flow.project import fold
 from tests.simulation import memory
 from tests.simulation.inputs import INPUTS, prepare
@@ -57,6 +58,7 @@ def simulating() -> Iterator[None]:
             patch.setattr(group_offsets, "COMMIT_EVERY_S", 1.0)
             patch.setattr(all_tasks, "add", lambda _task: None)
             patch.setattr(Deriver, "_read", memory.read)
+            patch.setattr(PartitionState, "finish", memory.finish_and_rest)
             patch.setattr(deriver, "Step", memory.RememberedStep)
             patch.setattr(deriver, "derive_in", memory.RememberedStep.derive)
             patch.setattr(codec, "from_binary", memory.from_binary)

@@ -11,7 +11,7 @@ is confirmed.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -239,10 +239,19 @@ class PartitionState:
             self._cooled_hour = self._now.hour
             self._cooling = [name for name in sessions if self._activity[name].hour < oldest]
         for session_id in self._cooling[-_COOLED:]:
-            activity = self._activity.get(session_id)
-            if session_id in sessions and activity is not None and activity.hour < oldest:
-                self._stored.keep(session_id, sessions.pop(session_id), activity)
+            if session_id in sessions and self._activity[session_id].hour < oldest:
+                self.rest(session_id)
         del self._cooling[-_COOLED:]
+
+    def rest(self, session_id: str) -> None:
+        """Store a session in use away until its next message; between batches."""
+        session = self._deriver.sessions.pop(session_id)
+        self._stored.keep(session_id, session, self._activity[session_id])
+
+    @property
+    def in_use(self) -> Collection[str]:
+        """The sessions that do not rest."""
+        return self._deriver.sessions.keys()
 
     def _prove(self, work: Work) -> None:
         """Bind the position to the logs."""
