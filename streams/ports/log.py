@@ -52,6 +52,9 @@ class LineBatch(NamedTuple):
     settle: Callable[[], None] = lambda: None
 
 
+NO_ID: Final = UUID(int=0)
+"""Kafka's id of a topic that has none."""
+
 SCATTERED: Final = -1
 """In place of a first offset: others wrote between the transaction's records."""
 
@@ -179,7 +182,8 @@ class Log(Cluster, Protocol):
     async def topic_ids(self, names: Sequence[str]) -> Mapping[str, UUID | None]:
         """Return each topic's id, which it gets when it is created.
 
-        None where the topic is missing, or the broker is too old to have ids.
+        None where the broker that is asked does not know the topic, which may be new; NO_ID where
+        it is too old to have ids.
         """
 
     def transactional_producer(self, transactional_id: str) -> TransactionalProducer: ...

@@ -13,7 +13,7 @@ from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
 from streams.core.alerts.rules import Patterns
 from streams.core.conversation.opt_in import KeptConversations
 from streams.flow.common import topic_watch
-from streams.ports import ApplyResult
+from streams.ports import NO_ID, ApplyResult
 from tests.flow.conversations_kit import PARTITIONS, ConversationsKit, new_kit, user
 from tests.flow.derive_kit import until
 
@@ -92,7 +92,7 @@ async def test_what_an_older_build_kept_of_a_quiet_partition_is_bound_to_its_top
     kit: ConversationsKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def unknown(names: Sequence[str]) -> dict[str, UUID | None]:
-        return dict.fromkeys(names)
+        return dict.fromkeys(names, NO_ID)
 
     await kit.publish(user("former"), user("too"))
     with monkeypatch.context() as patch:

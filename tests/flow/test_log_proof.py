@@ -5,19 +5,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from unittest.mock import ANY
+from uuid import UUID
 
 import pytest
 import structlog
 
 from contextgauge import json_codec
 from contextgauge.clock import SystemClock
-from contextgauge.errors import ConfigError, PositionError, VersionError
+from contextgauge.errors import ConfigError, PositionError, RetryError, VersionError
 from contextgauge.partitioner import partition_of
 from schemas.topics import Topic
 from streams.flow.common import topic_watch
-from streams.flow.derive.log_proof import LogProof, digest, read_proof
+from streams.flow.common.topic_watch import known_topics
+from streams.flow.derive.log_proof import LogProof, digest, read_ids, read_proof
 from streams.flow.derive.stored_sessions import POSITION_KEY
-from streams.ports import LogRecord, NewRecord
+from streams.ports import NO_ID, LogRecord, NewRecord
 from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import DeriveKit, HastyClock, Sent, expected, samples, until
 
@@ -104,6 +106,49 @@ async def test_a_last_message_that_has_expired_is_no_contradiction(
     await derived.publish(OTHERS)
     await derived.run_until_caught_up()
     assert await derived.events() == expected([*MESSAGES, *OTHERS])
+
+
+async def test_no_partition_is_taken_over_while_a_broker_does_not_know_a_topic(
+    derived: DeriveKit, log: FaultyLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker whose metadata is old; without an id the state would be bound to any topic."""
+    know, config = log.topic_ids, derived.config
+
+    async def unknown(names: Sequence[str]) -> dict[str, UUID | None]:
+        return {**await know(names), config.messages_topic: None}
+
+    monkeypatch.setattr(log, "topic_ids", unknown)
+    with pytest.raises(RetryError, match=r"does not know the topic .*agent\.messages"):
+        await read_ids(log, config)
+    with pytest.raises(RetryError, match=r"does not know .*agent\.messages yet"):
+        await known_topics(log, HastyClock(), [config.events_topic, config.messages_topic])
+
+
+async def test_a_broker_without_ids_forgets_none(
+    derived: DeriveKit, log: FaultyLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former = await _stored_ids(derived)
+
+    async def no_ids(names: Sequence[str]) -> dict[str, UUID | None]:
+        return dict.fromkeys(names, NO_ID)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "topic_ids", no_ids)
+        await derived.publish(OTHERS)
+        await derived.run_until_caught_up()
+    assert await _stored_ids(derived) == former
+    assert None not in former
+
+
+async def _stored_ids(kit: DeriveKit) -> set[str | None]:
+    """Return the topics' ids in the last positions of all partitions."""
+    found = set[str | None]()
+    for partition in range(4):
+        records = await kit.read(kit.config.state_topic, partition)
+        values = [record.value or b"" for record in records if record.key == POSITION_KEY]
+        proof = read_proof(json_codec.loads(values[-1])["log"])
+        found |= {proof.messages_id, proof.events_id}
+    return found
 
 
 async def test_a_copy_of_the_topics_with_the_same_offsets_is_accepted(

@@ -9,7 +9,7 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from schemas.records import Record
-from streams.ports import LastRecord
+from streams.ports import NO_ID, LastRecord
 from tests.doubles.log import FaultyLog
 from tests.doubles.views import FaultyViews
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
@@ -153,7 +153,7 @@ async def test_the_topic_s_id_is_stored_and_compared(
     await kit.append(old())
     await _project(kit)
     # Not known for once: that is no mismatch, and what is stored stays.
-    for now[0] in (None, UUID(int=1)):
+    for now[0] in (NO_ID, UUID(int=1)):
         await _project(kit)
         positions = [place.position for place in store.partitions.values()]
         assert {at and at.topic_id for at in positions} == {str(UUID(int=1))}

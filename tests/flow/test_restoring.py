@@ -7,12 +7,14 @@ import pytest
 import structlog
 
 from contextgauge.clock import SystemClock
-from schemas.topics import MIB
+from contextgauge.errors import RetryError
+from schemas.topics import MIB, Topic
 from streams import codec
 from streams.edge.memory.log import MemoryLog
 from streams.flow.derive.partition_task import LOG_EVERY_S, restore
 from streams.flow.derive.state_store import ChangelogChunk, StateStore
 from streams.ports import LogRecord
+from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import DeriveKit, Figures, samples, until
 from tests.flow.test_partition_state import START_MS, at, new_state, restored
 
@@ -48,6 +50,24 @@ async def filled_kit() -> tuple[DeriveKit, MemoryLog]:
     await kit.publish(samples())
     await kit.run_until_caught_up()
     return kit, log
+
+
+async def test_a_changelog_that_loses_its_end_while_it_is_read_is_read_again() -> None:
+    """By a broker: else the reader would wait for ever for what is gone."""
+    log = FaultyLog(SystemClock())
+    topic = Topic("state", "any", "compact", -1, MIB)
+    await log.create_topics([topic], 1)
+    store = StateStore(log, topic.name)
+    producer = log.transactional_producer("a")
+    await producer.start()
+    await producer.commit(store.to_records(0, {b"%d" % number: b"x" for number in range(6_000)}))
+    await producer.stop()
+    chunks = store.restore(0)
+    assert len((await anext(chunks)).entries) == 5_000
+    log.truncate(topic.name, 0, 5_500)
+    with pytest.raises(RetryError, match="state-0 lost its end"):
+        async for _ in chunks:
+            pass
 
 
 async def test_a_restore_reports_progress_and_can_be_cancelled_at_any_point() -> None:

@@ -22,9 +22,9 @@ from aiokafka.protocol.types import (
     TaggedFields,
 )
 
+from streams.ports import NO_ID
+
 _METADATA_API, _VERSION = 3, 10
-_NONE = UUID(int=0)
-"""Kafka's id of a topic that has none."""
 
 
 class _Uuid(AbstractType[UUID]):  # type: ignore[misc]  # aiokafka is not typed
@@ -101,7 +101,7 @@ class _IdsRequest(Request[_IdsStruct]):  # type: ignore[misc]  # aiokafka is not
 
     def build(self, request_struct_class: type[_IdsStruct]) -> _IdsStruct:
         no_tags: dict[int, bytes] = {}
-        topics = [(_NONE, name, no_tags) for name in self._topics]
+        topics = [(NO_ID, name, no_tags) for name in self._topics]
         # Never to be made by asking for it: some brokers create what they are asked for.
         creates_topics = with_operations = False
         return request_struct_class(
@@ -110,7 +110,7 @@ class _IdsRequest(Request[_IdsStruct]):  # type: ignore[misc]  # aiokafka is not
 
 
 async def topic_ids(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, UUID | None]:
-    """Return each topic's id; None where it is missing, or the broker is too old to have ids.
+    """Return each topic's id; None where it is missing, NO_ID where the broker is too old for ids.
 
     Raises Kafka's error where a topic is hidden from this user.
     """
@@ -120,10 +120,10 @@ async def topic_ids(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[s
     try:
         response = await admin._send_request(_IdsRequest(topics))  # noqa: SLF001 -- no public way
     except (IncompatibleBrokerVersion, NotImplementedError):
-        return ids
+        return dict.fromkeys(topics, NO_ID)
     for code, name, topic_id, *_ in response.topics:
         if for_code(code) is TopicAuthorizationFailedError:
             raise TopicAuthorizationFailedError(f"{name} cannot be seen")
-        if name in ids and topic_id != _NONE and not code:
+        if name in ids and not code:
             ids[name] = topic_id
     return ids

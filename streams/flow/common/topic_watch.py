@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 
 from contextgauge.errors import ConfigError, RetryError
-from streams.ports import Clock, Log
+from streams.ports import NO_ID, Clock, Log
 
 LOOK_S = 5.0
 """One small request each time."""
@@ -50,10 +50,10 @@ async def known_topics(log: Log, clock: Clock, names: Sequence[str]) -> dict[str
         counts = await log.partition_counts(names)
         ids = await log.topic_ids(names)
         missing = [name for name in names if counts[name] is None]
-        # Each question may go to another broker. One that has no ids at all is too old for them.
-        lacking = missing or [name for name in names if ids[name] is None and any(ids.values())]
+        # Each question may go to another broker.
+        lacking = missing or [name for name in names if ids[name] is None]
         if not lacking:
-            break
+            return {name: KnownTopic(counts[name] or 0, _known(ids[name])) for name in names}
         if look == 0:
             logger.info("waiting for topics", topics=lacking)
         await clock.sleep(_FIRST_LOOK_S)
@@ -62,7 +62,11 @@ async def known_topics(log: Log, clock: Clock, names: Sequence[str]) -> dict[str
             f"no topic {', '.join(missing)}: create what is missing with "
             "`contextgauge topics create`"
         )
-    return {name: KnownTopic(counts[name] or 0, ids[name]) for name in names}
+    raise RetryError(f"a broker does not know {', '.join(lacking)} yet")
+
+
+def _known(topic_id: UUID | None) -> UUID | None:
+    return None if topic_id == NO_ID else topic_id
 
 
 class TopicLooks:
@@ -122,11 +126,11 @@ async def watch_topics(
         for topic, former in known.items():
             current = ids[topic]
             missing[topic] = 0 if current is not None else missing[topic] + 1
-            if current is not None and current != former:
+            if current not in {None, NO_ID, former}:
                 raise RetryError(f"the topic {topic} was deleted and created again")
             if missing[topic] == _MISSING_LOOKS:
                 raise RetryError(f"the topic {topic} is missing: it was deleted")
-        known |= {topic: new for topic, new in ids.items() if new is not None}
+        known |= {topic: new for topic, new in ids.items() if new is not None and new != NO_ID}
         if looks is not None and has_looked and not any(missing.values()):
             looks.confirmed_s = began_s
         await clock.sleep(LOOK_S)

@@ -9,7 +9,7 @@ from contextgauge.windows import base_name
 from streams.core.control.thresholds import Subject
 from streams.flow.control.command_job import OutcomeError
 from streams.flow.control.command_ports import CommandPorts
-from streams.ports import Log, started
+from streams.ports import NO_ID, Log, started
 from streams.ports.conversations import Mark
 
 _LOOK_S: Final = 0.05
@@ -95,7 +95,7 @@ async def is_of_topic(log: Log, topic: str, topic_id: str) -> bool:
     if not topic_id:
         return True
     current = (await log.topic_ids([topic]))[topic]
-    return current is None or current.hex == topic_id
+    return current is None or current == NO_ID or current.hex == topic_id
 
 
 async def whole_conversation(

@@ -23,7 +23,16 @@ import structlog
 from contextgauge.errors import PositionError, RetryError, VersionError
 from streams.flow.common.ranges import read_range
 from streams.flow.derive.config import DeriveConfig
-from streams.ports import Approval, Clock, Log, LogRecord, NewRecord, PartitionReader, started
+from streams.ports import (
+    NO_ID,
+    Approval,
+    Clock,
+    Log,
+    LogRecord,
+    NewRecord,
+    PartitionReader,
+    started,
+)
 
 MARKER = 1
 """Offsets that a transaction's end takes in each partition that it wrote to."""
@@ -111,10 +120,15 @@ def digest(record: LogRecord | NewRecord) -> str:
 
 
 async def read_ids(log: Log, config: DeriveConfig) -> TopicIds:
-    """Ask for the topics' ids. Raises RetryError."""
+    """Ask for the topics' ids. Raises RetryError, also where the broker does not know a topic."""
     names = (config.messages_topic, config.events_topic, config.state_topic)
     ids = await log.topic_ids(names)
-    return TopicIds(*[None if (found := ids[name]) is None else found.hex for name in names])
+    for name in names:
+        if ids[name] is None:
+            raise RetryError(f"the broker does not know the topic {name}, or not yet")
+    return TopicIds(
+        *[found.hex if (found := ids[name]) and found != NO_ID else None for name in names]
+    )
 
 
 class OtherWriterError(RetryError):
@@ -162,6 +176,9 @@ class LogCheck:
         config, proof = self._config, self.proof
         if stored is not None:
             await self._messages(stored)
+            # A broker too old for ids, among others, is no reason to forget one.
+            proof.messages_id = proof.messages_id or stored.messages_id
+            proof.events_id = proof.events_id or stored.events_id
             proof.last_offset, proof.last_digest = stored.last_offset, stored.last_digest
             if stored.last_offset is not None:
                 proof.anchor_offset, proof.anchor_digest = stored.last_offset, stored.last_digest

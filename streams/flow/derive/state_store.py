@@ -7,6 +7,7 @@ never committed is never seen.
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import NamedTuple
 
+from contextgauge.errors import RetryError
 from streams.ports import Log, NewRecord, started
 
 _READ_RECORDS = 5_000
@@ -40,13 +41,20 @@ class StateStore:
         self._topic = topic
 
     async def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
-        """Yield the changelog from its begin to its committed end, in chunks, in order."""
+        """Yield the changelog from its begin to its committed end, in chunks, in order.
+
+        Raises RetryError where the end is there no longer.
+        """
         async with started(self._log.reader(self._topic, [partition])) as reader:
             first, end = await reader.bounds(partition)
             position = first
             reader.seek(partition, first)
             while position < end:
                 batch = await reader.poll(partition, _READ_RECORDS, _READ_WAIT_S)
+                if batch.position == position and (await reader.bounds(partition))[1] < end:
+                    raise RetryError(
+                        f"{self._topic}-{partition} lost its end, {end}, while it was read"
+                    )
                 position = batch.position
                 if batch.records:
                     entries = [(record.key or b"", record.value) for record in batch.records]

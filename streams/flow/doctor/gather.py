@@ -20,7 +20,7 @@ from streams.flow.doctor.facts import (
     known,
 )
 from streams.flow.doctor.log_facts import LogFacts
-from streams.ports import ViewPosition, ViewReader
+from streams.ports import NO_ID, ViewPosition, ViewReader
 from streams.ports.inspection import BrokerInspector, ClusterFacts, Failure, Group, StoreFacts
 
 _T = TypeVar("_T")
@@ -193,5 +193,6 @@ async def _conversations(
     progress = await log.progress(
         name, {number: mark and mark.position for number, mark in marks.items()}
     )
-    former = {number for number, each in ids.items() if each and current and each != current.hex}
+    now = "" if current is None or current == NO_ID else current.hex
+    former = {number for number, each in ids.items() if each and now and each != now}
     return Conversations(progress, frozenset(former))
