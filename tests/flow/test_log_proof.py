@@ -1,7 +1,8 @@
 """A stored position counts for the logs that it was stored for, and for no others."""
 
 import asyncio
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from unittest.mock import ANY
@@ -16,12 +17,27 @@ from contextgauge.errors import ConfigError, PositionError, RetryError, VersionE
 from contextgauge.partitioner import partition_of
 from schemas.topics import Topic
 from streams.flow.common import topic_watch
-from streams.flow.common.topic_watch import known_topics
+from streams.flow.common.topic_watch import TopicLooks, known_topics
+from streams.flow.derive import partition_task
+from streams.flow.derive.config import DeriveConfig
+from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.log_proof import LogProof, digest, read_ids, read_proof
+from streams.flow.derive.partition_state import InputPartition
+from streams.flow.derive.partition_task import DerivePorts, PartitionTask
+from streams.flow.derive.state_store import StateStore
 from streams.flow.derive.stored_sessions import POSITION_KEY
-from streams.ports import NO_ID, LogRecord, NewRecord
+from streams.ports import NO_ID, Health, LogRecord, NewRecord
 from tests.doubles.log import FaultyLog
-from tests.flow.derive_kit import DeriveKit, HastyClock, Sent, expected, samples, until
+from tests.flow.derive_kit import (
+    RULES,
+    DeriveKit,
+    Figures,
+    HastyClock,
+    Sent,
+    expected,
+    samples,
+    until,
+)
 
 MESSAGES = samples()
 OTHERS = samples(2)
@@ -48,9 +64,12 @@ async def _error(kit: DeriveKit) -> str:
 
 @pytest.fixture
 async def derived(kit: DeriveKit) -> DeriveKit:
-    """Topics of which all messages are derived."""
+    """Topics of which all messages are derived, for longer than metadata may lag behind."""
     await kit.publish(MESSAGES)
-    await kit.run_until_caught_up()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partition_task, "BEHIND_S", -math.inf)
+        async with kit.running(replace(kit.config, batch_messages=15)) as worker:
+            await kit.caught_up(worker)
     return kit
 
 
@@ -154,7 +173,6 @@ async def _stored_ids(kit: DeriveKit) -> set[str | None]:
 async def test_a_copy_of_the_topics_with_the_same_offsets_is_accepted(
     derived: DeriveKit, log: FaultyLog
 ) -> None:
-    # Of which a worker knows that it was of the former topic: it had derived some before it began.
     more = samples(3)
     await derived.publish(more)
     await derived.run_until_caught_up()
@@ -188,9 +206,11 @@ async def test_a_new_worker_that_went_on_in_a_recreated_topic_took_no_copy(log: 
     assert "nothing that it still holds shows it is a copy" in await _error(kit)
 
 
+@pytest.mark.parametrize("is_seen_late", [False, True])
 async def test_what_a_worker_derived_before_tells_a_copy_from_a_recreated_topic(
-    derived: DeriveKit, log: FaultyLog
+    derived: DeriveKit, log: FaultyLog, monkeypatch: pytest.MonkeyPatch, *, is_seen_late: bool
 ) -> None:
+    former = await log.topic_ids([topic.name for topic in derived.topics])
     await derived.publish(OTHERS)
     await derived.run_until_caught_up()
     await _recreate(derived, log, derived.config.messages_topic)
@@ -204,7 +224,62 @@ async def test_what_a_worker_derived_before_tells_a_copy_from_a_recreated_topic(
         document["log"]["last_digest"] = digest(messages[document["log"]["last_offset"]])
         value = json_codec.dumps(document)
         await derived.append([NewRecord(topic, partition, POSITION_KEY, value)])
+    if is_seen_late:
+        # Nor does the next worker notice: the broker that it asks has the former ids.
+        with monkeypatch.context() as patch:
+            patch.setattr(log, "topic_ids", _answering(former))
+            await derived.publish(OTHERS)
+            await derived.run_until_caught_up()
     assert "a worker went on in it before it noticed" in await _error(derived)
+
+
+def _answering(ids: Mapping[str, UUID | None]) -> Callable[[Sequence[str]], Any]:
+    async def answer(names: Sequence[str]) -> dict[str, UUID | None]:
+        return {name: ids[name] for name in names}
+
+    return answer
+
+
+def test_a_message_is_an_anchor_once_metadata_that_lags_behind_would_show_another_topic() -> None:
+    clock, looks, proof = SetClock(), TopicLooks(), LogProof(anchor_offset=-1)
+    task = PartitionTask(
+        DerivePorts(
+            telemetry=Figures(),
+            health=Health("derive", clock, 1),
+            clock=clock,
+            stop=asyncio.Event(),
+            log=(log := FaultyLog(clock)),
+            state_store=StateStore(log, "state"),
+            rules=RULES,
+            config=DeriveConfig(),
+        ),
+        InputPartition(0, 1, 1),
+        log.group_reader("messages", "group", None),
+        GroupOffsets(log.group_reader("messages", "group", None)),
+        looks,
+    )
+    anchors = []
+    for clock.now_s, looks.confirmed_s, proof.last_offset in [
+        (10.0, 9.0, 1),
+        (61.0, 59.0, 2),
+        (70.0, 60.0, 3),  # looked at when what it had at 0 s was known for long: takes message 3
+        (125.0, 120.0, 4),
+        (131.0, 130.0, 5),  # and this one counts
+        (140.0, 139.0, 6),
+    ]:
+        proof.last_digest = f"of {proof.last_offset}"
+        task.move_anchor(proof)
+        anchors.append((proof.anchor_offset, proof.anchor_digest))
+    assert anchors == [*[(-1, None)] * 4, *[(3, "of 3")] * 2]
+
+
+class SetClock(SystemClock):
+    """A clock that is set by hand."""
+
+    now_s = 0.0
+
+    def monotonic_s(self) -> float:
+        return self.now_s
 
 
 async def test_records_without_a_state_stops_the_worker(derived: DeriveKit, log: FaultyLog) -> None:
@@ -262,6 +337,7 @@ async def test_a_position_of_an_older_build_is_continued_and_bound(derived: Deri
             "last_offset": ANY,
             "last_digest": ANY,
             "anchor_offset": ANY,
+            "anchor_digest": ANY,
             "event_offset": ANY,
             "event_digest": ANY,
         }

@@ -96,7 +96,8 @@ def _leader_moves(world: "Pipeline", act: Act) -> None:
 
 
 def _stale_metadata(world: "Pipeline", act: Act) -> None:
-    world.broker.stale_until_s = world.scheduler.now_s + act.amount
+    until_s = world.scheduler.now_s + act.amount
+    world.broker.stop_learning(until_s, knows_topics=act.number % 2 == 1)
 
 
 def _wire(world: "Pipeline", act: Act) -> None:

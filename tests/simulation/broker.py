@@ -7,7 +7,7 @@ that id. `Broker` is the server; what processes use is in `broker_clients`.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -74,6 +74,7 @@ class Broker(FaultyLog):
         self.on_misuse: Callable[[str], None] = lambda _what: None
         self.marker_delay_s = 0.0
         self.stale_until_s = 0.0
+        self._stale_ids: Mapping[str, UUID] = {}
         self.recreated: dict[str, int] = {}
         """How often each topic was recreated."""
         self._parked: dict[Target, list[Parked]] = {}
@@ -95,8 +96,14 @@ class Broker(FaultyLog):
 
     def ids_of(self, names: Sequence[str]) -> dict[str, UUID | None]:
         """Return the ids of topics, as the metadata of this broker has them."""
-        stale = self.scheduler.now_s < self.stale_until_s
-        return {name: None if stale else self._ids.get(name) for name in names}
+        is_stale = self.scheduler.now_s < self.stale_until_s
+        ids = self._stale_ids if is_stale else self._ids
+        return {name: ids.get(name) for name in names}
+
+    def stop_learning(self, until_s: float, *, knows_topics: bool) -> None:
+        """Have the metadata of the broker that is asked lag behind; of new ones it is empty."""
+        self.stale_until_s = until_s
+        self._stale_ids = dict(self._ids) if knows_topics else {}
 
     def recreate(self, topic: str) -> None:
         """Delete a topic, and create it again at once."""
@@ -133,11 +140,9 @@ class Broker(FaultyLog):
 
     def counts(self, names: Sequence[str]) -> dict[str, int | None]:
         """Return the numbers of partitions, as the metadata of this broker has them."""
-        stale = self.scheduler.now_s < self.stale_until_s
-        return {
-            name: None if stale or name not in self._topics else len(self._topics[name])
-            for name in names
-        }
+        is_stale = self.scheduler.now_s < self.stale_until_s
+        known = self._stale_ids if is_stale else self._topics
+        return {name: len(self._topics[name]) if name in known else None for name in names}
 
     # Reading
 

@@ -63,8 +63,8 @@ class LogProof:
     `group` is the writer's. `last_offset` is the last derived message's, `event_offset` the last
     record's in `context.events`, which ended at `events_end` after the transaction of this.
     `anchor_offset` is a message's that was derived while the topic certainly had `messages_id`, -1
-    where there is none yet: a worker goes on for some seconds after its topic was recreated, and
-    what it stores then is of the new topic.
+    where there is none yet: a worker goes on for a while after its topic was recreated, and what
+    it stores then is of the new topic.
     """
 
     group: str | None = None
@@ -180,7 +180,12 @@ class LogCheck:
             proof.messages_id = proof.messages_id or stored.messages_id
             proof.events_id = proof.events_id or stored.events_id
             proof.last_offset, proof.last_digest = stored.last_offset, stored.last_digest
-            if stored.last_offset is not None:
+            if stored.anchor_offset is not None:
+                proof.anchor_offset, proof.anchor_digest = (
+                    stored.anchor_offset,
+                    stored.anchor_digest,
+                )
+            elif stored.last_offset is not None:
                 proof.anchor_offset, proof.anchor_digest = stored.last_offset, stored.last_digest
             proof.event_offset, proof.event_digest = stored.event_offset, stored.event_digest
             if stored.group not in {None, config.group}:

@@ -50,6 +50,10 @@ _BATCH_BYTES = 10 * MIB
 LOG_EVERY_S = 5.0
 """How often progress is logged: often enough to see that it advances, without flooding the log."""
 
+BEHIND_S = 60.0
+"""The metadata of the broker that is asked may be so old: it has the former id of a topic that was
+recreated since."""
+
 logger = structlog.get_logger()
 
 
@@ -315,14 +319,14 @@ class PartitionTask:
             if state.position is not None:
                 self._report_lag(state.position)
             return None
-        self._move_anchor(state.proof)
+        self.move_anchor(state.proof)
         work = state.finish(position)
         self._ports.telemetry.gauge("derive_sessions", state.sessions, partition=self._label)
         return asyncio.create_task(self._commit(producer, work))
 
-    def _move_anchor(self, proof: LogProof) -> None:
-        """Take the last message that was derived before a look that found the topics' known ids."""
-        if self._looks.confirmed_s < self._anchor_s:
+    def move_anchor(self, proof: LogProof) -> None:
+        """Take the last message that was derived long before a look that found the known ids."""
+        if self._looks.confirmed_s < self._anchor_s + BEHIND_S:
             return
         if self._anchor is not None:
             proof.anchor_offset, proof.anchor_digest = self._anchor
