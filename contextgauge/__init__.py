@@ -91,28 +91,32 @@ __all__ = [
     "steer",
 ]
 
-_MODULES = (
-    "contextgauge.errors",
-    "contextgauge.records",
-    "contextgauge.compaction_views",
-    "contextgauge.views",
-    "contextgauge.publisher",
-    "contextgauge.steering",
-)
+_MODULES = {
+    "contextgauge.compaction_views": "Compaction CompactionReceipt",
+    "contextgauge.errors": "ClosedError ConfigError ContextgaugeError RetryError UndeliveredError",
+    "contextgauge.publisher": "BlockingPublisher Fate Publisher PublisherStats Stream WhenFull",
+    "contextgauge.receipts": "ReportedReceipt",
+    "contextgauge.records": (
+        "Category CompactBoundary CompactionComplete CompactionFailed CompactionProgress "
+        "CompactionStart CompactionSummary CompactionTiming ContextEdit ContextExhausted "
+        "ContextLimits ContextReading ContextReset ContextWarning PinsChecked Record "
+        "RecordData SessionInfo"
+    ),
+    "contextgauge.steering": "steer",
+    "contextgauge.views": "ChainView SessionView",
+}
 
 
 if not TYPE_CHECKING:  # a type checker would take any name for one that is here
-    _import_name = lazy_names(__name__, __all__, _MODULES)
+    _import_name = lazy_names(globals(), _MODULES)
 
     def __getattr__(name: str) -> object:
         """Import what is asked for the first time."""
-        if name == "__version__":
-            from importlib.metadata import version  # noqa: PLC0415 -- only who asks pays for it
+        if name != "__version__":
+            return _import_name(name)
+        from importlib.metadata import version  # noqa: PLC0415 -- only who asks pays for it
 
-            value: object = version("contextgauge")
-        else:
-            value = _import_name(name)
-        globals()[name] = value
+        value = globals()["__version__"] = version("contextgauge")
         return value
 
 

@@ -1,25 +1,23 @@
 """Packages whose names are imported when they are asked for, so that none is paid for unused."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def lazy_names(
-    package: str, names: Sequence[str], modules: Sequence[str]
-) -> Callable[[str], object]:
-    """Return the package's `__getattr__`: it imports a name of `names` the first time.
+def lazy_names(package: dict[str, object], modules: Mapping[str, str]) -> Callable[[str], object]:
+    """Return the `__getattr__` of a package, whose globals are given: it imports a name once.
 
-    A name is looked for in `modules`, in this order, and they are imported until it is found: name
-    those last that take longest. Raises AttributeError for other names, as a package does.
+    `modules` names the modules, and what each of them has, separated by spaces. Raises
+    AttributeError for other names, as a package does.
     """
+    places = {name: module for module, names in modules.items() for name in names.split()}
 
     def import_name(name: str) -> object:
-        if name not in names:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        for module in modules:
-            found = import_module(module)
-            if hasattr(found, name):
-                return getattr(found, name)
-        raise AttributeError(f"{package} names {name!r}, and none of its modules has it")
+        module = places.get(name)
+        if module is None:
+            raise AttributeError(f"module {package['__name__']!r} has no attribute {name!r}")
+        value: object = getattr(import_module(module), name)
+        package[name] = value
+        return value
 
     return import_name

@@ -92,29 +92,35 @@ __all__ = [
     "write_messages",
 ]
 
-_MODULES = (
-    "contextgauge.errors",
-    "contextgauge.compaction.messages",
-    "contextgauge.compaction.ports",
-    "contextgauge.compaction.profiles",
-    "contextgauge.compaction.counting",
-    "contextgauge.compaction.events",
-    "contextgauge.compaction.links",
-    "contextgauge.compaction.measuring",
-    "contextgauge.compaction.plan",
-    "contextgauge.compaction.receipts",
-    "contextgauge.compaction.formats",
-    "contextgauge.compaction.history",
-    "contextgauge.compaction.extractive",
-    "contextgauge.compaction.recalling",
-    "contextgauge.compaction.restore",
-    "contextgauge.compaction.stored",
-    "contextgauge.compaction.writing",
-    "contextgauge.compaction.compactor",
-)
+_MODULES = {
+    "contextgauge.compaction.compactor": "Compactor Prepared",
+    "contextgauge.compaction.counting": "ESTIMATE Counter CumulativeTokens",
+    "contextgauge.compaction.events": (
+        "CompactionDone CompactionNotDone CompactionStarting ContextWarned EngineEvent "
+        "Hooks ThresholdUnreachable"
+    ),
+    "contextgauge.compaction.extractive": "ExtractiveSummariser",
+    "contextgauge.compaction.formats": (
+        "detect read_answer read_messages read_request write_messages"
+    ),
+    "contextgauge.compaction.history": "History",
+    "contextgauge.compaction.links": "results_without_call",
+    "contextgauge.compaction.measuring": "ModelCall",
+    "contextgauge.compaction.messages": "ApiUsage Message",
+    "contextgauge.compaction.plan": "Plan PlanRejectedError",
+    "contextgauge.compaction.ports": "Summariser SummaryAnswer SummaryError SummaryRequest",
+    "contextgauge.compaction.profiles": "Override Profile",
+    "contextgauge.compaction.recalling": "recall recall_tool_schema",
+    "contextgauge.compaction.receipts": "LadderStep Receipt",
+    "contextgauge.compaction.restore": "Restore RestoreFile restore_texts",
+    "contextgauge.compaction.stored": "load_history store_history",
+    "contextgauge.compaction.writing": "NoSummaryError",
+    "contextgauge.errors": "ConfigError",
+}
+
 
 if not TYPE_CHECKING:  # a type checker would take any name for one that is here
-    __getattr__ = lazy_names(__name__, __all__, _MODULES)
+    __getattr__ = lazy_names(globals(), _MODULES)
 
 
 def __dir__() -> list[str]:

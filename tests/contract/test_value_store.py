@@ -12,7 +12,8 @@ from streams.edge.sqlite.values import TemporaryValues
 from streams.flow.derive.memory_values import MemoryValues
 from streams.ports import ValueStore
 
-BEYOND_MEMORY = 4 * TemporaryValues.MEMORY_BYTES
+COUNT = 60
+"""So many mebibytes are twice what is in memory."""
 
 
 @pytest.fixture(params=[MemoryValues, TemporaryValues])
@@ -23,7 +24,7 @@ def values(request: pytest.FixtureRequest) -> ValueStore:
 
 
 def large(number: int) -> bytes:
-    return b"%d" % number * MIB
+    return b"%09d" % number * (MIB // 9)
 
 
 def test_values_are_given_in_the_order_that_is_asked_for(values: ValueStore) -> None:
@@ -44,10 +45,18 @@ def test_what_is_deleted_takes_nothing_else_along(values: ValueStore) -> None:
 
 
 def test_more_than_what_is_in_memory_is_held(values: ValueStore) -> None:
-    count = BEYOND_MEMORY // MIB
-    for number in range(count):
+    for number in range(COUNT):
         values.put([(number, large(number))])
-    assert all(values.get([number]) == [large(number)] for number in range(count))
+    assert all(values.get([number]) == [large(number)] for number in range(COUNT))
+
+
+def test_what_is_replaced_again_and_again_takes_no_more_room() -> None:
+    values = TemporaryValues()
+    with files_of_at_most(2 * TemporaryValues.MEMORY_BYTES):
+        for number in range(5 * COUNT):
+            values.put([(number, large(number))])
+            values.delete([number])
+    assert values.get([]) == []
 
 
 @contextmanager
@@ -62,6 +71,6 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 def test_a_file_without_room_stops_the_worker_with_the_remedy() -> None:
     values = TemporaryValues()
-    many = [(number, large(number)) for number in range(BEYOND_MEMORY // MIB)]
+    many = [(number, large(number)) for number in range(COUNT)]
     with files_of_at_most(MIB), pytest.raises(StopError, match="TMPDIR"):
         values.put(many)

@@ -1,8 +1,6 @@
 """The state of a partition: what is persisted, what leaves when, whatever the batches."""
 
-import random
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import pytest
@@ -12,8 +10,9 @@ from schemas.records import Record, SessionInfo
 from schemas.topics import DAY_MS, HOUR_MS
 from streams import codec
 from streams.flow.derive.config import DeriveConfig
+from streams.flow.derive.memory_values import MemoryValues
 from streams.flow.derive.partition_state import CLAIMS, InputPartition, PartitionState
-from streams.ports import Headers, LogRecord
+from streams.ports import Headers, LogRecord, ValueStore
 from tests.flow.derive_kit import RULES, expected, samples
 
 CONFIG = DeriveConfig()
@@ -21,8 +20,8 @@ START_MS = 1_790_000_000_000
 LIVE: Headers = (("observed", b"live"),)
 
 
-def new_state(config: DeriveConfig = CONFIG) -> PartitionState:
-    return PartitionState(RULES, config, InputPartition(0, 1, 1))
+def new_state(config: DeriveConfig = CONFIG, values: ValueStore | None = None) -> PartitionState:
+    return PartitionState(RULES, config, InputPartition(0, 1, 1), values)
 
 
 class Run(NamedTuple):
@@ -41,9 +40,10 @@ def run(
     batch: int,
     restore_every: int = 0,
     config: DeriveConfig = CONFIG,
+    values: Callable[[], ValueStore] = MemoryValues,
 ) -> Run:
     """Derive in batches; restore from the changelog alone after every so many."""
-    state, done = new_state(config), Run([], [], 0)
+    state, done = new_state(config, values()), Run([], [], 0)
     evicted = 0
     for number, start in enumerate(range(0, len(messages), batch), 1):
         part = messages[start : start + batch]
@@ -57,15 +57,17 @@ def run(
         )
         done.changelog.extend(work.changes.items())
         if restore_every and number % restore_every == 0:
-            state = restored(done.changelog, config)
+            state = restored(done.changelog, config, values())
             assert state.position == part[-1].offset + 1
     return done._replace(evicted=evicted)
 
 
 def restored(
-    changelog: Sequence[tuple[bytes, bytes | None]], config: DeriveConfig = CONFIG
+    changelog: Sequence[tuple[bytes, bytes | None]],
+    config: DeriveConfig = CONFIG,
+    values: ValueStore | None = None,
 ) -> PartitionState:
-    state = new_state(config)
+    state = new_state(config, values)
     state.add(changelog)
     for _ in state.load():
         pass
@@ -152,49 +154,6 @@ def test_idleness_does_not_depend_on_batching(batch: int, restore_every: int) ->
     firsts = [r.data.session_id for r in whole.records if r.sequence == 1]
     assert sorted(firsts) == ["a", "a", "b", "b", "c", "d", "e"]
     assert len(sequences) == 5
-
-
-NEVER_COLD = DeriveConfig(cold_hours=10**9)
-
-
-@pytest.mark.parametrize(("batch", "restore_every"), [(1, 0), (13, 3), (101, 0), (5_000, 0)])
-def test_sessions_that_rest_give_what_those_in_use_give(batch: int, restore_every: int) -> None:
-    """Of a second message after hours, of an eviction, and of a later time that is confirmed."""
-    chance = random.Random(batch)  # noqa: S311 -- nothing secret
-    hours = [chance.randrange(1_000) for _ in range(600)]
-    steps = [(f"s{chance.randrange(20)}", hour * HOUR_MS) for hour in sorted(hours)]
-    steps += [("s1", YEAR_9999_MS)] * 3 + [("s2", DAYS_100_MS + 41 * DAY_MS)] * OFTEN
-    messages = at(steps)
-    never = run(messages, batch, restore_every, NEVER_COLD)
-    for config in (CONFIG, DeriveConfig(cold_hours=0), DeriveConfig(cold_hours=-1)):
-        done = run(messages, batch, restore_every, config)
-        assert (done.records, done.evicted) == (never.records, never.evicted)
-        assert Counter(done.changelog) == Counter(never.changelog)
-    assert never.evicted > 10
-
-
-def after_hours(state: PartitionState, session: str, hour: int) -> int:
-    """Derive a message of a session so late; return how many sessions rest then."""
-    message = reading(session, hour)
-    state.apply([LogRecord(9, START_MS + hour * HOUR_MS, session.encode(), message, ())])
-    state.finish(10)
-    return state.stored_sessions
-
-
-def test_a_session_rests_after_hours_without_a_message() -> None:
-    state = new_state()
-    state.apply(at([("a", 0)], OFTEN))
-    messages = [("a", 0), ("b", 1), ("b", 2), ("b", 3), ("b", 4), ("a", 4), ("c", 7)]
-    assert [after_hours(state, *each) for each in messages] == [0, 0, 0, 1, 1, 0, 2]
-
-
-def test_a_batch_puts_few_sessions_to_rest() -> None:
-    """Others wait for the next: to store them takes time, in which no record would be written."""
-    state = new_state()
-    state.apply(at([(f"s{number}", 0) for number in range(50)], 3))
-    state.finish(150)
-    assert [after_hours(state, "now", hour) for hour in (3, 3, 3, 3)] == [20, 40, 50, 50]
-    assert state.sessions == 51
 
 
 def test_a_timestamp_from_the_past_evicts_no_session() -> None:

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from inspect import get_annotations, getdoc, signature
 from pathlib import Path
 from types import ModuleType
@@ -52,13 +53,14 @@ def test_all_names_that_a_type_checker_sees_are_named(package: ModuleType) -> No
     """What is imported late is imported under TYPE_CHECKING too, under the same names."""
     tree = ast.parse(Path(str(package.__file__)).read_text(encoding="utf-8"))
     imported = {
-        alias.name
+        alias.name: getattr(import_module(str(node.module)), alias.name)
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         and node.module not in {"typing", "importlib.metadata", "contextgauge.lazy_names"}
         for alias in node.names
     }
-    assert imported == set(package.__all__) - {"__version__"}
+    assert set(imported) == set(package.__all__) - {"__version__"}
+    assert [name for name in imported if getattr(package, name) is not imported[name]] == []
 
 
 def test_importing_the_records_imports_no_client() -> None:

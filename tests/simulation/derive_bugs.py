@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -211,10 +212,11 @@ def _the_restore_keeps_the_first_value_of_a_key(patch: pytest.MonkeyPatch) -> No
 
 
 def _sessions_rest_as_they_were_at_first(patch: pytest.MonkeyPatch) -> None:
-    keep, firsts = StoredSessions.keep, dict[tuple[int, str], Session]()
+    keep, firsts = StoredSessions.keep, WeakKeyDictionary[StoredSessions, dict[str, Session]]()
 
     def former(self: Any, session_id: str, session: Session, activity: Any) -> None:
-        keep(self, session_id, firsts.setdefault((id(self), session_id), session), activity)
+        first = firsts.setdefault(self, {}).setdefault(session_id, session)
+        keep(self, session_id, first, activity)
 
     patch.setattr(StoredSessions, "keep", former)
 

@@ -17,7 +17,7 @@ from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.partition_state import PartitionState, Work
 
 _REST_EVERY = 5
-"""Sessions rest where a batch ends at a multiple of this position."""
+"""Sessions rest where a batch ends at a position that is a multiple of this."""
 
 _READ: dict[Any, Any] = {}
 _DERIVED: dict[tuple[int, int], tuple[Session, tuple[Record, ...]]] = {}

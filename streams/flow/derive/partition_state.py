@@ -21,6 +21,7 @@ from contextgauge.partitioner import key_bytes
 from schemas.topics import DAY_MS, HOUR_MS
 from streams.codec import cloudevents
 from streams.core.derivation.rules_config import Rules
+from streams.core.derivation.state import Session
 from streams.flow.dead_letters.letters import dead_record, misrouted_check
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Deriver, input_message
@@ -45,7 +46,8 @@ _SLICE_SESSIONS: Final = 10_000
 
 
 _COOLED: Final = 20
-"""Sessions that are stored away after a batch, at most: some milliseconds."""
+"""Sessions that are stored away after a batch, at most: some milliseconds. After one of more than
+400 messages it is one for each 20 of them, so that sessions in use do not pile up in a backlog."""
 
 STEP_MS: Final = DAY_MS
 """Clocks that are right, and those in a wrong time zone, agree within a day."""
@@ -158,15 +160,15 @@ class PartitionState:
             rules,
             misrouted_check(place.partition, place.partitions),
             config.limit_bytes,
-            self._stored.take,
+            self._take,
         )
         self._source = source_headers(config.messages_topic, place.partition)
         # All sessions, the most idle first: Kafka time never goes back.
         self._activity: OrderedDict[str, Activity] = OrderedDict()
         self._time = PartitionTime()
         self._now = Activity(0, None)
-        self._cooled_hour = 0
-        self._cooling: list[str] = []
+        # The sessions in use, those first that had no message for longest.
+        self._in_use: OrderedDict[str, None] = OrderedDict()
         self._begin()
 
     @property
@@ -229,29 +231,34 @@ class PartitionState:
         self._prove(work)
         changes[POSITION_KEY] = self._position_document(position)
         self._begin()
-        self._cool()
+        self._cool(len(work.dead))
         return work
 
-    def _cool(self) -> None:
-        """Let some of the sessions rest that had no messages for hours."""
-        sessions, oldest = self._deriver.sessions, self._now.hour - self._config.cold_hours
-        if self._now.hour != self._cooled_hour:
-            self._cooled_hour = self._now.hour
-            self._cooling = [name for name in sessions if self._activity[name].hour < oldest]
-        for session_id in self._cooling[-_COOLED:]:
-            if session_id in sessions and self._activity[session_id].hour < oldest:
-                self.rest(session_id)
-        del self._cooling[-_COOLED:]
+    def _take(self, session_id: str) -> Session | None:
+        session = self._stored.take(session_id)
+        if session is not None:
+            self._in_use[session_id] = None
+        return session
+
+    def _cool(self, messages: int) -> None:
+        """Let sessions rest that had no message for hours: more of them after many messages."""
+        in_use, oldest = self._in_use, self._now.hour - self._config.cold_hours
+        for _ in range(max(_COOLED, messages // _COOLED)):
+            session_id = next(iter(in_use), None)
+            if session_id is None or self._activity[session_id].hour >= oldest:
+                return
+            self.rest(session_id)
 
     def rest(self, session_id: str) -> None:
         """Store a session in use away until its next message; between batches."""
+        del self._in_use[session_id]
         session = self._deriver.sessions.pop(session_id)
         self._stored.keep(session_id, session, self._activity[session_id])
 
     @property
     def in_use(self) -> Collection[str]:
         """The sessions that do not rest."""
-        return self._deriver.sessions.keys()
+        return self._in_use.keys()
 
     def _prove(self, work: Work) -> None:
         """Bind the position to the logs."""
@@ -292,6 +299,9 @@ class PartitionState:
             self._activity[session_id] = self._now
             self._activity.move_to_end(session_id)
             self._moved[session_id] = None
+            if session_id in self._in_use or session_id not in self._stored:
+                self._in_use[session_id] = None
+                self._in_use.move_to_end(session_id)
 
     def _advance(self, message: LogRecord) -> None:
         """Advance the partition's time, and evict sessions that have become idle."""
@@ -315,6 +325,7 @@ class PartitionState:
             if active.hour >= oldest:
                 break
             del self._activity[session_id]
+            self._in_use.pop(session_id, None)
             written = self._deriver.drop(session_id)
             self._work.changes |= (
                 self._stored.drop(session_id)

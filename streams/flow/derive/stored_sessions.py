@@ -43,6 +43,9 @@ _ACTIVITY: Final = re.compile(rb"\[[0-9]+,(-?[0-9]+),(?:null|([0-9]+)),")
 
 _ACTIVITY_FIELDS: Final = 2
 
+_NO_VALUE: Final = 0
+"""In place of a value's number: of a key that may be in the changelog, and says nothing."""
+
 
 class Activity(NamedTuple):
     """When a session was last active: the hour, and the claim of a later one at that time."""
@@ -60,7 +63,7 @@ class StoredSessions:
     def __init__(self, topic: str, values: ValueStore | None = None) -> None:
         self.position: bytes | None = None
         self._topic = topic
-        self._values: ValueStore = values or MemoryValues()
+        self._values: ValueStore = MemoryValues() if values is None else values
         # Dictionaries of nothing but text and numbers: the garbage collector does not visit them.
         self._numbers: dict[str, dict[str, int]] = {}
         self._last_number = 0
@@ -72,6 +75,10 @@ class StoredSessions:
     def __len__(self) -> int:
         """Return how many sessions are stored."""
         return len(self._numbers)
+
+    def __contains__(self, session_id: str) -> bool:
+        """Return whether a session is stored."""
+        return session_id in self._numbers
 
     def add(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Take entries as they are read back. Raises VersionError for a key that is not ours."""
@@ -101,7 +108,7 @@ class StoredSessions:
     def _look_at(self, session_id: str, name: str, value: bytes | None) -> None:
         """Note what `activities` tells of a value that was read back; None: of no value."""
         if value is not None and not value.startswith(_BEGINNINGS):
-            self._unreadable[session_id, name] = value
+            self._unreadable[session_id, name] = value.partition(b"\n")[0]
         elif self._unreadable:
             self._unreadable.pop((session_id, name), None)
         if name != SESSION_PART:
@@ -146,18 +153,22 @@ class StoredSessions:
         numbers = self._numbers.pop(session_id, None)
         if numbers is None:
             return None
-        values = self._values.get(numbers.values())
-        self._values.delete(numbers.values())
+        held = {name: number for name, number in numbers.items() if number != _NO_VALUE}
+        values = self._values.get(held.values())
+        self._values.delete(held.values())
         try:
-            parts = dict(zip(numbers, map(_part, values), strict=True))
+            parts = dict(zip(held, map(_part, values), strict=True))
         except ValueError as error:
             raise VersionError(f"{_state_of(session_id)} cannot be read: {error}") from error
         del parts[SESSION_PART].fields[:_ACTIVITY_FIELDS]
         return unpack(session_id, parts)
 
     def keep(self, session_id: str, session: Session, activity: Activity) -> None:
-        """Take a session that rests, as the changelog has it."""
-        numbers = self._numbers[session_id] = {}
+        """Take a session that rests, in the storage format."""
+        # The changelog has all of these keys, also those whose value says nothing any more.
+        numbers = self._numbers[session_id] = dict.fromkeys(
+            map(intern, part_names(session)), _NO_VALUE
+        )
         new = []
         for name, part in pack(None, session).items():
             if part is not None:
@@ -180,7 +191,7 @@ class StoredSessions:
     def drop(self, session_id: str) -> dict[bytes, bytes | None]:
         """Forget a session; return the changes."""
         numbers = self._numbers.pop(session_id, {})
-        self._values.delete(numbers.values())
+        self._values.delete([number for number in numbers.values() if number != _NO_VALUE])
         return {_key(session_id, name): None for name in numbers}
 
     def _next_number(self) -> int:
