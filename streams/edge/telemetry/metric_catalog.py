@@ -190,7 +190,10 @@ COUNTERS: dict[str, Metric] = {
 
 GAUGES: dict[str, Metric] = {
     "derive_sessions": Metric(
-        "Sessions held in memory", _PARTITION, "Determines the worker's memory use."
+        "Open sessions",
+        _PARTITION,
+        "Those without a message for two hours are in a temporary file, with a kilobyte each in "
+        "memory.",
     ),
     "derive_position": Metric(
         "Next offset of agent.messages",
