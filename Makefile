@@ -53,10 +53,9 @@ demo-compaction: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## An agent that is comp
 view: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## The page of the sessions on this machine. SESSIONS=path: of others.
 	@$(ALONE) $(BIN)/contextgauge view $(if $(SESSIONS),"$(SESSIONS)"); exit $$?
 
-# Each pytest worker has a broker, a Redis and a Chromium of its own, and waits for them a third of
-# the time: one or two more than a usual machine has cores. Fast tests need none of these.
+# Each pytest worker has a broker, a Redis and a Chromium of its own, and waits for them at times: one
+# more than a usual machine has cores. Fast tests need none of these, and wait for nothing.
 WORKERS := 3
-SERVICE_WORKERS := 4
 test-fast: WORKERS := 2
 TESTS := tests
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
@@ -201,7 +200,7 @@ check: setup $(KAFKA_CLASSES)  ## All that CI looks at.
 	make --no-print-directory dst || failed=1; \
 	$(PYTEST) --cov --cov-branch --cov-report= $(MEASURED) || failed=1; \
 	$(BIN)/coverage report --include='$(PURE)' --fail-under=100 --skip-covered || failed=1; \
-	$(BIN)/python -m pytest -n $(SERVICE_WORKERS) $(MEASURED:%=--ignore=%) tests || failed=1; exit $$failed
+	$(PYTEST) $(MEASURED:%=--ignore=%) tests || failed=1; exit $$failed
 
 # Where they can be: CI has all that it needs, elsewhere a compiler may be missing. By the plain name
 # `make`: a recipe that names it as a variable is run, tests and all, by `make -n` too.
