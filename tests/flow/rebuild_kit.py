@@ -182,10 +182,10 @@ async def polling(
     finally:
         for task in tasks:
             task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-    for error in ended:
-        if isinstance(error, Exception):
-            raise error
+        # A reader that failed is why its test waited in vain.
+        for error in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(error, Exception):
+                raise error
 
 
 @asynccontextmanager
