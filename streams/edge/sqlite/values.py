@@ -45,15 +45,15 @@ class TemporaryValues:
         with _refused():
             return [self._database.execute(find, (number,)).fetchone()[0] for number in numbers]
 
-    def __del__(self) -> None:
-        """Close the file: with the state that it belongs to, which is dropped in many places."""
-        self._database.close()
-
     def delete(self, numbers: Collection[int]) -> None:
         """Forget values. Raises StopError."""
         self._forgotten += [(number,) for number in numbers]
         if len(self._forgotten) >= _FORGOTTEN:
             self._write(())
+
+    def __del__(self) -> None:
+        """Close the file: with the state that it belongs to, which is dropped in many places."""
+        self._database.close()
 
     def _write(self, values: Sequence[tuple[int, bytes]]) -> None:
         """Delete what was forgotten, which makes room, and insert values."""
