@@ -67,6 +67,24 @@ def _copier(cls: type[Any]) -> Callable[[Any], Any]:
     return copy
 
 
+def fields_of(instance: object) -> dict[str, Any]:
+    """Return a dataclass instance's fields in their order; what is in them stays as it is.
+
+    Raises TypeError for another instance.
+    """
+    cls: Any = type(instance)
+    return _reader(cls)(instance)
+
+
+@cache
+def _reader(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
+    items = ", ".join(f"{field.name!r}: self.{field.name}" for field in dataclasses.fields(cls))
+    scope: dict[str, Any] = {}
+    exec(f"def read(self):\n    return {{{items}}}", scope)  # noqa: S102 -- as dataclasses does
+    read: Callable[[Any], dict[str, Any]] = scope["read"]
+    return read
+
+
 def _add_init(cls: type[Any]) -> None:
     scope: dict[str, Any] = {"MISSING": MISSING, "frozen": cls, "open": _not_frozen(cls)}
     scope["set_class"] = object.__dict__["__class__"].__set__

@@ -11,11 +11,12 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any, Final, TypeAlias
 
 import orjson
 
+from contextgauge.frozen import fields_of
 from contextgauge.messages import MAX_DEPTH, MESSAGE_LIMIT_BYTES, DeadLetter
 from contextgauge.units import MIB
 
@@ -133,7 +134,8 @@ def loads_exactly(value: bytes | str) -> Any:
 def dumps(value: Any) -> bytes:
     """Write compact JSON; dataclasses become objects. Total over what records and views hold."""
     try:
-        return orjson.dumps(value)
+        # By itself, orjson takes a third longer for dataclasses with slots.
+        return orjson.dumps(value, fields_of, orjson.OPT_PASSTHROUGH_DATACLASS)
     except TypeError:
         return _dumps_standard(value)
 
@@ -169,5 +171,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {name: _plain(item) for name, item in fields_of(value).items()}
     return value

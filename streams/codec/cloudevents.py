@@ -1,7 +1,6 @@
 """Records as CloudEvents 1.0: binary mode on Kafka, structured mode in files, and back."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Any, Final
@@ -10,6 +9,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter, ValidationError
 
 from contextgauge.errors import VersionError
+from contextgauge.frozen import fields_of
 from contextgauge.json_codec import LONG_NUMBER, Encoded, dumps, loads, loads_exactly, utf8
 from contextgauge.ports import Headers
 from schemas.records import (
@@ -146,12 +146,11 @@ def _document(data: RecordData) -> RecordData | dict[str, Any]:
     later = LATER_FIELDS.get(type(data))
     if later is None:
         return data
-    absent = {name for name in later if getattr(data, name) is None}
-    if not absent:
-        return data
-    return {
-        field.name: getattr(data, field.name) for field in fields(data) if field.name not in absent
-    }
+    document = fields_of(data)
+    for name in later:
+        if document[name] is None:
+            del document[name]
+    return document
 
 
 def from_binary(headers: Headers, value: bytes) -> Record:

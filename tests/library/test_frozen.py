@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, field
 
 import pytest
 
-from contextgauge.frozen import dataclass, replace
+from contextgauge.frozen import dataclass, fields_of, replace
 from schemas.records import DATA_CLASSES, Category, Record, RecordData
 from schemas.views import Breakdown, ChainView, Distribution, SessionView
 
@@ -66,6 +66,19 @@ def test_a_copy_with_changes_is_frozen_and_leaves_the_original() -> None:
         changed.tokens = 6  # type: ignore[misc]  # what is tested
     with pytest.raises(AttributeError, match="more"):
         replace(category, more=5)
+
+
+def test_fields_are_given_in_their_order_and_as_they_are() -> None:
+    category = Category(id="a", name="b", kind="c", tokens=4)
+    assert list(fields_of(category).items()) == [
+        ("id", "a"),
+        ("name", "b"),
+        ("kind", "c"),
+        ("tokens", 4),
+    ]
+    for other in (("a", 4), {"a": 4}, None):
+        with pytest.raises(TypeError, match="dataclass"):
+            fields_of(other)
 
 
 def test_values_of_one_class_are_compared_hashed_and_copied_by_their_fields() -> None:
