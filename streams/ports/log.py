@@ -82,7 +82,8 @@ class TransactionalProducer(Protocol):
         """Append all records in one transaction, or nothing.
 
         Returns the end of each partition written to, the transaction's marker included: the
-        partition's committed end as long as no one else has written since.
+        partition's committed end as long as no one else has written since. A reader may find it a
+        moment later: a broker answers when the commit is decided, and writes the markers then.
         `approve` is awaited once the records are written and before they are committed, with the
         offset of the first one of each partition. A reader has everything before these offsets
         by then, and nothing from them on; the offset is SCATTERED where others' records are among

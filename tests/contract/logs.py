@@ -1,8 +1,10 @@
 """The logs that the contract is held against, and what only a test does to them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import overload
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -13,15 +15,18 @@ from contextgauge.kafka.options import KafkaOptions
 from schemas.topics import MIB, Topic
 from streams.edge.kafka.log import KafkaLog
 from streams.ports import (
+    Approval,
     GroupReader,
     Log,
     LogRecord,
     NewRecord,
     PartitionReader,
     TransactionalProducer,
+    started,
 )
 from tests.contract.simulated import SimulatedLog
 from tests.doubles.log import FaultyLog
+from tests.flow.derive_kit import until
 
 PATIENCE_S = 30.0
 """A test that waits for longer has failed; it never waits so long otherwise."""
@@ -61,7 +66,7 @@ class LogUnderTest:
         producer = self.log.transactional_producer(self.prefix + name)
         await producer.start()
         try:
-            yield producer
+            yield _VisibleCommits(self.log, producer)
         finally:
             await producer.stop()
 
@@ -113,6 +118,42 @@ class LogUnderTest:
     async def values(self, partition: int = 0, topic: str | None = None) -> list[bytes | None]:
         """Read the values of a partition to its committed end."""
         return [record.value for record in await self.committed_records(partition, topic)]
+
+
+class _VisibleCommits:
+    """A producer whose commits can be read when they return.
+
+    A broker answers when the commit is decided, and writes the markers that show it after that.
+    """
+
+    def __init__(self, log: Log, producer: TransactionalProducer) -> None:
+        self._log = log
+        self._producer = producer
+        self.start = producer.start
+        self.stop = producer.stop
+
+    @overload
+    async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]: ...
+
+    @overload
+    async def commit(
+        self, records: Sequence[NewRecord], approve: Approval
+    ) -> Mapping[tuple[str, int], int] | None: ...
+
+    async def commit(
+        self, records: Sequence[NewRecord], approve: Approval | None = None
+    ) -> Mapping[tuple[str, int], int] | None:
+        if approve is not None:
+            ends = await self._producer.commit(records, approve)
+        else:
+            ends = await self._producer.commit(records)
+        for (topic, partition), end in (ends or {}).items():
+            async with started(self._log.reader(topic, [partition])) as reader:
+                await until(partial(self._reaches, reader, partition, end))
+        return ends
+
+    async def _reaches(self, reader: PartitionReader, partition: int, end: int) -> bool:
+        return (await reader.bounds(partition))[1] >= end
 
 
 async def delete_topics(address: str, *names: str) -> None:
