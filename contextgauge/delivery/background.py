@@ -104,7 +104,7 @@ class Delivery:
         if asyncio.get_running_loop() is not self._loop:
             raise ClosedError("the publisher belongs to another event loop than this one")
         body = body_of(message)
-        if lacks_usage(message):
+        if not isinstance(body, bytes) and lacks_usage(message):
             self.report("no_usage", _NO_USAGE)
         form = self._config.form
         message_out = body if isinstance(body, DeadLetter) else outgoing(body, conversation, form)

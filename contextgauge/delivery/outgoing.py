@@ -52,11 +52,6 @@ class OutgoingMessage(NamedTuple):
     hint: str | None
     headers: Headers
 
-    @property
-    def size(self) -> int:
-        """What it is counted with, bytes."""
-        return len(self.value)
-
 
 def body_of(message: object) -> Mapping[str, object] | bytes | DeadLetter:
     """Return a message's object, or the bytes of its line. Raises TypeError for what is neither."""
@@ -94,10 +89,14 @@ def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
     value = fit(line, limit)
     if isinstance(value, DeadLetter):
         return value
+    return _keyed(value, line.session_hint, limit)
+
+
+def _keyed(value: bytes, hint: str | None, limit: int) -> tuple[str, bytes] | DeadLetter | None:
     body = json_codec.decode_fast(value, limit)
     if isinstance(body, DeadLetter):
-        return body if line.session_hint is None else (line.session_hint, value)
-    session_id = session_of(body, line.session_hint)
+        return body if hint is None else (hint, value)
+    session_id = session_of(body, hint)
     if session_id is not None:
         return session_id, value
     return None if normalise(body, InputMessage(value)) is None else NO_SESSION
@@ -132,6 +131,8 @@ class MessageFormat(NamedTuple):
 
     def of(self, value: bytes, hint: str | None) -> tuple[str, bytes] | DeadLetter | None:
         """Return a message's session and the bytes to send; see `keyed`."""
+        if self.text_key is None and len(value) <= self.limit_bytes:
+            return _keyed(value, hint, self.limit_bytes)
         line = Line("", 0, value, len(value), hint)
         if self.text_key is None:
             return keyed(line, self.limit_bytes)

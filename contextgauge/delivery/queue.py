@@ -45,21 +45,12 @@ class SendQueue:
 
         Raises ClosedError where the publisher closes meanwhile. A cancelled call queues nothing.
         """
-        size = item.size
-        if self._when_full == "wait" and (self._turn.locked() or not self._fits(size)):
-            # The lock is fair: those that wait go in their order.
-            async with self._turn:
-                while not self._fits(size) and not self._closed:
-                    self._room.clear()
-                    await self._room.wait()
-                if self._closed:
-                    raise ClosedError("the publisher closed while a message waited for room")
-        while self._when_full == "drop_oldest" and self._queue and not self._fits(size):
-            self._forget()
-            self.dropped += 1
-        if not self._fits(size):
-            self.dropped += 1
-            return False
+        size = len(item.value)
+        if self._turn.locked() or not self._fits(size):
+            if self._when_full == "drop_new":
+                self.dropped += 1
+                return False
+            await self._make_room(size)
         self._queue.append(item)
         self.bytes += size
         self._filled.set()
@@ -73,11 +64,12 @@ class SendQueue:
         taken: list[OutgoingMessage] = []
         room = BATCH_BYTES
         while self._queue and len(taken) < BATCH_MESSAGES:
-            size = self._queue[0].size
+            size = len(self._queue[0].value)
             if taken and size > room:
                 break
             room -= size
-            taken.append(self._forget())
+            taken.append(self._queue.popleft())
+        self.bytes -= BATCH_BYTES - room
         self._room.set()
         return taken
 
@@ -92,7 +84,17 @@ class SendQueue:
             return True
         return len(self._queue) < self._max_messages and self.bytes + size <= self._max_bytes
 
-    def _forget(self) -> OutgoingMessage:
-        item = self._queue.popleft()
-        self.bytes -= item.size
-        return item
+    async def _make_room(self, size: int) -> None:
+        """Wait for room, or drop the oldest messages. Raises ClosedError."""
+        if self._when_full == "drop_oldest":
+            while not self._fits(size):
+                self.bytes -= len(self._queue.popleft().value)
+                self.dropped += 1
+            return
+        # The lock is fair: those that wait go in their order.
+        async with self._turn:
+            while not self._fits(size) and not self._closed:
+                self._room.clear()
+                await self._room.wait()
+            if self._closed:
+                raise ClosedError("the publisher closed while a message waited for room")

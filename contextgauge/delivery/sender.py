@@ -173,7 +173,7 @@ class QueueSender:
             raise
         self._settle(batch)
         self.sent.messages += len(batch)
-        self.sent.bytes += sum(item.size for item in batch)
+        self.sent.bytes += sum(len(item.value) for item in batch)
 
     def _settle(self, batch: Sequence[OutgoingMessage]) -> None:
         """Go on to what comes after: these are acknowledged, or refused."""

@@ -26,15 +26,15 @@ UNKNOWN_OFFSET: Final = -1
 """The broker's answer for a batch that it had already appended."""
 
 
-def append(builder: BatchBuilder, record: NewRecord) -> bool:
-    """Add a record; false where the batch is full. The first one always fits."""
+def append(builder: BatchBuilder, record: NewRecord) -> int:
+    """Add a record; return its bytes in the batch, 0 where that is full. The first always fits."""
     done = builder.append(
         timestamp=record.timestamp_ms,
         key=record.key,
         value=record.value,
         headers=list(record.headers),
     )
-    return done is not None
+    return 0 if done is None else done.size
 
 
 @asynccontextmanager

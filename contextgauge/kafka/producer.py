@@ -74,13 +74,13 @@ class KafkaProducer:
             self._dispatch_all()
             await self._settle()
         target = (record.topic, record.partition)
-        if target not in self._open:
-            self._begin_batch(target)
-        if not append(self._open[target].builder, record):
+        opened = self._open.get(target) or self._begin_batch(target)
+        size = append(opened.builder, record)
+        if not size:
             self._dispatch(target)
-            self._begin_batch(target)
-            append(self._open[target].builder, record)
-        self._count(self._open[target], _size(record))
+            opened = self._begin_batch(target)
+            size = append(opened.builder, record)
+        self._count(opened, size)
         if self._linger is None:
             self._linger = asyncio.get_running_loop().call_later(
                 self._options.publish_linger_ms / 1000, self._dispatch_all
@@ -123,9 +123,10 @@ class KafkaProducer:
         for target in list(self._open):
             self._dispatch(target)
 
-    def _begin_batch(self, target: tuple[str, int]) -> None:
+    def _begin_batch(self, target: tuple[str, int]) -> "_OpenBatch":
         opened = self._open[target] = _OpenBatch(self._started().create_batch())
         self._count(opened, _BATCH_BYTES)
+        return opened
 
     def _count(self, opened: "_OpenBatch", size: int) -> None:
         opened.size += size
@@ -182,11 +183,3 @@ class _OpenBatch:
 
     builder: BatchBuilder
     size: int = 0
-
-
-def _size(record: NewRecord) -> int:
-    """Return a record's bytes before compression: what it holds in memory until it is sent."""
-    size = len(record.key or b"") + len(record.value or b"")
-    for name, value in record.headers:
-        size += len(name) + len(value)
-    return size
