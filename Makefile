@@ -111,7 +111,7 @@ LIBRARY_TESTS := $(patsubst %,tests/library/test_%.py,claude_objects containers 
 	privacy publisher_agent shorten)
 TESTS_OF_COMPILED := tests/test_compiled.py tests/core tests/codec $(LIBRARY_TESTS) tests/flow/test_derive.py \
 	tests/flow/test_derive_dead_letters.py tests/flow/test_partition_state.py \
-	tests/flow/test_replay.py tests/flow/test_restoring.py \
+	tests/flow/test_replay.py tests/flow/test_resting_sessions.py tests/flow/test_restoring.py \
 	tests/flow/test_derive_kafka.py::test_records_equal_direct_derivation_across_restarts
 SOURCES := hatch_build.py pyproject.toml $(shell find contextgauge schemas streams -type f -not -name '*.pyc')
 

@@ -59,7 +59,7 @@ MODULES = (
     "streams/flow/dead_letters/letters.py",
     *(
         f"streams/flow/derive/{name}.py"
-        for name in ("deriver", "partition_state", "stored_sessions")
+        for name in ("deriver", "partition_state", "partition_time", "stored_sessions")
     ),
 )
 """What is compiled: what every message passes. One library holds all of it, so that calls between

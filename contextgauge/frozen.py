@@ -4,7 +4,8 @@
 the records and views takes, and its constructor sets each field through `object.__setattr__`, a
 fourteenth of the time to derive a message. Here all classes share `__eq__`, `__hash__` and
 `__repr__`, and while the constructor runs the instance is of a class that is not frozen, so that
-it sets fields as any other does. Type checkers see `dataclasses.dataclass`:
+it sets fields as any other does. A subclass has to be decorated too. Type checkers see
+`dataclasses.dataclass`:
 
     if TYPE_CHECKING:
         from dataclasses import dataclass

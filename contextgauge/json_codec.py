@@ -9,6 +9,7 @@ import json
 import math
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import is_dataclass
@@ -26,12 +27,15 @@ _STANDARD_RECURSION: Final = 4 * MAX_DEPTH
 _COMPACTION, _EDITS = b"ompact", b"pplied"
 """In lines of which a record may take a part as it came: metadata, a block, an edit."""
 
-LONG_NUMBER: Final = re.compile(rb"[0-9]{20}")
+LONG_NUMBER: Final = re.compile(rb"-[0-9]{19}|[0-9]{20}")
 """A number that the fast parser may round to a float."""
 
 
 Encoded: TypeAlias = orjson.Fragment
 """A part of a document that is JSON already: `dumps` writes it as it is."""
+
+_RECURSION = threading.RLock()
+"""Held while the interpreter's limit is another: it is one for all threads."""
 
 
 def utf8(text: str) -> bytes:
@@ -154,12 +158,13 @@ def _dumps_standard(value: Any) -> bytes:
 @contextmanager
 def _room_for_depth() -> Iterator[None]:
     """Let the standard parser and writer go as deep as messages may."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _STANDARD_RECURSION))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
+    with _RECURSION:
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(before, _STANDARD_RECURSION))
+        try:
+            yield
+        finally:
+            sys.setrecursionlimit(before)
 
 
 def _plain(value: Any) -> Any:
@@ -170,6 +175,8 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, Encoded):
+        return loads_exactly(orjson.dumps(value))
     if is_dataclass(value):
         return {name: _plain(item) for name, item in fields_of(value).items()}
     return value

@@ -16,9 +16,9 @@ class ValueStore(Protocol):
         ...
 
     def get(self, numbers: Collection[int]) -> list[bytes]:
-        """Return values, in this order. All are there."""
+        """Return values, in this order. Raises KeyError for a number without one."""
         ...
 
     def delete(self, numbers: Collection[int]) -> None:
-        """Forget values."""
+        """Forget values that are there."""
         ...

@@ -3,12 +3,15 @@
 import json
 import math
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextgauge.json_codec import Encoded
 from schemas.messages import MAX_DEPTH, DeadLetter
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams import codec
@@ -98,6 +101,24 @@ def test_r05_the_interpreters_limit_is_unchanged() -> None:
     assert sys.getrecursionlimit() == before
 
 
+@pytest.mark.usefixtures("switching_often")
+def test_r05_as_deep_is_read_by_several_threads() -> None:
+    before, lines = sys.getrecursionlimit(), [nested(MAX_DEPTH, rb'"\ud800"')] * 200
+    with ThreadPoolExecutor(4) as threads:
+        depths = [depth_of(read) for read in threads.map(codec.decode, lines)]
+    assert depths == [MAX_DEPTH] * len(lines)
+    assert sys.getrecursionlimit() == before
+
+
+@pytest.fixture
+def switching_often() -> Iterator[None]:
+    """Let threads take turns all the time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
 def test_r05_the_size_limit_is_8_mib() -> None:
     assert MESSAGE_LIMIT_BYTES == 8 * 1024 * 1024
     fits = b'{"a": "' + b"x" * (MESSAGE_LIMIT_BYTES - 9) + b'"}'
@@ -111,6 +132,8 @@ def test_r19_a_number_of_any_length_is_kept_where_a_record_may_take_it() -> None
     for name in ("compact_metadata", "compactMetadata", "applied_edits"):
         value = b'{"%s": {"dropped": 123456789012345678901234567890}}' % name.encode()
         assert codec.decode(value) == {name: {"dropped": 123_456_789_012_345_678_901_234_567_890}}
+        value = b'{"%s": {"dropped": -9300000000000000001}}' % name.encode()
+        assert codec.decode(value) == {name: {"dropped": -9_300_000_000_000_000_001}}
 
 
 @pytest.mark.parametrize(
@@ -140,6 +163,12 @@ def test_r05_nan_is_read_and_written_as_null() -> None:
     assert math.isnan(read["a"])
     assert codec.dumps(read) == b'{"a":null,"b":[null]}'
     assert codec.dumps(read | {"c": "\ud800"}) == b'{"a":null,"b":[null],"c":"\\ud800"}'
+
+
+def test_fragments_and_lone_surrogates_are_written_together() -> None:
+    part = Encoded(b'{"n":123456789012345678901234567890,"d":[0.1]}')
+    written = codec.dumps({"text": "\ud800", "part": part})
+    assert written == b'{"text":"\\ud800","part":{"n":123456789012345678901234567890,"d":[0.1]}}'
 
 
 JSON_VALUES = st.recursive(

@@ -44,6 +44,14 @@ def test_what_is_deleted_takes_nothing_else_along(values: ValueStore) -> None:
     assert values.get(kept) == [b"%d" % number for number in kept]
 
 
+def test_a_value_that_is_not_there_is_an_error(values: ValueStore) -> None:
+    values.put([(1, b"one"), (2, b"two")])
+    values.delete([1])
+    for number in (1, 3):
+        with pytest.raises(KeyError, match=str(number)):
+            values.get([2, number])
+
+
 def test_more_than_what_is_in_memory_is_held(values: ValueStore) -> None:
     for number in range(COUNT):
         values.put([(number, large(number))])

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,9 +31,9 @@ class _Batches:
         self.records = 0
         return self
 
-    def append(self, **_: object) -> bool | None:
+    def append(self, **_: object) -> SimpleNamespace | None:
         self.records += 1
-        return True if self.records == 1 else None
+        return SimpleNamespace(size=9) if self.records == 1 else None
 
     async def send_batch(self, *_: object, **__: object) -> asyncio.Future[None]:
         if self.batches > 1:
@@ -65,7 +66,7 @@ async def test_a_boundary_of_any_size_is_in_one_batch_with_the_result_before_it(
     result = NewRecord("topic", 0, b"session", b"{}")
     batch = producer.create_batch()
     largest = result._replace(value=b"a" * settings.message_limit_bytes)
-    assert [append(batch, each) for each in (result, largest)] == [True, True]
+    assert all(append(batch, each) for each in (result, largest))
     await producer.stop()
 
 

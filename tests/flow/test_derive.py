@@ -312,7 +312,11 @@ async def test_a_new_worker_starts_at_the_first_message_kept(
         (["s", "session"], [2, 1], "its last activity is missing"),
         (["s", "known:0"], [2, 0], "its last activity is missing"),
         (["s", "chain:main", "?"], {"v": 1}, "does not know"),
-        ("?", {"v": 1}, "does not know"),
+        (["s", 5], {"v": 1}, "does not know"),
+        ({"s": 1, "session": 2}, {"v": 1}, "does not know"),
+        ("ab", {"v": 1}, "does not know"),
+        (5, {"v": 1}, "does not know"),
+        (None, {"v": 1}, "does not know"),
     ],
 )
 async def test_an_unknown_version_refuses_the_partition(

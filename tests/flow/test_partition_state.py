@@ -11,7 +11,8 @@ from schemas.topics import DAY_MS, HOUR_MS
 from streams import codec
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.memory_values import MemoryValues
-from streams.flow.derive.partition_state import CLAIMS, InputPartition, PartitionState
+from streams.flow.derive.partition_state import InputPartition, PartitionState
+from streams.flow.derive.partition_time import CLAIMS
 from streams.ports import Headers, LogRecord, ValueStore
 from tests.flow.derive_kit import RULES, expected, samples
 

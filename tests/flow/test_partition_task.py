@@ -9,14 +9,17 @@ from typing import cast
 
 import pytest
 
-from contextgauge.errors import RetryError
+from contextgauge.errors import PositionError, RetryError
 from contextgauge.partitioner import partition_of
+from streams.core.derivation.rules_config import Rules
 from streams.edge.memory.readers import MemoryGroupReader
-from streams.flow.common.topic_watch import TopicLooks
+from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
-from streams.flow.derive.partition_state import InputPartition, Work
-from streams.flow.derive.partition_task import DerivePorts, PartitionTask, ReaderLostError
-from streams.ports import Batch, GroupReader, TransactionalProducer
+from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
+from streams.flow.derive.partition_task import PartitionTask, ReaderLostError, ReleasedState
+from streams.flow.derive.state_store import StateStore
+from streams.ports import Batch, GroupReader, TransactionalProducer, ValueStore
+from streams.ports.health import StepTimer
 from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import DeriveKit, expected, samples, until
 
@@ -86,42 +89,121 @@ async def test_the_last_position_is_committed_to_the_group_on_stop(
 
 
 @pytest.fixture
-def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[PartitionTask]]]:
-    """Give all partitions' tasks, which hold their states; no garbage collector comes by itself."""
-    made: list[weakref.ref[PartitionTask]] = []
+def states(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[PartitionState]]]:
+    """Give all partitions' states; no garbage collector comes by itself."""
+    made: list[weakref.ref[PartitionState]] = []
 
-    class Watched(PartitionTask):
+    class Watched(PartitionState):
         def __init__(
-            self,
-            ports: DerivePorts,
-            place: InputPartition,
-            reader: GroupReader,
-            offsets: GroupOffsets,
-            looks: TopicLooks,
+            self, rules: Rules, config: DeriveConfig, place: InputPartition, values: ValueStore
         ) -> None:
-            super().__init__(ports, place, reader, offsets, looks)
+            super().__init__(rules, config, place, values)
             made.append(weakref.ref(self))
 
-    monkeypatch.setattr("streams.flow.derive.worker.PartitionTask", Watched)
+    monkeypatch.setattr("streams.flow.derive.partition_task.PartitionState", Watched)
     gc.collect()
     gc.disable()
     yield made
     gc.enable()
 
 
-async def test_a_task_is_released_at_once_after_a_failed_commit(
-    kit: DeriveKit, log: FaultyLog, tasks: list[weakref.ref[PartitionTask]]
+def alive(states: list[weakref.ref[PartitionState]]) -> int:
+    return len([state for state in states if state() is not None])
+
+
+async def test_a_state_is_released_at_once_after_a_failed_commit(
+    kit: DeriveKit, log: FaultyLog, states: list[weakref.ref[PartitionState]]
 ) -> None:
     async with kit.running(replace(kit.config, batch_messages=20)) as worker:
         log.cut_commits = 3
         await kit.publish(MESSAGES)
         await kit.caught_up(worker)
-        assert len(tasks) == 4 + 3
-        assert len([task for task in tasks if task() is not None]) == 4
+        assert len(states) == 4 + 3
+        assert alive(states) == 4
 
 
-async def test_tasks_of_a_failed_membership_are_released_before_the_next(
-    kit: DeriveKit, tasks: list[weakref.ref[PartitionTask]], monkeypatch: pytest.MonkeyPatch
+async def test_a_state_is_released_at_once_when_its_partition_goes_to_another_worker(
+    kit: DeriveKit, states: list[weakref.ref[PartitionState]]
+) -> None:
+    async with kit.running() as one:
+        await kit.publish(MESSAGES)
+        await kit.caught_up(one)
+        async with kit.running() as two:
+            await until(lambda: len(states) == 6 and two.figures.total("derive_restores") == 2)
+            await until(lambda: alive(states) == 4)
+
+
+@pytest.fixture
+def lost_membership(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Give the event that has the first member leave its group, and come back."""
+    watch, lose, lost = MemoryGroupReader.watch, asyncio.Event(), ["lost"]
+
+    async def watched(reader: MemoryGroupReader) -> None:
+        if lost:
+            lost.pop()
+            await lose.wait()
+            raise RetryError("the coordinator moved")
+        await watch(reader)
+
+    monkeypatch.setattr(MemoryGroupReader, "watch", watched)
+    return lose
+
+
+async def test_an_outdated_state_is_let_go_of_before_the_partition_is_restored(
+    kit: DeriveKit,
+    states: list[weakref.ref[PartitionState]],
+    lost_membership: asyncio.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    end = StateStore.end
+
+    async def further(store: StateStore, partition: int) -> int:
+        return await end(store, partition) + lost_membership.is_set()
+
+    monkeypatch.setattr(StateStore, "end", further)
+    async with kit.running() as worker:
+        await kit.publish(MESSAGES)
+        await kit.caught_up(worker)
+        lost_membership.set()
+        await until(lambda: worker.figures.total("derive_restores") == 8)
+        assert len(states) == 8
+        assert alive(states) == 4
+
+
+async def test_messages_that_were_lost_while_a_state_was_kept_end_the_worker(
+    kit: DeriveKit,
+    log: FaultyLog,
+    lost_membership: asyncio.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The partition lost its end and took more than that: the position is among its messages."""
+    take_over = PartitionTask._take_over  # noqa: SLF001 -- to hold it up
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(
+        task: PartitionTask, released: ReleasedState | None, step: StepTimer
+    ) -> PartitionState:
+        if released is not None:
+            began.set()
+            await go_on.wait()
+        return await take_over(task, released, step)
+
+    monkeypatch.setattr(PartitionTask, "_take_over", hold)
+    ours = [each for each in MESSAGES if partition_of(each.session_id, 4) == 1]
+    worker = kit.start_worker()
+    await kit.publish(ours)
+    await kit.caught_up(worker)
+    lost_membership.set()
+    await began.wait()
+    log.truncate(kit.config.messages_topic, 1, len(ours) - 10)
+    await kit.publish(ours[:30])
+    go_on.set()
+    with pytest.raises(PositionError, match="is not the one that was derived"):
+        await worker.task
+
+
+async def test_the_state_that_failed_a_membership_is_released_before_the_next(
+    kit: DeriveKit, states: list[weakref.ref[PartitionState]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     poll, lost = PartitionTask._poll, ["lost"]  # noqa: SLF001 -- to fail in its place
 
@@ -133,9 +215,9 @@ async def test_tasks_of_a_failed_membership_are_released_before_the_next(
     monkeypatch.setattr(PartitionTask, "_poll", lose)
     async with kit.running(replace(kit.config, batch_messages=20)) as worker:
         await kit.publish(MESSAGES)
-        await until(lambda: len(tasks) == 8)
+        await until(lambda: len(states) == 5)
         await kit.caught_up(worker)
-        assert not [task for task in tasks[:4] if task() is not None]
+        assert alive(states) == 4
     assert await kit.events() == expected(MESSAGES)
 
 

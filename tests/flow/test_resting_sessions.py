@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from contextgauge.errors import VersionError
 from contextgauge.normalise.signals import InputMessage
 from schemas.topics import DAY_MS, HOUR_MS
-from streams.core.derivation.stored_state import pack
+from streams.core.derivation.stored_state import STATE_VERSION, pack
 from streams.edge.sqlite.values import TemporaryValues
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Deriver
@@ -100,6 +101,15 @@ def test_a_session_rests_after_hours_without_a_message() -> None:
     assert [after_hours(state, *each) for each in messages] == [0, 0, 0, 1, 1, 0, 2]
 
 
+def test_a_resting_session_that_cannot_be_read_says_so() -> None:
+    stored = StoredSessions("state")
+    stored.add([(b'["s","session"]', b"[%d,0,null,{broken" % STATE_VERSION)])
+    with pytest.raises(VersionError, match="state of session 's' cannot be read"):
+        stored.be_active("s", Activity(1, None))
+    with pytest.raises(VersionError, match="state of session 's' cannot be read"):
+        stored.take("s")
+
+
 def test_a_batch_puts_few_sessions_to_rest() -> None:
     """Others wait for the next: to store them takes time, in which no record would be written."""
     state = new_state()
@@ -109,15 +119,27 @@ def test_a_batch_puts_few_sessions_to_rest() -> None:
     assert state.sessions == 51
 
 
-def test_sessions_in_use_do_not_pile_up_in_a_backlog() -> None:
+@pytest.mark.parametrize("messages_each", [2, 20])
+def test_sessions_in_use_do_not_pile_up_in_a_backlog(messages_each: int) -> None:
     state, offset = new_state(), 0
     in_use = []
     for hour in range(30):
         names = [f"{hour}-{number}" for number in range(50)]
-        messages = at([(name, hour * HOUR_MS) for name in names], 20)
+        messages = at([(name, hour * HOUR_MS) for name in names], messages_each)
         state.apply([each._replace(offset=offset + each.offset) for each in messages])
         offset += len(messages)
         state.finish(offset)
         in_use.append(len(state.in_use))
     assert state.sessions == 30 * 50
     assert max(in_use) == in_use[-1] == 3 * 50
+
+
+def test_a_session_rests_again_after_a_message_that_changed_nothing() -> None:
+    state = new_state()
+    state.apply(at([(f"s{number}", 0) for number in range(30)], 4))
+    state.finish(120)
+    assert [after_hours(state, "now", hour) for hour in (3, 4)] == [20, 30]
+    last = at([("s0", 0)], 4)[-1]
+    state.apply([last])
+    state.finish(11)
+    assert list(state.in_use) == ["now"]

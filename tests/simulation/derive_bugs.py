@@ -96,12 +96,13 @@ def _a_released_state_is_always_kept(patch: pytest.MonkeyPatch) -> None:
     take_over = PartitionTask._take_over
 
     async def kept(self: Any, released: ReleasedState | None, step: Any) -> PartitionState:
+        former = None if released is None else released.state
         state = await take_over(self, released, step)
-        if released is None:
+        if former is None:
             return state
         # The ends as they are now: with those of then the first commit shows the other writer.
-        released.state.proof = state.proof
-        return released.state
+        former.proof = state.proof
+        return former
 
     patch.setattr(PartitionTask, "_take_over", kept)
 

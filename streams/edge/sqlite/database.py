@@ -1,7 +1,7 @@
 """The local file of `contextgauge view`: an SQLite database, and who may write to it.
 
 All that it holds is read from the transcripts: a file of another format, of other rules, or one
-that is damaged is deleted and filled again.
+that is no database is deleted and filled again.
 """
 
 import contextlib
@@ -157,9 +157,11 @@ def delete_unused(own: Path, now_s: float) -> None:
                 continue
             lock = Lock(path)
             lock.take()
-            _delete(path)
-            lock.path.unlink()
-            lock.release()
+            try:
+                _delete(path)
+                lock.path.unlink()
+            finally:
+                lock.release()
 
 
 def _opened(path: Path, tag: str) -> sqlite3.Connection | None:
@@ -186,12 +188,16 @@ def _made(path: Path, tag: str) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_OWNER_ONLY)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _OWNER_ONLY))
     connection = _connect(path)
-    connection.executescript(_SETTINGS)
-    with transaction(connection):
-        for statement in _SCHEMA.split(";"):
-            connection.execute(statement)
-        about = [("tag", tag), ("build", os.urandom(8).hex()), ("position", 0)]
-        connection.executemany("INSERT INTO about VALUES (?, ?)", about)
+    try:
+        connection.executescript(_SETTINGS)
+        with transaction(connection):
+            for statement in _SCHEMA.split(";"):
+                connection.execute(statement)
+            about = [("tag", tag), ("build", os.urandom(8).hex()), ("position", 0)]
+            connection.executemany("INSERT INTO about VALUES (?, ?)", about)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -2,6 +2,8 @@
 
 The file has no name, so no one else can open it, and it ends with the process, however that ends.
 It is created once the values outgrow the part in memory. What is deleted makes room for others.
+SQLite takes the first of these folders that can be written to: `SQLITE_TMPDIR`, `TMPDIR`,
+`/var/tmp`, `/usr/tmp`, `/tmp`.
 """
 
 import sqlite3
@@ -33,33 +35,39 @@ class TemporaryValues:
             self._database = sqlite3.connect("", isolation_level=None)
             self._database.executescript(_SETTINGS)
             self._database.execute(f"PRAGMA cache_size = -{self.MEMORY_BYTES // 1024}")
-        self._forgotten: list[tuple[int]] = []
+        self._forgotten = set[int]()
 
     def put(self, values: Sequence[tuple[int, bytes]]) -> None:
         """Take values by new numbers. Raises StopError."""
         self._write(values)
 
     def get(self, numbers: Collection[int]) -> list[bytes]:
-        """Return values, in this order. Raises StopError."""
-        find = "SELECT value FROM held WHERE number = ?"
+        """Return values, in this order. Raises StopError, and KeyError for a number without one."""
+        ask = "SELECT value FROM held WHERE number = ?"
         with _refused():
-            return [self._database.execute(find, (number,)).fetchone()[0] for number in numbers]
+            rows = [self._database.execute(ask, (number,)).fetchone() for number in numbers]
+        for number, row in zip(numbers, rows, strict=True):
+            if row is None or number in self._forgotten:
+                raise KeyError(number)
+        return [row[0] for row in rows]
 
     def delete(self, numbers: Collection[int]) -> None:
-        """Forget values. Raises StopError."""
-        self._forgotten += [(number,) for number in numbers]
+        """Forget values that are there. Raises StopError."""
+        self._forgotten.update(numbers)
         if len(self._forgotten) >= _FORGOTTEN:
             self._write(())
 
     def __del__(self) -> None:
         """Close the file: with the state that it belongs to, which is dropped in many places."""
-        self._database.close()
+        if hasattr(self, "_database"):
+            self._database.close()
 
     def _write(self, values: Sequence[tuple[int, bytes]]) -> None:
         """Delete what was forgotten, which makes room, and insert values."""
         with _refused():
             self._database.execute("BEGIN")
-            self._database.executemany("DELETE FROM held WHERE number = ?", self._forgotten)
+            forgotten = ((number,) for number in self._forgotten)
+            self._database.executemany("DELETE FROM held WHERE number = ?", forgotten)
             self._database.executemany("INSERT INTO held VALUES (?, ?)", values)
             self._database.execute("COMMIT")
         self._forgotten.clear()

@@ -175,7 +175,7 @@ class LogCheck:
         """
         config, proof = self._config, self.proof
         if stored is not None:
-            await self._messages(stored)
+            await self.check_messages(stored)
             # A broker too old for ids, among others, is no reason to forget one.
             proof.messages_id = proof.messages_id or stored.messages_id
             proof.events_id = proof.events_id or stored.events_id
@@ -211,7 +211,7 @@ class LogCheck:
             raise OtherWriterError(f"another worker has written to {config.state_topic}")
         raise self._contradiction(config.events_topic, contradiction)
 
-    async def _messages(self, proof: LogProof) -> None:
+    async def check_messages(self, proof: LogProof) -> None:
         """Raise PositionError where the position was stored for another log of messages."""
         topic, offset = self._config.messages_topic, proof.last_offset
         is_recreated = _differ(proof.messages_id, self._ids.messages)

@@ -15,10 +15,10 @@ class MemoryValues:
         self._values.update(values)
 
     def get(self, numbers: Collection[int]) -> list[bytes]:
-        """Return values, in this order."""
+        """Return values, in this order. Raises KeyError for a number without one."""
         return [self._values[number] for number in numbers]
 
     def delete(self, numbers: Collection[int]) -> None:
-        """Forget values."""
+        """Forget values that are there."""
         for number in numbers:
             del self._values[number]

@@ -13,12 +13,13 @@ is confirmed.
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 from contextgauge import json_codec
 from contextgauge.errors import ConfigError, VersionError
 from contextgauge.partitioner import key_bytes
-from schemas.topics import DAY_MS, HOUR_MS
+from schemas.topics import HOUR_MS
 from streams.codec import cloudevents
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
@@ -26,6 +27,7 @@ from streams.flow.dead_letters.letters import dead_record, misrouted_check
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Deriver, input_message
 from streams.flow.derive.log_proof import LogProof, read_proof
+from streams.flow.derive.partition_time import Claim, PartitionTime
 from streams.flow.derive.stored_sessions import (
     POSITION_KEY,
     Activity,
@@ -44,56 +46,10 @@ _HOURS_PER_DAY: Final = 24
 _SLICE_SESSIONS: Final = 10_000
 """Sessions put in order in a row while restoring: a few milliseconds."""
 
-
 _COOLED: Final = 20
 """Sessions that are stored away after a batch, at most: some milliseconds. After one of more than
-400 messages it is one for each 20 of them, so that sessions in use do not pile up in a backlog."""
-
-STEP_MS: Final = DAY_MS
-"""Clocks that are right, and those in a wrong time zone, agree within a day."""
-
-CLAIMS: Final = 100
-"""A run of so many wrong timestamps, with no right one among them, is no accident of one clock.
-More would keep idle sessions for longer: after a pause, so many messages is what they stay."""
-
-
-class Claim(NamedTuple):
-    """Records all more than a step ahead: the first one's offset, their number, the least time."""
-
-    begin: int
-    records: int
-    time_ms: int
-
-
-class PartitionTime:
-    """A partition's Kafka time: the greatest timestamp so far, if other records confirm it.
-
-    A producer sets its records' timestamps by its own clock. One record from the year 9999 must
-    not make every session idle and stop the time from then on; a partition that was quiet for a
-    month must still go on. So a step of more than a day is a claim, and it is accepted once so
-    many records claim one, by as much as the least of them; an ordinary step, of a day at most,
-    shows that the time was right and ends the claim. Records that are not ahead of the time, as of
-    a clock that stands in 1970, do not matter. It follows from the records alone.
-    """
-
-    def __init__(self, time_ms: int = 0, claim: Claim | None = None) -> None:
-        self.time_ms = time_ms
-        self.claim = claim
-
-    def take(self, offset: int, time_ms: int) -> Claim | None:
-        """Take a record that is ahead of the time; return the claim that it confirmed, if any."""
-        claim = self.claim
-        if time_ms - self.time_ms <= STEP_MS:
-            self.time_ms, self.claim = time_ms, None
-            return None
-        if claim is None:
-            claim = Claim(offset, 0, time_ms)
-        claim = Claim(claim.begin, claim.records + 1, min(claim.time_ms, time_ms))
-        if claim.records < CLAIMS:
-            self.claim = claim
-            return None
-        self.time_ms, self.claim = claim.time_ms, None
-        return claim
+400 messages it is one for each 20 of them, and never fewer than came into use with the batch, so
+that they do not pile up in a backlog."""
 
 
 @dataclass(slots=True)
@@ -137,6 +93,17 @@ def source_headers(topic: str, partition: int) -> Callable[[LogRecord], Headers]
     )
 
 
+def _take(
+    stored: StoredSessions, in_use: dict[str, None], entered: list[str], session_id: str
+) -> Session | None:
+    """Take a session out of its rest; None where it does not rest."""
+    session = stored.take(session_id)
+    if session is not None:
+        in_use[session_id] = None
+        entered.append(session_id)
+    return session
+
+
 class PartitionState:
     """The state of one partition. `position` is None until one is stored; `proof` binds it.
 
@@ -156,19 +123,21 @@ class PartitionState:
         self._config = config
         self._place = place
         self._stored = StoredSessions(config.state_topic, values)
+        # The sessions in use, those first that had no message for longest.
+        self._in_use: OrderedDict[str, None] = OrderedDict()
+        self._entered: list[str] = []
         self._deriver = Deriver(
             rules,
             misrouted_check(place.partition, place.partitions),
             config.limit_bytes,
-            self._take,
+            # Not a method: a state in a cycle would stay, with its file, until the next collection.
+            partial(_take, self._stored, self._in_use, self._entered),
         )
         self._source = source_headers(config.messages_topic, place.partition)
         # All sessions, the most idle first: Kafka time never goes back.
         self._activity: OrderedDict[str, Activity] = OrderedDict()
         self._time = PartitionTime()
         self._now = Activity(0, None)
-        # The sessions in use, those first that had no message for longest.
-        self._in_use: OrderedDict[str, None] = OrderedDict()
         self._begin()
 
     @property
@@ -234,18 +203,18 @@ class PartitionState:
         self._cool(len(work.dead))
         return work
 
-    def _take(self, session_id: str) -> Session | None:
-        session = self._stored.take(session_id)
-        if session is not None:
-            self._in_use[session_id] = None
-        return session
-
     def _cool(self, messages: int) -> None:
         """Let sessions rest that had no message for hours: more of them after many messages."""
         in_use, oldest = self._in_use, self._now.hour - self._config.cold_hours
-        for _ in range(max(_COOLED, messages // _COOLED)):
-            session_id = next(iter(in_use), None)
-            if session_id is None or self._activity[session_id].hour >= oldest:
+        entered = len(self._entered)
+        for session_id in self._entered:
+            # What a message did not change, as one that was published again, is as old as before.
+            if session_id in in_use and self._activity[session_id].hour < oldest:
+                self.rest(session_id)
+        self._entered.clear()
+        for _ in range(max(_COOLED, messages // _COOLED, entered)):
+            session_id = next(iter(in_use), "")
+            if session_id not in in_use or self._activity[session_id].hour >= oldest:
                 return
             self.rest(session_id)
 
@@ -299,9 +268,11 @@ class PartitionState:
             self._activity[session_id] = self._now
             self._activity.move_to_end(session_id)
             self._moved[session_id] = None
-            if session_id in self._in_use or session_id not in self._stored:
-                self._in_use[session_id] = None
+            if session_id in self._in_use:
                 self._in_use.move_to_end(session_id)
+            elif session_id not in self._stored:
+                self._in_use[session_id] = None
+                self._entered.append(session_id)
 
     def _advance(self, message: LogRecord) -> None:
         """Advance the partition's time, and evict sessions that have become idle."""

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 
@@ -74,13 +74,11 @@ class DerivePorts(WorkerPorts):
     """Makes what holds the sessions of a partition that rest."""
 
 
-class ReleasedState(NamedTuple):
-    """A state that was released in good order, and the changelog's end after its last commit.
+@dataclass(slots=True)
+class ReleasedState:
+    """A state (None once outdated), the changelog's end after its commit, and the topics' ids."""
 
-    `ids` are those of the topics that it was taken over from.
-    """
-
-    state: PartitionState
+    state: PartitionState | None
     end: int
     ids: TopicIds
 
@@ -105,7 +103,8 @@ async def restore(
 
     `on_progress` is called after each chunk with the offsets done and in all.
 
-    Raises VersionError or ConfigError for what cannot be taken over, RetryError if the log is away.
+    Raises VersionError or ConfigError for what cannot be taken over, RetryError if the log is away,
+    StopError without room.
     """
     label, began = str(partition), clock.monotonic_s()
     logged, entries, done, total = began, 0, 0, 0
@@ -223,9 +222,13 @@ class PartitionTask:
         # No one else can write from here on: any other producer of this id is fenced.
         self._end = await ports.state_store.end(partition)
         self._ids = await read_ids(ports.log, ports.config)
-        if released is not None and (released.end, released.ids) == (self._end, self._ids):
-            ports.telemetry.count("derive_restores", outcome="kept")
-            return released.state
+        check = LogCheck(ports.log, ports.clock, ports.config, partition, self._ids)
+        if released is not None and released.state is not None:
+            if (released.end, released.ids) == (self._end, self._ids):
+                await check.check_messages(released.state.proof)
+                ports.telemetry.count("derive_restores", outcome="kept")
+                return released.state
+            released.state = None
         state = PartitionState(ports.rules, ports.config, self._place, ports.values())
 
         def on_progress(done: int, total: int) -> None:
@@ -240,7 +243,6 @@ class PartitionTask:
             clock=ports.clock,
             on_progress=on_progress,
         )
-        check = LogCheck(ports.log, ports.clock, ports.config, partition, self._ids)
         await check.bind(None if state.position is None else state.proof, self._end)
         state.proof = check.proof
         ports.telemetry.count("derive_restores", outcome="restored")

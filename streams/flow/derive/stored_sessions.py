@@ -81,7 +81,10 @@ class StoredSessions:
         return session_id in self._numbers
 
     def add(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Take entries as they are read back. Raises VersionError for a key that is not ours."""
+        """Take entries as they are read back.
+
+        Raises VersionError for a key that is not ours, StopError where there is no room for values.
+        """
         sessions, new, gone = self._numbers, list[tuple[int, bytes]](), list[int]()
         for key, value in entries:
             if key == POSITION_KEY:
@@ -156,10 +159,7 @@ class StoredSessions:
         held = {name: number for name, number in numbers.items() if number != _NO_VALUE}
         values = self._values.get(held.values())
         self._values.delete(held.values())
-        try:
-            parts = dict(zip(held, map(_part, values), strict=True))
-        except ValueError as error:
-            raise VersionError(f"{_state_of(session_id)} cannot be read: {error}") from error
+        parts = {name: _part(session_id, value) for name, value in zip(held, values, strict=True)}
         del parts[SESSION_PART].fields[:_ACTIVITY_FIELDS]
         return unpack(session_id, parts)
 
@@ -177,10 +177,13 @@ class StoredSessions:
         self._values.put(new)
 
     def be_active(self, session_id: str, activity: Activity) -> dict[bytes, bytes | None]:
-        """Take when a session was active that did not change otherwise; return the changes."""
+        """Take when a session was active that did not change otherwise; return the changes.
+
+        Raises VersionError if it cannot be read.
+        """
         numbers = self._numbers[session_id]
         former = numbers[SESSION_PART]
-        fields, data = _part(*self._values.get([former]))
+        fields, data = _part(session_id, *self._values.get([former]))
         others = fields[_ACTIVITY_FIELDS:]
         value = _value([STATE_VERSION, *activity, *others], data)
         numbers[SESSION_PART] = number = self._next_number()
@@ -200,15 +203,15 @@ class StoredSessions:
 
     def _split(self, key: bytes) -> tuple[str, str]:
         try:
-            session_id, name = json_codec.loads(key)
+            match json_codec.loads(key):
+                case [str(session_id), str(name)]:
+                    return session_id, name
         except ValueError:
-            session_id = name = None
-        if not isinstance(session_id, str) or not isinstance(name, str):
-            raise VersionError(
-                f"{self._topic} holds a key that this version of contextgauge does not know: "
-                f"{key[:80]!r}. Upgrade contextgauge, or give it a topic of its own"
-            )
-        return session_id, name
+            pass
+        raise VersionError(
+            f"{self._topic} holds a key that this version of contextgauge does not know: "
+            f"{key[:80]!r}. Upgrade contextgauge, or give it a topic of its own"
+        )
 
 
 def changes_of(
@@ -253,10 +256,13 @@ def _value(fields: list[Json], data: bytes) -> bytes:
     return b"\n".join((head, data)) if data else head
 
 
-def _part(value: bytes) -> StoredPart:
+def _part(session_id: str, value: bytes) -> StoredPart:
     """Return a stored part; its version was looked at when it was read back."""
     head, _, data = value.partition(b"\n")
-    fields = json_codec.loads(head)
+    try:
+        fields = json_codec.loads(head)
+    except ValueError as error:
+        raise VersionError(f"{_state_of(session_id)} cannot be read: {error}") from error
     del fields[0]
     return StoredPart(fields, data)
 

@@ -154,7 +154,7 @@ class _DeriveMember(Membership):
             try:
                 self._released[partition] = await task.run(released)
             except asyncio.CancelledError:
-                if released is not None and not task.running:
+                if released is not None and released.state is not None and not task.running:
                     # It was not used yet, so it is still valid.
                     self._released[partition] = released
                 raise
