@@ -3,8 +3,9 @@
     python -m bench.reading [--sessions 480] [--runs 3] [--folder PATH]
 
 480 simulated sessions are a gigabyte. They are written into a temporary folder, or read from one
-that `contextgauge simulate --out PATH` has written. Runs alternate. Each is a process of its own,
-from its start on; CPU time is that of all its processes. The outputs of `replay` must be equal.
+that `contextgauge simulate --out PATH` has written. The compiled build is measured where there is
+one, and pure Python with BENCH_PURE=1. Runs alternate. Each is a process of its own, from its start
+on; CPU time is that of all its processes. The outputs of `replay` must be equal.
 `view` is measured until the first session is served, until everything has been read, and, started
 once more, until all sessions are served.
 """
@@ -25,12 +26,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.systems import ROOT
+from bench.systems import ROOT, our_environment
 from streams.cli.machine import cores
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, simulate
 
-_COMMAND = str(Path(sys.executable).with_name("contextgauge"))
 _BLOCK_BYTES = 1 << 20
 _ASK_S = 0.02
 
@@ -48,13 +48,13 @@ class Started:
     def __init__(self, arguments: Sequence[str], state: Path) -> None:
         environment = {
             name: value
-            for name, value in os.environ.items()
+            for name, value in our_environment().items()
             if not name.startswith(("CONTEXTGAUGE_", "PYTHONDONTWRITEBYTECODE"))
         }
         environment["CONTEXTGAUGE_STATE_FOLDER"] = str(state)
         self.began_s = time.perf_counter()
         self.process = subprocess.Popen(
-            [_COMMAND, *arguments],
+            [sys.executable, "-m", "streams", *arguments],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,

@@ -159,7 +159,9 @@ def simulate(  # noqa: PLR0913 -- each is an option
         options = _recent(options, messages, ahead_s, sample=sample, endless=endless)
     total = sys.maxsize if endless and messages is None else messages
     simulated = _simulated(options, total, sample=sample)
-    blocks = _blocks(simulated, rate, duration, named=not publish, in_step=in_step)
+    # Messages in step that end by themselves end after the duration: `_recent` lets them.
+    limit_s = duration if endless or not in_step else None
+    blocks = _blocks(simulated, rate, limit_s, named=not publish, in_step=in_step)
     if publish:
         _publish(blocks, is_live=live)
     elif out == "-" or out.endswith(_FILE_SUFFIX):

@@ -3,9 +3,13 @@
 import json
 import time
 from datetime import datetime
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from contextgauge.clock import SystemClock
+from streams.cli.app import app
 from streams.cli.simulate import as_they_happen
 from streams.flow.simulator import SimulationOptions, simulate
 from tests.conftest import Command
@@ -75,6 +79,23 @@ def test_the_sample_ends_when_the_duration_does(command: Command) -> None:
     live = command(*arguments, "--live", "--recent", "--duration", "0.5").stdout.splitlines()
     assert len(live) == len(command(*arguments).stdout.splitlines())
     assert abs(time.time() - _seconds(json.loads(live[-1])["timestamp"])) < 5
+
+
+def test_the_sample_is_whole_where_the_clock_is_set_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def lines(*live: str) -> int:
+        out = tmp_path / f"{len(live)}.jsonl"
+        arguments = ["simulate", "--sample", "--provider", "codex", "--out", str(out), *live]
+        assert CliRunner().invoke(app, arguments, catch_exceptions=False).exit_code == 0
+        return len(out.read_text().splitlines())
+
+    everything = lines()
+    first = iter([SystemClock().now_ms()])
+    monkeypatch.setattr(
+        SystemClock, "now_ms", lambda _: next(first, int(time.time() * 1_000) - 300)
+    )
+    assert lines("--live", "--recent", "--duration", "0.5") == everything
 
 
 @pytest.mark.parametrize(
