@@ -159,8 +159,7 @@ def simulate(  # noqa: PLR0913 -- each is an option
         options = _recent(options, messages, ahead_s, sample=sample, endless=endless)
     total = sys.maxsize if endless and messages is None else messages
     simulated = _simulated(options, total, sample=sample)
-    # Messages in step that end by themselves end after the duration: `_recent` lets them.
-    limit_s = duration if endless or not in_step else None
+    limit_s = duration if endless or not in_step else None  # others end by themselves, then
     blocks = _blocks(simulated, rate, limit_s, named=not publish, in_step=in_step)
     if publish:
         _publish(blocks, is_live=live)
@@ -171,8 +170,7 @@ def simulate(  # noqa: PLR0913 -- each is an option
             "--rate, --duration and --live require one stream of messages, not a folder"
         )
     else:
-        written = write_folder(Path(out), ((each.file, each.value) for each in simulated))
-        say(f"wrote {written:,} messages below {out}")
+        _write_folder(simulated, out)
 
 
 def _recent(
@@ -188,6 +186,11 @@ def _recent(
         return replace(options, start_ms=SystemClock().now_ms() - _HISTORY_MS)
     ending = ending_now(options, messages, sample=sample)
     return replace(ending, start_ms=ending.start_ms + int(ahead_s * 1_000))
+
+
+def _write_folder(simulated: Iterator[SimulatedMessage], folder: str) -> None:
+    written = write_folder(Path(folder), ((each.file, each.value) for each in simulated))
+    say(f"wrote {written:,} messages below {folder}")
 
 
 def _blocks(
