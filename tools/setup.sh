@@ -42,7 +42,10 @@ else
         "$python" -m venv .venv \
             || fail "could not create .venv: on Debian and Ubuntu, apt-get install python3-venv"
     fi
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
+    # The lock file is complete. Old releases of pip would also look for a newer version of what is
+    # required with an extra, and refuse it, as it has no hash.
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+        --no-deps --require-hashes -r "$lock"
     .venv/bin/python -m pip install --quiet --disable-pip-version-check \
         --no-deps --no-build-isolation -e .
 fi

@@ -81,6 +81,7 @@ async def test_a_name_that_reverses_what_follows_is_shown_with_its_characters_es
         "Read \\u2066this\\u2069 \u05e9\u05dc\u05d5\u05dd"
     )
     await row.locator(".row-link").click()
-    await expect(page.locator("body")).to_contain_text("\\u202egnp.exe")
+    await expect(page.locator("h1")).to_be_visible()
+    await expect(page.locator("body")).to_contain_text("\\u202egnp.exe", use_inner_text=True)
     shown = await page.evaluate("document.title + document.body.innerText")
     assert not set(shown) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
