@@ -5,8 +5,10 @@ A container is one file or pipe. A `Scout` reads its lines first and decides wha
 comes before the hint.
 """
 
+import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from contextgauge import json_codec
 from contextgauge.normalise.claude import is_transcript
 from contextgauge.normalise.codex import thread_of
 from contextgauge.normalise.fields import mapping, text
@@ -14,11 +16,14 @@ from contextgauge.normalise.signals import Body
 
 ContainerKind: TypeAlias = Literal["transcript", "rollout", "stream"]
 
-SIGN_FIELDS: Final = (b'"sessionId"', b'"isSidechain"', b'"parentUuid"', b'"session_meta"')
+SIGNS: Final = re.compile(rb'"(?:session(?:Id|_meta)|isSidechain|parentUuid)"')
 """JSON spellings, one of which is in any line that marks a transcript or a rollout."""
 
-STREAM_SIGNS: Final = (b'"session_id"', b'"threadId"', b'"thread_id"')
-"""JSON spellings, one of which is in any line of a stream that names its session."""
+SIGN_BYTES: Final = 16
+"""No sign is longer."""
+
+NAMES: Final = re.compile(rb'"(?:session(?:_id|Id)|thread(?:_id|Id)?)"(?:\s*:\s*)?')
+"""JSON spellings, one of which is in any line that names its session; with it goes the colon."""
 
 
 class Line(NamedTuple):
@@ -38,12 +43,29 @@ class Line(NamedTuple):
 class Container:
     """The hint for each line of one container."""
 
-    __slots__ = ("hint", "kind")
+    __slots__ = ("_encoded", "_encoded_hint", "hint", "kind")
 
     def __init__(self, kind: ContainerKind, hint: str | None) -> None:
         self.kind = kind
         self.hint = hint
         """The session of the next line that names none; constant but in a stream."""
+        self._encoded = b""
+        self._encoded_hint: str | None = None
+
+    def may_change(self, line: bytes) -> bool:
+        """Return whether `pass_over` may change the hint, without parsing the line.
+
+        It does not where all that the line could name, at any depth, is the hint.
+        """
+        if self.kind != "stream":
+            return False
+        if self.hint is not None and self.hint != self._encoded_hint:
+            self._encoded, self._encoded_hint = json_codec.dumps(self.hint), self.hint
+        hint = self._encoded
+        for name in NAMES.finditer(line):
+            if not hint or not line.startswith(hint, name.end()):
+                return True
+        return False
 
     def pass_over(self, body: Body) -> None:
         """Note a line's own session: in a stream it serves the lines after it."""

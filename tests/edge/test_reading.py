@@ -86,3 +86,24 @@ def test_a_file_that_grows_while_it_is_read_is_read_as_it_was(
     with path.open("ab") as file:
         file.write(b"{}\n")
     assert len(first) + sum(map(len, blocks)) == 50
+
+
+def test_a_late_line_makes_a_file_a_transcript_wherever_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it is across two of the blocks in which a file is searched."""
+    monkeypatch.setattr(tail, "_LOOK_BYTES", 512)
+    early, sign = b'{"type":"user","session_id":"one"}\n', b'{"type":"user","sessionId":"two"}\n'
+    for padding in range(400, 600):
+        path = tmp_path / "a.jsonl"
+        path.write_bytes(early + b'{"type":"' + b"x" * padding + b'"}\n' + sign)
+        (block,) = files.read(files.expand([str(path)]))
+        assert [line.session_hint for line in block] == ["two"] * 3
+
+
+def test_each_line_of_a_stream_has_the_session_that_was_named_last(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    inner = b'{"session_id":"one","tool":{"session_id":"other"}}\n'
+    path.write_bytes(b'{}\n{"session_id":"one"}\n{}\n' + inner + b'{"session_id":"two"}\n{}\n')
+    (block,) = files.read(files.expand([str(path)]))
+    assert [line.session_hint for line in block] == [None, None, "one", "one", "one", "two"]

@@ -1,11 +1,12 @@
 """R1: what a line's container says of its session."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from contextgauge.containers import Scout
+from contextgauge.containers import Container, Scout
 from contextgauge.normalise import session_of
 
 Body = dict[str, Any]
@@ -118,3 +119,41 @@ def test_r01_a_stream_of_codex_names_its_thread() -> None:
     assert [session_of(line, hint) for line, hint in zip(lines, hints(lines), strict=True)] == [
         "one", "one", "two", "two"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("hint", [None, "one", 'a "quoted" é'])
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" , ", " : ")])
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"session_id": "one"},
+        {"session_id": "two"},
+        {"session_id": ""},
+        {"session_id": 'a "quoted" é'},
+        {"sessionId": "one", "session_id": 5},
+        {"session_id": "one", "tool": {"session_id": "two"}},
+        {"session_id": "two", "tool": {"session_id": "one"}},
+        {"text": '"session_id":"two"'},
+        {"type": "thread.started", "thread_id": "two"},
+        {"method": "turn/started", "params": {"threadId": "two"}},
+        {"method": "thread/started", "params": {"thread": {"id": "two"}}},
+        {"type": "result"},
+    ],
+)
+def test_r01_a_line_that_may_not_change_the_hint_does_not(
+    line: Body, separators: tuple[str, str], hint: str | None
+) -> None:
+    container = Container("stream", hint)
+    may_change = container.may_change(json.dumps(line, separators=separators).encode())
+    container.pass_over(line)
+    assert may_change or container.hint == hint
+
+
+def test_r01_a_line_that_repeats_the_hint_is_not_parsed() -> None:
+    container = Container("stream", "one")
+    for line in (b'{"session_id":"one"}', b'{"session_id": "one"}', b"{}", b"no JSON"):
+        assert not container.may_change(line)
+    container.hint = "two"
+    assert container.may_change(b'{"session_id":"one"}')
+    assert not container.may_change(b'{"session_id":"two"}')
+    assert not Container("transcript", "one").may_change(b'{"session_id":"two"}')

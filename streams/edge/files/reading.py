@@ -154,6 +154,8 @@ def _hinted(container: Container, block: Block) -> Block:
     hinted: list[Line] = []
     for line in block:
         hinted.append(line._replace(session_hint=container.hint))
+        if not container.may_change(line.value):
+            continue
         body = codec.decode(line.value, limit=HELD_LINE_BYTES)
         if not isinstance(body, DeadLetter):
             container.pass_over(body)

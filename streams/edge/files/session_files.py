@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from contextgauge.containers import SIGN_FIELDS, Scout
+from contextgauge.containers import SIGNS, Scout
 from streams.edge.files.objects import object_of
 
 _READ_BYTES: Final = 1_048_576
@@ -22,6 +22,9 @@ _SESSION: Final = re.compile(
     r"(?:rollout-.*-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z"
 )
 """Names of transcripts: Claude Code's `<id>.jsonl`, Codex's `rollout-<time>-<id>.jsonl`."""
+
+_PROMPTS: Final = re.compile(rb'"user(?:_message)?"')
+"""JSON spellings, one of which is in any line with a prompt."""
 
 _NOT_TYPED: Final = ("<", "Caveat:", "# AGENTS.md", "[Request interrupted")
 """Beginnings of what runtimes write in the user's name: commands, their output, instructions."""
@@ -100,20 +103,20 @@ class SessionFiles:
 
 def first_prompt(path: Path) -> str | None:
     """Return the first prompt that a user typed, as one line; None where there is none (yet)."""
-    bodies = _bodies(path, (b'"user"', b'"user_message"'))
+    bodies = _bodies(path, _PROMPTS)
     return next((prompt for body in bodies if (prompt := _prompt(body)) is not None), None)
 
 
 def _session_of(path: Path) -> str:
     """Return the session that a transcript names, else the one that its name stands for."""
     scout = Scout()
-    for body in _bodies(path, SIGN_FIELDS):
+    for body in _bodies(path, SIGNS):
         if scout.look(body):
             break
     return scout.container(path.stem, None).hint or path.stem
 
 
-def _bodies(path: Path, signs: tuple[bytes, ...]) -> Iterator[dict[str, Any]]:
+def _bodies(path: Path, signs: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
     """Yield the first lines of a file that have one of the signs."""
     try:
         with path.open("rb") as file:
@@ -121,7 +124,7 @@ def _bodies(path: Path, signs: tuple[bytes, ...]) -> Iterator[dict[str, Any]]:
     except OSError:
         return
     for line in text.split(b"\n"):
-        if any(sign in line for sign in signs):
+        if signs.search(line):
             body = object_of(line)
             if body is not None:
                 yield body

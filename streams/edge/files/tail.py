@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from contextgauge.containers import SIGN_FIELDS, STREAM_SIGNS, Container, Line, Scout
+from contextgauge.containers import NAMES, SIGN_BYTES, SIGNS, Container, Line, Scout
 from schemas.messages import DeadLetter
 from schemas.records import Json
 from schemas.topics import MIB
@@ -26,6 +26,9 @@ HELD_LINE_BYTES = 256 * MIB
 """Longest line that is held in memory whole; of a longer one only its beginning and size stay."""
 
 _BLOCK_BYTES = MIB
+
+_LOOK_BYTES = MIB // 16
+"""Of what is looked at to find out what a file is: its first lines show that as a rule."""
 
 _UNDECIDED_S = 2.0
 """How long a new file may leave open what it is: runtimes write their first lines at once. Then it
@@ -229,7 +232,7 @@ class FileTail:
 
     def _line(self, value: bytes, number: int, size: int) -> Line:
         hint = self._container.hint
-        if self._container.kind == "stream":
+        if self._scout is not None or self._container.may_change(value):
             body = codec.decode(value, limit=HELD_LINE_BYTES)
             if not isinstance(body, DeadLetter):
                 self._show(body)
@@ -258,12 +261,14 @@ class FileTail:
             self._scout = Scout() if at.kind == "open" else None
             return True
         scout, examined = Scout(), 0
+        is_signed = _is_signed(descriptor, self.size)
         for lines, value in enumerate(_values(descriptor, self.size), 1):
             examined += len(value)
             is_early = lines <= LOOK_AHEAD_LINES and examined <= LOOK_AHEAD_BYTES
-            if any(sign in value for sign in SIGN_FIELDS) or (
-                is_early and any(sign in value for sign in STREAM_SIGNS)
-            ):
+            seeks_name = is_early and not scout.in_stream
+            if not seeks_name and not is_signed:
+                break
+            if (is_signed and SIGNS.search(value)) or (seeks_name and NAMES.search(value)):
                 body = codec.decode(value, limit=HELD_LINE_BYTES)
                 if not isinstance(body, DeadLetter) and scout.look(body):
                     break
@@ -307,10 +312,20 @@ def split_lines(blocks: Iterable[bytes]) -> Iterator[list[tuple[bytes, int]]]:
         yield [(b"".join(pending), pending_bytes)]
 
 
+def _is_signed(descriptor: int, size: int) -> bool:
+    """Return whether a sign of a transcript or a rollout is anywhere up to a size."""
+    begins = range(0, size, _LOOK_BYTES)
+    ends = (min(at + _LOOK_BYTES + SIGN_BYTES, size) for at in begins)
+    return any(
+        SIGNS.search(os.pread(descriptor, end - at, at))
+        for at, end in zip(begins, ends, strict=True)
+    )
+
+
 def _values(descriptor: int, size: int) -> Iterator[bytes]:
     """Yield the lines up to a size."""
-    begins = range(0, size, _BLOCK_BYTES)
-    blocks = (os.pread(descriptor, min(_BLOCK_BYTES, size - at), at) for at in begins)
+    begins = range(0, size, _LOOK_BYTES)
+    blocks = (os.pread(descriptor, min(_LOOK_BYTES, size - at), at) for at in begins)
     for lines in split_lines(blocks):
         for value, _ in lines:
             yield value
