@@ -25,7 +25,7 @@ from streams.ports.health import PartitionPhase as PartitionPhase
 from streams.ports.health import Service as Service
 from streams.ports.health import StepTimer as StepTimer
 from streams.ports.health import WorkerPhase as WorkerPhase
-from streams.ports.local import DerivedPiece as DerivedPiece
+from streams.ports.local import DerivedFiles as DerivedFiles
 from streams.ports.local import LocalChanges as LocalChanges
 from streams.ports.local import LocalStore as LocalStore
 from streams.ports.local import OtherProcesses as OtherProcesses

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from contextgauge.containers import Line
-from schemas.records import Record
+from schemas.views import Aggregates, PartitionView
 from streams.ports.views import ViewChanges
 
 Task = TypeVar("Task")
@@ -44,26 +44,42 @@ class TranscriptPiece(NamedTuple):
     mark: bytes
 
 
-class DerivedPiece(NamedTuple):
-    """What another process derived from a piece: its records, by key the sessions it has lines of.
+class LocalChanges(NamedTuple):
+    """What one transaction writes. Sessions are keys (`codec.key_bytes`).
 
-    `rejected` counts lines that could not be derived. `states` are those after a task, in
-    its last piece, which has nothing else.
+    `views` as in a view store; sessions that leave take all their documents with them. `states`
+    are the parts of the derivation's state by their keys, None to delete one; `totals` each
+    session's own aggregates, by session and field. `marks` are how far files were read, None for
+    files to forget; `members` which sessions a file has lines of.
     """
 
-    path: str
-    mark: bytes
-    modified_ms: int
-    records: Sequence[Record] = ()
-    sessions: frozenset[bytes] = frozenset()
-    rejected: int = 0
-    states: Mapping[bytes, Mapping[bytes, bytes | None]] | None = None
+    position: int
+    views: ViewChanges
+    states: Mapping[bytes, Mapping[bytes, bytes | None]]
+    totals: Mapping[tuple[bytes, bytes], bytes]
+    marks: Mapping[str, bytes | None]
+    members: Collection[tuple[str, bytes]]
+
+
+class DerivedFiles(NamedTuple):
+    """What another process derived from files, by sessions whole: offsets begin at 0.
+
+    `partition` is the account of its records, `ahead_ms` the times of those that are too far ahead
+    of their files' own; `counts` are the aggregates of its sessions together, by field, of which
+    those in `changes` are not used. `rejected` counts lines that could not be derived, by file.
+    """
+
+    changes: LocalChanges
+    partition: PartitionView
+    ahead_ms: Collection[int]
+    counts: Mapping[str, Aggregates]
+    rejected: Mapping[str, int]
 
 
 class OtherProcesses(Protocol[Task_contra]):
     """Processes that read and derive files, some sessions at a time, each from its beginning."""
 
-    def results(self, tasks: Sequence[Task_contra]) -> Iterator[list[DerivedPiece] | None]:
+    def results(self, tasks: Sequence[Task_contra]) -> Iterator[DerivedFiles | None]:
         """Yield what each task gave, in order; None where it could not be done."""
 
     def stop(self) -> None:
@@ -91,7 +107,7 @@ class TranscriptReader(Protocol[Task]):
     def for_others(self) -> list[Task]:
         """Return the files that other processes read: once, after the first look."""
 
-    def read_by_other(self, files: Task, marks: Mapping[str, bytes] | None) -> bool:
+    def read_by_other(self, files: Task, marks: Mapping[str, bytes | None] | None) -> bool:
         """Take how far another process read; False where the caller is to read these files."""
 
     def is_time_to_look(self) -> bool:
@@ -99,23 +115,6 @@ class TranscriptReader(Protocol[Task]):
 
     def progress(self) -> ReadingProgress | None:
         """Return how much has been read, None before the first look; from any thread."""
-
-
-class LocalChanges(NamedTuple):
-    """What one transaction writes. Sessions are keys (`codec.key_bytes`).
-
-    `views` as in a view store; sessions that leave take all their documents with them. `states`
-    are the parts of the derivation's state by their keys, None to delete one; `totals` each
-    session's own aggregates, by session and field. `marks` are how far files were read, None for
-    files to forget; `members` which sessions a file has lines of.
-    """
-
-    position: int
-    views: ViewChanges
-    states: Mapping[bytes, Mapping[bytes, bytes | None]]
-    totals: Mapping[tuple[bytes, bytes], bytes]
-    marks: Mapping[str, bytes | None]
-    members: Collection[tuple[str, bytes]]
 
 
 class LocalStore(Protocol):

@@ -23,9 +23,10 @@ from streams.edge.sqlite.database import Lock, delete_unused
 from streams.edge.sqlite.store import SqliteStore
 from streams.edge.sqlite.turns import Turns
 from streams.edge.sqlite.views import SqliteViews
-from streams.flow.view.derivation import LocalDerivation, derive_pieces
+from streams.flow.view.derivation import LocalDerivation
+from streams.flow.view.other_process import derive_files
 from streams.flow.view.reading import LocalReading
-from streams.ports import DerivedPiece
+from streams.ports import DerivedFiles
 from streams.serve.api.serving import ReadTitles
 from streams.settings import Settings
 
@@ -60,8 +61,8 @@ class ReadingProcesses:
     def __init__(self, settings: Settings, processes: int, report: Callable[[str], None]) -> None:
         rules, limit_bytes = wiring.rules(settings), settings.message_limit_bytes
 
-        def work(files: UnreadFiles) -> Iterator[DerivedPiece]:
-            return derive_pieces(rules, limit_bytes, read_whole(files))
+        def work(files: UnreadFiles) -> Iterator[DerivedFiles]:
+            yield derive_files(rules, limit_bytes, read_whole(files))
 
         self._forks = Forks(work, processes)
         self._report = report
@@ -70,13 +71,14 @@ class ReadingProcesses:
         """Start them, before any thread. Raises StopError where the system has no room for them."""
         self._forks.start()
 
-    def results(self, tasks: Sequence[UnreadFiles]) -> Iterator[list[DerivedPiece] | None]:
+    def results(self, tasks: Sequence[UnreadFiles]) -> Iterator[DerivedFiles | None]:
         """Yield what each task gave, in order; None where it could not be done."""
         done = 0
         try:
-            for pieces in self._forks.results(tasks):
+            for parts in self._forks.results(tasks):
+                derived: DerivedFiles | None
                 try:
-                    derived: list[DerivedPiece] | None = list(pieces)
+                    (derived,) = parts
                 except TaskFailedError:
                     derived = None
                 yield derived

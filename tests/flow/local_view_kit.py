@@ -11,13 +11,13 @@ from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.folders import write_folder
 from streams.edge.files.transcripts import LocalTranscripts
+from streams.edge.files.unread import UnreadFiles
 from streams.edge.files.watch import TranscriptFinder
 from streams.edge.sqlite.store import SqliteStore
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.flow.view.derivation import LocalDerivation
 from streams.flow.view.reading import LocalReading
-from streams.ports import TranscriptPiece
-from streams.wiring.view import ReadingProcesses
+from streams.ports import OtherProcesses, ReadingProgress, TranscriptPiece
 from tests.edge.follower_kit import Hands
 
 RULES = Rules(bundled())
@@ -41,7 +41,7 @@ class Run:
         folder: Path,
         file: Path,
         tag: str = "tag",
-        others: ReadingProcesses | None = None,
+        others: OtherProcesses[UnreadFiles] | None = None,
     ) -> None:
         self._others = others
         self.store = SqliteStore(file, tag)
@@ -63,6 +63,10 @@ class Run:
         self._reading = LocalReading(self, self.derivation, self.clock, self._others)
         self._reading.run()
         return self
+
+    def reading_progress(self) -> ReadingProgress | None:
+        """Return what the reading reports."""
+        return self._reading.progress()
 
     def look(self) -> list[str]:
         """Look at the files, a while after the last look."""
@@ -93,6 +97,8 @@ def contents(file: Path) -> dict[str, list[tuple[Any, ...]]]:
                 (names.get(row[0], row[0]), *row[1:]) if first == "id" else row for row in cursor
             ]
             rows[table] = sorted(listed, key=repr)
+        # Counts of several processes are added up: in another order, which means nothing.
+        rows["stats"] = [(field, codec.loads(document)) for field, document in rows["stats"]]
         return rows
 
 
@@ -102,7 +108,7 @@ def figures(file: Path) -> dict[str, Any]:
     views = [codec.loads(row[2]) for row in rows["sessions"] if row[2] is not None]
     for view in views:
         del view["position"]
-    stats = {field: codec.loads(each) for field, each in rows["stats"] if field != b"partition"}
+    stats = {field: each for field, each in rows["stats"] if field != b"partition"}
     entries = [(who, stream, document) for who, stream, _, document in rows["entries"]]
     return {
         "views": {view["session_id"]: view for view in views},

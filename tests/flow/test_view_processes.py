@@ -4,15 +4,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from streams.core.projection import statistics
 from streams.edge.files import unread
 from streams.edge.files.folders import write_folder
 from streams.edge.files.unread import UnreadFiles
-from streams.flow.simulator import SimulationOptions, simulate
+from streams.flow.simulator import SimulationOptions, sample_sessions, simulate
+from streams.ports import DerivedFiles
 from streams.settings import load_settings
 from streams.wiring import view as wiring_view
 from streams.wiring.view import ReadingProcesses, other_processes
@@ -96,6 +98,50 @@ def test_sessions_in_several_files_are_read_in_order(
     assert {Path(path).name for path in several.read} >= {
         f"later-{each}.jsonl" for each in range(4)
     }
+
+
+@pytest.mark.parametrize("models", [1, 100])
+def test_hours_and_models_are_counted_as_in_one_process(
+    tmp_path: Path, others: ReadingProcesses, monkeypatch: pytest.MonkeyPatch, models: int
+) -> None:
+    """Files that lie years apart, times that are ahead of the files' own, and too many models."""
+    monkeypatch.setattr(statistics, "MAX_MODELS", models)
+    folder, day_s = tmp_path / "p", 24 * 3_600
+    for number, at_s in enumerate((1_767_225_600, 1_680_000_000, 1_767_500_000, 1_720_000_000)):
+        options = SimulationOptions(seed=number, start_ms=at_s * 1_000)
+        part = folder / f"{number}"
+        write_folder(part, ((each.file, each.value) for each in sample_sessions(options)))
+        for place, path in enumerate(sorted(part.rglob("*.jsonl"))):
+            changed_s = at_s + (place % 7 - 3) * day_s
+            os.utime(path, (changed_s, changed_s))
+    Run(folder, tmp_path / "alone").all()
+    several = Run(folder, tmp_path / "several", others=others).all()
+    assert not any(Path(path).stat().st_size for path in several.read)
+    assert contents(tmp_path / "several")["stats"] == contents(tmp_path / "alone")["stats"]
+    assert figures(tmp_path / "several") == figures(tmp_path / "alone")
+
+
+def test_what_is_reported_as_read_is_written(tmp_path: Path, others: ReadingProcesses) -> None:
+    folder = write_sample(tmp_path / "p")
+    sessions: list[int] = []
+
+    class Observed:
+        """Counts what is written once everything is reported as read."""
+
+        stop = others.stop
+
+        def results(self, tasks: Sequence[UnreadFiles]) -> Iterator[DerivedFiles | None]:
+            """Yield what the processes derived."""
+            for derived in others.results(tasks):
+                yield derived
+                progress = run.reading_progress()
+                if progress is not None and progress.is_done:
+                    sessions.append(len(contents(tmp_path / "several")["sessions"]))
+
+    run = Run(folder, tmp_path / "several", others=Observed())
+    run.all()
+    Run(folder, tmp_path / "alone").all()
+    assert sessions == [len(contents(tmp_path / "alone")["sessions"])]
 
 
 def test_a_file_that_changes_meanwhile_is_read_again(

@@ -143,7 +143,7 @@ class LocalTranscripts:
         self._elsewhere = {each.path for task in tasks for each in task}
         return tasks
 
-    def read_by_other(self, files: UnreadFiles, marks: Mapping[str, bytes] | None) -> bool:
+    def read_by_other(self, files: UnreadFiles, marks: Mapping[str, bytes | None] | None) -> bool:
         """Take what another process read; False where files have changed: these are read here.
 
         Of a task that it could not do, `marks` are None.
@@ -156,8 +156,9 @@ class LocalTranscripts:
         if marks is None or not all(unchanged):
             return False
         for path, seen, _ in files:
-            if path in marks:
-                at = self._read[path] = from_entry(codec.loads(marks[path]))
+            mark = marks.get(path)
+            if mark is not None:
+                at = self._read[path] = from_entry(codec.loads(mark))
                 if _is_as_left(at, seen):
                     self._unread.pop(path)
         self._count()

@@ -7,57 +7,30 @@ been away. Between commits only the sessions that were used last are in memory.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
-from schemas.views import Aggregates
+from schemas.views import Aggregates, PartitionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.codec.aggregates import added
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
 from streams.core.projection import statistics
+from streams.core.times import later
 from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
-from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
+from streams.flow.project.fold import FIRST_STATS, LoggedRecord
 from streams.flow.project.view_write import ViewWrite
 from streams.flow.replay.replay import derive_line
-from streams.ports import DerivedPiece, Entry, LocalChanges, LocalStore, TranscriptPiece
+from streams.flow.view.local_fold import LocalFold
+from streams.ports import DerivedFiles, Entry, LocalChanges, LocalStore, TranscriptPiece
 
 _MEMORY_SESSIONS = 8
 """Sessions that stay in memory after a commit: those that are written to at a time, and more."""
 
-_FOR_EVER_MS = 1 << 62
-"""No session leaves for idleness: it is there as long as its transcript is."""
-
 _NEVER_IDLE = Activity(0, None)
-
-
-def derive_pieces(
-    rules: Rules, limit_bytes: int, pieces: Iterable[TranscriptPiece]
-) -> Iterator[DerivedPiece]:
-    """Derive the pieces of whole files, in a process of its own: for `take_derived`."""
-    sessions: set[str] = set()
-    deriver = Deriver(rules, limit_bytes=limit_bytes)
-    states: dict[bytes, dict[bytes, bytes | None]] = {}
-    path = ""
-    for path, lines, received_ms, modified_ms, mark in pieces:
-        rejected = 0
-        records: list[Record] = []
-        sessions.clear()
-        for line in lines:
-            result = derive_line(deriver, line, limit_bytes, received_ms)
-            rejected += result.dead is not None
-            if result.session_id is not None:
-                sessions.add(result.session_id)
-                records += result.records
-        members = frozenset(map(codec.key_bytes, sessions))
-        yield DerivedPiece(path, mark, modified_ms, records, members, rejected)
-    for session_id, _, after in deriver.end_steps():
-        changes = changes_of(session_id, None, after, _NEVER_IDLE)
-        states[codec.key_bytes(session_id)] = changes
-    yield DerivedPiece(path, b"", 0, states=states)
 
 
 class LocalDerivation:
@@ -80,12 +53,18 @@ class LocalDerivation:
         self.rejected: Counter[str] = Counter()
         """Lines that could not be derived, by file."""
         self._postponed: set[bytes] = set()
+        self._position = 0
         self._restart()
 
     @property
     def position(self) -> int:
         """The offset of the next record."""
         return self._position
+
+    @property
+    def partition(self) -> PartitionView:
+        """The account of all records that were taken."""
+        return self._fold.partition
 
     def take(self, piece: TranscriptPiece) -> None:
         """Derive and fold the lines of a piece."""
@@ -104,59 +83,74 @@ class LocalDerivation:
                 self._add(record, piece.modified_ms, is_live=is_live)
         self._marks[piece.path] = piece.mark
 
-    def marks_of(self, pieces: Sequence[DerivedPiece] | None) -> dict[str, bytes] | None:
+    def marks_of(self, derived: DerivedFiles | None) -> Mapping[str, bytes | None] | None:
         """Return how far files were read that another process derived; None to read them here.
 
         That is where it could not, and where it had to know a session from other files: it began
         without any.
         """
-        if pieces is None:
+        if derived is None:
             return None
-        sessions = _sessions_of(pieces)
+        sessions = _sessions_of(derived.changes)
         known = self._postponed.union(session for _, session in self._members)
         if sessions & known or any(map(self._store.state, sessions)):
             return None
-        return {piece.path: piece.mark for piece in pieces if piece.states is None}
+        return derived.changes.marks
 
-    def postpone(self, pieces: Iterable[DerivedPiece]) -> None:
+    def postpone(self, derived: DerivedFiles) -> None:
         """Note sessions whose files are read here later on: no later file may come before."""
-        self._postponed |= _sessions_of(pieces)
+        self._postponed |= _sessions_of(derived.changes)
 
-    def take_derived(self, pieces: Sequence[DerivedPiece]) -> None:
-        """Fold what another process derived; see `marks_of`."""
-        for piece in pieces:
-            if piece.states is not None:
-                self._derived_states.update(piece.states)
-                continue
-            if piece.rejected:
-                self.rejected[piece.path] += piece.rejected
-            self._members |= {(piece.path, session) for session in piece.sessions}
-            for record in piece.records:
-                self._give_way()
-                self._add(record, piece.modified_ms, is_live=False)
-            self._marks[piece.path] = piece.mark
+    def take_derived(self, derived: DerivedFiles) -> None:
+        """Write what another process derived, after what was taken before; see `marks_of`."""
+        self._give_way()
+        self.commit()
+        changes, begin = derived.changes, self._position
+        views = changes.views
+        totals = {
+            place: document
+            for place, document in changes.totals.items()
+            if not self._fold.is_too_old(place[1])
+        }
+        stats = self._fold.count_all(derived.partition, derived.ahead_ms, derived.counts)
+        self._position = begin + changes.position
+        self._store.commit(
+            changes._replace(
+                position=self._position,
+                views=views._replace(
+                    views={session: _moved(view, begin) for session, view in views.views.items()},
+                    entries=[(of, who, _later(entry, begin)) for of, who, entry in views.entries],
+                    live=[_later(entry, begin) for entry in views.live],
+                    stats=stats,
+                ),
+                totals=totals,
+            )
+        )
+        self.rejected.update(derived.rejected)
 
     def commit(self) -> None:
         """Write everything that was taken since the last commit."""
         if not self._marks:
             return
+        changes = self.changes()
+        self._store.commit(changes)
+        self._fold.encoded(changes.views.views)
+        self._begin()
+
+    def changes(self) -> LocalChanges:
+        """Return what was taken since the last commit."""
         # Of what is read long after it was written the feed gets each session's last record:
         # it says which sessions have changed.
         latest = {entry.offset: entry for entry in self._latest_entries()}
         self._write.live = [latest[offset] for offset in sorted(latest)]
-        changes = self._write.changes()
-        self._store.commit(
-            LocalChanges(
-                position=self._position,
-                views=changes,
-                states=self._changed_states(),
-                totals=self._encoded_totals(),
-                marks=self._marks,
-                members=self._members,
-            )
+        return LocalChanges(
+            position=self._position,
+            views=self._write.changes(),
+            states=dict(self._states()),
+            totals=self._encoded_totals(),
+            marks=self._marks,
+            members=self._members,
         )
-        self._fold.encoded(changes.views)
-        self._begin()
 
     def remove(self, paths: Collection[str]) -> set[str]:
         """Forget what files gave, with all files of their sessions; return these files.
@@ -183,7 +177,7 @@ class LocalDerivation:
         self._deriver = Deriver(
             self._rules, limit_bytes=self._limit_bytes, stored=self._stored_session
         )
-        self._fold = Fold(strict=False, idle_ms=_FOR_EVER_MS)
+        self._fold: LocalFold = LocalFold()
         self._fold.load_stats(self._store.stats() or FIRST_STATS)
         self._begin()
 
@@ -194,16 +188,15 @@ class LocalDerivation:
         self._fold.forget_sessions(_MEMORY_SESSIONS)
         self._write = ViewWrite()
         self._live: list[Entry] = []
-        self._totals: dict[bytes, dict[str, Aggregates]] = {}
+        self.totals: dict[bytes, dict[str, Aggregates]] = {}
+        """The own aggregates of the sessions that changed them."""
+        self.ahead_ms: set[int] = set()
+        """Times of records that are too far ahead of the files' own."""
         self._marks: dict[str, bytes | None] = {}
-        self._derived_states: dict[bytes, Mapping[bytes, bytes | None]] = {}
-        """States of sessions that other processes derived."""
         self._members: set[tuple[str, bytes]] = set()
 
     def _stored_session(self, session_id: str) -> Session | None:
-        session = codec.key_bytes(session_id)
-        derived = self._derived_states.get(session)
-        parts = self._store.state(session) if derived is None else list(derived.items())
+        parts = self._store.state(codec.key_bytes(session_id))
         if not parts:
             return None
         stored = StoredSessions("the local file")
@@ -224,32 +217,29 @@ class LocalDerivation:
         if documents is None:
             return
         self._write.add(documents)
+        newest_ms = documents.partition.newest_ms
+        if record.time_ms is not None and later(newest_ms, record.time_ms) != newest_ms:
+            self.ahead_ms.add(record.time_ms)
         if is_live:
             self._live.append(documents.live)
-        fields = statistics.fields(record, before, documents.partition.newest_ms)
+        fields = statistics.fields(record, before, newest_ms)
         own = self._own_totals(session) if fields else {}
         for field in fields:
             own[field] = statistics.counted(own.get(field, Aggregates()), record, before)
 
     def _own_totals(self, session: bytes) -> dict[str, Aggregates]:
         """Return the session's own aggregates, to be changed."""
-        if session not in self._totals:
-            self._totals[session] = {
+        if session not in self.totals:
+            self.totals[session] = {
                 field.decode("utf-8", "surrogatepass"): _aggregates(document)
                 for field, document in self._store.own_totals(session).items()
             }
-        return self._totals[session]
+        return self.totals[session]
 
     def _latest_entries(self) -> Iterable[Entry]:
         yield from self._live
         for documents in self._write.latest.values():
             yield documents.live
-
-    def _changed_states(self) -> dict[bytes, Mapping[bytes, bytes | None]]:
-        states = self._derived_states
-        for session, parts in self._states():
-            states[session] = {**states.get(session, {}), **parts}
-        return states
 
     def _states(self) -> Iterator[tuple[bytes, dict[bytes, bytes | None]]]:
         sessions = self._deriver.sessions
@@ -260,13 +250,24 @@ class LocalDerivation:
     def _encoded_totals(self) -> dict[tuple[bytes, bytes], bytes]:
         return {
             (session, codec.key_bytes(name)): view_codec.encode(aggregates)
-            for session, own in self._totals.items()
+            for session, own in self.totals.items()
             for name, aggregates in own.items()
         }
 
 
-def _sessions_of(pieces: Iterable[DerivedPiece]) -> set[bytes]:
-    return {session for piece in pieces for session in piece.sessions}
+def _sessions_of(changes: LocalChanges) -> set[bytes]:
+    return {session for _, session in changes.members}
+
+
+def _moved(view: bytes, offsets: int) -> bytes:
+    """Return a view whose records are so many offsets further on."""
+    document = codec.loads(view)
+    document["position"] += offsets
+    return codec.dumps(document)
+
+
+def _later(entry: Entry, offsets: int) -> Entry:
+    return Entry(entry.offset + offsets, entry.document)
 
 
 def _aggregates(document: bytes) -> Aggregates:

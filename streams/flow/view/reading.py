@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from streams.flow.view.derivation import LocalDerivation
 from streams.ports import (
     Clock,
-    DerivedPiece,
+    DerivedFiles,
     OtherProcesses,
     ProjectorHeartbeat,
     ReadingProgress,
@@ -43,7 +43,7 @@ class LocalReading(Generic[Task]):
         self._derivation = derivation
         self._clock = clock
         self._others = others
-        self._given: Iterator[tuple[Task, list[DerivedPiece] | None]] | None = None
+        self._given: Iterator[tuple[Task, DerivedFiles | None]] | None = None
         self._committed_s = 0.0
         self._stopping = threading.Event()
         self._seen_ms = clock.now_ms()
@@ -115,21 +115,21 @@ class LocalReading(Generic[Task]):
             self._end_others()
 
     def _take_given(self) -> bool:
-        """Fold what other processes derived, until it is time to look; whether there was any."""
+        """Write what other processes derived, until it is time to look; whether there was any."""
         has_read = False
         while self._others is not None and self._given is not None and not self._stopping.is_set():
-            task, pieces = next(self._given, (None, None))
+            task, derived = next(self._given, (None, None))
             if task is None:
                 self._end_others()
                 break
             self._seen_ms = self._clock.now_ms()
             has_read = True
-            marks = self._derivation.marks_of(pieces)
-            if self._transcripts.read_by_other(task, marks):
-                self._derivation.take_derived(pieces or ())
-                self._commit_at_times()
-            else:
-                self._derivation.postpone(pieces or ())
+            marks = self._derivation.marks_of(derived)
+            is_taken = self._transcripts.read_by_other(task, marks)
+            if derived is not None and is_taken:
+                self._derivation.take_derived(derived)
+            elif derived is not None:
+                self._derivation.postpone(derived)
             if self._transcripts.is_time_to_look():
                 break
             self._progress = self._transcripts.progress()
