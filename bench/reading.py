@@ -33,6 +33,8 @@ from streams.flow.simulator import SimulationOptions, simulate
 
 _BLOCK_BYTES = 1 << 20
 _ASK_S = 0.02
+_ASK_ALL_S = 0.1
+"""Asking takes time of the process that is measured."""
 
 
 class Run(NamedTuple):
@@ -105,7 +107,7 @@ def view(folder: Path, state: Path, sessions: int | None) -> tuple[Run, Run, int
     first_s = started.elapsed_s()
     reading = None
     while reading is None or reading["read_bytes"] < reading["bytes"]:
-        time.sleep(_ASK_S)
+        time.sleep(_ASK_ALL_S if sessions is None else _ASK_S)
         reading = ask("v1/projection")["reading"]
     all_s = started.elapsed_s()
     count = len(ask("v1/sessions?limit=1000")["sessions"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "CONTEXTGAUGE_"
 
@@ -11,6 +11,12 @@ FOR_EVER = -1
 
 KAFKA_NAME = r"^[a-zA-Z0-9._-]*$"
 """Characters that Kafka allows in a topic name."""
+
+
+class SettingsPart(BaseSettings):
+    """Some of the settings. A model has several, and only that one is ever built."""
+
+    model_config = SettingsConfigDict(defer_build=True)
 
 
 def set_for_tls(settings: BaseSettings, service: str) -> list[str]:

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pydantic import Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings
 
-from contextgauge.settings.forms import PREFIX, incomplete_pair, set_for_tls
+from contextgauge.settings.forms import PREFIX, SettingsPart, incomplete_pair, set_for_tls
 
 SecurityProtocol: TypeAlias = Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"]
 SaslMechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -15,7 +14,7 @@ SaslMechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 _ADDRESS = r"(?:[^\s,:\[\]]+|\[[0-9a-fA-F:.]+\]):\d{1,5}"
 
 
-class KafkaSettings(BaseSettings):
+class KafkaSettings(SettingsPart):
     """Where Kafka is, and how to connect to it: the names are Kafka's own."""
 
     bootstrap_servers: str | None = Field(

@@ -4,12 +4,12 @@ import os
 from collections.abc import Mapping
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from contextgauge.errors import ConfigError
 from contextgauge.messages import MESSAGE_LIMIT_BYTES
 from contextgauge.settings import kafka
-from contextgauge.settings.forms import KAFKA_NAME, PREFIX
+from contextgauge.settings.forms import KAFKA_NAME, PREFIX, SettingsPart
 from contextgauge.settings.kafka import KafkaSettings
 from contextgauge.settings.loading import load, misspelled, variable
 from contextgauge.settings.local_stack import stack_addresses
@@ -26,7 +26,7 @@ _MISSPELLED = 0.8
 pipeline, and none of them resembles one of its own so closely."""
 
 
-class PublishingSettings(BaseSettings):
+class PublishingSettings(SettingsPart):
     """Settings that publishing shares with the pipeline."""
 
     topic_prefix: str = Field(

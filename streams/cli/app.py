@@ -4,7 +4,6 @@ Exit codes are in `streams.cli.exits`.
 """
 
 import sys
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -104,6 +103,8 @@ app = typer.Typer(
 
 def _print_version(*, requested: bool) -> None:
     if requested:
+        from importlib.metadata import version  # noqa: PLC0415 -- nothing else needs it
+
         sys.stdout.write(f"contextgauge {version('contextgauge')}{build.mark()}\n")
         raise typer.Exit
 

@@ -5,6 +5,7 @@ needs no web framework. `LazyGroup` lists `LazyCommand`s; each imports its modul
 real Typer command, when it is invoked or asked for its own help.
 """
 
+import gc
 import logging
 import sys
 from collections.abc import Mapping
@@ -24,7 +25,9 @@ class LazyCommand(TyperCommand):
 
     def load(self) -> TyperCommand | TyperGroup:
         """Import the module and return its command."""
+        gc.disable()  # what is imported stays: to look for garbage in it takes a tenth of the time
         module = import_module(f"streams.cli.{self._module}")
+        gc.enable()
         target = getattr(module, "app", None) or getattr(module, str(self.name))
         silence_logs()
         parent = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -4,13 +4,14 @@ from itertools import pairwise
 from typing import Annotated
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode
+from pydantic_settings import NoDecode
 
+from contextgauge.settings.forms import SettingsPart
 from streams.core.derivation.rules_config import DEFAULT_THRESHOLDS, DEFAULT_WINDOW
 from streams.settings.objects import parsed_object
 
 
-class DerivationSettings(BaseSettings):
+class DerivationSettings(SettingsPart):
     """Windows and warning thresholds of the derivation."""
 
     default_window: int = Field(

@@ -3,13 +3,14 @@
 from typing import Annotated
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode
+from pydantic_settings import NoDecode
 
+from contextgauge.settings.forms import SettingsPart
 from streams.core.until_compaction import Threshold, parse_threshold
 from streams.settings.objects import parsed_object
 
 
-class ReadingSettings(BaseSettings):
+class ReadingSettings(SettingsPart):
     """Settings of those who read views."""
 
     compaction_thresholds: Annotated[dict[str, Threshold], NoDecode] = Field(

@@ -5,16 +5,15 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings
 
-from contextgauge.settings.forms import PREFIX, incomplete_pair, set_for_tls
+from contextgauge.settings.forms import PREFIX, SettingsPart, incomplete_pair, set_for_tls
 
 _URL_OPTIONS = frozenset({"db", "protocol", "client_name", "health_check_interval"})
 """Options allowed in the URL's query. The driver's other options are settings here, or would
 override them; an unknown one fails at the first connection."""
 
 
-class RedisSettings(BaseSettings):
+class RedisSettings(SettingsPart):
     """Where Redis is, and how to connect to it."""
 
     redis_url: SecretStr | None = Field(

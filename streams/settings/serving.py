@@ -5,10 +5,12 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode
+from pydantic_settings import NoDecode
+
+from contextgauge.settings.forms import SettingsPart
 
 
-class ServingSettings(BaseSettings):
+class ServingSettings(SettingsPart):
     """Settings of `contextgauge serve`: addresses, access, limits."""
 
     serve_host: str = Field(

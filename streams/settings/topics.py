@@ -3,9 +3,8 @@
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
-from pydantic_settings import BaseSettings
 
-from contextgauge.settings.forms import FOR_EVER, KAFKA_NAME
+from contextgauge.settings.forms import FOR_EVER, KAFKA_NAME, SettingsPart
 from schemas.topics import (
     AGENT_MESSAGES,
     CONTEXT_COMMANDS,
@@ -24,7 +23,7 @@ def _checked(days: int) -> int:
 _Days = Annotated[int, Field(ge=FOR_EVER, le=36_500), AfterValidator(_checked)]
 
 
-class TopicSettings(BaseSettings):
+class TopicSettings(SettingsPart):
     """Partitions, replicas and retention of the topics; prefixes of groups and keys."""
 
     group_prefix: str = Field(

@@ -4,15 +4,14 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
-from pydantic_settings import BaseSettings
 
-from contextgauge.settings.forms import KAFKA_NAME
+from contextgauge.settings.forms import KAFKA_NAME, SettingsPart
 
 MOST_PROCESSES = 256
 """More than any machine has cores, few enough that a mistyped number does not exhaust memory."""
 
 
-class WorkerSettings(BaseSettings):
+class WorkerSettings(SettingsPart):
     """Settings of workers: time limits, batches, metrics, alerts, logs."""
 
     session_idle_days: int = Field(

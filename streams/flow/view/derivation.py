@@ -69,6 +69,7 @@ class LocalDerivation:
     def take(self, piece: TranscriptPiece) -> None:
         """Derive and fold the lines of a piece."""
         is_live = piece.received_ms is not None
+        member: str | None = None
         for line in piece.lines:
             self._give_way()
             result = derive_line(self._deriver, line, self._limit_bytes, piece.received_ms)
@@ -76,9 +77,10 @@ class LocalDerivation:
                 self.rejected[piece.path] += 1
             if result.session_id is None:
                 continue
-            session_id = result.session_id
-            # A copy of known messages is its session's file too: the first one may be deleted.
-            self._members.add((piece.path, codec.key_bytes(session_id)))
+            if result.session_id != member:
+                # A copy of known messages is its session's file too: the first one may be deleted.
+                member = result.session_id
+                self._members.add((piece.path, codec.key_bytes(member)))
             for record in result.records:
                 self._add(record, piece.modified_ms, is_live=is_live)
         self._marks[piece.path] = piece.mark

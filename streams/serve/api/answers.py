@@ -20,12 +20,13 @@ from starlette.responses import Response
 from contextgauge.errors import VersionError
 from contextgauge.records import Json
 from schemas.records import MAIN_CHAIN
-from schemas.views import VIEW_VERSION, Compaction, SessionView
+from schemas.views import VIEW_VERSION, Compaction
 from streams import codec
 from streams.codec import Encoded
 from streams.codec import views as view_codec
 from streams.core.session_status import THRESHOLDS, Status, status_of
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
+from streams.serve.views.sessions import decoded
 from streams.serve.views.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -210,12 +211,6 @@ def judged(
         if change_ms is not None:
             changes.append(change_ms)
     return as_stored(views), min(changes, default=None)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def decoded(document: bytes) -> SessionView:
-    """Return a session's view. Raises VersionError."""
-    return view_codec.decode(SessionView, document)
 
 
 @lru_cache(maxsize=_REMEMBERED)

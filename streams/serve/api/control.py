@@ -20,7 +20,6 @@ from schemas.commands import (
 )
 from streams import codec
 from streams.core.control.ids import id_of
-from streams.core.control.thresholds import check_entry, is_removal
 from streams.edge.commands import new_id
 from streams.ports import ControlReader
 from streams.serve.api import answers, control_shapes, parameters
@@ -297,6 +296,9 @@ def _thresholds(
     body: control_shapes.ThresholdsBody | None,
 ) -> ThresholdsSet:
     """Return the entry of a request; without a body it removes. Raises Problem."""
+    # What only few requests need takes 10 ms to import.
+    from streams.core.control.thresholds import check_entry, is_removal  # noqa: PLC0415
+
     values = {} if body is None else body.model_dump()
     data = ThresholdsSet(
         scope=scope, name=name, requested_by=of.writing.requested_by(request), **values

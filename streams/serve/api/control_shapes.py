@@ -32,7 +32,7 @@ class AcceptedAnswer(BaseShape):
     command_id: str | None = Field(default=None, description="Of a compaction.")
 
 
-class CompactBody(BaseShape):
+class CompactBody(BaseShape, defer_build=False):
     """What a compaction heeds."""
 
     instructions: str | None = Field(
@@ -51,7 +51,7 @@ class CompactBody(BaseShape):
     )
 
 
-class ThresholdsBody(BaseShape):
+class ThresholdsBody(BaseShape, defer_build=False):
     """When sessions are compacted. What is null is as the service's file says."""
 
     automatic: bool | None = Field(default=None, description="Whether at all, automatically.")

@@ -16,11 +16,11 @@ from schemas.records import Json
 from streams import codec
 from streams.core.until_compaction import NO_POINTS, CompactionPoints, models_to_learn
 from streams.ports import Clock, ViewReader
-from streams.serve.api.answers import Context, decoded
+from streams.serve.api.answers import Context
 from streams.serve.api.problems import Problem, bad_cursor, no_session
 from streams.serve.api.serving import ReadTitles
 from streams.serve.views.session_index import ListOrder, Matches, SessionFilter, SessionIndex
-from streams.serve.views.sessions import Sessions
+from streams.serve.views.sessions import Sessions, decoded
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot, Snapshots
 
 _Whole: TypeAlias = Annotated[StrictInt, Field(gt=-(1 << 63), lt=1 << 63)]

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from schemas.views import LIVE_ENTRIES, ChainView, SessionView
+from schemas.views import LIVE_ENTRIES, ChainView
 from streams import codec
-from streams.codec import views as view_codec
 from streams.core.session_status import State, leading_chain, status_of
 from streams.core.until_compaction import (
     NO_POINTS,
@@ -23,7 +22,7 @@ from streams.core.until_compaction import (
     until_compaction,
 )
 from streams.ports import ViewReader
-from streams.serve.views.sessions import SessionKey
+from streams.serve.views.sessions import SessionKey, decoded
 from streams.serve.views.snapshot import Snapshot, gather_all
 
 _ALL: Final = 100_000_000
@@ -326,7 +325,7 @@ def summary(key: SessionKey, document: bytes, score: float | None = None) -> Sum
 
     `score` ranks it by last activity where none of its records has a time.
     """
-    view = view_codec.decode(SessionView, document)
+    view = decoded(document)
     identity, leading = view.identity, leading_chain(view)
     model = identity.model if leading is None else leading.model or identity.model
     agent, runtime = identity.publisher_agent_id, identity.runtime

@@ -7,7 +7,7 @@ Every reader of views uses this: API, live feed, `sessions`, `status`, `events`,
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from contextgauge.partitioner import partition_of
@@ -72,7 +72,7 @@ class Sessions:
     async def ranked(self, ranking: Ranking, limit: int) -> list[SessionView]:
         """Return the first sessions of a ranking, the highest first."""
         keys = [key for key, _ in await self._highest(ranking, limit)]
-        return [_decoded(document) for document in (await self.views(keys)).values()]
+        return [decoded(document) for document in (await self.views(keys)).values()]
 
     async def fullest(self, limit: int, live_since_ms: int) -> list[SessionView]:
         """Return the fullest sessions: first those that were active after that time, then others.
@@ -92,7 +92,7 @@ class Sessions:
             keys |= dict.fromkeys(key for key, _ in await self._highest("pressure", limit))
             keys |= dict.fromkeys(key for key, _ in recent)
         views = await self.views(list(keys)[:limit])
-        return [_decoded(document) for document in views.values()]
+        return [decoded(document) for document in views.values()]
 
     async def arrivals(self, views: Iterable[SessionView]) -> dict[str, int]:
         """Return when the last record of each session without times arrived in Kafka, if known."""
@@ -146,7 +146,7 @@ class Sessions:
             raise SessionLookupError("there are no sessions yet: is a project worker running?")
         exact = await self.view(name)
         if exact is not None:
-            return _decoded(exact)
+            return decoded(exact)
         prefix = codec.key_bytes(name)
         fitting = [
             key for key, _ in await self._highest("recent", _ALL) if key.session.startswith(prefix)
@@ -155,7 +155,7 @@ class Sessions:
             names = [key.session.decode("utf-8", "surrogatepass") for key in fitting]
             raise SessionLookupError(several_begin_with(name, names))
         for document in (await self.views(fitting)).values():
-            return _decoded(document)
+            return decoded(document)
         raise SessionLookupError(f"no session {name!r}: `contextgauge sessions` lists all sessions")
 
     async def entries(self, key: SessionKey, stream: EntryStream, after: int = -1) -> list[Entry]:
@@ -261,7 +261,12 @@ def _age(document: bytes) -> tuple[int, int]:
     return (compaction["time_ms"] or 0, compaction["number"])
 
 
-def _decoded(document: bytes) -> SessionView:
+@lru_cache(maxsize=2_000)
+def decoded(document: bytes) -> SessionView:
+    """Return a session's view. Raises VersionError.
+
+    Those that were asked for last are remembered, about 15 MB: most polls find the same.
+    """
     return view_codec.decode(SessionView, document)
 
 
