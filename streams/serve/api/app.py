@@ -68,7 +68,7 @@ def create_app(serving: Serving) -> FastAPI:
     control.add_control(router, reading, serving)
     routes.add_routes(router, reading, serving.reading, serving.conversations)
     add_stream(router, feed, serving)
-    app.include_router(router)
+    app.routes.extend(router.routes)  # to include the router would build each of them once more
     _add_service(app, serving)
     _add_errors(app, serving)
     add_page(app)

@@ -169,10 +169,11 @@ _NAME: Final = 100
 """Parameters in an error, and characters of each: an address may hold thousands."""
 
 
-def none_unknown(request: Request) -> None:
+async def none_unknown(request: Request) -> None:
     """Raise Problem for query parameters that this route does not have.
 
-    Routes outside /v1 are polled by existing front ends, which may add their own.
+    Routes outside /v1 are polled by existing front ends, which may add their own. A coroutine, as
+    FastAPI calls any other function in a thread.
     """
     if not request.url.path.startswith("/v1/"):
         return
