@@ -2,6 +2,7 @@
 
 import errno
 import socket
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -80,19 +81,21 @@ def view(
             address = page_address(host, listener)
             local = parts.local_view(settings, checked, say, others)
             lock.announce(address)
-
-            def ready() -> None:
-                say(f"The page is at {address} (Ctrl-C to stop)", to=out)
-                if open_page:
-                    show_page(address)
-
             # Half of what is imported, which the other processes do without.
             from streams.cli.serve.local import serve_local  # noqa: PLC0415
 
+            ready = partial(_show_own, address, open_page=open_page)
             serve_local(settings, host, local, listener, ready, titles=titles)
         finally:
             listener.close()
             lock.release()
+
+
+def _show_own(address: str, *, open_page: bool) -> None:
+    """Show where the page is served."""
+    say(f"The page is at {address} (Ctrl-C to stop)", to=out)
+    if open_page:
+        show_page(address)
 
 
 def _show_other(address: str, *, open_page: bool) -> None:
