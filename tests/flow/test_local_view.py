@@ -14,9 +14,11 @@ from streams import codec
 from streams.codec import views as view_codec
 from streams.core.projection.project import project
 from streams.edge.files import reading as files
+from streams.edge.files.folders import write_folder
 from streams.edge.sqlite.database import InUseError, Lock, delete_unused
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from tests.doubles.dump import fold_records
 from tests.edge.follower_kit import add
 from tests.flow.local_view_kit import RULES, Run, contents, figures, write_sample
@@ -139,6 +141,20 @@ def test_after_any_change_the_figures_are_those_of_a_fresh_reading(
     changed = figures(tmp_path / "changed")
     assert changed == figures(tmp_path / "fresh")
     assert changed["files"] != before["files"] or changed["views"] != before["views"]
+
+
+def test_hours_that_have_left_do_not_come_back_when_a_file_is_deleted(tmp_path: Path) -> None:
+    folder = tmp_path / "p"
+    for seed, begin_s in enumerate((1_680_000_000, 1_767_225_600)):
+        simulated = sample_sessions(SimulationOptions(seed=seed, start_ms=begin_s * 1_000))
+        write_folder(folder / f"{seed}", ((each.file, each.value) for each in simulated))
+        for path in (folder / f"{seed}").rglob("*.jsonl"):
+            os.utime(path, (begin_s + 86_400, begin_s + 86_400))
+        Run(folder, tmp_path / "file").all()
+    _delete(folder / "0")
+    Run(folder, tmp_path / "file").all()
+    hours = {field for field, _ in contents(tmp_path / "file")["stats"] if b"hour:2" in field}
+    assert {hour[:12] for hour in hours} == {b"hour:2026-01"}
 
 
 @pytest.mark.parametrize("pieces", [4, 6])

@@ -162,6 +162,8 @@ class LocalDerivation:
         sessions, files = self._store.related(paths)
         stats: dict[bytes, bytes | None] = {}
         for field in {name for session in sessions for name in self._store.own_totals(session)}:
+            if self._fold.is_too_old(field):
+                continue
             others = [_aggregates(each) for each in self._store.other_totals(field, sessions)]
             stats[field] = view_codec.encode(added(Aggregates, others)) if others else None
         views = ViewWrite(leaving=dict.fromkeys(sessions, 0)).changes()._replace(stats=stats)
