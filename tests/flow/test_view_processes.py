@@ -1,5 +1,6 @@
 """A local view that several processes read for: the same figures, whatever happens to them."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -9,17 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams.core.projection import statistics
 from streams.edge.files import unread
 from streams.edge.files.folders import write_folder
-from streams.edge.files.unread import UnreadFiles
+from streams.edge.files.unread import Seen, UnreadFile, UnreadFiles
 from streams.flow.simulator import SimulationOptions, sample_sessions, simulate
+from streams.flow.view.derivation import LocalDerivation
+from streams.flow.view.other_process import derive_files
 from streams.ports import DerivedFiles
 from streams.settings import load_settings
 from streams.wiring import view as wiring_view
 from streams.wiring.view import ReadingProcesses, other_processes
 from tests.conftest import command_environment, listen_to_interrupts
-from tests.flow.local_view_kit import Run, contents, figures, write_sample
+from tests.flow.local_view_kit import RULES, Run, contents, figures, write_sample
 
 ROOT = Path(__file__).parents[2]
 
@@ -119,6 +123,23 @@ def test_hours_and_models_are_counted_as_in_one_process(
     assert not any(Path(path).stat().st_size for path in several.read)
     assert contents(tmp_path / "several")["stats"] == contents(tmp_path / "alone")["stats"]
     assert figures(tmp_path / "several") == figures(tmp_path / "alone")
+
+
+def test_a_process_keeps_nothing_of_the_files_that_it_has_derived(tmp_path: Path) -> None:
+    folder = write_sample(tmp_path / "p")
+    path = max(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)
+    status = path.stat()
+    seen = Seen(status.st_mtime_ns, status.st_size, status.st_dev, status.st_ino)
+    pieces = unread.read_whole([UnreadFile(str(path), seen, final=True)])
+    gc.collect()
+    gc.disable()
+    try:
+        derived = derive_files(RULES, MESSAGE_LIMIT_BYTES, pieces)
+        assert derived.changes.views.views
+        del derived
+        assert not [each for each in gc.get_objects() if isinstance(each, LocalDerivation)]
+    finally:
+        gc.enable()
 
 
 def test_what_is_reported_as_read_is_written(tmp_path: Path, others: ReadingProcesses) -> None:

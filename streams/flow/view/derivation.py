@@ -8,6 +8,7 @@ been away. Between commits only the sessions that were used last are in memory.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
@@ -178,9 +179,9 @@ class LocalDerivation:
     def _restart(self) -> None:
         """Begin with what is stored."""
         self._position = self._store.position
-        self._deriver = Deriver(
-            self._rules, limit_bytes=self._limit_bytes, stored=self._stored_session
-        )
+        # Not a method: in a cycle it would never be freed, as no process looks for old garbage.
+        stored = partial(_stored_session, self._store)
+        self._deriver = Deriver(self._rules, limit_bytes=self._limit_bytes, stored=stored)
         self._fold: LocalFold = LocalFold()
         self._fold.load_stats(self._store.stats() or FIRST_STATS)
         self._begin()
@@ -198,14 +199,6 @@ class LocalDerivation:
         """Times of records that are too far ahead of the files' own."""
         self._marks: dict[str, bytes | None] = {}
         self._members: set[tuple[str, bytes]] = set()
-
-    def _stored_session(self, session_id: str) -> Session | None:
-        parts = self._store.state(codec.key_bytes(session_id))
-        if not parts:
-            return None
-        stored = StoredSessions("the local file")
-        stored.add(parts)
-        return stored.take(session_id)
 
     def _add(self, record: Record, modified_ms: int, *, is_live: bool) -> None:
         session = codec.key_bytes(record.data.session_id)
@@ -257,6 +250,15 @@ class LocalDerivation:
             for session, own in self.totals.items()
             for name, aggregates in own.items()
         }
+
+
+def _stored_session(store: LocalStore, session_id: str) -> Session | None:
+    parts = store.state(codec.key_bytes(session_id))
+    if not parts:
+        return None
+    stored = StoredSessions("the local file")
+    stored.add(parts)
+    return stored.take(session_id)
 
 
 def _sessions_of(changes: LocalChanges) -> set[bytes]:
