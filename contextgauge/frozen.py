@@ -17,7 +17,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 Class = TypeVar("Class", bound=type)
 
@@ -77,11 +77,19 @@ def fields_of(instance: object) -> dict[str, Any]:
     return _reader(cls)(instance)
 
 
+_DISPLAYED: Final = 15
+"""Fields that Python puts into a dict at once; it makes several dicts of more, and merges them."""
+
+
 @cache
 def _reader(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
-    items = ", ".join(f"{field.name!r}: self.{field.name}" for field in dataclasses.fields(cls))
-    scope: dict[str, Any] = {}
-    exec(f"def read(self):\n    return {{{items}}}", scope)  # noqa: S102 -- as dataclasses does
+    names = [field.name for field in dataclasses.fields(cls)]
+    body = f"    return {{{', '.join(f'{name!r}: self.{name}' for name in names)}}}\n"
+    if len(names) > _DISPLAYED:
+        stored = "".join(f"    result[{name!r}] = self.{name}\n" for name in names)
+        body = f"    result = empty.copy()\n{stored}    return result\n"
+    scope: dict[str, Any] = {"empty": dict.fromkeys(names)}
+    exec(f"def read(self):\n{body}", scope)  # noqa: S102 -- as dataclasses does
     read: Callable[[Any], dict[str, Any]] = scope["read"]
     return read
 
