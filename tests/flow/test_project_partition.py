@@ -20,7 +20,7 @@ from streams.codec import views as view_codec
 from streams.core.projection.project import project
 from streams.core.projection.statistics import counted
 from streams.flow.project import view_write
-from streams.flow.project.fold import most_bytes
+from streams.flow.project.sizes import most_bytes
 from streams.flow.project.view_write import MAX_BYTES, MAX_DOCUMENTS
 from streams.ports import ApplyResult, LogRecord, ViewChanges, ViewPosition
 from tests.core.history import History

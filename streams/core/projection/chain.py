@@ -11,13 +11,14 @@ from schemas.views import GROWTH_DIFFERENCES, Breakdown, ChainView, SizeState
 
 def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: bool) -> ChainView:
     """Return the chain after a reading; a compaction that is under way stays so."""
-    used, time_ms = data.used_tokens, record.time_ms
-    differences = chain.differences
-    if chain.breakdown is not None and chain.used_tokens is not None and used > chain.used_tokens:
-        differences = (*differences, used - chain.used_tokens)[-GROWTH_DIFFERENCES:]
-    growth = _median(differences)
+    used, time_ms, before = data.used_tokens, record.time_ms, chain.used_tokens
+    differences, growth = chain.differences, chain.growth_tokens
+    if before is not None and used > before and chain.breakdown is not None:
+        differences = (*differences, used - before)[-GROWTH_DIFFERENCES:]
+        growth = _median(differences)
     is_peak = chain.peak_tokens is None or used > chain.peak_tokens
     threshold = _threshold(chain)
+    limit_tokens = data.window if threshold is None else threshold
     # Built whole rather than by `replace`: half of all records are readings.
     return ChainView(
         chain=chain.chain,
@@ -46,7 +47,7 @@ def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: 
         oldest_ms=time_ms if chain.oldest_ms is None else chain.oldest_ms,
         differences=differences,
         growth_tokens=growth,
-        responses_left=_responses_left(_limit(chain, data.window), used, growth),
+        responses_left=_responses_left(limit_tokens, used, growth),
         pending=chain.pending,
         untimed=chain.untimed,
         latest=chain.latest,

@@ -60,7 +60,11 @@ def project(view: SessionView | None, record: Record, offset: int) -> SessionVie
     attempt = None if view is None else view.attempt
     compactions = _NO_COMPACTIONS if view is None else view.compactions
     identity = _NOBODY if view is None else view.identity
-    if isinstance(data, SessionInfo):
+    if type(data) is ContextReading:  # most are: no attempt or compaction changes
+        chain = chains.get(data.chain) or ChainView(chain=data.chain)
+        compacting = attempt is not None and attempt.chain == data.chain
+        chains = _with_chain(chains, read(chain, record, data, compacting=compacting))
+    elif isinstance(data, SessionInfo):
         identity = _identify(identity, data)
     else:
         compactions = _compactions(compactions, record, attempt)
@@ -115,8 +119,6 @@ def _chain(before: ChainView | None, record: Record, attempt: AttemptView | None
     chain = ChainView(chain=data.chain) if before is None else before
     compacting = attempt is not None and attempt.chain == chain.chain
     match data:
-        case ContextReading():
-            return read(chain, record, data, compacting=compacting)
         case ContextLimits():
             chain = limit(chain, data, time_ms)
         case ContextReset():

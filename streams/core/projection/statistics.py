@@ -14,6 +14,7 @@ from schemas.records import (
     CompactionComplete,
     CompactionFailed,
     CompactionTiming,
+    ContextReading,
     Record,
     Trigger,
 )
@@ -50,15 +51,15 @@ def advance(partition: PartitionView, record: Record, logged_ms: int | None) -> 
     Idle sessions begin to leave when the log's time enters a new day: a point that the log
     itself sets, so every way of reading it gives the same views.
     """
-    logged = later(partition.logged_ms, logged_ms)
-    time_ms = record.time_ms
+    before_ms, time_ms = partition.logged_ms, record.time_ms
+    logged = later(before_ms, logged_ms)
     if time_ms is not None and logged is not None and time_ms > logged + CLOCK_AHEAD_MS:
         time_ms = None
     return PartitionView(
         records=partition.records + 1,
-        newest_ms=later(partition.newest_ms, time_ms),
+        newest_ms=partition.newest_ms if time_ms is None else later(partition.newest_ms, time_ms),
         logged_ms=logged,
-        leaving=partition.leaving or enters_day(partition.logged_ms, logged),
+        leaving=partition.leaving or enters_day(before_ms, logged),
     )
 
 
@@ -75,6 +76,8 @@ def fields(record: Record, view: SessionView | None, newest_ms: int | None) -> t
     `view` is the session's before the record: a timing is counted where its boundary was. An hour
     that is too old to be kept is not begun again.
     """
+    if type(record.data) is ContextReading:
+        return ()  # most are
     match record.data:
         case CompactBoundary() | CompactionComplete() | CompactionFailed():
             model, time_ms = record.data.model, record.time_ms
@@ -93,7 +96,7 @@ def fields(record: Record, view: SessionView | None, newest_ms: int | None) -> t
 
 def models_capped(names: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
     """Return the fields with `other` in place of a model that is one too many for those known."""
-    if len(known) < MAX_MODELS:
+    if not names or len(known) < MAX_MODELS:
         return names
     return tuple(
         OTHER_MODELS_FIELD if name.startswith(MODEL_FIELD) and name not in known else name

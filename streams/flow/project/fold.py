@@ -6,7 +6,7 @@ whole log both run this; they differ in where documents are kept.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from contextgauge.errors import LostError
 from contextgauge.frozen import replace
@@ -36,6 +36,7 @@ from streams.core.projection.documents import (
     touched_compaction,
 )
 from streams.core.projection.project import project
+from streams.flow.project.sizes import GROWTH, RANKS, heartbeat_bytes, most_bytes
 from streams.ports import Entry
 
 PARTITION_KEY = PARTITION_FIELD.encode()
@@ -44,25 +45,6 @@ PARTITION_KEY = PARTITION_FIELD.encode()
 _NOTHING_COUNTED = Aggregates()
 _NOTHING_CHANGED: Mapping[bytes, Aggregates | None] = {}
 
-_GROWTH = 4
-"""A view grows by no more than this many times its record's event: a record's text appears in
-a view four times at most (a chain's name, of an attempt), with less overhead than the event's."""
-
-_HEARTBEAT_BYTES = 512
-"""Of a heartbeat's event without its texts, some 400. It is not written itself, so not encoded."""
-
-_CHARACTER_BYTES = 6
-"""A character takes so many in JSON at most: a control character as `\\u0001`."""
-
-_RANKS = 4
-"""Times that a session's key is in a call in addition to its documents: rankings and indexes."""
-
-_STATS_BYTES = 2 * 1024
-"""What one field of the aggregates takes at most without its buckets."""
-
-_BUCKET_BYTES = 32
-"""What one bucket takes at most: an edge of 17 digits, its count and their punctuation."""
-
 FIRST_STATS: Mapping[bytes, bytes] = {PARTITION_KEY: view_codec.encode(PartitionView())}
 """What a partition's aggregates begin with: if even this is missing, they were lost."""
 
@@ -70,15 +52,28 @@ CACHED_SESSIONS = 5_000
 """Sessions whose views are kept in memory between batches, a few kB each."""
 
 
-class LoggedRecord(NamedTuple):
-    """A record at its place in the log; `logged_ms` is its Kafka timestamp, if it has one."""
+@dataclass(slots=True, init=False)
+class LoggedRecord:
+    """A record at its place in the log; `logged_ms` is its Kafka timestamp, if it has one.
+
+    `session` is its session's key. Not changed once it is there: the constructors of this module
+    are written out because they are quick so (docs/adr/0023-the-deriver-can-be-compiled.md).
+    """
 
     offset: int
     logged_ms: int | None
     record: Record
+    session: bytes
+
+    def __init__(self, offset: int, logged_ms: int | None, record: Record) -> None:
+        self.offset = offset
+        self.logged_ms = logged_ms
+        self.record = record
+        self.session = codec.key_bytes(record.data.session_id)
 
 
-class Documents(NamedTuple):
+@dataclass(slots=True, init=False)
+class Documents:
     """What one record changes. Sessions and fields are keys, documents bytes.
 
     The view and the aggregates are not: the next record may well replace them. `view_bytes` is
@@ -98,6 +93,14 @@ class Documents(NamedTuple):
     live: Entry
     agents: Mapping[tuple[bytes, bytes], int | None]
     other_bytes: int
+
+    def __init__(self, placed: LoggedRecord, view: SessionView) -> None:
+        """Take over what follows from the view; the rest is what the fold sets."""
+        self.session = placed.session
+        self.view = view
+        self.recent = recency(view, placed.logged_ms)
+        self.pressure = pressure(view)
+        self.idle = placed.logged_ms
 
 
 class Fold:
@@ -184,7 +187,7 @@ class Fold:
         """Return sessions that continue without a view: they left for idleness, or are lost."""
         first: dict[bytes, int] = {}
         for item in placed if self._strict else ():
-            first.setdefault(codec.key_bytes(item.record.data.session_id), item.record.sequence)
+            first.setdefault(item.session, item.record.sequence)
         return [
             session
             for session, sequence in first.items()
@@ -246,52 +249,43 @@ class Fold:
 
         Raises LostError where the session continues and its view is gone.
         """
-        record = placed.record
-        session = codec.key_bytes(record.data.session_id)
+        record, session, offset = placed.record, placed.session, placed.offset
         before = self._views.pop(session)
         # Inserted at the end: the views in memory are in the order of their last use.
         self._views[session] = before
         continues = before is None and record.sequence > 1
         if continues and self._strict and session not in self._excused:
-            raise LostError(f"record {placed.offset} goes on from a view that is gone")
-        view = project(before, record, placed.offset)
+            raise LostError(f"record {offset} goes on from a view that is gone")
+        view = project(before, record, offset)
         if view is before:
             return None
         self._views[session] = view
+        documents = Documents(placed, view)
         stream = entry_stream(record)
-        event = None if stream is None else Entry(placed.offset, codec.to_structured(record))
-        growth = _heartbeat_bytes(record) if event is None else len(event.document)
-        view_bytes = self._view_bytes.get(session, 0) + _GROWTH * growth
-        self._view_bytes[session] = view_bytes
-        recent = recency(view, placed.logged_ms)
-        touched = self._compact(session, before, view, record)
-        stats = self._count(placed, before)
+        if stream is None:
+            growth, size = heartbeat_bytes(record), 0
+            documents.entry = None
+        else:
+            event = codec.to_structured(record)
+            growth = size = len(event)
+            documents.entry = stream, Entry(offset, event)
+        view_bytes = self._view_bytes.get(session, 0) + GROWTH * growth
+        documents.view_bytes = self._view_bytes[session] = view_bytes
+        documents.compaction = touched = self._compact(session, before, view, record)
+        documents.stats = stats = self._count(placed, before)
+        documents.partition = self._partition
         live = view_codec.encode(live_entry(view, record))
-        agents = _agents(session, before, view, recent)
-        other_bytes = len(live) + _RANKS * len(session)
-        if event is not None:
-            other_bytes += len(event.document)
+        documents.live = Entry(offset, live)
+        documents.agents = agents = _agents(session, before, view, documents.recent)
+        size += len(live) + RANKS * len(session)
         if touched is not None:
-            other_bytes += len(touched[1])
+            size += len(touched[1])
         if stats:
-            other_bytes += sum(len(name) + most_bytes(stat) for name, stat in stats.items())
+            size += sum(len(name) + most_bytes(stat) for name, stat in stats.items())
         if agents:
-            other_bytes += sum(len(agent) + len(session) for agent, session in agents)
-        return Documents(
-            session=session,
-            view=view,
-            view_bytes=view_bytes,
-            compaction=touched,
-            entry=None if stream is None or event is None else (stream, event),
-            recent=recent,
-            pressure=pressure(view),
-            idle=placed.logged_ms,
-            partition=self._partition,
-            stats=stats,
-            live=Entry(placed.offset, live),
-            agents=agents,
-            other_bytes=other_bytes,
-        )
+            size += sum(len(agent) + len(session) for agent, session in agents)
+        documents.other_bytes = size
+        return documents
 
     def encoded(self, views: Mapping[bytes, bytes]) -> None:
         """Note the sizes of views that were encoded."""
@@ -325,14 +319,15 @@ class Fold:
         if self._all_left:
             after = replace(after, leaving=False)
         self._partition, self._all_left = after, False
-        enters_day = project_stats.enters_day(before.newest_ms, after.newest_ms)
-        names = project_stats.fields(record, view, after.newest_ms)
+        newest_ms = after.newest_ms
+        enters_day = project_stats.enters_day(before.newest_ms, newest_ms)
+        names = project_stats.fields(record, view, newest_ms)
         names = project_stats.models_capped(names, self._models)
         if not enters_day and not names:
             return _NOTHING_CHANGED
         changed: dict[bytes, Aggregates | None] = {}
         if enters_day:
-            for name in project_stats.hours_too_old(self._aggregates, after.newest_ms):
+            for name in project_stats.hours_too_old(self._aggregates, newest_ms):
                 del self._aggregates[name]
                 changed[codec.key_bytes(name)] = None
         for name in names:
@@ -347,22 +342,6 @@ class Fold:
         gone = [place for place in self._compactions if place[0] in sessions]
         for place in gone:
             del self._compactions[place]
-
-
-def most_bytes(stat: Aggregates | None) -> int:
-    """Return the bytes that a field of the aggregates takes at most; None: the field leaves."""
-    if stat is None:
-        return 0
-    triggers = (stat.manual, stat.automatic, stat.unknown_trigger)
-    buckets = sum(len(each.duration_ms.buckets) + len(each.pre_tokens.buckets) for each in triggers)
-    return _STATS_BYTES + _BUCKET_BYTES * buckets
-
-
-def _heartbeat_bytes(record: Record) -> int:
-    """Return how long a heartbeat's event would be at most."""
-    data = record.data
-    texts = (data.session_id, data.chain, data.model, data.task_id, data.subagent_type)
-    return _HEARTBEAT_BYTES + _CHARACTER_BYTES * sum(len(text) for text in texts if text)
 
 
 _NO_AGENTS: Mapping[tuple[bytes, bytes], int | None] = {}

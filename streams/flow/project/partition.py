@@ -14,7 +14,7 @@ from streams import codec
 from streams.flow.common.retry import RetryLoop
 from streams.flow.project import view_write
 from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
-from streams.flow.project.view_write import ViewWrite
+from streams.flow.project.view_write import ViewWrite, fold_into
 from streams.ports import (
     Batch,
     LastRecord,
@@ -152,21 +152,27 @@ class PartitionProjector:
             self._placed(record) for record in batch.records if record.offset >= self.position
         ]
         await self._load(placed)
-        for number, item in enumerate(placed, 1):
-            idle_since_ms = self._fold.leaving_before(item)
+        number = 0
+        while number < len(placed):
+            first = placed[number]
+            idle_since_ms = self._fold.leaving_before(first)
             if idle_since_ms is not None:
-                await self._flush(item.offset)
+                await self._flush(first.offset)
                 await self._remove_idle(idle_since_ms)
-            documents = self._fold.add(item)
-            if documents is not None:
-                if not self._call.takes(documents):
-                    await self._flush(item.offset)
-                    on_progress()
-                self._call.add(documents)
-            self._last = LastRecord(item.offset, item.record.id)
-            if number % _SLICE_RECORDS == 0:
-                on_progress()
-                await asyncio.sleep(0)
+            some = placed[number : number + _SLICE_RECORDS]
+            folded, unfit = fold_into(self._call, self._fold, some)
+            number += folded
+            if folded:
+                last = some[folded - 1]
+                self._last = LastRecord(last.offset, last.record.id)
+            if unfit is not None:
+                item = placed[number]
+                number += 1
+                await self._flush(item.offset)
+                self._call.add(unfit)
+                self._last = LastRecord(item.offset, item.record.id)
+            on_progress()
+            await asyncio.sleep(0)
         await self._flush(max(batch.position, self.position))
         self._fold.forget_sessions()
         return len(placed)
@@ -218,7 +224,7 @@ class PartitionProjector:
     async def _load(self, placed: Sequence[LoggedRecord]) -> None:
         """Load the documents that the records change."""
         until_done, store, fold = self._retry.run, self._store, self._fold
-        sessions = {codec.key_bytes(item.record.data.session_id): None for item in placed}
+        sessions = {item.session: None for item in placed}
         names = await self._load_views(fold.missing(sessions))
         names += fold.missing_compactions(item.record for item in placed)
         for places in _pieces(names):

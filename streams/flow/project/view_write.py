@@ -1,10 +1,11 @@
 """What one call writes to a store of views, document by document."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from schemas.views import Aggregates, EntryStream, PartitionView
 from streams.codec import views as view_codec
-from streams.flow.project.fold import PARTITION_KEY, Documents
+from streams.flow.project.fold import PARTITION_KEY, Documents, Fold, LoggedRecord
 from streams.ports import Entry, ViewChanges
 
 MAX_DOCUMENTS = 500
@@ -85,3 +86,22 @@ class ViewWrite:
             live=self.live,
             agents=self.agents,
         )
+
+
+def fold_into(
+    call: ViewWrite, fold: Fold, placed: Sequence[LoggedRecord]
+) -> tuple[int, Documents | None]:
+    """Fold records into a call, until sessions may have to leave or one does not fit.
+
+    Returns how many were folded and fit, and the documents of one more where that did not. Before
+    the first record no session has to leave.
+    """
+    for number, item in enumerate(placed):
+        if number and fold.leaving_before(item) is not None:
+            return number, None
+        documents = fold.add(item)
+        if documents is not None:
+            if not call.takes(documents):
+                return number, documents
+            call.add(documents)
+    return len(placed), None

@@ -1,5 +1,7 @@
 """What records add beside the session's view."""
 
+from dataclasses import fields
+
 import pytest
 
 from schemas.records import CompactBoundary, Record
@@ -139,7 +141,9 @@ def test_sessions_are_ranked_by_their_own_time_else_the_logs() -> None:
 def test_a_live_entry_contains_session_kind_and_size() -> None:
     told = History()
     reading = told.reading(50_000)
-    assert live_entry(view_of(reading), reading) == LiveEntry(
+    entry = live_entry(view_of(reading), reading)
+    assert list(entry) == [field.name for field in fields(LiveEntry)]
+    assert LiveEntry(**entry) == LiveEntry(
         record_id=reading.id,
         kind="context_reading",
         session_id="s-1",
@@ -152,4 +156,4 @@ def test_a_live_entry_contains_session_kind_and_size() -> None:
     )
     info = told.info()
     entry = live_entry(view_of(info), info)
-    assert (entry.state, entry.used_tokens) == ("unknown", None)
+    assert (entry["state"], entry["used_tokens"]) == ("unknown", None)
