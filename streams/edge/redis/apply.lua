@@ -2,8 +2,9 @@
 --
 -- KEYS[1] is the partition's position; each other key is that of one operation, in their order.
 -- ARGV: expected offset ('' begins the partition), new offset, begin, format, partitions, build,
--- mark; then the operations, each as: name, number of arguments, arguments. The mark names the
--- writer and the log.
+-- mark; then the operations by name: name, number of keys, for XADD the most that a stream holds, and
+-- for each key: number of arguments, arguments. SET has one and UNLINK none, without their number. The
+-- mark names the writer and the log.
 --
 -- A script does not roll back, so everything that could fail is looked at before the first write.
 -- Too little memory is refused by Redis itself at the first write, before it changes anything.
@@ -34,37 +35,45 @@ local function total(name, key, i, count)
   return changed
 end
 
--- By name: the type of the operation's key; and what it does, given the key, the index of its first
--- argument in ARGV, and how many there are.
+-- By name: the type of the operation's key; what it does, given the key, the index of its first
+-- argument in ARGV, how many there are, and the most that a stream holds; and how many there are where
+-- their number is not an argument.
 local COMMANDS = {
   UNLINK = {'any', function(key)
     call('UNLINK', key)
     fields = fields - call('HDEL', held, sub(key, first))
-  end},
+  end, 0},
   ZREM = {'zset', function(key, i, count) add(key, -total('ZREM', key, i, count)) end},
   ZTRIM = {'zset', function(key, i)
     add(key, -call('ZREMRANGEBYSCORE', key, '-inf', ARGV[i]))
   end},
-  SET = {'string', function(key, i) call('SET', key, ARGV[i]) end},
+  SET = {'string', function(key, i) call('SET', key, ARGV[i]) end, 1},
   HSET = {'hash', function(key, i, count) add(key, total('HSET', key, i, count)) end},
   HDEL = {'hash', function(key, i, count) add(key, -total('HDEL', key, i, count)) end},
   ZADD = {'zset', function(key, i, count) add(key, total('ZADD', key, i, count)) end},
-  -- The most that the stream holds, then entries. It is enough to cut it with the last one.
-  XADD = {'stream', function(key, i, count)
+  -- Entries. It is enough to cut the stream with the last one.
+  XADD = {'stream', function(key, i, count, most)
     local last = i + count - 2
-    for at = i + 1, last - 2, 2 do call('XADD', key, ARGV[at], 'd', ARGV[at + 1]) end
-    call('XADD', key, 'MAXLEN', '=', ARGV[i], ARGV[last], 'd', ARGV[last + 1])
-    add(key, (count - 1) / 2)
-    caps[key] = ARGV[i]
+    for at = i, last - 2, 2 do call('XADD', key, ARGV[at], 'd', ARGV[at + 1]) end
+    call('XADD', key, 'MAXLEN', '=', most, ARGV[last], 'd', ARGV[last + 1])
+    add(key, count / 2)
+    caps[key] = most
   end},
 }
 
 local function each(visit)
-  local i = 8
-  for number = 2, #KEYS do
-    local count = tonumber(ARGV[i + 1])
-    visit(COMMANDS[ARGV[i]], KEYS[number], i + 2, count)
-    i = i + 2 + count
+  local i, number, last = 8, 2, #KEYS
+  while number <= last do
+    local command, until_number, most = COMMANDS[ARGV[i]], number + ARGV[i + 1], nil
+    local fixed, stream = command[3], command[1] == 'stream'
+    i = i + 2
+    if stream then most, i = ARGV[i], i + 1 end
+    while number < until_number do
+      local count = fixed
+      if not fixed then count, i = tonumber(ARGV[i]), i + 1 end
+      visit(command, KEYS[number], i, count, most)
+      number, i = number + 1, i + count
+    end
   end
 end
 
@@ -91,7 +100,7 @@ each(function(command, key, i)
     if gone[key] then return end
     -- Entries at or above an offset that was never written are not what this position wrote; and
     -- the reply is an error where the key has another type.
-    local ahead = pcall('XRANGE', key, ARGV[i + 1], '+', 'COUNT', 1)
+    local ahead = pcall('XRANGE', key, ARGV[i], '+', 'COUNT', 1)
     damaged = damaged or ahead.err ~= nil or #ahead > 0
     return
   end
@@ -104,7 +113,7 @@ each(function(command, key, i)
 end)
 if damaged or call('TYPE', held)['ok'] ~= (stored[6] and 'hash' or 'none') then return 'damaged' end
 
-each(function(command, key, i, count) command[2](key, i, count) end)
+each(function(command, key, i, count, most) command[2](key, i, count, most) end)
 
 local keys, names, changed = {}, {}, {}
 for key in pairs(added) do

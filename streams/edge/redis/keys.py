@@ -5,7 +5,7 @@ touch them. Session ids are the last part of a key, so any characters may be in 
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from contextgauge.errors import ConfigError
@@ -106,81 +106,99 @@ class Operations:
     """The keys and arguments of `apply.lua`, but for its first seven.
 
     Each operation is on one key and takes all that the batch does to it: members, fields, entries.
+    Operations of one name follow one another, so that their name is there once.
     """
 
     def __init__(self, position: bytes) -> None:
         self.keys = [position]
         self.arguments: list[bytes] = []
 
-    def add(self, name: OperationName, key: bytes, arguments: Sequence[bytes] = ()) -> None:
-        """Add an operation."""
-        self.keys.append(key)
-        self.arguments += (name.encode(), b"%d" % len(arguments), *arguments)
+    def add_plain(
+        self, name: OperationName, keys: Sequence[bytes], arguments: Iterable[bytes] = ()
+    ) -> None:
+        """Add an operation for each key, which takes one argument (SET) or none (UNLINK)."""
+        if keys:
+            self.keys += keys
+            self.arguments += (name.encode(), b"%d" % len(keys), *arguments)
 
-    def add_each(self, name: OperationName, grouped: Mapping[bytes, Sequence[bytes]]) -> None:
-        """Add an operation for each key."""
-        for key, arguments in grouped.items():
-            self.add(name, key, arguments)
+    def add(
+        self, name: OperationName, grouped: Mapping[bytes, Sequence[bytes]], *common: bytes
+    ) -> None:
+        """Add an operation for each key; `common` is an argument of all of them (XADD)."""
+        if grouped:
+            self.keys += grouped
+            added = self.arguments
+            added += (name.encode(), b"%d" % len(grouped), *common)
+            for arguments in grouped.values():
+                added.append(b"%d" % len(arguments))
+                added += arguments
 
 
 def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
     """Return what writes the changes: what goes first, then documents."""
     batch = Operations(keys.position)
     _take_out(batch, keys, changes)
-    for session, view in changes.views.items():
-        batch.add("SET", keys.view(session), (view,))
+    views = changes.views
+    batch.add_plain("SET", [keys.view(session) for session in views], views.values())
     fields: defaultdict[bytes, list[bytes]] = defaultdict(list)
     for (session, name), document in changes.compactions.items():
         fields[keys.compactions(session)] += (name, document)
     for name, stat in changes.stats.items():
         if stat is not None:
             fields[keys.stats] += (name, stat)
-    batch.add_each("HSET", fields)
-    batch.add_each("ZADD", _scores(keys, changes))
-    entries: dict[bytes, list[bytes]] = {}
+    batch.add("HSET", fields)
+    batch.add("ZADD", _scores(keys, changes))
+    by_session: dict[EntryStream, defaultdict[bytes, list[bytes]]] = {
+        "events": defaultdict(list),
+        "readings": defaultdict(list),
+    }
     for stream, session, entry in changes.entries:
-        added = entries.setdefault(keys.entries(stream, session), [b"%d" % STREAM_ENTRIES])
-        added += (entry_id(entry.offset), entry.document)
+        by_session[stream][session] += (entry_id(entry.offset), entry.document)
+    entries = {
+        keys.entries(stream, session): added
+        for stream, sessions in by_session.items()
+        for session, added in sessions.items()
+    }
+    batch.add("XADD", entries, b"%d" % STREAM_ENTRIES)
     if changes.live:
-        entries[keys.live] = [b"%d" % LIVE_ENTRIES]
-        for entry in changes.live:
-            entries[keys.live] += (entry_id(entry.offset), entry.document)
-    batch.add_each("XADD", entries)
+        added = [part for each in changes.live for part in (entry_id(each.offset), each.document)]
+        batch.add("XADD", {keys.live: added}, b"%d" % LIVE_ENTRIES)
     return batch
 
 
 def _take_out(batch: Operations, keys: PartitionKeys, changes: ViewChanges) -> None:
     """Add what removes sessions, members and fields."""
     left, recent, pressure = changes.leaving, keys.ranking("recent"), keys.ranking("pressure")
-    for session in left:
-        for key in keys.of_session(session):
-            batch.add("UNLINK", key)
+    batch.add_plain("UNLINK", [key for session in left for key in keys.of_session(session)])
     unranked = [name for name, percent in changes.pressure.items() if percent is None]
     members = {recent: [*left], pressure: [*left, *unranked], keys.idle: [*left]}
     for (agent, session), recent_ms in changes.agents.items():
         if recent_ms is None:
             members.setdefault(keys.agent(agent), []).append(session)
-    batch.add_each("ZREM", {key: some for key, some in members.items() if some})
+    batch.add("ZREM", {key: some for key, some in members.items() if some})
     if left:
-        batch.add("ZTRIM", keys.left, (b"%d" % (max(left.values()) - LEFT_KEPT_MS),))
+        batch.add("ZTRIM", {keys.left: (b"%d" % (max(left.values()) - LEFT_KEPT_MS),)})
     dropped = [name for name, stat in changes.stats.items() if stat is None]
     if dropped:
-        batch.add("HDEL", keys.stats, dropped)
+        batch.add("HDEL", {keys.stats: dropped})
 
 
 def _scores(keys: PartitionKeys, changes: ViewChanges) -> Mapping[bytes, Sequence[bytes]]:
     """Return the scores and members of each sorted set."""
-    scores: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    scores: dict[bytes, list[bytes]] = {}
     for key, sessions in (
         (keys.left, changes.leaving),
         (keys.ranking("recent"), changes.recent),
         (keys.ranking("pressure"), changes.pressure),
         (keys.idle, changes.idle),
     ):
+        added: list[bytes] = []
         for session, score in sessions.items():
             if score is not None:
-                scores[key] += (repr(score).encode(), session)
+                added += (repr(score).encode(), session)
+        if added:
+            scores[key] = added
     for (agent, session), recent_ms in changes.agents.items():
         if recent_ms is not None:
-            scores[keys.agent(agent)] += (b"%d" % recent_ms, session)
+            scores.setdefault(keys.agent(agent), []).extend((b"%d" % recent_ms, session))
     return scores
