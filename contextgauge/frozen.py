@@ -17,9 +17,11 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 Class = TypeVar("Class", bound=type)
+Instance = TypeVar("Instance")
+Arguments = ParamSpec("Arguments")
 
 
 def dataclass(*, frozen: bool, slots: bool, kw_only: bool = False) -> Callable[[Class], Class]:
@@ -94,11 +96,50 @@ def _reader(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
     return read
 
 
+def maker(cls: Callable[Arguments, Instance]) -> Callable[Arguments, Instance]:
+    """Return a function that creates instances as the class does, in half the time.
+
+    Python makes a dict of the named arguments when a class is called, but not of a function's.
+    """
+    arguments, scope, fields = _parameters(cls)
+    body = ["    self = new(open)\n", *fields, "    self.__class__ = frozen\n    return self\n"]
+    exec(f"def make({arguments}):\n{''.join(body)}", scope)  # noqa: S102 -- as dataclasses does
+    make: Callable[Arguments, Instance] = scope["make"]
+    return make
+
+
+def opened(instance: object) -> Any:  # noqa: ANN401 -- of the instance's fields, but not frozen
+    """Return a copy whose fields can be set, until it is `closed`: quicker where many change."""
+    cls: Any = type(instance)
+    return _copier(cls)(instance)
+
+
+def closed(instance: Any, cls: type[Instance]) -> Instance:  # noqa: ANN401 -- see `opened`
+    """Return an opened copy as an instance of its class, frozen again."""
+    instance.__class__ = cls
+    result: Instance = instance
+    return result
+
+
 def _add_init(cls: type[Any]) -> None:
-    scope: dict[str, Any] = {"MISSING": MISSING, "frozen": cls, "open": _not_frozen(cls)}
+    arguments, scope, fields = _parameters(cls, _not_frozen(cls))
     scope["set_class"] = object.__dict__["__class__"].__set__
-    positional, named = ["self"], list[str]()
-    body = []
+    body = ["    set_class(self, open)\n", *fields, "    set_class(self, frozen)\n"]
+    arguments = f"self, {arguments}" if arguments else "self"
+    exec(f"def __init__({arguments}):\n{''.join(body)}", scope)  # noqa: S102 -- as dataclasses does
+    cls.__init__ = scope["__init__"]
+    cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
+
+
+def _parameters(
+    cls: Any,  # noqa: ANN401 -- a class, or what creates its instances
+    not_frozen: type[Any] | None = None,
+) -> tuple[str, dict[str, Any], list[str]]:
+    """Return a constructor's arguments, what it refers to, and lines that set the fields."""
+    opened_class = not_frozen or cls.__init__.__globals__["open"]
+    scope: dict[str, Any] = {"MISSING": MISSING, "frozen": cls, "open": opened_class}
+    scope["new"] = object.__new__
+    positional, named, lines = list[str](), list[str](), list[str]()
     for field in dataclasses.fields(cls):
         name = field.name
         argument = value = name
@@ -110,12 +151,8 @@ def _add_init(cls: type[Any]) -> None:
             argument = f"{name}=MISSING"
             value = f"make_{name}() if {name} is MISSING else {name}"
         (named if field.kw_only else positional).append(argument)
-        body.append(f"    self.{name} = {value}\n")
-    arguments = ", ".join([*positional, *(["*", *named] if named else [])])
-    body = ["    set_class(self, open)\n", *body, "    set_class(self, frozen)\n"]
-    exec(f"def __init__({arguments}):\n{''.join(body)}", scope)  # noqa: S102 -- as dataclasses does
-    cls.__init__ = scope["__init__"]
-    cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
+        lines.append(f"    self.{name} = {value}\n")
+    return ", ".join([*positional, *(["*", *named] if named else [])]), scope, lines
 
 
 def _not_frozen(cls: type[Any]) -> type[Any]:

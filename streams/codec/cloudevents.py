@@ -9,7 +9,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter, ValidationError
 
 from contextgauge.errors import VersionError
-from contextgauge.frozen import fields_of
+from contextgauge.frozen import fields_of, maker
 from contextgauge.json_codec import LONG_NUMBER, Encoded, dumps, loads, loads_exactly, utf8
 from contextgauge.ports import Headers
 from schemas.records import (
@@ -29,6 +29,7 @@ _EDITS: Final = b'"edits":'
 _KINDS: Final = {name: kind for kind, name in _TYPE_NAMES.items()}
 _SPEC_VERSION_HEADER: Final = ("ce_specversion", SPEC_VERSION.encode())
 _TYPE_HEADERS: Final = {kind: ("ce_type", name.encode()) for kind, name in _TYPE_NAMES.items()}
+_make_record: Final = maker(Record)
 _ATTRIBUTES: Final = ("specversion", "type", "id", "sequence", "rules", "time")
 _HEADERS: Final = tuple(f"ce_{name}" for name in _ATTRIBUTES)
 _READ: Final = frozenset(_HEADERS)
@@ -210,6 +211,6 @@ def _record(attributes: Mapping[str, str], names: tuple[str, ...], data: object)
         )
         raise VersionError(f"record {own_id} of type {own_type!r}: {wrong}") from None
     time_ms = None if moment is None else parse_rfc3339(moment)
-    return Record(
+    return _make_record(
         own_id, parsed.chain, time_ms, int(attributes[sequence]), attributes[rules], parsed
     )

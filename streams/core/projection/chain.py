@@ -4,9 +4,11 @@ An epoch of a chain lasts from one boundary or reset to the next: the size is un
 epoch's first reading (R22, R27), growth and the active messages count within it.
 """
 
-from contextgauge.frozen import replace
+from contextgauge.frozen import closed, maker, opened, replace
 from schemas.records import CompactBoundary, ContextLimits, ContextReading, Record
 from schemas.views import GROWTH_DIFFERENCES, Breakdown, ChainView, SizeState
+
+_breakdown = maker(Breakdown)
 
 
 def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: bool) -> ChainView:
@@ -19,40 +21,33 @@ def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: 
     is_peak = chain.peak_tokens is None or used > chain.peak_tokens
     threshold = _threshold(chain)
     limit_tokens = data.window if threshold is None else threshold
-    # Built whole rather than by `replace`: half of all records are readings.
-    return ChainView(
-        chain=chain.chain,
-        model=data.model or chain.model,
-        subagent_type=data.subagent_type or chain.subagent_type,
-        state="compacting" if compacting else "measured",
-        used_tokens=used,
-        used_percent=data.used_percent,
-        window=data.window,
-        window_source=data.window_source,
-        breakdown=Breakdown(
-            input_tokens=data.input_tokens,
-            cache_creation_tokens=data.cache_creation_tokens,
-            cache_read_tokens=data.cache_read_tokens,
-        ),
-        categories=chain.categories,
-        as_of_ms=time_ms,
-        auto_compact_enabled=chain.auto_compact_enabled,
-        auto_compact_threshold=chain.auto_compact_threshold,
-        effective_window=chain.effective_window,
-        until_compaction_tokens=None if threshold is None else threshold - used,
-        peak_tokens=used if is_peak else chain.peak_tokens,
-        peak_percent=data.used_percent if is_peak else chain.peak_percent,
-        messages=data.messages,
-        messages_total=data.messages_total,
-        oldest_ms=time_ms if chain.oldest_ms is None else chain.oldest_ms,
-        differences=differences,
-        growth_tokens=growth,
-        responses_left=_responses_left(limit_tokens, used, growth),
-        pending=chain.pending,
-        untimed=chain.untimed,
-        latest=chain.latest,
-        last_sequence=record.sequence,
+    # Set in one copy rather than by `replace`: half of all records are readings.
+    after = opened(chain)
+    after.model = data.model or chain.model
+    after.subagent_type = data.subagent_type or chain.subagent_type
+    after.state = "compacting" if compacting else "measured"
+    after.used_tokens = used
+    after.used_percent = data.used_percent
+    after.window = data.window
+    after.window_source = data.window_source
+    after.breakdown = _breakdown(
+        input_tokens=data.input_tokens,
+        cache_creation_tokens=data.cache_creation_tokens,
+        cache_read_tokens=data.cache_read_tokens,
     )
+    after.as_of_ms = time_ms
+    after.until_compaction_tokens = None if threshold is None else threshold - used
+    if is_peak:
+        after.peak_tokens, after.peak_percent = used, data.used_percent
+    after.messages = data.messages
+    after.messages_total = data.messages_total
+    if chain.oldest_ms is None:
+        after.oldest_ms = time_ms
+    after.differences = differences
+    after.growth_tokens = growth
+    after.responses_left = _responses_left(limit_tokens, used, growth)
+    after.last_sequence = record.sequence
+    return closed(after, ChainView)
 
 
 def limit(chain: ChainView, data: ContextLimits, time_ms: int | None) -> ChainView:

@@ -7,7 +7,7 @@ value, so a view that was stored with its position is all that is needed to go o
 from collections.abc import Mapping
 from typing import Any, Final
 
-from contextgauge.frozen import replace
+from contextgauge.frozen import maker, replace
 from schemas.records import (
     MAIN_CHAIN,
     CompactBoundary,
@@ -39,6 +39,7 @@ from streams.core.projection.chain import begin_epoch, limit, raise_peak, read, 
 
 _NOBODY = Identity()
 _NO_COMPACTIONS = CompactionsView()
+_session_view = maker(SessionView)
 
 COUNTED_AS: Final[Mapping[Trigger | None, str]] = {
     "manual": "manual",
@@ -73,7 +74,7 @@ def project(view: SessionView | None, record: Record, offset: int) -> SessionVie
     if data.task_id is not None and data.task_id != identity.task_id:
         identity = replace(identity, task_id=data.task_id)
     first_ms, last_ms = (None, None) if view is None else (view.first_ms, view.last_ms)
-    return SessionView(
+    return _session_view(
         session_id=data.session_id,
         position=offset + 1,
         sequence=record.sequence,

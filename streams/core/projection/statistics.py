@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from contextgauge.frozen import replace
+from contextgauge.frozen import maker, replace
 from schemas.records import (
     CompactBoundary,
     CompactionComplete,
@@ -41,6 +41,8 @@ from streams.core.times import later
 
 Counts = TypeVar("Counts", Aggregates, TriggerAggregates)
 
+_partition_view = maker(PartitionView)
+
 CLOCK_AHEAD_MS = DAY_MS
 """A time further ahead of the log's own than this is a wrong clock's: it ages no hour."""
 
@@ -55,7 +57,7 @@ def advance(partition: PartitionView, record: Record, logged_ms: int | None) -> 
     logged = later(before_ms, logged_ms)
     if time_ms is not None and logged is not None and time_ms > logged + CLOCK_AHEAD_MS:
         time_ms = None
-    return PartitionView(
+    return _partition_view(
         records=partition.records + 1,
         newest_ms=partition.newest_ms if time_ms is None else later(partition.newest_ms, time_ms),
         logged_ms=logged,

@@ -274,7 +274,7 @@ class Fold:
         documents.compaction = touched = self._compact(session, before, view, record)
         documents.stats = stats = self._count(placed, before)
         documents.partition = self._partition
-        live = view_codec.encode(live_entry(view, record))
+        live = codec.dumps(live_entry(view, record))
         documents.live = Entry(offset, live)
         documents.agents = agents = _agents(session, before, view, documents.recent)
         size += len(live) + RANKS * len(session)
