@@ -26,6 +26,7 @@ from bench import workload
 from contextgauge.clock import SystemClock
 from contextgauge.window_catalog import bundled
 from schemas.views import SESSION_IDLE_MS
+from streams.cli.machine import collect_young_garbage
 from streams.core.derivation.rules_config import Rules
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
@@ -130,6 +131,7 @@ async def measure(
 
 def run(messages: int, sizes: Sequence[int]) -> list[Result]:
     """Start a Redis of its own, measure each size, and tell."""
+    collect_young_garbage()  # as the workers do
     log = records(messages)
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         stack = LocalStack(Path(name))
