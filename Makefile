@@ -111,6 +111,8 @@ LIBRARY_TESTS := $(patsubst %,tests/library/test_%.py,claude_objects containers 
 	privacy publisher_agent shorten)
 TESTS_OF_COMPILED := tests/test_compiled.py tests/core tests/codec $(LIBRARY_TESTS) tests/flow/test_derive.py \
 	tests/flow/test_derive_dead_letters.py tests/flow/test_partition_state.py \
+	tests/flow/test_fold_views.py tests/flow/test_project_leaving.py tests/flow/test_project_models.py \
+	tests/flow/test_project_partition.py tests/edge/test_redis_views.py \
 	tests/flow/test_replay.py tests/flow/test_resting_sessions.py tests/flow/test_restoring.py \
 	tests/flow/test_derive_kafka.py::test_records_equal_direct_derivation_across_restarts
 SOURCES := hatch_build.py pyproject.toml $(shell find contextgauge schemas streams -type f -not -name '*.pyc')
@@ -119,7 +121,7 @@ SOURCES := hatch_build.py pyproject.toml $(shell find contextgauge schemas strea
 $(COMPILED)/.done: $(SOURCES)
 	@$(BIN)/python hatch_build.py
 	@rm -rf build
-	@echo "compile: the deriver's hot modules, into $(COMPILED): a minute"
+	@echo "compile: the workers' hot modules, into $(COMPILED): a minute"
 	@CONTEXTGAUGE_COMPILE=1 CONTEXTGAUGE_WITHOUT_CHARTS=1 $(BIN)/hatchling build -t wheel -d build/wheel
 	@$(BIN)/python -m zipfile -e build/wheel/*.whl $(COMPILED)
 	@touch $@

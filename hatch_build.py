@@ -3,10 +3,11 @@
 The chart library is fetched with npm if it is not there (docs/adr/0030-*); a source distribution
 has it, so that a wheel is made of it without. Documents that messages refer to are in the wheel.
 
-The deriver's hot modules are compiled into the wheel where CONTEXTGAUGE_COMPILE=1 asks for it.
-Without it the wheel is pure Python, needs no compiler and runs everywhere. The sources are the same
-(docs/adr/0023-the-deriver-can-be-compiled.md), and no library is ever put next to them in a working
-tree: it would hide what is edited there. Hatchling runs the hook; by hand, from this folder:
+The hot modules of the derive and project workers are compiled into the wheel where
+CONTEXTGAUGE_COMPILE=1 asks for it. Without it the wheel is pure Python, needs no compiler and runs
+everywhere. The sources are the same (docs/adr/0023-the-deriver-can-be-compiled.md), and no library
+is ever put next to them in a working tree: it would hide what is edited there. Hatchling runs the
+hook; by hand, from this folder:
 
     python hatch_build.py          # says what is missing for compiling, with exit code 1
     python hatch_build.py FOLDER   # compiles into a folder
@@ -37,6 +38,7 @@ MODULES = (
         f"contextgauge/normalise/{name}.py"
         for name in ("__init__", "claude", "codex", "fields", "responses", "signals", "usage")
     ),
+    "contextgauge/partitioner.py",
     "contextgauge/windows.py",
     "streams/codec/cloudevents.py",
     *(
@@ -56,14 +58,21 @@ MODULES = (
             "stored_state",
         )
     ),
+    *(
+        f"streams/core/projection/{name}.py"
+        for name in ("chain", "documents", "project", "receipts", "statistics")
+    ),
+    "streams/core/times.py",
+    "streams/edge/redis/keys.py",
     "streams/flow/dead_letters/letters.py",
     *(
         f"streams/flow/derive/{name}.py"
         for name in ("deriver", "partition_state", "partition_time", "stored_sessions")
     ),
+    *(f"streams/flow/project/{name}.py" for name in ("fold", "sizes", "view_write")),
 )
-"""What is compiled: what every message passes. One library holds all of it, so that calls between
-them stay in C."""
+"""What is compiled: what every message passes, and every record on its way into Redis. One library
+holds all of it, so that calls between them stay in C."""
 
 READER = "streams/codec/fast_path.pyx"
 """Written in Cython, and there only where it is compiled; see docs/adr/0036-*."""

@@ -333,7 +333,7 @@ async def test_damage_is_a_loss() -> None:
 
 
 async def test_views_are_forgotten_and_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.flow.project.fold.Fold.forget_sessions.__defaults__", (2,))
+    monkeypatch.setattr("streams.flow.project.partition.CACHED_SESSIONS", 2)
     store = FaultyViews()
     await project_all(store, batches(SAMPLE, range(0, len(SAMPLE), 7)))
     assert stored(store) == wanted(SAMPLE)

@@ -48,9 +48,6 @@ _NOTHING_CHANGED: Mapping[bytes, Aggregates | None] = {}
 FIRST_STATS: Mapping[bytes, bytes] = {PARTITION_KEY: view_codec.encode(PartitionView())}
 """What a partition's aggregates begin with: if even this is missing, they were lost."""
 
-CACHED_SESSIONS = 5_000
-"""Sessions whose views are kept in memory between batches, a few kB each."""
-
 
 @dataclass(slots=True, init=False)
 class LoggedRecord:
@@ -198,7 +195,7 @@ class Fold:
         """Note sessions that left for idleness: if one continues, its view starts over."""
         self._excused.update(sessions)
 
-    def forget_sessions(self, beyond: int = CACHED_SESSIONS) -> None:
+    def forget_sessions(self, beyond: int) -> None:
         """Drop the least recently used sessions from memory, beyond so many.
 
         And all complete compactions, also those that a later record may add to.

@@ -27,6 +27,9 @@ from streams.ports import (
 LEAVING_SESSIONS = 50
 """Idle sessions that leave before one record at most, so that they fit into its call."""
 
+CACHED_SESSIONS = 5_000
+"""Sessions whose views are kept in memory between batches, a few kB each."""
+
 _SLICE_RECORDS = 250
 """Records folded in a row before others get a turn: some 5 ms."""
 
@@ -174,7 +177,7 @@ class PartitionProjector:
             on_progress()
             await asyncio.sleep(0)
         await self._flush(max(batch.position, self.position))
-        self._fold.forget_sessions()
+        self._fold.forget_sessions(CACHED_SESSIONS)
         return len(placed)
 
     async def report_heartbeat(self, heartbeat: ProjectorHeartbeat) -> None:
