@@ -1,6 +1,6 @@
 """Records as CloudEvents 1.0: binary mode on Kafka, structured mode in files, and back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Any, Final
@@ -154,7 +154,13 @@ def _document(data: RecordData) -> dict[str, Any]:
 
 def from_binary(headers: Headers, value: bytes) -> Record:
     """Read a binary-mode event. Raises VersionError for what this build cannot read."""
-    attributes = {name: text.decode("utf-8", "replace") for name, text in headers if name in _READ}
+    # One that is null is like one that is missing.
+    named: Sequence[tuple[str, Any]] = headers
+    attributes = {
+        name: text.decode("utf-8", "replace")
+        for name, text in named
+        if name in _READ and text is not None
+    }
     try:
         return _record(attributes, _HEADERS, _loads_data(value))
     except KeyError as error:
@@ -169,7 +175,10 @@ def binary_to_structured(headers: Headers, value: bytes) -> bytes:
     A type that this build does not know is no obstacle. Raises VersionError for what no
     contextgauge wrote.
     """
-    attributes = {name: content.decode("utf-8", "replace") for name, content in headers}
+    named: Sequence[tuple[str, Any]] = headers
+    attributes = {
+        name: content.decode("utf-8", "replace") for name, content in named if content is not None
+    }
     if b"\n" in value or "\\" in attributes.get("ce_subject", ""):  # foreign; a lone surrogate
         return to_structured(from_binary(headers, value))
     try:

@@ -245,6 +245,23 @@ def test_a_binary_event_without_a_header_is_a_version_error(name: str) -> None:
         codec.from_binary(tuple(header for header in headers if header[0] != name), value)
 
 
+@pytest.mark.parametrize("name", ["ce_id", "ce_sequence", "ce_time", "trace"])
+def test_a_null_header_is_like_a_missing_one(name: str) -> None:
+    headers, value = codec.to_binary(session().take(assistant(read=9))[0])
+    without = tuple(header for header in headers if header[0] != name)
+    null: Any = (*without, (name, None))
+    for read in (codec.from_binary, codec.binary_to_structured):
+        try:
+            expected: Any = read(without, value)
+        except VersionError as error:
+            expected = str(error)
+        try:
+            found: Any = read(null, value)
+        except VersionError as error:
+            found = str(error)
+        assert found == expected
+
+
 @pytest.mark.parametrize(("name", "content"), [("ce_sequence", b"many"), ("ce_time", b"noon")])
 def test_a_binary_event_of_an_unreadable_header_is_a_version_error(
     name: str, content: bytes

@@ -1,14 +1,16 @@
 """The state of a partition: what is persisted, what leaves when, whatever the batches."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from contextgauge.errors import VersionError
+from contextgauge.messages import DeadLetter
 from schemas.records import Record, SessionInfo
 from schemas.topics import DAY_MS, HOUR_MS
 from streams import codec
+from streams.flow.dead_letters.letters import dead_record, letter_of
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.memory_values import MemoryValues
 from streams.flow.derive.partition_state import InputPartition, PartitionState
@@ -110,6 +112,21 @@ def test_batches_and_restores_change_no_record(batch: int, restore_every: int) -
     done = run(SAMPLES, batch, restore_every)
     assert done.records == expected(samples(2), 1)[0]
     assert done.last_values() == run(SAMPLES, 10_000).last_values()
+
+
+def test_a_null_header_of_a_message_is_like_a_missing_one() -> None:
+    null: Any = (("task_id", None), ("trace", None), *LIVE)
+    messages = [record._replace(headers=null) for record in SAMPLES]
+    live = [record._replace(headers=LIVE) for record in SAMPLES]
+    assert run(messages, 100).records == run(live, 100).records
+
+
+def test_a_dead_letter_keeps_a_null_header() -> None:
+    null: Any = (("trace", None),)
+    message = LogRecord(3, START_MS, None, b"{", null)
+    written = dead_record(message, DeadLetter("not_json", "cut off"), (), "dead", 0)
+    letter = letter_of(0, LogRecord(0, START_MS, written.key, written.value, written.headers))
+    assert (letter.headers, letter.reason) == (null, "not_json")
 
 
 def test_a_batch_writes_what_changed() -> None:
