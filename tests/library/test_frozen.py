@@ -4,11 +4,12 @@ import copy
 import dataclasses
 import inspect
 import pickle
-from dataclasses import FrozenInstanceError, field
+from dataclasses import MISSING, FrozenInstanceError, field
+from typing import Any
 
 import pytest
 
-from contextgauge.frozen import dataclass, fields_of, replace
+from contextgauge.frozen import closed, dataclass, fields_of, maker, opened, replace
 from schemas.records import DATA_CLASSES, Category, Record, RecordData
 from schemas.views import Breakdown, ChainView, Distribution, SessionView
 
@@ -66,6 +67,56 @@ def test_a_copy_with_changes_is_frozen_and_leaves_the_original() -> None:
         changed.tokens = 6  # type: ignore[misc]  # what is tested
     with pytest.raises(AttributeError, match="more"):
         replace(category, more=5)
+
+
+@pytest.mark.parametrize("own", CLASSES)
+def test_a_maker_creates_what_its_class_does(own: type[Any]) -> None:
+    make = maker(own)
+    required = {
+        each.name: each.name
+        for each in dataclasses.fields(own)
+        if each.default is MISSING and each.default_factory is MISSING
+    }
+    everything = {each.name: each.name for each in dataclasses.fields(own)}
+    for arguments in (required, everything):
+        made = make(**arguments)
+        assert made == own(**arguments)
+        assert type(made) is own
+        with pytest.raises(FrozenInstanceError):
+            setattr(made, next(iter(everything)), "other")
+    with pytest.raises(TypeError, match="more"):
+        make(**required, more=5)
+    if required:
+        with pytest.raises(TypeError, match="required"):
+            make()
+
+
+def test_a_default_factory_is_called_for_each_instance_that_is_made() -> None:
+    make = maker(Distribution)
+    assert make().buckets is not make().buckets
+
+
+def test_an_opened_copy_can_be_changed_until_it_is_closed() -> None:
+    category = Category(id="a", name="b", kind="c", tokens=4)
+    copied = opened(category)
+    copied.tokens = 5
+    with pytest.raises(AttributeError, match="more"):
+        copied.more = 5
+    changed = closed(copied, Category)
+    assert changed == Category(id="a", name="b", kind="c", tokens=5)
+    assert category.tokens == 4
+    with pytest.raises(FrozenInstanceError):
+        changed.tokens = 6  # type: ignore[misc]  # what is tested
+
+
+@pytest.mark.parametrize("own", CLASSES)
+def test_fields_of_any_number_are_given_in_their_order(own: type[Any]) -> None:
+    values = {each.name: object() for each in dataclasses.fields(own)}
+    instance = own(**values)
+    given = fields_of(instance)
+    assert list(given.items()) == list(values.items())
+    fields_of(own(**dict.fromkeys(values)))
+    assert given == values  # each its own
 
 
 def test_fields_are_given_in_their_order_and_as_they_are() -> None:
