@@ -175,7 +175,8 @@ class PartitionProjector:
                 self._call.add(unfit)
                 self._last = LastRecord(item.offset, item.record.id)
             on_progress()
-            await asyncio.sleep(0)
+            if number < len(placed):
+                await asyncio.sleep(0)
         await self._flush(max(batch.position, self.position))
         self._fold.forget_sessions(CACHED_SESSIONS)
         return len(placed)
