@@ -109,9 +109,7 @@ def settled(chain: ChainView) -> SizeState:
     return "estimated" if chain.breakdown is None else "measured"
 
 
-def _median(differences: tuple[int, ...]) -> int | None:
-    if not differences:
-        return None
+def _median(differences: tuple[int, ...]) -> int:
     ordered = sorted(differences)
     middle = len(ordered) // 2
     if len(ordered) % 2:

@@ -112,6 +112,7 @@ def test_a_completion_is_that_of_its_own_boundary() -> None:
     assert touched_compaction(view_of(told.info()), told.summary(first)) is None
     assert touched_compaction(None, told.summary(first)) is None
     assert touched_compaction(view_of(first), told.reading(5)) is None
+    assert touched_compaction(view_of(first), told.limits()) is None
 
 
 def test_records_of_an_unknown_compaction_are_ignored() -> None:

@@ -102,6 +102,7 @@ def test_other_records_are_not_counted() -> None:
     reading, boundary = told.reading(5), told.boundary()
     assert counted(NOTHING, reading, None) is NOTHING
     assert not fields(reading, None, None)
+    assert not fields(told.limits(), None, None)
     assert fields(boundary, None, None)
     assert fields(told.complete(boundary), None, None)
     assert fields(told.failed(), None, None)
