@@ -67,15 +67,24 @@ MODULES = (
     "streams/flow/dead_letters/letters.py",
     *(
         f"streams/flow/derive/{name}.py"
-        for name in ("deriver", "partition_state", "partition_time", "stored_sessions")
+        for name in (
+            "deriver",
+            "partition_state",
+            "partition_time",
+            "record_writer",
+            "stored_sessions",
+        )
     ),
     *(f"streams/flow/project/{name}.py" for name in ("fold", "sizes", "view_write")),
 )
 """What is compiled: what every message passes, and every record on its way into Redis. One library
 holds all of it, so that calls between them stay in C."""
 
-READER = "streams/codec/fast_path.pyx"
-"""Written in Cython, and there only where it is compiled; see docs/adr/0036-*."""
+CYTHON_MODULES = (
+    *(f"streams/codec/{name}.pyx" for name in ("event_writer", "fast_path", "record_batches")),
+    "streams/core/derivation/fast_hashes.pyx",
+)
+"""Written in Cython, and there only where they are compiled; see docs/adr/0036-* and 0053-*."""
 
 NEEDED = ("mypy>=2.0", "cython>=3.1", "setuptools>=70.1", "orjson", "pydantic")
 """What compiling needs besides a C compiler; the last two for the types that the modules import."""
@@ -116,8 +125,11 @@ def compile_into(folder: Path) -> None:
         target_dir=str(work),
         group_name="contextgauge",
     )
-    name = READER.removesuffix(".pyx").replace("/", ".")
-    extensions += cythonize([Extension(name, [READER])], build_dir=str(work), quiet=True)  # type: ignore[no-untyped-call]
+    modules = [
+        Extension(path.removesuffix(".pyx").replace("/", "."), [path], extra_compile_args=["-O3"])
+        for path in CYTHON_MODULES
+    ]
+    extensions += cythonize(modules, build_dir=str(work), quiet=True)  # type: ignore[no-untyped-call]
     distribution = Distribution({"name": "contextgauge", "ext_modules": extensions})
     command = distribution.get_command_obj("build_ext")
     command.build_lib, command.build_temp = str(folder), str(work)

@@ -1,9 +1,10 @@
 """Records as CloudEvents 1.0: binary mode on Kafka, structured mode in files, and back."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from contextgauge.errors import VersionError
 from contextgauge.frozen import fields_of, maker
 from contextgauge.json_codec import LONG_NUMBER, Encoded, dumps, loads, loads_exactly, utf8
-from contextgauge.ports import Headers
+from contextgauge.ports import Headers, NewRecord
 from schemas.records import (
     DATA_CLASS_BY_KIND,
     LATER_FIELDS,
@@ -21,6 +22,10 @@ from schemas.records import (
     RecordData,
     event_type,
 )
+from streams.codec import compiled
+
+if TYPE_CHECKING:
+    from streams.codec.event_writer import EventWriter
 
 _TYPE_NAMES: Final = {kind: event_type(kind) for kind in DATA_CLASS_BY_KIND}
 _METADATA: Final = b'"metadata":'
@@ -141,6 +146,35 @@ def to_binary(record: Record) -> tuple[Headers, bytes]:
     if record.time_ms is not None:
         headers = (*headers, ("ce_time", rfc3339(record.time_ms).encode()))
     return headers, dumps(_document(data))
+
+
+def _fields(data_class: type[RecordData]) -> list[tuple[str, bool]]:
+    """Return the fields of a kind's data, and of each whether it is left out where it is null."""
+    later = LATER_FIELDS.get(data_class, ())
+    return [(field.name, field.name in later) for field in dataclasses.fields(data_class)]
+
+
+def event_writer(topic: str, partition: int) -> "EventWriter | None":
+    """Return what writes records for a partition in place of `to_binary`, where it is compiled."""
+    if compiled.event_writer is None:
+        return None
+    writer: EventWriter = compiled.event_writer.EventWriter(
+        NewRecord,
+        topic,
+        partition,
+        _fields,
+        (_SPEC_VERSION_HEADER,),
+        _TYPE_HEADERS,
+        (_CONTENT_TYPE_HEADER,),
+        source_header,
+        _rules_header,
+    )
+    return writer
+
+
+def source_header(session_id: str) -> tuple[str, bytes]:
+    """Return the header with a session's source."""
+    return _sources(session_id)[1]
 
 
 def _document(data: RecordData) -> dict[str, Any]:

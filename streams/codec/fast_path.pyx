@@ -9,9 +9,13 @@ What it gives up on is read in full, so it decides nothing: it must only never s
 would not (docs/adr/0036-fast-path-for-common-messages.md).
 """
 
-from libc.string cimport memset
+from libc.stdint cimport uint64_t
+from libc.string cimport memcmp, memcpy, memset
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 
 from streams.codec.json_scan cimport (
@@ -33,6 +37,32 @@ from streams.codec.json_scan cimport (
     skip_word,
     Text,
 )
+
+from streams.codec.record_batches cimport FetchedRecords, Place, read_varint
+
+cdef extern from "Python.h":
+    bint PyUnicode_IS_COMPACT_ASCII(PyObject* text)
+    const void* PyUnicode_DATA(PyObject* text)
+    Py_ssize_t PyUnicode_GET_LENGTH(PyObject* text)
+
+cdef enum:
+    _NAMES = 4096  # names at hand: those of the open sessions' chains and a fleet's models, most of the time
+    _NAME_BYTES = 128  # longer ones are not kept
+
+cdef PyObject* _names[_NAMES]
+
+cdef enum:
+    VARINT_BYTES = 10  # of a number, at most
+    OWN_VALUES = 17
+    ALL_VALUES = 23
+
+cdef struct Source:  # what a record adds to its message
+    long long offset
+    long long timestamp_ms
+    bint is_live
+    Text key
+    Text task
+    Text agent
 
 cdef enum Kind:  # as streams/core/normalise names them
     LINE = 0  # a transcript's, that says nothing of its own
@@ -371,6 +401,40 @@ cdef inline object _str(Text text):
     return PyUnicode_DecodeUTF8(<const char*>text.at, text.size, NULL)
 
 
+cdef inline object _name(Text text):
+    """Return a text that other messages have too, as an object that they share where it is at hand."""
+    cdef uint64_t word, mixed = <uint64_t>text.size
+    cdef Py_ssize_t left = text.size
+    cdef PyObject** place
+    cdef PyObject* known
+    if text.at == NULL:
+        return None
+    if not 0 < left <= _NAME_BYTES:
+        return _str(text)
+    while left >= 8:
+        memcpy(&word, text.at + text.size - left, 8)
+        mixed = (mixed ^ word) * <uint64_t>0x9E3779B97F4A7C15u
+        mixed ^= mixed >> 29
+        left -= 8
+    word = 0
+    memcpy(&word, text.at + text.size - left, left)
+    mixed = (mixed ^ word) * <uint64_t>0x9E3779B97F4A7C15u
+    place = _names + (mixed >> 40) % _NAMES
+    known = place[0]
+    if (
+        known != NULL
+        and PyUnicode_GET_LENGTH(known) == text.size
+        and memcmp(PyUnicode_DATA(known), text.at, text.size) == 0
+    ):
+        return <object>known
+    made = _str(text)
+    if PyUnicode_IS_COMPACT_ASCII(<PyObject*>made):
+        Py_INCREF(made)
+        place[0] = <PyObject*>made
+        Py_XDECREF(known)
+    return made
+
+
 cdef inline object _int(long long count):
     return None if count < 0 else count
 
@@ -414,16 +478,39 @@ cdef inline object _moment(Text text):
     return ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1_000 + ms
 
 
-cdef tuple _said(Kind kind, Frame* frame, Response* response):
+cdef inline void _put(tuple values, Py_ssize_t place, object value):
+    Py_INCREF(value)
+    PyTuple_SET_ITEM(values, place, value)
+
+
+cdef tuple _said(Kind kind, Frame* frame, Response* response, Source* source):
+    cdef tuple said = PyTuple_New(OWN_VALUES if source == NULL else ALL_VALUES)
     cdef Text key = frame.request if response.id.at == NULL else response.id
-    return (
-        <int>kind, _str(frame.session), _str(frame.uuid), _moment(frame.timestamp), _str(frame.parent),
-        _str(frame.agent), _str(frame.subagent),
-        frame.is_transcript, frame.is_side, _str(frame.version), _str(frame.folder),
-        _str(key) if kind == RESPONSE else None, _str(response.model),
-        _int(response.counts.input), _int(response.counts.creation), _int(response.counts.read),
-        _int(response.counts.output),
-    )
+    _put(said, 0, <int>kind)
+    _put(said, 1, _name(frame.session))
+    _put(said, 2, _str(frame.uuid))
+    _put(said, 3, _moment(frame.timestamp))
+    _put(said, 4, _name(frame.parent))
+    _put(said, 5, _name(frame.agent))
+    _put(said, 6, _name(frame.subagent))
+    _put(said, 7, frame.is_transcript)
+    _put(said, 8, frame.is_side)
+    _put(said, 9, _name(frame.version))
+    _put(said, 10, _name(frame.folder))
+    _put(said, 11, _str(key) if kind == RESPONSE else None)
+    _put(said, 12, _name(response.model))
+    _put(said, 13, _int(response.counts.input))
+    _put(said, 14, _int(response.counts.creation))
+    _put(said, 15, _int(response.counts.read))
+    _put(said, 16, _int(response.counts.output))
+    if source != NULL:
+        _put(said, 17, _name(source.key))
+        _put(said, 18, source.timestamp_ms if source.is_live and source.timestamp_ms >= 0 else None)
+        _put(said, 19, _name(source.task))
+        _put(said, 20, _name(source.agent))
+        _put(said, 21, source.offset)
+        _put(said, 22, source.timestamp_ms)
+    return said
 
 
 def read(value, /):
@@ -434,20 +521,83 @@ def read(value, /):
     side line; the runtime's version and folder; and of a response its id, model, input, cache
     creation, cache read and output tokens. What is null or not there is None.
     """
+    if not PyBytes_CheckExact(value):
+        return None
+    return _read(<Bytes>PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value), NULL)
+
+
+def read_record(FetchedRecords records not None, Py_ssize_t index, Py_ssize_t limit_bytes, /):
+    """Return what `read` says of a record's message, and then what the record adds; None where it is not usual.
+
+    That is its key as text; when it was received, its timestamp, where the publisher marked it live; the
+    publisher's task id and agent id; last, its offset and its Kafka timestamp in milliseconds. Of a message
+    that says nothing only these two are returned. A message without a `uuid` is not usual here, nor one of
+    more than so many bytes.
+    """
+    cdef Place* place = records.place(index)
+    cdef unsigned char* end
+    cdef unsigned char after
+    cdef Source source
+    if place.value == NULL or place.value_size > limit_bytes or not _is_usual_source(place, &source):
+        return None
+    # What reads relies on a zero behind the value. There the number of headers begins, which is put
+    # back: nothing else looks at these bytes meanwhile.
+    end = <unsigned char*>place.value + place.value_size
+    after, end[0] = end[0], 0
+    try:
+        return _read(place.value, place.value_size, &source)
+    finally:
+        end[0] = after
+
+
+cdef bint _is_usual_source(Place* place, Source* source) noexcept nogil:
+    """Read a record's key and headers; False where one has text that is not ASCII."""
+    cdef Bytes at = place.headers
+    cdef Text name, value
+    cdef long long size
+    cdef Py_ssize_t left
+    memset(source, 0, sizeof(Source))
+    source.offset, source.timestamp_ms = place.offset, place.timestamp_ms
+    if place.key_size:
+        source.key.at, source.key.size = place.key, place.key_size
+    for left in range(place.header_count):
+        # Whether all of it is there was looked at when the batch was split.
+        read_varint(&at, at + VARINT_BYTES, &size)
+        name.at, name.size = at, size
+        at += size
+        read_varint(&at, at + VARINT_BYTES, &size)
+        value.at, value.size = (at if size > 0 else NULL), max(size, 0)
+        at += value.size
+        if is_name(name, b"observed", 8):
+            source.is_live = place.created and is_name(value, b"live", 4)
+        elif is_name(name, b"task_id", 7):
+            source.task = value
+        elif is_name(name, b"agent_id", 8):
+            source.agent = value
+    return _is_ascii(source.key) and _is_ascii(source.task) and _is_ascii(source.agent)
+
+
+cdef bint _is_ascii(Text text) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef unsigned char bits = 0
+    for i in range(text.size):
+        bits |= text.at[i]
+    return bits < 0x80
+
+
+cdef object _read(Bytes begin, Py_ssize_t size, Source* source):
     cdef Reader r
     cdef Frame frame
     cdef Response response
     cdef Text name, event
     cdef bint has_message = False, has_event = False
     cdef int more
-    if not PyBytes_CheckExact(value):
-        return None
-    r.at = <Bytes>PyBytes_AS_STRING(value)
-    r.end = r.at + PyBytes_GET_SIZE(value)
+    r.at = begin
+    r.end = begin + size
     r.bits = 0
     memset(&frame, 0, sizeof(frame))
     memset(&response, 0, sizeof(response))
-    event.at = NULL
+    event.at, event.size = NULL, 0
     response.counts.input = response.counts.creation = -1
     response.counts.read = response.counts.output = -1
     more = enter(&r, c'{', c'}')
@@ -468,14 +618,16 @@ def read(value, /):
     skip_blank(&r)
     if more < 0 or r.at != r.end or frame.type.at == NULL:
         return None
-    if r.bits and not is_utf8(<Bytes>PyBytes_AS_STRING(value), r.end):
+    if r.bits and not is_utf8(begin, r.end):
         return None
+    if source != NULL and frame.uuid.at == NULL and not (has_event and _says_nothing(event)):
+        return None  # its bytes are needed to identify it
     if has_message == has_event:
         if has_event or not is_name(frame.type, b"progress", 8):
             return None
-        return _said(LINE, &frame, &response) if frame.is_transcript else None
+        return _said(LINE, &frame, &response, source) if frame.is_transcript else None
     if is_name(frame.type, b"user", 4):
-        return None if has_event or response.is_marked else _said(USER, &frame, &response)
+        return None if has_event or response.is_marked else _said(USER, &frame, &response, source)
     if is_name(frame.type, b"assistant", 9):
         if has_event:
             return None
@@ -485,9 +637,9 @@ def read(value, /):
         if is_name(event, b"message_delta", 13):
             if not response.has_counts or response.seen or response.counts.output < 0:
                 return None
-            return _said(RESPONSE_END, &frame, &response)
+            return _said(RESPONSE_END, &frame, &response, source)
         if _says_nothing(event):
-            return ()
+            return () if source == NULL else (source.offset, source.timestamp_ms)
         if not is_name(event, b"message_start", 13):
             return None
         if not response.seen:
@@ -496,4 +648,4 @@ def read(value, /):
         return None
     if response.counts.input < 0 and response.counts.creation < 0 and response.counts.read < 0:
         return None
-    return _said(RESPONSE, &frame, &response)
+    return _said(RESPONSE, &frame, &response, source)

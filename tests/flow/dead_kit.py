@@ -10,7 +10,7 @@ from schemas.topics import DAY_MS, HOUR_MS
 from streams.flow.dead_letters.letters import Letter, dead_record
 from streams.flow.dead_letters.reading import DeadReading, Selection
 from streams.flow.dead_letters.redrive import RedriveConfig, RedriveResult, redrive
-from streams.flow.derive.partition_state import source_headers
+from streams.flow.derive.record_writer import origin_headers, source_headers
 from streams.ports import Clock, Headers, LogRecord, NewRecord
 from tests.flow.derive_kit import RULES, DeriveKit
 
@@ -30,7 +30,9 @@ def died(
 ) -> NewRecord:
     """Return a dead letter as the derive worker writes it."""
     record = LogRecord(7, sent_ms, key, value, headers)
-    source = source_headers("agent.messages", partition)(record)
+    source = source_headers(
+        origin_headers("agent.messages", partition), record.offset, record.timestamp_ms
+    )
     letter = dead_record(record, DeadLetter(reason, "why"), source, topic, partition)
     return letter._replace(timestamp_ms=died_ms)
 

@@ -6,32 +6,27 @@ offsets: `auto_offset_reset` is none.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
-from aiokafka.consumer.fetcher import FetchError, FetchResult
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.record.default_records import DefaultRecord
 
 from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions, translated
+from streams.edge.kafka.fetching import Fetched
 from streams.ports import AssignmentCallback, Batch, Ends, LogRecord
 
 _NEVER_MS = 2**31 - 1
 """aiokafka drops a member that has not polled for so long. A partition is not polled while it is
 restored, nor by a worker that stands by without one; a task that fails ends its worker itself."""
 
-_CREATE_TIME = 0
-"""Kafka's timestamp type of a record that carries the producer's clock."""
-
 _UNREAD_PAUSE_S = 0.005
 """aiokafka fetches for no partition while one has not taken what came, for so long at most. Its
 100 ms would make all partitions wait for the one whose transaction is under way."""
 
-_HEARTBEATS_PER_SESSION = 4
-"""A member may miss some: a session of 10 s has one every 2.5 s."""
+_HEARTBEATS_PER_SESSION = 10
+"""A member may miss some, and by its next one it learns of a rebalance: one every second."""
 
 _WATCH_S = 1.0
 """How often a member looks whether it still is one; far below what people notice."""
@@ -64,7 +59,7 @@ class KafkaPartitionReader:
                 await consumer.start()
             fetcher = consumer._fetcher  # noqa: SLF001 -- no option for either
             fetcher._prefetch_backoff = _UNREAD_PAUSE_S  # noqa: SLF001 -- as above
-            fetcher._records = _Fetched(fetcher._records)  # noqa: SLF001 -- as above
+            fetcher._records = Fetched(fetcher._records)  # noqa: SLF001 -- as above
         except BaseException:
             await self.stop()
             raise
@@ -95,7 +90,7 @@ class KafkaPartitionReader:
             fetched = await consumer.getmany(
                 at, timeout_ms=int(timeout_s * 1000), max_records=max_records
             )
-            records: list[LogRecord] = fetched.get(at, [])
+            records: Sequence[LogRecord] = fetched.get(at, [])
             # Nothing is awaited in between: the position is the one after just these records,
             # beyond markers and aborted records that follow them in what was fetched.
             position = self._positions[partition] = await consumer.position(at)
@@ -243,31 +238,3 @@ def consumer_arguments(
             type("OwnStickyPartitionAssignor", (StickyPartitionAssignor,), {}),
         ),
     }
-
-
-class _Fetched(OrderedDict[TopicPartition, FetchResult | FetchError]):
-    """What was fetched and not yet taken, by partition: its records come as `LogRecord`.
-
-    aiokafka makes a dataclass of eleven fields of each record when it is taken, and to make
-    another of that would be a third of what reading costs.
-    """
-
-    def __setitem__(self, at: TopicPartition, fetched: FetchResult | FetchError) -> None:
-        """Keep what came of a partition."""
-        if isinstance(fetched, FetchResult):
-            fetched._partition_records._consumer_record = _log_record  # noqa: SLF001 -- no other way
-        super().__setitem__(at, fetched)
-
-
-def _log_record(
-    at: TopicPartition,  # noqa: ARG001 -- aiokafka gives it
-    record: DefaultRecord,
-) -> LogRecord:
-    return LogRecord(
-        record.offset,
-        record.timestamp,
-        record.key,
-        record.value,
-        tuple(record.headers),
-        record.timestamp_type == _CREATE_TIME,
-    )

@@ -32,7 +32,7 @@ from schemas.messages import (
 )
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB, RECORD_ROOM_BYTES
-from streams.codec.compiled import read_usual
+from streams.codec.compiled import Usual, read_usual
 from streams.core.derivation.derive import derive, derive_in
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
@@ -45,7 +45,7 @@ _read_usual: Final = read_usual
 _BLANK: Final = ord(" ")
 """The greatest of the characters that are white space in ASCII."""
 
-_LARGE_BYTES: Final = MIB
+LARGE_BYTES: Final = MIB
 """From here on a record may outgrow its topic: numbers like 1e15 are written longer than they
 were read, four times at the most."""
 
@@ -134,6 +134,15 @@ class DeriveResult:
 IGNORED: Final = DeriveResult(None, (), None)
 
 
+def _derived(step: Step, normal: Normal) -> DeriveResult:
+    """Derive a message in its session's step."""
+    was_changed, step.changed = step.changed, False
+    records = derive_in(step, normal)
+    changed = step.changed
+    step.changed = changed or was_changed
+    return DeriveResult(step.session_id, records, None, changed=changed)
+
+
 class Changed(NamedTuple):
     """A session that messages have changed; `before` is None for a new one."""
 
@@ -163,7 +172,7 @@ class Deriver:
         self._stored = stored
         self._rules = rules
         self._misrouted = misrouted
-        self._limit_bytes = limit_bytes
+        self.limit_bytes = limit_bytes
 
     def derive(self, message: InputMessage) -> DeriveResult:
         """Derive one message; any bytes give a result."""
@@ -175,36 +184,51 @@ class Deriver:
             return IGNORED
         if not isinstance(normal, Normal):
             return DeriveResult(None, (), normal)
-        session_id = normal.session_id
+        step = self._step_of(normal.session_id)
+        if not isinstance(step, Step):
+            return DeriveResult(None, (), step)
+        # Fast readers round large numbers; records that contain whole objects are derived from
+        # exact ones.
+        if _has_objects(normal.signals) and (exactly := json_codec.decode_exactly(value)):
+            normal = normalise(exactly, message) or normal
+        if len(value) > LARGE_BYTES:
+            return self._derive_large(step, normal)
+        return _derived(step, normal)
+
+    def derive_usual(self, usual: Usual) -> DeriveResult:
+        """Derive what the compiled reader says of a fetched record's message."""
+        # Its value only identifies a message without a uuid, and usual ones have one.
+        message = InputMessage(b"", usual[17], usual[18], usual[19], usual[20])
+        normal = normalise_usual(usual, message)
+        if normal is None:
+            return IGNORED
+        step = self._step_of(normal.session_id)
+        if not isinstance(step, Step):
+            return DeriveResult(None, (), step)
+        return _derived(step, normal)
+
+    def _step_of(self, session_id: str | None) -> Step | DeadLetter:
+        """Return the step of a session, begun if need be; a dead letter where there can be none."""
         if session_id is None:
-            return DeriveResult(None, (), NO_SESSION)
+            return NO_SESSION
         step = self._steps.get(session_id)
         if step is None:
             before = self.sessions.get(session_id)
             if before is None:
                 found = self._first_seen(session_id)
                 if isinstance(found, DeadLetter):
-                    return DeriveResult(None, (), found)
+                    return found
                 before = found
             step = self._steps[session_id] = Step(self._rules, before, session_id)
-        was_changed, step.changed = step.changed, False
-        # Fast readers round large numbers; records that contain whole objects are derived from
-        # exact ones.
-        if _has_objects(normal.signals) and (exactly := json_codec.decode_exactly(value)):
-            normal = normalise(exactly, message) or normal
-        if len(value) > _LARGE_BYTES:
-            return self._derive_large(step, normal, was_changed=was_changed)
-        records = derive_in(step, normal)
-        changed = step.changed
-        step.changed = changed or was_changed
-        return DeriveResult(session_id, records, None, changed=changed)
+        return step
 
-    def _derive_large(self, step: Step, normal: Normal, *, was_changed: bool) -> DeriveResult:
+    def _derive_large(self, step: Step, normal: Normal) -> DeriveResult:
         """Derive a message whose records may be too large: then it changes nothing."""
-        session_id = step.session_id
+        session_id, was_changed = step.session_id, step.changed
+        step.changed = False
         before = step.end()
         after, records = derive(self._rules, before, normal, session_id)
-        dead = _too_large(records, self._limit_bytes + RECORD_ROOM_BYTES)
+        dead = _too_large(records, self.limit_bytes + RECORD_ROOM_BYTES)
         if dead is not None:
             after = before
         changed = after is not before
@@ -233,11 +257,11 @@ class Deriver:
     def _read(self, message: InputMessage) -> Normal | DeadLetter | None:
         """Return the normalised message or its dead letter; None for one without meaning here."""
         value = message.value
-        if _read_usual is not None and len(value) <= self._limit_bytes:
+        if _read_usual is not None and len(value) <= self.limit_bytes:
             usual = _read_usual(value)
             if usual is not None:
                 return normalise_usual(usual, message) if usual else None
-        body = json_codec.decode_fast(value, self._limit_bytes)
+        body = json_codec.decode_fast(value, self.limit_bytes)
         return body if isinstance(body, DeadLetter) else normalise(body, message)
 
     def _first_seen(self, session_id: str) -> Session | DeadLetter | None:

@@ -11,23 +11,25 @@ is confirmed.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contextgauge import json_codec
 from contextgauge.errors import ConfigError, VersionError
 from contextgauge.partitioner import key_bytes
+from schemas.messages import DeadLetter
 from schemas.topics import HOUR_MS
-from streams.codec import cloudevents
+from streams.codec.compiled import read_record, record_batches
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
-from streams.flow.dead_letters.letters import dead_record, misrouted_check
+from streams.flow.dead_letters.letters import misrouted_check
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.deriver import Deriver, input_message
+from streams.flow.derive.deriver import LARGE_BYTES, Deriver, DeriveResult, input_message
 from streams.flow.derive.log_proof import LogProof, read_proof
 from streams.flow.derive.partition_time import Claim, PartitionTime
+from streams.flow.derive.record_writer import RecordWriter
 from streams.flow.derive.stored_sessions import (
     POSITION_KEY,
     Activity,
@@ -36,7 +38,13 @@ from streams.flow.derive.stored_sessions import (
     removal_of,
     wrong_version,
 )
-from streams.ports import Headers, LogRecord, NewRecord, ValueStore
+from streams.ports import LogRecord, NewRecord, ValueStore
+
+NOTHING: Final = 2
+"""Values that the compiled reader returns of a message that says nothing: its place in time."""
+
+if TYPE_CHECKING:
+    from streams.codec.record_batches import FetchedRecords
 
 POSITION_VERSION: Final = 1
 """Version of the position's document."""
@@ -71,26 +79,20 @@ class Work:
     events_begin: int | None = None
 
 
+def value_bytes(records: Sequence[LogRecord]) -> int:
+    """Return how many bytes the records' values have."""
+    if record_batches is not None and isinstance(records, record_batches.FetchedRecords):
+        count: int = records.value_bytes()
+        return count
+    return sum(len(record.value or b"") for record in records)
+
+
 class InputPartition(NamedTuple):
     """Which partition this is, and of how many."""
 
     partition: int
     partitions: int
     dead_partitions: int
-
-
-def source_headers(topic: str, partition: int) -> Callable[[LogRecord], Headers]:
-    """Return what makes the provenance headers of the records derived from a message.
-
-    `src_timestamp` is the message's Kafka time, from which later consumers compute its age. Of a
-    dead letter it is the event time too, where the publisher marked it live (R28).
-    """
-    always = (("src_topic", topic.encode()), ("src_partition", str(partition).encode()))
-    return lambda message: (
-        *always,
-        ("src_offset", b"%d" % message.offset),
-        ("src_timestamp", b"%d" % message.timestamp_ms),
-    )
 
 
 def _take(
@@ -133,7 +135,10 @@ class PartitionState:
             # Not a method: a state in a cycle would stay, with its file, until the next collection.
             partial(_take, self._stored, self._in_use, self._entered),
         )
-        self._source = source_headers(config.messages_topic, place.partition)
+        self._usual_bytes = min(config.limit_bytes, LARGE_BYTES)
+        self._writer = RecordWriter(
+            config, place.partition, place.partition % place.dead_partitions
+        )
         # All sessions, the most idle first: Kafka time never goes back.
         self._activity: OrderedDict[str, Activity] = OrderedDict()
         self._time = PartitionTime()
@@ -152,39 +157,66 @@ class PartitionState:
 
     def apply(self, messages: Sequence[LogRecord]) -> None:
         """Derive messages, in order, as part of the batch that `finish` ends."""
-        config, place = self._config, self._place
-        deriver, work = self._deriver, self._work
-        for message in messages:
-            if message.timestamp_ms > self._time.time_ms:
-                self._advance(message)
-            result = deriver.derive(input_message(message))
-            work.dead.append(result.dead is not None)
-            if result.dead is None and not result.changed:
-                continue
-            if result.dead is not None:
-                work.reasons[result.dead.reason] += 1
-                target = place.partition % place.dead_partitions
-                source = self._source(message)
-                work.records.append(
-                    dead_record(message, result.dead, source, config.dead_topic, target)
-                )
-            elif result.session_id is not None:
-                self._be_active(result.session_id)
-                if not result.records:
-                    continue
-                source = self._source(message)
-                key = key_bytes(result.session_id)
-                for record in result.records:
-                    work.kinds[record.data.kind] += 1
-                    headers, value = cloudevents.to_binary(record)
-                    work.records.append(
-                        NewRecord(
-                            config.events_topic, place.partition, key, value, headers + source
-                        )
-                    )
+        if record_batches is not None and isinstance(messages, record_batches.FetchedRecords):
+            for index in range(len(messages)):
+                self._apply_fetched(messages, index)
+        else:
+            for message in messages:
+                self._apply_one(message)
         if messages:
             self._last = messages[-1]
-            work.last_ms = self._last.timestamp_ms
+            self._work.last_ms = self._last.timestamp_ms
+
+    def _apply_fetched(self, messages: "FetchedRecords", index: int) -> None:
+        """Derive a message in place if it is a usual one, else as an object."""
+        if read_record is None:
+            raise AssertionError("fetched records are read in place where that is compiled")
+        usual = read_record(messages, index, self._usual_bytes)
+        if usual is None:
+            self._apply_one(messages[index])
+            return
+        offset: int = usual[-2]
+        timestamp_ms: int = usual[-1]
+        if timestamp_ms > self._time.time_ms:
+            self._advance(offset, timestamp_ms)
+        if len(usual) == NOTHING:
+            self._work.dead.append(False)
+            return
+        result = self._deriver.derive_usual(usual)
+        self._work.dead.append(result.dead is not None)
+        if result.dead is not None:
+            self._bury(messages[index], result.dead)
+        elif result.changed:
+            self._take_changed(result, offset, timestamp_ms)
+
+    def _apply_one(self, message: LogRecord) -> None:
+        if message.timestamp_ms > self._time.time_ms:
+            self._advance(message.offset, message.timestamp_ms)
+        result = self._deriver.derive(input_message(message))
+        self._work.dead.append(result.dead is not None)
+        if result.dead is not None:
+            self._bury(message, result.dead)
+        elif result.changed:
+            self._take_changed(result, message.offset, message.timestamp_ms)
+
+    def _bury(self, message: LogRecord, dead: DeadLetter) -> None:
+        """Add a dead letter to the batch."""
+        work = self._work
+        work.reasons[dead.reason] += 1
+        work.records.append(self._writer.dead_letter(message, dead))
+
+    def _take_changed(self, result: DeriveResult, offset: int, timestamp_ms: int) -> None:
+        """Add what a message changed to the batch."""
+        session_id = result.session_id
+        if session_id is None:
+            return
+        self._be_active(session_id)
+        if not result.records:
+            return
+        work, key = self._work, key_bytes(session_id)
+        for record in result.records:
+            work.kinds[record.data.kind] += 1
+            work.records.append(self._writer.event(record, key, offset, timestamp_ms))
 
     def finish(self, position: int) -> Work:
         """End the batch: return what is to be committed with the position after it."""
@@ -274,10 +306,10 @@ class PartitionState:
                 self._in_use[session_id] = None
                 self._entered.append(session_id)
 
-    def _advance(self, message: LogRecord) -> None:
+    def _advance(self, offset: int, timestamp_ms: int) -> None:
         """Advance the partition's time, and evict sessions that have become idle."""
         time, before = self._time, self._now
-        confirmed = time.take(message.offset, message.timestamp_ms)
+        confirmed = time.take(offset, timestamp_ms)
         hour, claim = time.time_ms // HOUR_MS, time.claim
         claim_begin = None if claim is None else claim.begin
         if hour != before.hour or claim_begin != before.claim:

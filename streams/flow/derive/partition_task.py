@@ -28,7 +28,7 @@ from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.log_proof import LogCheck, LogProof, TopicIds, alone, read_ids
 from streams.flow.derive.memory_values import MemoryValues
-from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
+from streams.flow.derive.partition_state import InputPartition, PartitionState, Work, value_bytes
 from streams.flow.derive.state_store import StateStore
 from streams.ports import (
     Batch,
@@ -292,7 +292,7 @@ class PartitionTask:
                     batch, poll = poll.result(), None
                     await self._derive(state, batch)
                     messages -= len(batch.records)
-                    size -= sum(len(message.value or b"") for message in batch.records)
+                    size -= value_bytes(batch.records)
                     position = batch.position
                 if commit is not None and commit.done():
                     await commit

@@ -1,0 +1,363 @@
+"""What a fetch brought: the records that aiokafka gives, at the same positions, in either build."""
+
+import gc
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, NamedTuple, TypeAlias
+from weakref import ref
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode
+from aiokafka.consumer.fetcher import READ_COMMITTED, FetchError, FetchResult, PartitionRecords
+from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
+from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
+from aiokafka.record.memory_records import MemoryRecords
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextgauge.errors import RetryError
+from contextgauge.kafka import zstd
+from contextgauge.kafka.options import translated
+from streams.edge.kafka.fetching import Fetched, FetchedBytes
+from streams.ports import LogRecord
+from tests.codec.batches_kit import CONTROL, HEADER, TRANSACTIONAL, batch_of, changed
+
+AT = TopicPartition("topic", 3)
+ABORT, COMMIT = 0, 1
+PRODUCERS = (7, 8, 9)
+START_MS = 1_790_000_000_000
+NEVER = 1 << 40
+ENOUGH = 3
+"""Errors in a row, to see whether a corrupt batch is passed over."""
+
+Aborted: TypeAlias = list[tuple[int, int]]
+
+
+class Piece(NamedTuple):
+    """One batch of a log: its bytes, its first offset, the position behind it."""
+
+    content: bytes
+    begin: int
+    end: int
+
+
+@dataclass
+class Log:
+    """A partition's batches as a broker keeps them, and the transactions that were aborted.
+
+    Of these the producer, the first offset, and the marker's.
+    """
+
+    pieces: list[Piece] = field(default_factory=list)
+    aborted: list[tuple[int, int, int]] = field(default_factory=list)
+
+    @property
+    def end(self) -> int:
+        return self.pieces[-1].end if self.pieces else 0
+
+    def append(self, content: bytes, begin: int, end: int) -> None:
+        self.pieces.append(Piece(content, begin, end))
+
+    def fetch(self, position: int, most: int = NEVER) -> tuple[bytes, Aborted]:
+        """Return what a broker answers: whole batches, from the one with the position on."""
+        contents = [piece.content for piece in self.pieces if piece.end > position]
+        # The last one may be cut off.
+        content = b"".join(contents[:most]) + b"".join(contents[most:])[:17]
+        return content, [(who, first) for who, first, marker in self.aborted if marker >= position]
+
+
+@dataclass
+class State:
+    """A partition's state in aiokafka's subscription."""
+
+    position: int
+    paused: bool = False
+    active: bool = True
+
+    def state_value(self, at: TopicPartition) -> "State":
+        assert at == AT
+        return self
+
+    def consumed_to(self, position: int) -> None:
+        self.position = position
+
+
+def fetch_result(state: State, source: MemoryRecords, aborted: Aborted) -> FetchResult:
+    records = PartitionRecords(
+        tp=AT,
+        records=source,
+        aborted_transactions=aborted,
+        fetch_offset=state.position,
+        key_deserializer=None,
+        value_deserializer=None,
+        check_crcs=True,
+        isolation_level=READ_COMMITTED,
+    )
+    return FetchResult(AT, assignment=state, partition_records=records, backoff=0.0)
+
+
+def ours(state: State, content: bytes, aborted: Aborted) -> FetchResult:
+    """Return a result as a reader has it."""
+    results = Fetched()
+    results[AT] = fetch_result(state, FetchedBytes(content), aborted)
+    return results[AT]
+
+
+def expected_of(log: Log, position: int) -> tuple[list[LogRecord], int]:
+    """Return the records from a position on, by aiokafka, and the position behind them."""
+    state = State(position)
+    content, aborted = log.fetch(position)
+    taken = fetch_result(state, MemoryRecords(content), aborted).getall()
+    return [as_log_record(one) for one in taken], state.position
+
+
+def as_log_record(one: Any) -> LogRecord:
+    created = one.timestamp_type == 0
+    return LogRecord(one.offset, one.timestamp, one.key, one.value, one.headers, created)
+
+
+def read(log: Log, position: int, most: int | None, batches: int = NEVER) -> list[LogRecord]:
+    """Read a log to its end by many fetches, at most so many records at once."""
+    state, records = State(position), list[LogRecord]()
+    while state.position < log.end:
+        before = state.position
+        result = ours(state, *log.fetch(before, batches))
+        while result.has_more():
+            taken = result.getall(most)
+            assert most is None or len(taken) <= most
+            records += taken
+            if taken:
+                assert state.position > taken[-1].offset
+        assert state.position > before
+    return records
+
+
+class Shape(NamedTuple):
+    """What to put into a log next."""
+
+    kind: str
+    producer: int
+    gaps: tuple[int, ...]
+    tail: int
+    codec: int
+
+
+shapes = st.builds(
+    Shape,
+    st.sampled_from(["plain", "transactional", "transactional", "abort", "commit", "empty"]),
+    st.sampled_from(PRODUCERS),
+    st.lists(st.sampled_from([0, 0, 0, 1, 5]), min_size=1, max_size=5).map(tuple),
+    st.sampled_from([0, 0, 2]),
+    st.integers(0, 4),
+)
+
+
+def log_of(drawn: Sequence[Shape]) -> Log:
+    """Return a log with transactions as they may be, gaps where records were compacted away."""
+    log, begun = Log(), dict[int, int]()
+    for shape in drawn:
+        begin = log.end
+        if shape.kind in ("abort", "commit"):
+            first = begun.pop(shape.producer, None)
+            if first is not None and shape.kind == "abort":
+                log.aborted.append((shape.producer, first, begin))
+            kind = ABORT if shape.kind == "abort" else COMMIT
+            marker = LogRecord(begin, START_MS, struct.pack(">HH", 0, kind), b"\0" * 6, ())
+            attributes = TRANSACTIONAL | CONTROL
+            content = batch_of([marker], attributes=attributes, producer_id=shape.producer)
+            log.append(content, begin, begin + 1)
+            continue
+        records = []
+        for gap in shape.gaps:
+            begin += gap
+            value = None if gap == 1 else b"%d " % begin * 40
+            headers = (("number", b"%d" % begin),) * gap
+            records.append(LogRecord(begin, START_MS + begin % 3, b"key" * gap, value, headers))
+            begin += 1
+        end = begin + shape.tail
+        is_transactional = shape.kind == "transactional"
+        if is_transactional:
+            begun.setdefault(shape.producer, log.end)
+        content = batch_of(
+            [one._replace(offset=one.offset - log.end) for one in records],
+            codec=shape.codec,
+            attributes=TRANSACTIONAL if is_transactional else 0,
+            producer_id=shape.producer if is_transactional else -1,
+        )
+        (attributes,) = struct.unpack_from(">h", content, 21)
+        empty: dict[str, Any] = {"count": 0, "body": b""} if shape.kind == "empty" else {}
+        content = changed(
+            content,
+            base=log.end,
+            attributes=attributes & ~7 if empty else attributes,
+            last_offset=end - 1 - log.end,
+            **empty,
+        )
+        log.append(content, log.end, end)
+    return log
+
+
+logs = st.lists(shapes, min_size=1, max_size=9).map(log_of)
+
+
+@given(logs, st.data())
+def test_fetched_records_are_those_of_aiokafka_whatever_is_taken_at_once(
+    log: Log, data: st.DataObject
+) -> None:
+    position = data.draw(st.integers(0, log.end - 1))
+    expected, end = expected_of(log, position)
+    assert end == log.end
+    for most in (None, *range(1, len(expected) + 2)):
+        state, taken = State(position), list[LogRecord]()
+        result = ours(state, *log.fetch(position))
+        while result.has_more():
+            chunk = result.getall(most)
+            assert len(chunk) == min(most or NEVER, len(expected) - len(taken))
+            taken += chunk
+            following = expected[len(taken)].offset if len(taken) < len(expected) else end
+            assert state.position <= following
+            assert not taken or state.position > taken[-1].offset
+        assert taken == expected
+        assert state.position == end
+
+
+@given(logs, st.integers(1, 4))
+def test_a_log_is_read_once_and_whole_by_many_fetches(log: Log, batches: int) -> None:
+    expected, _ = expected_of(log, 0)
+    for most in (None, 1, 2, 3, 5):
+        assert read(log, 0, most, batches) == expected
+
+
+@pytest.mark.parametrize("first", ["transactional", "abort", "commit"])
+def test_all_orders_of_a_producers_transactions_are_read_as_by_aiokafka(first: str) -> None:
+    for kinds in product(("transactional", "abort", "commit"), repeat=4):
+        log = log_of([Shape(kind, PRODUCERS[0], (0, 0), 0, 0) for kind in (first, *kinds)])
+        expected, _ = expected_of(log, 0)
+        for most in (None, 1):
+            assert read(log, 0, most) == expected
+
+
+@given(logs, st.data())
+def test_nothing_behind_a_corrupt_batch_is_taken_however_often_it_is_fetched(
+    log: Log, data: st.DataObject
+) -> None:
+    number = data.draw(st.integers(0, len(log.pieces) - 1))
+    broken = log.pieces[number]
+    content = bytearray(broken.content)
+    place = data.draw(st.integers(17, len(content) - 1))
+    content[place] ^= 1 << data.draw(st.integers(0, 7))
+    expected = [one for one in expected_of(log, 0)[0] if one.offset < broken.begin]
+    log.pieces[number] = broken._replace(content=bytes(content))
+    for most in (None, 1, 2, 3):
+        state, taken, errors = State(0), list[LogRecord](), 0
+        while errors < ENOUGH:
+            assert state.position < log.end
+            result = ours(state, *log.fetch(state.position))
+            for _ in range(len(expected) + ENOUGH):
+                if not result.has_more():
+                    break
+                try:
+                    with translated("reading"):
+                        taken += result.getall(most)
+                except RetryError:
+                    errors += 1
+        assert state.position <= broken.begin
+        assert taken == expected[: len(taken)]
+        assert most != 1 or taken == expected
+
+
+ENCODERS = {1: gzip_encode, 2: snappy_encode, 3: lz4_encode, 4: zstd.compress}
+GARBAGE = [b"", b"\0", b"no codec wrote this", b"\xff" * 40]
+
+
+def unreadable() -> Iterator[bytes]:
+    """Yield batches with a right checksum of which the records cannot be read."""
+    batch = batch_of([LogRecord(0, START_MS, None, b"words " * 30, ())])
+    body = batch[HEADER:]
+    yield changed(batch, body=body[:-1])
+    yield changed(batch, body=body + b"\0")
+    for codec, encode in ENCODERS.items():
+        content = encode(body)
+        for garbage in (*GARBAGE, content[:-9], content[: len(content) // 2], encode(body[:-1])):
+            yield changed(batch, attributes=codec, body=garbage)
+    marker = LogRecord(0, START_MS, b"k", None, ())
+    for wrong in (marker, marker._replace(key=None)):
+        attributes = TRANSACTIONAL | CONTROL
+        yield batch_of([wrong], attributes=attributes, producer_id=7)
+    yield changed(batch, attributes=TRANSACTIONAL | CONTROL, producer_id=7, body=b"\xff" * 30)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("number", range(len(list(unreadable()))))
+def test_an_unreadable_batch_is_a_corrupt_one_whatever_its_codec(number: int) -> None:
+    state, content = State(0), list(unreadable())[number]
+    result = ours(state, content, [])
+    with pytest.raises(CorruptRecordException):
+        result.getall()
+    assert result.getall() == []
+    assert (state.position, result.has_more()) == (0, False)
+
+
+@pytest.mark.compiled
+def test_an_unknown_codec_is_reported_as_such() -> None:
+    batch = batch_of([LogRecord(0, START_MS, None, b"words", ())])
+    for codec in (5, 6, 7):
+        result = ours(State(0), changed(batch, attributes=codec), [])
+        with pytest.raises(UnsupportedCodecError):
+            result.getall()
+
+
+def test_records_of_the_format_before_are_left_to_aiokafka() -> None:
+    builder = LegacyRecordBatchBuilder(1, 0, 1 << 20)
+    for offset in range(3):
+        builder.append(offset, START_MS, b"key", b"value")
+    former = bytes(builder.build())
+    wanted = [LogRecord(offset, START_MS, b"key", b"value", ()) for offset in range(3)]
+    state = State(1)
+    result = ours(state, former, [])
+    assert [*result.getall(1), *result.getall()] == wanted[1:]
+    assert (state.position, result.has_more()) == (3, False)
+
+
+@pytest.mark.parametrize("change", [{"position": 5}, {"paused": True}, {"active": False}])
+def test_what_was_fetched_for_another_position_is_dropped(change: dict[str, Any]) -> None:
+    records = [LogRecord(offset, START_MS, None, b"value", ()) for offset in range(4)]
+    state = State(0)
+    result = ours(state, batch_of(records), [])
+    assert result.getall(1) == records[:1]
+    vars(state).update(change)
+    assert result.getall(1) == []
+    assert not result.has_more()
+
+
+def test_an_error_of_a_fetch_is_kept_as_it_is() -> None:
+    results, error = Fetched(), FetchError(error=CorruptRecordException(), backoff=0.0)
+    results[AT] = error
+    assert results[AT] is error
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("most", [0, 1, 2, None])
+def test_what_was_fetched_is_freed_without_a_garbage_collection(most: int | None) -> None:
+    """Workers never run a full one: what is in a cycle would stay."""
+    records = [LogRecord(offset, START_MS, None, b"value", ()) for offset in range(2)]
+    results = Fetched()
+    gc.disable()
+    try:
+        content = batch_of(records) + changed(batch_of(records), base=2, attributes=5)
+        source = FetchedBytes(content)
+        results[AT] = fetch_result(State(0), source, [])
+        left = ref(source), ref(results[AT])
+        del source
+        if most is None:
+            with pytest.raises(UnsupportedCodecError):
+                results[AT].getall()
+        elif most:
+            assert results[AT].getall(most) == records[:most]
+        del results[AT]
+        assert [each() for each in left] == [None, None]
+    finally:
+        gc.enable()
