@@ -18,25 +18,32 @@ from streams.ports import SCATTERED, NewRecord
 from streams.settings import Settings
 from streams.wiring.compaction import service_options
 
+OPTIONS = KafkaOptions("localhost:1")
+ONE_EACH = KafkaOptions("localhost:1", batch_bytes=1)
+"""Each record in a batch of its own."""
+
 
 class _Batches:
     """A producer whose second batch cannot be sent, and whose first one fails later."""
 
     def __init__(self) -> None:
         self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.batches = 0
+        self.sent = 0
 
     def create_batch(self) -> "_Batches":
-        self.batches += 1
         self.records = 0
         return self
+
+    def record_count(self) -> int:
+        return 1
 
     def append(self, **_: object) -> SimpleNamespace | None:
         self.records += 1
         return SimpleNamespace(size=9) if self.records == 1 else None
 
     async def send_batch(self, *_: object, **__: object) -> asyncio.Future[None]:
-        if self.batches > 1:
+        self.sent += 1
+        if self.sent > 1:
             raise ProducerFenced
         return self.first
 
@@ -55,7 +62,7 @@ async def test_offsets_count_only_where_no_other_wrote_between_the_batches(
 
     producer.send_batch = send_batch  # type: ignore[method-assign]
     records = [NewRecord("topic", 0, None, b"value")] * 2
-    written = await transactions._send_all(producer, target, records)  # noqa: SLF001 -- only a broker that is slow does so
+    written = await transactions._send_all(producer, ONE_EACH, target, records)  # noqa: SLF001 -- only a broker that is slow does so
     assert written == (first, second + 2)
 
 
@@ -98,11 +105,13 @@ async def test_batches_that_are_cancelled_leave_nothing_behind(
     accumulator = producer._message_accumulator  # noqa: SLF001 -- as above
     target = TopicPartition("topic", 0)
     producer.send_batch = lambda batch, *_, add=accumulator.add_batch, **__: add(batch, target, 1.0)
-    publisher = KafkaProducer(KafkaOptions("localhost:1"))
+    publisher = KafkaProducer(OPTIONS)
     publisher._producer = producer  # noqa: SLF001 -- as above
     sending: asyncio.Future[object]
     if is_transactional:
-        sending = asyncio.ensure_future(transactions._send_all(producer, ("topic", 0), [record]))  # noqa: SLF001 -- as above
+        sending = asyncio.ensure_future(
+            transactions._send_all(producer, OPTIONS, ("topic", 0), [record])  # noqa: SLF001 -- as above
+        )
     else:
         await publisher.send(record)
         sending = asyncio.ensure_future(publisher.flush())
@@ -126,7 +135,7 @@ async def test_batches_that_are_cancelled_leave_nothing_behind(
 async def test_batches_that_are_given_up_leave_nothing_behind() -> None:
     left, producer = _left_behind(), _Batches()
     records = [NewRecord("topic", 0, None, b"value")] * 2
-    task = asyncio.ensure_future(transactions._send_all(producer, ("topic", 0), records))  # noqa: SLF001 -- only a broker that is slow does so
+    task = asyncio.ensure_future(transactions._send_all(producer, ONE_EACH, ("topic", 0), records))  # noqa: SLF001 -- only a broker that is slow does so
     await asyncio.wait([task])
     assert isinstance(task.exception(), ProducerFenced)
     producer.first.set_exception(ProducerFenced())

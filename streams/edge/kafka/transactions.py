@@ -12,10 +12,11 @@ from aiokafka.errors import ProducerFenced
 from aiokafka.structs import RecordMetadata
 
 from contextgauge.errors import RetryError
-from contextgauge.kafka.client import UNKNOWN_OFFSET, append, bounded, close_producer, hand_over
+from contextgauge.kafka.client import UNKNOWN_OFFSET, bounded, close_producer, hand_over
 from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.ports import NewRecord
+from streams.edge.kafka.batches import batches_of
 from streams.ports import SCATTERED, Approval
 
 
@@ -76,7 +77,9 @@ class KafkaTransactionalProducer:
             by_target.setdefault((record.topic, record.partition), []).append(record)
         await producer.begin_transaction()
         # All at once: the coordinator learns of all partitions in one request.
-        work = [_send_all(producer, target, items) for target, items in by_target.items()]
+        work = [
+            _send_all(producer, self._options, target, items) for target, items in by_target.items()
+        ]
         outcomes = await asyncio.gather(*work, return_exceptions=True)
         failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         if failures:
@@ -122,21 +125,20 @@ class _Written(NamedTuple):
 
 
 async def _send_all(
-    producer: AIOKafkaProducer, target: tuple[str, int], records: Sequence[NewRecord]
+    producer: AIOKafkaProducer,
+    options: KafkaOptions,
+    target: tuple[str, int],
+    records: list[NewRecord],
 ) -> _Written:
     """Write one partition's records; return where they are."""
     acknowledged: list[asyncio.Future[RecordMetadata]] = []
-    builder, count = producer.create_batch(), 0
-    for record in records:
-        if not append(builder, record):
-            acknowledged.append(await hand_over(producer, builder, target))
-            builder, count = producer.create_batch(), 0
-            append(builder, record)
-        count += 1
-    acknowledged.append(await hand_over(producer, builder, target))
+    in_last = 0
+    for batch in batches_of(producer, options, records):
+        acknowledged.append(await hand_over(producer, batch, target))
+        in_last = batch.record_count()
     batches = await asyncio.gather(*map(asyncio.shield, acknowledged))
     first, last = batches[0].offset, batches[-1].offset
-    end = None if last == UNKNOWN_OFFSET else last + count + 1
+    end = None if last == UNKNOWN_OFFSET else last + in_last + 1
     if first == UNKNOWN_OFFSET or end is None:
         return _Written(None, end)
     return _Written(first if end - 1 - first == len(records) else SCATTERED, end)
