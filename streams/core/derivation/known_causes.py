@@ -9,6 +9,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from streams.core.derivation.compiled import hashes
+
+_text_hash: Final = None if hashes is None else hashes.text_hash
+_is_absent: Final = None if hashes is None else hashes.is_absent
+
 HASH_BYTES: Final = 8
 """Bytes stored of a cause: 2**64 values make a false repeat in 4 096 practically impossible."""
 
@@ -76,7 +81,14 @@ NOTHING_KNOWN: Final = KnownCauses()
 
 def cause_hash(cause: str) -> bytes:
     """Return the 8 bytes by which a cause is known."""
-    return short_hash(cause.encode("utf-8", "surrogatepass"))
+    return text_hash(b"", cause)
+
+
+def text_hash(prefix: bytes, text: str) -> bytes:
+    """Return 8 bytes of BLAKE2b of a text behind a prefix."""
+    if _text_hash is not None and (found := _text_hash(prefix, text)) is not None:
+        return found
+    return short_hash(prefix + text.encode("utf-8", "surrogatepass"))
 
 
 def short_hash(content: bytes) -> bytes:
@@ -88,6 +100,8 @@ def short_hash(content: bytes) -> bytes:
 
 def is_known(known: KnownCauses, cause: bytes) -> bool:
     """Return whether the cause is among the boundaries or the last 4 096 others."""
+    if _is_absent is not None and _is_absent(known.tail, known.segments, known.boundaries, cause):
+        return False
     if _find(known.tail, cause) >= 0:
         return True
     if known.segments:

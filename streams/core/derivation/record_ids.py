@@ -9,6 +9,10 @@ import hashlib
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from streams.core.derivation.compiled import hashes
+
+_record_id: Final = None if hashes is None else hashes.record_id
+
 NAMESPACE: Final = bytes.fromhex("9b97b2537226559e8fb49731ba3d34b1")
 """UUIDv5 of `urn:contextgauge:records` among URLs; written out, as importing `uuid` takes time."""
 
@@ -37,6 +41,10 @@ Distinction: TypeAlias = tuple[str | int | None, ...]
 
 def record_id(session_id: str, chain: str, kind: str, cause: str, extra: Distinction = ()) -> str:
     """Return a record's id."""
+    if _record_id is not None and not extra:
+        found = _record_id(NAMESPACE, session_id, chain, kind, cause)
+        if found is not None:
+            return found
     name = _json(cause)
     for part in extra:
         name = f"{name},{_json(part)}"

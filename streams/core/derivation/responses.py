@@ -5,11 +5,14 @@ line is a new reading only if they differ, and what may be emitted once per resp
 """
 
 import struct
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 from contextgauge.normalise.signals import Usage
-from streams.core.derivation.known_causes import HASH_BYTES, cause_hash, short_hash
+from streams.core.derivation.compiled import hashes
+from streams.core.derivation.known_causes import HASH_BYTES, short_hash, text_hash
+
+_counts_hash: Final = None if hashes is None else hashes.counts_hash
+_last_place: Final = None if hashes is None else hashes.last_place
 
 KEPT: Final = 32
 """How many responses a chain remembers (R9)."""
@@ -30,10 +33,6 @@ NOT_COUNTED: Final = bytes(HASH_BYTES)
 """Counts of a response that gave no reading."""
 
 
-_FRAMES_TOGETHER: Final = 4_096
-"""Responses whose lines and frames may come in turns while their keys' hashes are still at hand."""
-
-
 Remembered: TypeAlias = tuple[bytes, int | None, int]
 """What is remembered of a response: the hash of its counts, the output of the response before it
 where known, and its marks."""
@@ -41,13 +40,9 @@ where known, and its marks."""
 
 def key_hash(key: str | None, cause: str) -> bytes:
     """Return the bytes by which a response is remembered; one without a key is its message's."""
-    return cause_hash(f"message {cause}") if key is None else _response_hash(key)
-
-
-@lru_cache(_FRAMES_TOGETHER)
-def _response_hash(key: str) -> bytes:
-    """Return what a response's key is remembered by: its lines and frames come close together."""
-    return cause_hash(f"response {key}")
+    if key is None:
+        return text_hash(b"message ", cause)
+    return text_hash(b"response ", key)
 
 
 def find(memory: bytes, key: bytes) -> Remembered | None:
@@ -71,12 +66,14 @@ def remember(memory: bytes, key: bytes, response: Remembered) -> bytes:
 
 def counts_hash(usage: Usage) -> bytes:
     """Return the bytes by which counts are compared: a third of their size; null counts as 0."""
-    counts = _COUNTS.pack(usage.input or 0, usage.creation or 0, usage.read or 0)
-    return short_hash(counts)
+    counts = usage.input or 0, usage.creation or 0, usage.read or 0
+    return short_hash(_COUNTS.pack(*counts)) if _counts_hash is None else _counts_hash(*counts)
 
 
 def _place(memory: bytes, key: bytes) -> int:
     """Return where the response's entry begins, or -1; the newest are looked at first."""
+    if _last_place is not None:
+        return _last_place(memory, _ENTRY.size, key)
     at = memory.rfind(key)
     while at >= 0 and at % _ENTRY.size:
         at = memory.rfind(key, 0, at + HASH_BYTES - 1)
