@@ -148,6 +148,9 @@ def apply_windows(step: Step, message: RuntimeWindows) -> None:
             by_canonical = _with(by_canonical, canonical, entry.window)
             latest.append(base_name(canonical)[0])
         latest.append(base_name(entry.name)[0])
+    is_known = by_name is facts.reported_windows and by_canonical is facts.canonical_windows
+    if is_known and len(facts.windows) == 1:
+        return  # as most results report: `_resolve` could only change the order of several
     step.facts = facts._replace(reported_windows=by_name, canonical_windows=by_canonical)
     _resolve(step, latest)
 

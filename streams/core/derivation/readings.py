@@ -198,12 +198,16 @@ def _warn(
     reached = thresholds[: bisect_right(thresholds, used * 100 // window)]  # they ascend
     if not reached:
         return chain.announced
-    others = tuple(warned for warned in chain.announced if warned[0] != window)
-    announced = next((warned[1] for warned in chain.announced if warned[0] == window), ())
-    crossed = tuple(threshold for threshold in reached if threshold not in announced)
+    announced: tuple[int, ...] = ()
+    for warned in chain.announced:
+        if warned[0] == window:
+            announced = warned[1]
+    crossed = tuple([threshold for threshold in reached if threshold not in announced])
+    if not crossed and chain.announced[-1][0] == window:
+        return chain.announced
+    others = [warned for warned in chain.announced if warned[0] != window]
     if not crossed:
-        is_latest = chain.announced[-1][0] == window
-        return chain.announced if is_latest else (*others, (window, announced))
+        return (*others, (window, announced))
     name = step.subject
     step.emit(
         ContextWarning(
