@@ -1,31 +1,45 @@
 """One partition's messages to records and views, with everything checked that must hold of them."""
 
 import json
+import struct
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 from zlib import crc32
 
 from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry, Resource
 
 from contextgauge.normalise.signals import InputMessage
-from contextgauge.ports import Headers
-from schemas.messages import MESSAGE_LIMIT_BYTES, DeadReason
+from contextgauge.partitioner import key_bytes
+from contextgauge.ports import Headers, NewRecord
+from schemas.messages import (
+    AGENT_ID_HEADER,
+    MESSAGE_LIMIT_BYTES,
+    OBSERVED_HEADER,
+    OBSERVED_LIVE,
+    TASK_ID_HEADER,
+    DeadReason,
+)
 from schemas.records import DATA_CLASS_BY_KIND, Record, RecordData
 from schemas.topics import DAY_MS, RECORD_ROOM_BYTES
 from schemas.views import VIEW_VERSION, SessionView
 from streams import codec
 from streams.codec import views as view_codec
+from streams.codec.compiled import read_record, record_batches
 from streams.core.session_status import status_of
-from streams.flow.derive.deriver import Deriver, DeriveResult
+from streams.flow.derive.deriver import IGNORED, LARGE_BYTES, Deriver, DeriveResult
+from streams.flow.derive.partition_state import NOTHING
 from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
 from streams.flow.project.fold import FIRST_STATS, PARTITION_KEY, Fold, LoggedRecord
 from streams.flow.project.view_write import MAX_BYTES, ViewWrite
 from tests.flow.derive_kit import RULES
+
+if TYPE_CHECKING:
+    from streams.codec.record_batches import FetchedRecords
 
 KEPT: Final = Path(__file__).parents[2] / "schemas" / "json"
 REASONS: Final = frozenset(get_args(DeadReason))
@@ -45,6 +59,11 @@ _VALUES_OF: Final[dict[str, Callable[[RecordData], tuple[object, ...]]]] = {
     for kind, data in DATA_CLASS_BY_KIND.items()
 }
 """By a record's kind: what gives all values of it."""
+
+
+_BATCH: Final = struct.Struct(">qiibIhiqqqhii")
+_LENGTH_ENDS: Final = 12
+"""The header of a record batch, and where what its length counts begins."""
 
 
 class WrongError(AssertionError):
@@ -83,6 +102,32 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON")
 
 
+def _derived(deriver: Deriver, message: InputMessage) -> DeriveResult:
+    """Derive a message as a worker does: in place if that is compiled and the message usual."""
+    if read_record is not None and (message.received_ms is None or message.received_ms >= 0):
+        usual = read_record(_fetched(message), 0, LARGE_BYTES)
+        if usual is not None and len(message.value) <= deriver.limit_bytes:
+            return IGNORED if len(usual) == NOTHING else deriver.derive_usual(usual)
+    return deriver.derive(message)
+
+
+def _fetched(message: InputMessage) -> "FetchedRecords":
+    """Return a message as the one record of a fetched batch."""
+    names = ((TASK_ID_HEADER, message.task_id), (AGENT_ID_HEADER, message.publisher_agent_id))
+    headers = [(name, key_bytes(text)) for name, text in names if text is not None]
+    if message.received_ms is not None:
+        headers.append((OBSERVED_HEADER, OBSERVED_LIVE))
+    key = None if message.session_hint is None else key_bytes(message.session_hint)
+    time_ms = message.received_ms or 0
+    record = NewRecord("", 0, key, message.value, tuple(headers), time_ms)
+    content = record_batches.encode([record], 0, 1 << 30, 0)[0]
+    size = _BATCH.size - _LENGTH_ENDS + len(content)
+    batch = _BATCH.pack(0, size, 0, 2, 0, 0, 0, time_ms, time_ms, -1, -1, -1, 1) + content
+    fetched: FetchedRecords = record_batches.FetchedRecords()
+    fetched.split(content, record_batches.headers_of(batch)[0], 0)
+    return fetched
+
+
 class CheckedPartition:
     """A deriver and the views of its records; raises WrongError, or whatever the product raises.
 
@@ -117,7 +162,7 @@ class CheckedPartition:
 
     def take(self, message: InputMessage) -> DeriveResult:
         """Derive a message, and fold its records."""
-        result = self.deriver.derive(message)
+        result = _derived(self.deriver, message)
         dead, records = result.dead, result.records
         if dead is not None:
             if dead.reason not in REASONS or records:
