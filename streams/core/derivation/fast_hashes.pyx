@@ -156,8 +156,8 @@ def is_absent(bytes tail not None, tuple segments not None, bytes boundaries not
     memcpy(&wanted, PyBytes_AS_STRING(cause), HASH_BYTES)
     if _has(tail, wanted) or _has(boundaries, wanted):
         return False
-    end = <const unsigned char*>PyBytes_AS_STRING(cause) + HASH_BYTES
-    number = end[-1] << 8 | end[-2]
+    end = <const unsigned char*>PyBytes_AS_STRING(cause) + HASH_BYTES - 2
+    number = end[1] << 8 | end[0]
     for segment in segments:
         marks = (<tuple>segment)[1]
         if PyBytes_GET_SIZE(marks):
