@@ -8,7 +8,6 @@ comes before the hint.
 import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from contextgauge import json_codec
 from contextgauge.normalise.claude import is_transcript
 from contextgauge.normalise.codex import thread_of
 from contextgauge.normalise.fields import mapping, text
@@ -60,6 +59,8 @@ class Container:
         if self.kind != "stream":
             return False
         if self.hint is not None and self.hint != self._encoded_hint:
+            from contextgauge import json_codec  # noqa: PLC0415 -- the status line never needs it
+
             self._encoded, self._encoded_hint = json_codec.dumps(self.hint), self.hint
         hint = self._encoded
         for name in NAMES.finditer(line):

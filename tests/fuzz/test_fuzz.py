@@ -69,7 +69,7 @@ PLANTED: dict[str, tuple[object, str, object]] = {
     "names of any type": (claude, "name", _any_value),
     "no lone surrogates": (json_codec, "_dumps_standard", json_codec.utf8),
     "a fact that is not restored": (stored_sessions, "unpack", _with_a_lost_fact),
-    "a bound of views that is too low": (fold, "_GROWTH", 0),
+    "a bound of views that is too low": (fold, "GROWTH", 0),
 }
 
 

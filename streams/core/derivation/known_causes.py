@@ -86,7 +86,8 @@ def cause_hash(cause: str) -> bytes:
 
 def text_hash(prefix: bytes, text: str) -> bytes:
     """Return 8 bytes of BLAKE2b of a text behind a prefix."""
-    if _text_hash is not None and (found := _text_hash(prefix, text)) is not None:
+    found = None if _text_hash is None else _text_hash(prefix, text)
+    if found is not None:  # pragma: no cover -- compiled
         return found
     return short_hash(prefix + text.encode("utf-8", "surrogatepass"))
 
@@ -100,8 +101,13 @@ def short_hash(content: bytes) -> bytes:
 
 def is_known(known: KnownCauses, cause: bytes) -> bool:
     """Return whether the cause is among the boundaries or the last 4 096 others."""
-    if _is_absent is not None and _is_absent(known.tail, known.segments, known.boundaries, cause):
-        return False
+    is_absent = False
+    if _is_absent is not None:  # pragma: no cover -- compiled
+        is_absent = _is_absent(known.tail, known.segments, known.boundaries, cause)
+    return not is_absent and _is_held(known, cause)
+
+
+def _is_held(known: KnownCauses, cause: bytes) -> bool:
     if _find(known.tail, cause) >= 0:
         return True
     if known.segments:

@@ -41,7 +41,7 @@ Distinction: TypeAlias = tuple[str | int | None, ...]
 
 def record_id(session_id: str, chain: str, kind: str, cause: str, extra: Distinction = ()) -> str:
     """Return a record's id."""
-    if _record_id is not None and not extra:
+    if _record_id is not None and not extra:  # pragma: no cover -- compiled
         found = _record_id(NAMESPACE, session_id, chain, kind, cause)
         if found is not None:
             return found

@@ -72,7 +72,7 @@ def counts_hash(usage: Usage) -> bytes:
 
 def _place(memory: bytes, key: bytes) -> int:
     """Return where the response's entry begins, or -1; the newest are looked at first."""
-    if _last_place is not None:
+    if _last_place is not None:  # pragma: no cover -- compiled
         return _last_place(memory, _ENTRY.size, key)
     at = memory.rfind(key)
     while at >= 0 and at % _ENTRY.size:
