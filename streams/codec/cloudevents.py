@@ -77,6 +77,11 @@ def source(session_id: str) -> str:
     return _sources(session_id)[0]
 
 
+def source_header(session_id: str) -> tuple[str, bytes]:
+    """Return the header with a session's source."""
+    return _sources(session_id)[1]
+
+
 _CACHED_CHARACTERS: Final = 256
 """Longer ids are none that anyone has; remembering them could take gigabytes."""
 
@@ -107,7 +112,7 @@ def to_structured(record: Record) -> bytes:
     event: dict[str, Any] = {
         "specversion": SPEC_VERSION,
         "id": record.id,
-        "source": _sources(data.session_id)[0],
+        "source": source(data.session_id),
         "type": _TYPE_NAMES[data.kind],
         "subject": record.subject,
     }
@@ -136,7 +141,7 @@ def to_binary(record: Record) -> tuple[Headers, bytes]:
     headers: Headers = (
         _SPEC_VERSION_HEADER,
         ("ce_id", record.id.encode()),
-        _sources(data.session_id)[1],
+        source_header(data.session_id),
         _TYPE_HEADERS[data.kind],
         ("ce_subject", utf8(record.subject)),
         ("ce_sequence", b"%d" % record.sequence),
@@ -170,11 +175,6 @@ def event_writer(topic: str, partition: int) -> "EventWriter | None":
         _rules_header,
     )
     return writer
-
-
-def source_header(session_id: str) -> tuple[str, bytes]:
-    """Return the header with a session's source."""
-    return _sources(session_id)[1]
 
 
 def _document(data: RecordData) -> dict[str, Any]:
