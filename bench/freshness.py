@@ -1,15 +1,16 @@
-"""From publishing a message to its effect being readable in Redis, at a share of the highest load.
+"""From publishing a message to its effect being readable in Redis, at rates or shares of a load.
 
-    python -m bench.freshness [--seconds 30] [--shares 0.1 0.5 0.9]
+    python -m bench.freshness [--seconds 30] [--shares 0.1 0.5 0.9] [--rates 200 4000]
 
-One derive and one project worker with default settings. The highest load is what the whole chain
-carries while messages are being published: publisher, broker, workers and Redis share the machine.
-It is looked for below what the workers carry from a backlog, without a publisher: a load is
-carried if after some seconds of it all is readable within `_CARRIED_S`.
+One derive and one project worker with default settings. Rates are messages per second, shares are
+of the highest load, which is looked for only if there are some. It is what the whole chain carries
+while messages are being published: publisher, broker, workers and Redis share the machine. It is
+below what the workers carry from a backlog, without a publisher: a load is carried if after some
+seconds of it all is readable within `_CARRIED_S`.
 
-Then messages go out at a steady rate, come what may; each is timed from being handed to the
-producer until the projector's position in Redis is past its records. Position and documents change
-in one step, so past it they are readable. How late the publisher itself was is reported too.
+Messages go out steadily, come what may; each is timed from being handed to the producer until the
+projector's position in Redis is past its records. Position and documents change in one step, so
+past it they are readable. How late the publisher itself was is reported too.
 """
 
 import argparse
@@ -34,7 +35,7 @@ from redis.asyncio import Redis
 from redis.connection import HiredisRespSerializer
 
 from bench import steady, workload
-from bench.measure import Broker
+from bench.measure import Broker, stack_in
 from bench.systems import ROOT, our_environment
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.keys import RedisKeys
@@ -67,7 +68,6 @@ _WARM_RATE = 4_000.0
 class Freshness(NamedTuple):
     """Milliseconds from publishing to readable, at a rate of messages per second."""
 
-    share: float
     rate: float
     p50_ms: float
     p95_ms: float
@@ -75,6 +75,20 @@ class Freshness(NamedTuple):
     counted: int
     publisher_late_p99_ms: float
     """How late messages were handed over, which is not in the other figures."""
+
+
+class Loads(NamedTuple):
+    """What is measured, each for so many seconds."""
+
+    rates: Sequence[float]
+    """Messages per second."""
+    shares: Sequence[float]
+    """Of the highest load."""
+    seconds: float
+    backlog: int
+    """Messages that the highest load's bound is found with."""
+    warm_s: float
+    """Seconds of a load that does not count, first."""
 
 
 class Pipeline:
@@ -261,19 +275,14 @@ def delays(
     return sorted(found)
 
 
-async def at_share(
-    made: Pipeline,
-    messages: Iterator[workload.Message],
-    share: float,
-    highest: float,
-    seconds: float,
+async def at_rate(
+    made: Pipeline, messages: Iterator[workload.Message], rate: float, seconds: float
 ) -> Freshness:
-    """Measure at a share of the highest load."""
+    """Measure at a rate of messages per second."""
     before = await made.derived()
     for seen in made.seen:
         seen.clear()
     watching = asyncio.create_task(made.watch())
-    rate = share * highest
     done = await steady.publish(made.bootstrap, _SOURCE, messages, rate, seconds + steady.SETTLE_S)
     await made.caught_up(before + done.messages)
     await asyncio.sleep(0.1)
@@ -282,66 +291,59 @@ async def at_share(
     delays_ms = delays(await _records(made.bootstrap), done.handed_over, made.seen)
     p50, p95, p99 = (round(delays_ms[len(delays_ms) * part // 100], 1) for part in (50, 95, 99))
     late_ms = round(done.late_ms[len(done.late_ms) * 99 // 100], 1)
-    return Freshness(share, round(rate), p50, p95, p99, len(delays_ms), late_ms)
+    return Freshness(round(rate), p50, p95, p99, len(delays_ms), late_ms)
 
 
-async def measure(
-    stack: LocalStack,
-    folder: Path,
-    shares: Sequence[float],
-    seconds: float,
-    backlog: int,
-    warm_s: float,
-) -> tuple[float, list[Freshness]]:
-    """Return the highest load, messages per second, and the freshness at shares of it."""
-    first = workload.read(workload.cached(_FIRST + backlog))
+async def measure(stack: LocalStack, folder: Path, loads: Loads) -> list[Freshness]:
+    """Measure at all rates, then at all shares of the highest load; tell how high that is."""
+    first = workload.read(workload.cached(_FIRST + loads.backlog))
     async with pipeline(stack, folder) as made:
         await workload.publish(made.bootstrap, _SOURCE, islice(first, _FIRST))
         await made.caught_up(_FIRST)
-        bound = await drained(made, first, backlog)
+        bound = await drained(made, first, loads.backlog) if loads.shares else 0.0
         # Other sessions: what is known already would give no records. A round number, to be cached.
-        wanted = _WARM_RATE * (warm_s + steady.SPARE_S) + bound * (
-            _PROBES * (_PROBE_S + steady.SPARE_S)
-            + sum(shares) * (seconds + steady.SETTLE_S + steady.SPARE_S)
+        wanted = (
+            _WARM_RATE * (loads.warm_s + steady.SPARE_S)
+            + bound * _PROBES * (_PROBE_S + steady.SPARE_S)
+            + (sum(loads.rates) + bound * sum(loads.shares))
+            * (loads.seconds + steady.SETTLE_S + steady.SPARE_S)
         )
         wanted = max(math.ceil(wanted / _ROUND), 1) * _ROUND
         messages = workload.read(workload.cached(wanted, seed=workload.SEED + 1))
-        print(f"from a backlog: {bound:,.0f} messages/s", flush=True)
         before = await made.derived()
-        done = await steady.publish(made.bootstrap, _SOURCE, messages, _WARM_RATE, warm_s)
+        done = await steady.publish(made.bootstrap, _SOURCE, messages, _WARM_RATE, loads.warm_s)
         await made.caught_up(before + done.messages)
-        highest = await highest_load(made, messages, bound)
-        found = [await at_share(made, messages, share, highest, seconds) for share in shares]
-    return highest, found
+        found = [await at_rate(made, messages, rate, loads.seconds) for rate in loads.rates]
+        if loads.shares:
+            print(f"from a backlog: {bound:,.0f} messages/s", flush=True)
+            highest = await highest_load(made, messages, bound)
+            print(f"highest load into Redis: {highest:,.0f} messages/s")
+            found += [
+                await at_rate(made, messages, share * highest, loads.seconds)
+                for share in loads.shares
+            ]
+    return found
 
 
-async def run(shares: Sequence[float], seconds: float, backlog: int) -> list[Freshness]:
+async def run(loads: Loads) -> list[Freshness]:
     """Start services of its own, measure, tell, and return what was found."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
-        stack = LocalStack(folder / "stack", heap_mib=1_024)
+        stack = stack_in(folder)
         try:
-            return await on(stack, folder, shares, seconds, backlog, _NEW_BROKER_S)
+            return await on(stack, folder, loads)
         finally:
             stack.stop()
 
 
-async def on(
-    stack: LocalStack,
-    folder: Path,
-    shares: Sequence[float],
-    seconds: float,
-    backlog: int,
-    warm_s: float,
-) -> list[Freshness]:
-    """Measure on a stack after so much of a load that does not count; tell, and return."""
+async def on(stack: LocalStack, folder: Path, loads: Loads) -> list[Freshness]:
+    """Measure on a stack; tell, and return what was found."""
     stack.start(["kafka", "redis"])
-    highest, found = await measure(stack, folder, shares, seconds, backlog, warm_s)
-    print(f"highest load into Redis: {highest:,.0f} messages/s")
+    found = await measure(stack, folder, loads)
     for each in found:
         print(
-            f"  at {each.share:.0%} of it, {each.rate:,.0f}/s: p50 {each.p50_ms} ms, "
-            f"p95 {each.p95_ms} ms, p99 {each.p99_ms} ms of {each.counted:,} records "
+            f"  at {each.rate:,.0f}/s: p50 {each.p50_ms} ms, p95 {each.p95_ms} ms, "
+            f"p99 {each.p99_ms} ms of {each.counted:,} records "
             f"(publisher late: p99 {each.publisher_late_p99_ms} ms)"
         )
     return found
@@ -351,10 +353,15 @@ def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m bench.freshness")
     parser.add_argument("--seconds", type=float, default=30.0, help="of each load")
-    parser.add_argument("--shares", type=float, nargs="+", default=[0.1, 0.5, 0.9])
+    parser.add_argument("--shares", type=float, nargs="*", help="of the highest load")
+    parser.add_argument("--rates", type=float, nargs="*", default=[], help="messages per second")
     parser.add_argument("--backlog", type=int, default=100_000, help="for the highest load")
     given = parser.parse_args()
-    found = asyncio.run(run(given.shares, given.seconds, given.backlog))
+    shares = given.shares
+    if shares is None:
+        shares = [] if given.rates else [0.1, 0.5, 0.9]
+    loads = Loads(given.rates, shares, given.seconds, given.backlog, _NEW_BROKER_S)
+    found = asyncio.run(run(loads))
     print(json.dumps([each._asdict() for each in found]))
 
 

@@ -23,13 +23,22 @@ from aiokafka.errors import KafkaError
 from bench import process
 from bench.systems import OUR_NAME, PREFIX, SOURCE, Command, Job, System
 from bench.workload import PARTITIONS
+from streams.edge.local_stack.stack import LocalStack
 
 _POLL_S = 0.1
 """Asking takes CPU time that the systems would have: at 0.03 it was a thirteenth of a core."""
 _TIMEOUT_S = 300.0
+_HEAP_MIB = 1_024
+"""All of it from the start, as in Kafka's own start script: a heap that begins small is cleared
+every second or two, which delays what is published then by 20 ms."""
 _STOP_S = 20.0
 _FOR_EVER = {"retention.ms": "-1", "max.message.bytes": str(10 << 20)}
 _COMPACT = {"cleanup.policy": "compact", "max.message.bytes": str(10 << 20)}
+
+
+def stack_in(folder: Path) -> LocalStack:
+    """Return the services of a bench, not yet started."""
+    return LocalStack(folder / "stack", heap_mib=_HEAP_MIB, is_heap_reserved=True)
 
 
 class Sample(NamedTuple):

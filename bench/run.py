@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from bench import freshness, growth, plot, process, workload
 from bench.compare import compare_topics
-from bench.measure import Broker, Measured, counted, measure
+from bench.measure import Broker, Measured, counted, measure, stack_in
 from bench.systems import (
     OUR_NAME,
     OURS,
@@ -59,7 +59,6 @@ class Size(NamedTuple):
 FULL = Size(1_000_000, 200_000, workload.SESSIONS, 5, 30.0, 3)
 QUICK = Size(200_000, 100_000, 300, 3, 10.0, 1, 170.0)
 SOURCE_CONFIG = {"retention.ms": "-1", "max.message.bytes": str(10 << 20)}
-_HEAP_MIB = 1_024
 
 Runs = Mapping[str, Sequence[Measured]]
 
@@ -91,11 +90,6 @@ async def fill(broker: Broker, size: Size) -> None:
     counts = await workload.publish(broker.bootstrap, SOURCE, workload.read(path))
     seconds = time.monotonic() - began
     say(f"published {sum(counts):,} messages in {seconds:.0f} s; by partition: {counts}")
-
-
-def stack_in(folder: Path) -> LocalStack:
-    """Return the services of a bench, not yet started."""
-    return LocalStack(folder / "stack", heap_mib=_HEAP_MIB)
 
 
 @asynccontextmanager
@@ -225,9 +219,8 @@ def verdict(runs: Runs, freshness_ms: float, cost_growth: float) -> dict[str, An
 async def at_half_load(stack: LocalStack, folder: Path, size: Size) -> float:
     """Measure freshness at half load, p99 in ms, on the broker that has just been at work."""
     say("\nfrom publishing to readable in Redis:")
-    found = await freshness.on(
-        stack, folder, (0.5,), size.fresh_s, size.messages // 5, freshness.USED_BROKER_S
-    )
+    loads = freshness.Loads((), (0.5,), size.fresh_s, size.messages // 5, freshness.USED_BROKER_S)
+    found = await freshness.on(stack, folder, loads)
     return found[0].p99_ms
 
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import process, workload
-from bench.measure import Measured
-from bench.run import FULL, Size, filled_broker, median, one, say, stack_in
+from bench.measure import Measured, stack_in
+from bench.run import FULL, Size, filled_broker, median, one, say
 from bench.systems import OUR_NAME, Job, System, measured_build
 
 PEER = "kafka_streams_eos_v2"

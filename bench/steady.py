@@ -1,4 +1,7 @@
-"""Publishes at a steady rate, come what may, and notes when each message was handed over."""
+"""Publishes at a steady rate, come what may, and notes when each message was handed over.
+
+Batches are as large and compressed as those of the product's own publishers.
+"""
 
 import asyncio
 import gc
@@ -13,6 +16,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.producer.message_accumulator import BatchBuilder
 
 from bench import workload
+from contextgauge.kafka.options import KafkaOptions
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 
 SETTLE_S = 2.0
@@ -53,7 +57,13 @@ async def publish(
     ready = iter(list(islice(messages, math.ceil(rate * (seconds + SPARE_S)))))
     gc.collect()
     gc.freeze()
-    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=0, compression_type="zstd")
+    options = KafkaOptions(bootstrap)
+    producer = AIOKafkaProducer(
+        bootstrap_servers=bootstrap,
+        linger_ms=0,
+        compression_type=options.compression,
+        max_batch_size=options.batch_bytes,
+    )
     await producer.start()
     sent: list[tuple[int, int, float, asyncio.Future[Any]]] = []
     late_ms: list[float] = []

@@ -64,12 +64,17 @@ class LocalStack:
     """The services of one folder: started by `start`, known again later by the state file.
 
     `start` and `stop` may be called from different processes; what runs is in
-    `<folder>/stack.json`.
+    `<folder>/stack.json`. Kafka's heap is small at first and grows to `heap_mib`;
+    `is_heap_reserved` gives it all of it at once, as Kafka's own start script does.
     """
 
-    def __init__(self, folder: Path, *, heap_mib: int = DEFAULT_HEAP_MIB) -> None:
+    def __init__(
+        self, folder: Path, *, heap_mib: int = DEFAULT_HEAP_MIB, is_heap_reserved: bool = False
+    ) -> None:
         self.folder = folder.resolve()
-        self._heap_mib = heap_mib
+        self._heap = [f"-Xmx{heap_mib}m"]
+        if is_heap_reserved:
+            self._heap.append(f"-Xms{heap_mib}m")
 
     def start(
         self,
@@ -203,7 +208,7 @@ class LocalStack:
                 data_folder=str(data).replace("\\", "/"),
             )
         )
-        java_command = [java, f"-Xmx{self._heap_mib}m", "-cp", f"{jars_folder()}/*"]
+        java_command = [java, *self._heap, "-cp", f"{jars_folder()}/*"]
         if not (data / "meta.properties").exists():
             cluster_id = str(uuid.uuid5(uuid.NAMESPACE_URL, str(data)))
             tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
