@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst chaos mutants fuzz compile bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
+.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst chaos chaos-compiled mutants fuzz compile sanitize bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -97,8 +97,13 @@ fuzz: compiled  ## Generated messages, from bytes to views: INPUTS=, by SEED=, i
 ROUNDS := 1
 FAULTS :=
 
+CHAOS = -m tests.chaos --seed $(SEED) --faults "$(FAULTS)" --rounds $(ROUNDS) $(if $(OUT),--out $(OUT))
+
 chaos: $(VENV)/.development $(KAFKA_CLASSES)  ## Faults on real brokers, Redis and workers: SEED=, FAULTS=names or groups, ROUNDS=, OUT=file.
-	$(BIN)/python -m tests.chaos --seed $(SEED) --faults "$(FAULTS)" --rounds $(ROUNDS) $(if $(OUT),--out $(OUT))
+	$(BIN)/python $(CHAOS)
+
+chaos-compiled: compile $(KAFKA_CLASSES)  ## The same faults, on workers of the compiled build.
+	PYTHONPATH="$(CURDIR)/$(COMPILED):$(CURDIR)" PYTHONSAFEPATH=1 $(BIN)/python $(CHAOS)
 
 test-shared: setup  ## Run the tests that read the real captures in ../shared, where they are.
 	$(BIN)/python -m pytest -m shared
@@ -122,13 +127,32 @@ SOURCES := hatch_build.py pyproject.toml $(shell find contextgauge schemas strea
 # Never next to the sources: a stale library there would hide what is edited.
 $(COMPILED)/.done: $(SOURCES)
 	@$(BIN)/python hatch_build.py
-	@rm -rf build
+	@rm -rf $(COMPILED) build/wheel
 	@echo "compile: the workers' hot modules, into $(COMPILED): a minute"
 	@CONTEXTGAUGE_COMPILE=1 CONTEXTGAUGE_WITHOUT_CHARTS=1 $(BIN)/hatchling build -t wheel -d build/wheel
 	@$(BIN)/python -m zipfile -e build/wheel/*.whl $(COMPILED)
 	@touch $@
 
 compile: setup $(COMPILED)/.done  ## Make build/compiled: the product with its hot modules compiled.
+
+# Each allocation is the sanitizer's, and the library's shifts are those of Python's own build.
+SANITIZED := build/sanitized
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+$(SANITIZED)/.done: $(SOURCES)
+	@rm -rf $(SANITIZED)
+	@echo "sanitize: the compiled modules with checks of each access, into $(SANITIZED): some minutes"
+	@CFLAGS="-g -fwrapv $(SANITIZERS)" LDFLAGS="$(SANITIZERS)" CONTEXTGAUGE_COMPILE=1 \
+		CONTEXTGAUGE_WITHOUT_CHARTS=1 $(BIN)/hatchling build -t wheel -d $(SANITIZED)/wheel
+	@$(BIN)/python -m zipfile -e $(SANITIZED)/wheel/*.whl $(SANITIZED)
+	@touch $@
+
+sanitize: setup $(SANITIZED)/.done  ## Tests and generated inputs, with every memory access of the compiled modules checked (gcc).
+	@export LD_PRELOAD="$$(gcc -print-file-name=libasan.so):$$(gcc -print-file-name=libubsan.so)" \
+		PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1; \
+	CHECK_COMPILED=1 $(BIN)/python -m pytest -s -p no:cacheprovider -o pythonpath="$(SANITIZED) ." tests/codec \
+		tests/core/derivation tests/edge/test_encoded_batches.py tests/edge/test_fetching.py \
+		tests/flow/test_partition_state.py && \
+	PYTHONPATH="$(SANITIZED):." $(BIN)/python -P -m tests.fuzz --seed $(SEED) --inputs 100000 --jobs $(JOBS)
 
 bench/.venv/.done: bench/requirements.lock
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python bench/.venv

@@ -72,7 +72,7 @@ cdef inline long long _big_endian(Bytes at, int size) noexcept nogil:
     cdef long long number = <signed char>at[0]
     cdef int i
     for i in range(1, size):
-        number = number << 8 | at[i]
+        number = number * 256 + at[i]
     return number
 
 
@@ -342,7 +342,7 @@ cdef inline object _bytes(Bytes at, Py_ssize_t size):
 
 
 cdef inline int _varint_bytes(long long number) noexcept nogil:
-    cdef unsigned long long bits = <unsigned long long>(number << 1) ^ <unsigned long long>(number >> 63)
+    cdef unsigned long long bits = (<unsigned long long>number << 1) ^ <unsigned long long>(number >> 63)
     cdef int size = 1
     while bits >= 0x80:
         bits >>= 7
@@ -351,7 +351,7 @@ cdef inline int _varint_bytes(long long number) noexcept nogil:
 
 
 cdef inline unsigned char* _put_varint(unsigned char* at, long long number) noexcept nogil:
-    cdef unsigned long long bits = <unsigned long long>(number << 1) ^ <unsigned long long>(number >> 63)
+    cdef unsigned long long bits = (<unsigned long long>number << 1) ^ <unsigned long long>(number >> 63)
     while bits >= 0x80:
         at[0] = <unsigned char>(bits | 0x80)
         bits >>= 7
