@@ -1,22 +1,31 @@
 """The OpenAPI document: problems of every route, the bearer scheme, and a page without scripts."""
 
 import html
+import inspect
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
 
 from streams import codec
 from streams.serve.api.problems import MEDIA_TYPE
+from streams.serve.api.routing import ApiRoute
 from streams.serve.api.shapes import ProblemShape
 
 EXAMPLES: Final = Path(__file__).with_name("examples.json")
 """An answer of each route, by its operation: written by `tools/record_examples.py`."""
 
 _EVERYWHERE: Final = (401, 413, 414, 429, 500, 503)
+
+_BEARER: Final = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "Needed where the server was given readers.",
+}
 
 _DESCRIPTION: Final = (
     "Sessions, their sizes and compactions, from the projection. Every answer has its "
@@ -25,7 +34,7 @@ _DESCRIPTION: Final = (
 )
 
 
-def problems_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def problems_of(*statuses: int) -> dict[int, dict[str, Any]]:
     """Return the description of a route's errors, for these statuses."""
     return {
         status: {
@@ -36,41 +45,82 @@ def problems_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def document(app: FastAPI) -> dict[str, Any]:
-    """Return the document, built at the first request."""
-    if app.openapi_schema is None:
-        schema = get_openapi(
-            title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes
-        )
-        components = schema.setdefault("components", {})
-        schemas = components.setdefault("schemas", {})
-        schemas["ProblemShape"] = ProblemShape.model_json_schema(
-            ref_template="#/components/schemas/{model}"
-        )
-        schemas.update(schemas["ProblemShape"].pop("$defs", {}))
-        for unused in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(unused, None)
-        components["securitySchemes"] = {
-            "bearer": {
-                "type": "http",
-                "scheme": "bearer",
-                "description": "Needed where the server was given readers.",
+def document(version: str, routes: Sequence[ApiRoute]) -> dict[str, Any]:
+    """Return the document of these routes."""
+    schemas, components = _schemas(routes)
+    examples = codec.loads(EXAMPLES.read_bytes())
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        described = route.described
+        parameters = components.pop(described.operation_id)
+        operation = _operation(route, parameters, schemas.get(described.operation_id))
+        for content in operation["responses"][str(described.status)]["content"].values():
+            content["example"] = examples.get(described.operation_id)
+        paths.setdefault(route.path_format, {})[route.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "contextgauge", "description": _DESCRIPTION, "version": version},
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": {"bearer": _BEARER}},
+    }
+
+
+def _schemas(routes: Sequence[ApiRoute]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the schemas of the answers by operation, and all that have names.
+
+    Of these, those that are named as operations have the parameters.
+    """
+    adapters: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
+        ("", "validation", TypeAdapter(ProblemShape))
+    ]
+    for route in routes:
+        name, answer = route.described.operation_id, route.described.answer
+        adapters.append((name, "validation", TypeAdapter(route.model)))
+        if answer is not None:
+            adapters.append((name, "serialization", TypeAdapter(answer)))
+    schemas, named = TypeAdapter.json_schemas(adapters, ref_template="#/components/schemas/{model}")
+    answers = {name: schema for (name, mode), schema in schemas.items() if mode == "serialization"}
+    return answers, named["$defs"]
+
+
+def _operation(route: ApiRoute, parameters: dict[str, Any], answer: object) -> dict[str, Any]:
+    """Return the description of a route, by the schemas of its parameters and of its answer."""
+    described, schemas = route.described, parameters["properties"]
+    required = parameters.get("required", ())
+    responses = dict(described.responses)
+    if answer is not None:
+        content = {"application/json": {"schema": answer}}
+        responses[described.status] = {"description": "Successful Response", "content": content}
+    operation: dict[str, Any] = {
+        "tags": [described.tag],
+        "summary": described.summary,
+        "description": inspect.getdoc(route.function),
+        "operationId": described.operation_id,
+        "parameters": [],
+        "responses": {
+            str(status): response
+            for status, response in (problems_of(*_EVERYWHERE) | responses).items()
+        },
+        "security": [{}, {"bearer": []}],
+    }
+    for each in route.parameters:
+        schema, is_required = schemas[each.argument], each.argument in required
+        if each.place == "body":
+            content = {"application/json": {"schema": schema}}
+            operation["requestBody"] = {"required": is_required, "content": content}
+            continue
+        if schema.get("default", ...) is None:  # left out, it is no value
+            del schema["default"]
+        operation["parameters"].append(
+            {
+                "name": each.name,
+                "in": each.place,
+                "required": is_required,
+                "schema": schema,
+                "description": schema["description"],
             }
-        }
-        examples = codec.loads(EXAMPLES.read_bytes())
-        common = {str(status): problem for status, problem in problems_of(*_EVERYWHERE).items()}
-        for path, operations in list(schema["paths"].items()):
-            private = path.startswith(("/v1/", "/api/"))
-            for operation in operations.values():
-                example = examples.get(operation["operationId"])
-                for success in {"200", "202"} & set(operation["responses"]):
-                    for content in operation["responses"][success]["content"].values():
-                        content["example"] = example
-                if private:
-                    operation["responses"] = {**common, **operation["responses"]}
-                    operation["security"] = [{}, {"bearer": []}]
-        app.openapi_schema = schema
-    return app.openapi_schema
+        )
+    return operation
 
 
 def page(schema: dict[str, Any]) -> str:
