@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse, Response
 
 from contextgauge.errors import FormerViewsError, RetryError, StopError
 from streams import codec
-from streams.serve.api import answers, control, openapi, routes
+from streams.serve.api import answers, control, doc_pages, routes
 from streams.serve.api.guard import PROBES, STREAM, Guard, is_private
 from streams.serve.api.page import page_routes
 from streams.serve.api.problems import Problem, away
@@ -103,13 +103,15 @@ def _service_routes(serving: Serving, described: Sequence[ApiRoute]) -> list[Pla
 
     @cache
     def document() -> dict[str, Any]:
+        from streams.serve.api import openapi  # noqa: PLC0415 -- its shapes take 15 ms to import
+
         return openapi.document(version("contextgauge"), described)
 
     async def document_as_json(_: Request) -> Response:
         return Response(codec.dumps(document()), media_type=answers.MEDIA_TYPE)
 
     async def document_as_page(_: Request) -> Response:
-        return HTMLResponse(openapi.page(document()), headers=_DOCS_HEADERS)
+        return HTMLResponse(doc_pages.of_api(document()), headers=_DOCS_HEADERS)
 
     return [
         *(PlainRoute(path, probe) for path in sorted(PROBES)),
@@ -133,7 +135,7 @@ def _error_handlers(serving: Serving) -> _ErrorHandlers:
             405: "There is no such method at this address: see /docs.",
         }
         if error.status_code == HTTPStatus.NOT_FOUND and _is_for_people(request):
-            page = openapi.nothing_here(request.url.path)
+            page = doc_pages.nothing_here(request.url.path)
             headers = {**_DOCS_HEADERS, "Cache-Control": "no-store", "Vary": "Accept"}
             return HTMLResponse(page, error.status_code, headers)
         headers = dict(error.headers or {})

@@ -24,11 +24,11 @@ from streams import codec
 from streams.core.control.ids import id_of
 from streams.edge.commands import new_id
 from streams.ports import ControlReader
-from streams.serve.api import answers, control_shapes, parameters
-from streams.serve.api.openapi import problems_of
+from streams.serve.api import answers, parameters
+from streams.serve.api.bodies import CompactBody, ThresholdsBody
 from streams.serve.api.problems import Problem, bad_parameter
 from streams.serve.api.reading import Reading
-from streams.serve.api.routing import Described, Router
+from streams.serve.api.routing import Described, Router, problems_of
 from streams.serve.api.serving import Serving
 from streams.serve.api.writing import Writing
 
@@ -40,7 +40,6 @@ _writing = partial(
     Described,
     tag="control",
     responses=_WRITES,
-    answer=control_shapes.AcceptedAnswer,
     status=HTTPStatus.ACCEPTED,
 )
 
@@ -127,7 +126,6 @@ def _add_reading(router: Router, of: ControlRoutes) -> None:
             "readControl",
             "control",
             "Read a session's commands and decisions",
-            answer=control_shapes.ControlAnswer,
             responses=answers.CONDITIONAL | problems_of(404, 422),
         ),
     )
@@ -159,7 +157,7 @@ def _add_commands(router: Router, of: ControlRoutes) -> None:
     async def compact(
         request: Request,
         session_id: parameters.SessionId,
-        body: control_shapes.CompactBody | None = None,
+        body: CompactBody | None = None,
     ) -> Response:
         """Request a compaction now.
 
@@ -167,7 +165,7 @@ def _add_commands(router: Router, of: ControlRoutes) -> None:
         same one.
         """
         await of.check_session(session_id)
-        wanted = body or control_shapes.CompactBody()
+        wanted = body or CompactBody()
         command_id = wanted.command_id or new_id()
         data = CompactRequested(
             session_id=session_id,
@@ -241,7 +239,7 @@ def _add_session_thresholds(router: Router, of: ControlRoutes) -> None:
         of.writing.check,
     )
     async def put(
-        request: Request, session_id: parameters.SessionId, body: control_shapes.ThresholdsBody
+        request: Request, session_id: parameters.SessionId, body: ThresholdsBody
     ) -> Response:
         """Set when a session is compacted; what is left out is as the service's file says."""
         await of.check_session(session_id)
@@ -272,9 +270,7 @@ def _add_scoped_thresholds(
         _writing(f"set{name_of}Thresholds", summary=f"Set the thresholds of {_ARTICLES[scope]}"),
         of.writing.check,
     )
-    async def put(
-        request: Request, name: parameters.ScopeName, body: control_shapes.ThresholdsBody
-    ) -> Response:
+    async def put(request: Request, name: parameters.ScopeName, body: ThresholdsBody) -> Response:
         """Set when its sessions are compacted; what is left out is as the service's file says."""
         await of.send(_thresholds(of, request, scope, name, body))
         return of.accepted(None)
@@ -305,7 +301,7 @@ def _thresholds(
     request: Request,
     scope: ThresholdScope,
     name: str,
-    body: control_shapes.ThresholdsBody | None,
+    body: ThresholdsBody | None,
 ) -> ThresholdsSet:
     """Return the entry of a request; without a body it removes. Raises Problem."""
     # What only few requests need takes 10 ms to import.

@@ -15,11 +15,10 @@ from contextgauge.compaction.session import SessionConversation
 from schemas.records import Json
 from streams import codec
 from streams.ports import ConversationReader
-from streams.serve.api import parameters, shapes
-from streams.serve.api.openapi import problems_of
+from streams.serve.api import parameters
 from streams.serve.api.problems import Problem
 from streams.serve.api.reading import Reading
-from streams.serve.api.routing import Described, Router
+from streams.serve.api.routing import Described, Router, problems_of
 
 _PAGE: Final = 200
 _MOST: Final = 1_000
@@ -68,7 +67,6 @@ def add_conversations(
         described(
             "readContext",
             summary="Read the messages that the model should see now",
-            answer=shapes.ContextAnswer,
         ),
     )
     async def context(session_id: parameters.SessionId, format: Format = "plain") -> Response:  # noqa: A002 -- the parameter's name
@@ -83,7 +81,6 @@ def add_conversations(
         described(
             "readHistory",
             summary="Read all messages that are kept of a session",
-            answer=shapes.HistoryAnswer,
         ),
     )
     async def history(
@@ -105,9 +102,7 @@ def add_conversations(
     @router.add(
         "GET",
         "/v1/sessions/{session_id:id}/recall",
-        described(
-            "recallMessages", summary="Look for archived messages", answer=shapes.RecallAnswer
-        ),
+        described("recallMessages", summary="Look for archived messages"),
     )
     async def recall_messages(
         session_id: parameters.SessionId,

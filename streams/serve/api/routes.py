@@ -13,13 +13,12 @@ from schemas.views import EntryStream
 from streams import codec
 from streams.core.session_status import THRESHOLDS
 from streams.ports import ConversationReader, ReadingProgress
-from streams.serve.api import agents, answers, parameters, shapes
+from streams.serve.api import agents, answers, parameters
 from streams.serve.api.answers import THRESHOLDS_JSON, judged
 from streams.serve.api.conversations import add_conversations
-from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import bad_parameter
 from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Cursor, Reading, read_cursor
-from streams.serve.api.routing import Described, Router
+from streams.serve.api.routing import Described, Router, problems_of
 from streams.serve.api.totals import Totals
 from streams.serve.views.session_index import ListOrder, SessionFilter
 from streams.serve.views.sessions import SessionKey, Sessions
@@ -49,7 +48,6 @@ def _add_sessions(router: Router, reading: Reading) -> None:
             "listSessions",
             "sessions",
             "List sessions",
-            answer=shapes.SessionsAnswer,
             responses=answers.CONDITIONAL | problems_of(400, 410, 422),
         ),
     )
@@ -121,7 +119,6 @@ def _add_session(router: Router, reading: Reading) -> None:
             "listCompactions",
             "sessions",
             "List a session's compactions",
-            answer=shapes.CompactionsAnswer,
             responses=answers.CONDITIONAL | problems_of(404, 422),
         ),
     )
@@ -142,7 +139,6 @@ def _add_session(router: Router, reading: Reading) -> None:
             "readRules",
             "sessions",
             "Read which rules of the user are still there",
-            answer=shapes.RulesAnswer,
             responses=answers.CONDITIONAL | problems_of(404, 422),
         ),
     )
@@ -190,7 +186,6 @@ async def _records(  # noqa: PLR0917 -- the parameters of the route
 def _add_records(router: Router, reading: Reading) -> None:
     described = partial(
         Described,
-        answer=shapes.RecordsAnswer,
         responses=answers.CONDITIONAL | problems_of(400, 404, 410, 422),
         tag="sessions",
     )
@@ -232,7 +227,6 @@ def _add_records(router: Router, reading: Reading) -> None:
             "readSession",
             "sessions",
             "Read a session",
-            answer=shapes.SessionAnswer,
             responses=answers.CONDITIONAL | problems_of(404, 422),
         ),
     )
@@ -260,7 +254,6 @@ def _add_stats(router: Router, reading: Reading) -> None:
             "readStats",
             "aggregates",
             "Read the aggregates",
-            answer=shapes.StatsAnswer,
             responses=answers.CONDITIONAL | problems_of(422),
         ),
     )
@@ -288,7 +281,6 @@ def _add_projection(
             "readProjection",
             "service",
             "Read how far the projection is",
-            answer=shapes.ProjectionAnswer,
             responses=problems_of(422),
         ),
     )
@@ -314,7 +306,6 @@ def _add_agents(router: Router, reading: Reading) -> None:
             "listAgentEvents",
             "agents",
             "List an agent's events for its chat",
-            answer=list[shapes.ChatEvent],
             responses=answers.CONDITIONAL | problems_of(422),
         ),
     )

@@ -8,6 +8,7 @@ import difflib
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
+from http import HTTPStatus
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError, create_model
@@ -18,7 +19,7 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from streams import codec
-from streams.serve.api.problems import bad_parameter
+from streams.serve.api.problems import MEDIA_TYPE, bad_parameter
 
 Endpoint: TypeAlias = Callable[..., Awaitable[Response]]
 Check: TypeAlias = Callable[[Request], Awaitable[None]]
@@ -41,16 +42,12 @@ class Header:
 
 
 class Described(NamedTuple):
-    """What the OpenAPI document says of a route, in addition to its parameters.
-
-    `answer` is the shape of a success; None where `responses` describes that, too.
-    """
+    """What the OpenAPI document says of a route, in addition to its parameters and its answer."""
 
     operation_id: str
     tag: str
     summary: str
     responses: Mapping[int, dict[str, Any]]
-    answer: Any = None
     status: int = 200
 
 
@@ -172,6 +169,17 @@ class Router:
             return function
 
         return decorate
+
+
+def problems_of(*statuses: int) -> dict[int, dict[str, Any]]:
+    """Return the description of a route's errors, for these statuses."""
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemShape"}}},
+        }
+        for status in statuses
+    }
 
 
 async def _value(request: Request, parameter: Parameter) -> object:

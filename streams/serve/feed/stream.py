@@ -14,9 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 from contextgauge.errors import RetryError, StopError
 from streams.serve.api.guard import MAY_STILL_READ, STREAM
-from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import Problem
-from streams.serve.api.routing import Described, Header, Router
+from streams.serve.api.routing import Described, Header, Router, problems_of
 from streams.serve.api.serving import Serving
 from streams.serve.feed.feed import Feed, FeedPosition, cut_off, parse_position
 from streams.serve.feed.listener import Listener
