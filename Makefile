@@ -116,7 +116,8 @@ LIBRARY_TESTS := $(patsubst %,tests/library/test_%.py,claude_objects containers 
 	privacy publisher_agent shorten)
 TESTS_OF_COMPILED := tests/test_compiled.py tests/core tests/codec $(LIBRARY_TESTS) tests/flow/test_derive.py \
 	tests/flow/test_derive_dead_letters.py tests/flow/test_partition_state.py \
-	tests/flow/test_fold_views.py tests/flow/test_project_leaving.py tests/flow/test_project_models.py \
+	tests/flow/test_fold_views.py tests/flow/test_local_view.py tests/flow/test_view_processes.py \
+	tests/flow/test_project_leaving.py tests/flow/test_project_models.py \
 	tests/flow/test_project_partition.py tests/edge/test_redis_views.py \
 	tests/edge/test_encoded_batches.py tests/edge/test_fetching.py tests/edge/test_kafka_client.py \
 	tests/edge/test_zstd.py tests/contract/test_log.py \

@@ -76,6 +76,7 @@ MODULES = (
         )
     ),
     *(f"streams/flow/project/{name}.py" for name in ("fold", "sizes", "view_write")),
+    "streams/flow/view/local_fold.py",
 )
 """What is compiled: what every message passes, and every record on its way into Redis. One library
 holds all of it, so that calls between them stay in C."""

@@ -6,7 +6,6 @@ import sys
 EXTRA_PACKAGES = frozenset(
     {
         "aiohttp",
-        "fastapi",
         "faust",
         "httptools",
         "mode",

@@ -7,7 +7,6 @@ is not done.
 """
 
 import contextlib
-import gc
 import os
 import pickle
 import signal
@@ -66,7 +65,6 @@ class Forks(Generic[Task, Part]):
 
     def start(self) -> None:
         """Start the processes. Raises StopError where the system has no room for them."""
-        gc.freeze()  # what is there already is shared: nothing looks at it again
         try:
             for _ in range(self._processes):
                 self._fork()
@@ -85,7 +83,6 @@ class Forks(Generic[Task, Part]):
         for pid in self._pids.values():
             os.waitpid(pid, 0)
         self._pids.clear()
-        gc.unfreeze()
 
     def results(self, tasks: Sequence[Task]) -> Iterator[Generator[Part, None, None]]:
         """Yield each task's parts, in the order of the tasks. Once only.

@@ -23,9 +23,9 @@ ROOT_COMMAND = typer.main.get_command(app)
 assert isinstance(ROOT_COMMAND, TyperGroup)
 COMMANDS = dict(ROOT_COMMAND.commands)
 
-CLIENTS = frozenset({"aiohttp", "aiokafka", "fastapi", "faust", "redis", "uvicorn"})
+CLIENTS = frozenset({"aiohttp", "aiokafka", "faust", "redis", "starlette", "uvicorn"})
 
-PAGE = frozenset({"fastapi", "uvicorn"})
+PAGE = frozenset({"starlette", "uvicorn"})
 
 _SCRIPT = """
 import contextlib, io, json, sys

@@ -21,7 +21,6 @@ ROOT = Path(__file__).parents[2]
 
 PIPELINE = (
     "aiohttp",
-    "fastapi",
     "faust",
     "prometheus_client",
     "redis",

@@ -13,10 +13,10 @@ from typing import NoReturn
 import pytest
 import pytest_asyncio
 import uvicorn
-from fastapi import FastAPI
 from playwright.async_api import Browser, Page, ViewportSize, async_playwright, expect
+from starlette.applications import Starlette
 
-from streams.serve.api.page import FOLDER, add_page
+from streams.serve.api.page import FOLDER, page_routes
 from tests.page.pretend import Api
 from tests.page.told import NOW_MS, SESSION, Told
 
@@ -155,8 +155,7 @@ async def hasty(page: Page) -> None:
 @pytest.fixture(scope="session")
 def page_url() -> Iterator[str]:
     """The page's address; there is no API behind it."""
-    app = FastAPI(openapi_url=None)
-    add_page(app)
+    app = Starlette(routes=page_routes())
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])), daemon=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
-from streams.serve.api.page import FOLDER, add_page, read_page
+from streams.serve.api.page import FOLDER, page_routes, read_page
 
 LINK = re.compile(r'(?:src|href)="([^"#]+)"')
 
@@ -15,8 +15,7 @@ LINK = re.compile(r'(?:src|href)="([^"#]+)"')
 @pytest.fixture
 def client() -> httpx.AsyncClient:
     """Ask an application that has the page and nothing else."""
-    app = FastAPI()
-    add_page(app)
+    app = Starlette(routes=page_routes())
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://localhost")
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import httpx
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from contextgauge.clock import SystemClock
 from contextgauge.normalise.signals import InputMessage
@@ -143,7 +143,7 @@ class GrowingViews(FaultyViews):
 class Api:
     """An application, its reader's side, and what it reported."""
 
-    app: FastAPI
+    app: Starlette
     client: httpx.AsyncClient
     telemetry: PrometheusTelemetry
     reported: list[tuple[str, BaseException]] = field(default_factory=list)

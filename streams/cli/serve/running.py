@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from contextgauge.errors import ContextgaugeError
 from contextgauge.kafka.connection import UnsafeConnectionWarning
@@ -67,7 +67,7 @@ async def serve_until(
     await running
 
 
-def _config(app: FastAPI, proxies: Sequence[str]) -> uvicorn.Config:
+def _config(app: Starlette, proxies: Sequence[str]) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="none",  # the worker's

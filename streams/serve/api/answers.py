@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 MEDIA_TYPE: Final = "application/json"
 
-CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {
+CONDITIONAL: Final[dict[int, dict[str, Any]]] = {
     304: {"description": "Nothing changed since the entity tag in If-None-Match was given."}
 }
 

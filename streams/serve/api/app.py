@@ -4,26 +4,29 @@ It reads views. Where it may, it sends requests to the control plane, and writes
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
 
 from contextgauge.errors import FormerViewsError, RetryError, StopError
-from streams.serve.api import answers, control, openapi, routes
+from streams import codec
+from streams.serve.api import answers, control, doc_pages, routes
 from streams.serve.api.guard import PROBES, STREAM, Guard, is_private
-from streams.serve.api.page import add_page
-from streams.serve.api.parameters import none_unknown
-from streams.serve.api.problems import Problem, away, bad_parameter
+from streams.serve.api.page import page_routes
+from streams.serve.api.problems import Problem, away
 from streams.serve.api.reading import Reading
+from streams.serve.api.routing import ApiRoute, PlainRoute, Router
 from streams.serve.api.serving import Serving
 from streams.serve.feed.feed import Feed
 from streams.serve.feed.stream import add_stream
@@ -42,53 +45,54 @@ _SEE_LOG: Final = "see the server's log"
 _DOCS_HEADERS: Final = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
 
-def create_app(serving: Serving) -> FastAPI:
+def create_app(serving: Serving) -> Starlette:
     """Return the application."""
     reading = Reading(serving.reader, serving.clock, serving.points, serving.titles)
     feed = Feed(serving.reader, reading.snapshots, serving.clock, serving.telemetry, serving.report)
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         watching = asyncio.create_task(_watch(serving, reading))
         yield
         await feed.stop()
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
 
-    app = FastAPI(
-        title="contextgauge",
-        version=version("contextgauge"),
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        redirect_slashes=False,
-        lifespan=lifespan,
-    )
-    router = APIRouter(dependencies=[Depends(none_unknown)])
+    router = Router()
     control.add_control(router, reading, serving)
     routes.add_routes(router, reading, serving.reading, serving.conversations)
     add_stream(router, feed, serving)
-    app.routes.extend(router.routes)  # to include the router would build each of them once more
-    _add_service(app, serving)
-    _add_errors(app, serving)
-    add_page(app)
-    # The last one that is added comes first.
-    app.add_middleware(GZipMiddleware, minimum_size=_GZIP_BYTES, compresslevel=_GZIP_LEVEL)
-    app.add_middleware(Guard, serving=serving, streams=lambda: feed.listeners)
-    if serving.origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(serving.origins),
-            allow_methods=["GET", "HEAD"],
-            allow_headers=["Authorization", "If-None-Match", "Last-Event-ID"],
-            expose_headers=["ETag", "Retry-After", "WWW-Authenticate", *answers.AGE_HEADERS],
-        )
+    app = Starlette(
+        routes=[*router.routes, *_service_routes(serving, router.routes), *page_routes()],
+        middleware=_middleware(serving, feed),
+        exception_handlers=_error_handlers(serving),
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
     app.state.feed = feed
     return app
 
 
-def _add_service(app: FastAPI, serving: Serving) -> None:
-    """Add probes, metrics and the description of the API."""
+def _middleware(serving: Serving, feed: Feed) -> list[Middleware]:
+    """Return what wraps the routes, from outside to inside."""
+    inner = [
+        Middleware(Guard, serving=serving, streams=lambda: feed.listeners),
+        Middleware(GZipMiddleware, minimum_size=_GZIP_BYTES, compresslevel=_GZIP_LEVEL),
+    ]
+    if not serving.origins:
+        return inner
+    of_browsers = Middleware(
+        CORSMiddleware,
+        allow_origins=list(serving.origins),
+        allow_methods=["GET", "HEAD"],
+        allow_headers=["Authorization", "If-None-Match", "Last-Event-ID"],
+        expose_headers=["ETag", "Retry-After", "WWW-Authenticate", *answers.AGE_HEADERS],
+    )
+    return [of_browsers, *inner]
+
+
+def _service_routes(serving: Serving, described: Sequence[ApiRoute]) -> list[PlainRoute]:
+    """Return the routes of probes, metrics and the description of the API."""
 
     async def probe(request: Request) -> Response:
         status, media_type, body = serving.probe(
@@ -97,34 +101,41 @@ def _add_service(app: FastAPI, serving: Serving) -> None:
         headers = {"Cache-Control": "no-store", "Content-Type": media_type}
         return Response(body, status_code=status, headers=headers)
 
-    for path in sorted(PROBES):
-        app.add_api_route(path, probe, methods=["GET"], include_in_schema=False)
+    @cache
+    def document() -> dict[str, Any]:
+        from streams.serve.api import openapi  # noqa: PLC0415 -- its shapes take 15 ms to import
 
-    @app.get("/openapi.json", include_in_schema=False)
-    async def document() -> dict[str, Any]:
-        return openapi.document(app)
+        return openapi.document(version("contextgauge"), described)
 
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        page = openapi.page(openapi.document(app))
-        return Response(page, media_type="text/html", headers=_DOCS_HEADERS)
+    async def document_as_json(_: Request) -> Response:
+        return Response(codec.dumps(document()), media_type=answers.MEDIA_TYPE)
+
+    async def document_as_page(_: Request) -> Response:
+        return HTMLResponse(doc_pages.of_api(document()), headers=_DOCS_HEADERS)
+
+    return [
+        *(PlainRoute(path, probe) for path in sorted(PROBES)),
+        PlainRoute("/openapi.json", document_as_json),
+        PlainRoute("/docs", document_as_page),
+    ]
 
 
-def _add_errors(app: FastAPI, serving: Serving) -> None:
-    """Make every error a problem document; the guard handles unexpected ones."""
+_ErrorHandlers: TypeAlias = dict[Any, Callable[[Request, Any], Awaitable[Response]]]
 
-    @app.exception_handler(Problem)
+
+def _error_handlers(serving: Serving) -> _ErrorHandlers:
+    """Return what makes every error a problem document; the guard handles unexpected ones."""
+
     async def as_it_is(request: Request, error: Problem) -> Response:
         return error.response(request.url.path)
 
-    @app.exception_handler(HTTPException)
     async def of_the_framework(request: Request, error: HTTPException) -> Response:
         details = {
             404: f"There is nothing at {request.url.path[:200]!r}: see /docs.",
             405: "There is no such method at this address: see /docs.",
         }
         if error.status_code == HTTPStatus.NOT_FOUND and _is_for_people(request):
-            page = openapi.nothing_here(request.url.path)
+            page = doc_pages.nothing_here(request.url.path)
             headers = {**_DOCS_HEADERS, "Cache-Control": "no-store", "Vary": "Accept"}
             return HTMLResponse(page, error.status_code, headers)
         headers = dict(error.headers or {})
@@ -136,16 +147,6 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
             headers=headers,
         ).response(request.url.path)
 
-    @app.exception_handler(RequestValidationError)
-    async def of_parameters(request: Request, error: RequestValidationError) -> Response:
-        # The second part of a location is the parameter's name, after query, path or header.
-        # Of a body that is missing there is but the one.
-        wrong = [(str(item["loc"][:2][-1]), str(item["msg"])) for item in error.errors()]
-        return bad_parameter(*wrong).response(request.url.path)
-
-    @app.exception_handler(RetryError)
-    @app.exception_handler(StopError)
-    @app.exception_handler(ViewsGoneError)
     async def of_views(request: Request, error: Exception) -> Response:
         if isinstance(error, ViewsGoneError):
             detail = "The views are gone from Redis: a project worker rebuilds them from the log."
@@ -158,6 +159,14 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
             serving.report("reading the views", error)
             detail = "The stored views cannot be read: see the server's log."
         return away(detail).response(request.url.path)
+
+    return {
+        Problem: as_it_is,
+        HTTPException: of_the_framework,
+        RetryError: of_views,
+        StopError: of_views,
+        ViewsGoneError: of_views,
+    }
 
 
 def _is_for_people(request: Request) -> bool:

@@ -1,10 +1,12 @@
 """The routes of the control plane: what it knows of a session, and requests to it."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from contextgauge.errors import ConfigError
 from contextgauge.partitioner import partition_of
@@ -22,10 +24,11 @@ from streams import codec
 from streams.core.control.ids import id_of
 from streams.edge.commands import new_id
 from streams.ports import ControlReader
-from streams.serve.api import answers, control_shapes, parameters
-from streams.serve.api.openapi import problems_of
+from streams.serve.api import answers, parameters
+from streams.serve.api.bodies import CompactBody, ThresholdsBody
 from streams.serve.api.problems import Problem, bad_parameter
 from streams.serve.api.reading import Reading
+from streams.serve.api.routing import Described, Router, problems_of
 from streams.serve.api.serving import Serving
 from streams.serve.api.writing import Writing
 
@@ -33,6 +36,12 @@ SILENT_MS: Final = 30_000
 """A control worker reports on its partitions every few seconds."""
 
 _WRITES: Final = problems_of(400, 403, 404, 415, 422)
+_writing = partial(
+    Described,
+    tag="control",
+    responses=_WRITES,
+    status=HTTPStatus.ACCEPTED,
+)
 
 
 class ControlRoutes:
@@ -98,7 +107,7 @@ def follow_path(session_id: str) -> str:
     return f"/v1/sessions/{quote(session_id, safe='', errors='replace')}/control"
 
 
-def add_control(router: APIRouter, reading: Reading, serving: Serving) -> None:
+def add_control(router: Router, reading: Reading, serving: Serving) -> None:
     """Add the routes."""
     of = ControlRoutes(reading, serving)
     _add_reading(router, of)
@@ -109,14 +118,16 @@ def add_control(router: APIRouter, reading: Reading, serving: Serving) -> None:
     _add_scoped_thresholds(router, of, "project", "/v1/projects/{name:id}/thresholds")
 
 
-def _add_reading(router: APIRouter, of: ControlRoutes) -> None:
-    @router.get(
+def _add_reading(router: Router, of: ControlRoutes) -> None:
+    @router.add(
+        "GET",
         "/v1/sessions/{session_id:id}/control",
-        response_model=control_shapes.ControlAnswer,
-        responses=answers.CONDITIONAL | problems_of(404, 422),
-        summary="Read a session's commands and decisions",
-        operation_id="readControl",
-        tags=["control"],
+        Described(
+            "readControl",
+            "control",
+            "Read a session's commands and decisions",
+            responses=answers.CONDITIONAL | problems_of(404, 422),
+        ),
     )
     async def control(request: Request, session_id: parameters.SessionId) -> Response:
         """Read what the control plane knows of a session: commands and decisions, the newest last.
@@ -136,27 +147,17 @@ def _add_reading(router: APIRouter, of: ControlRoutes) -> None:
         return answers.answer(snapshot, tag, {"control": view, "worker": worker})
 
 
-def _writing(of: ControlRoutes) -> dict[str, Any]:
-    return {
-        "status_code": HTTPStatus.ACCEPTED,
-        "response_model": control_shapes.AcceptedAnswer,
-        "responses": _WRITES,
-        "tags": ["control"],
-        "dependencies": [Depends(of.writing.check)],
-    }
-
-
-def _add_commands(router: APIRouter, of: ControlRoutes) -> None:
-    @router.post(
+def _add_commands(router: Router, of: ControlRoutes) -> None:
+    @router.add(
+        "POST",
         "/v1/sessions/{session_id:id}/compact",
-        summary="Compact a session",
-        operation_id="compactSession",
-        **_writing(of),
+        _writing("compactSession", summary="Compact a session"),
+        of.writing.check,
     )
     async def compact(
         request: Request,
         session_id: parameters.SessionId,
-        body: control_shapes.CompactBody | None = None,
+        body: CompactBody | None = None,
     ) -> Response:
         """Request a compaction now.
 
@@ -164,7 +165,7 @@ def _add_commands(router: APIRouter, of: ControlRoutes) -> None:
         same one.
         """
         await of.check_session(session_id)
-        wanted = body or control_shapes.CompactBody()
+        wanted = body or CompactBody()
         command_id = wanted.command_id or new_id()
         data = CompactRequested(
             session_id=session_id,
@@ -177,11 +178,15 @@ def _add_commands(router: APIRouter, of: ControlRoutes) -> None:
         await of.send(data, session_id, command_id)
         return of.accepted(session_id, command_id=command_id)
 
-    @router.delete(
+    @router.add(
+        "DELETE",
         "/v1/sessions/{session_id:id}/compact/{command_id:id}",
-        summary="Cancel a command",
-        operation_id="cancelCommand",
-        **(_writing(of) | {"responses": _WRITES | problems_of(409)}),
+        _writing(
+            "cancelCommand",
+            summary="Cancel a command",
+            responses=_WRITES | problems_of(409),
+        ),
+        of.writing.check,
     )
     async def cancel(
         request: Request, session_id: parameters.SessionId, command_id: parameters.CommandId
@@ -205,12 +210,12 @@ def _add_commands(router: APIRouter, of: ControlRoutes) -> None:
         return of.accepted(session_id, command_id=command_id)
 
 
-def _add_text(router: APIRouter, of: ControlRoutes) -> None:
-    @router.delete(
+def _add_text(router: Router, of: ControlRoutes) -> None:
+    @router.add(
+        "DELETE",
         "/v1/sessions/{session_id:id}/text",
-        summary="Delete a session's text",
-        operation_id="deleteText",
-        **_writing(of),
+        _writing("deleteText", summary="Delete a session's text"),
+        of.writing.check,
     )
     async def text(request: Request, session_id: parameters.SessionId) -> Response:
         """Delete the text that the control plane keeps of a session, up to now.
@@ -224,25 +229,28 @@ def _add_text(router: APIRouter, of: ControlRoutes) -> None:
         return of.accepted(session_id)
 
 
-def _add_session_thresholds(router: APIRouter, of: ControlRoutes) -> None:
+def _add_session_thresholds(router: Router, of: ControlRoutes) -> None:
     path = "/v1/sessions/{session_id:id}/thresholds"
 
-    @router.put(
-        path, summary="Set a session's thresholds", operation_id="setThresholds", **_writing(of)
+    @router.add(
+        "PUT",
+        path,
+        _writing("setThresholds", summary="Set a session's thresholds"),
+        of.writing.check,
     )
     async def put(
-        request: Request, session_id: parameters.SessionId, body: control_shapes.ThresholdsBody
+        request: Request, session_id: parameters.SessionId, body: ThresholdsBody
     ) -> Response:
         """Set when a session is compacted; what is left out is as the service's file says."""
         await of.check_session(session_id)
         await of.send(_thresholds(of, request, "session", session_id, body))
         return of.accepted(session_id)
 
-    @router.delete(
+    @router.add(
+        "DELETE",
         path,
-        summary="Remove a session's thresholds",
-        operation_id="removeThresholds",
-        **_writing(of),
+        _writing("removeThresholds", summary="Remove a session's thresholds"),
+        of.writing.check,
     )
     async def remove(request: Request, session_id: parameters.SessionId) -> Response:
         """Remove what was set for a session: the service's file holds again."""
@@ -252,28 +260,28 @@ def _add_session_thresholds(router: APIRouter, of: ControlRoutes) -> None:
 
 
 def _add_scoped_thresholds(
-    router: APIRouter, of: ControlRoutes, scope: ThresholdScope, path: str
+    router: Router, of: ControlRoutes, scope: ThresholdScope, path: str
 ) -> None:
     name_of = scope.capitalize()
 
-    @router.put(
+    @router.add(
+        "PUT",
         path,
-        summary=f"Set the thresholds of {_ARTICLES[scope]}",
-        operation_id=f"set{name_of}Thresholds",
-        **_writing(of),
+        _writing(f"set{name_of}Thresholds", summary=f"Set the thresholds of {_ARTICLES[scope]}"),
+        of.writing.check,
     )
-    async def put(
-        request: Request, name: parameters.ScopeName, body: control_shapes.ThresholdsBody
-    ) -> Response:
+    async def put(request: Request, name: parameters.ScopeName, body: ThresholdsBody) -> Response:
         """Set when its sessions are compacted; what is left out is as the service's file says."""
         await of.send(_thresholds(of, request, scope, name, body))
         return of.accepted(None)
 
-    @router.delete(
+    @router.add(
+        "DELETE",
         path,
-        summary=f"Remove the thresholds of {_ARTICLES[scope]}",
-        operation_id=f"remove{name_of}Thresholds",
-        **_writing(of),
+        _writing(
+            f"remove{name_of}Thresholds", summary=f"Remove the thresholds of {_ARTICLES[scope]}"
+        ),
+        of.writing.check,
     )
     async def remove(request: Request, name: parameters.ScopeName) -> Response:
         """Remove what was set for it: the service's file holds again."""
@@ -293,7 +301,7 @@ def _thresholds(
     request: Request,
     scope: ThresholdScope,
     name: str,
-    body: control_shapes.ThresholdsBody | None,
+    body: ThresholdsBody | None,
 ) -> ThresholdsSet:
     """Return the entry of a request; without a body it removes. Raises Problem."""
     # What only few requests need takes 10 ms to import.

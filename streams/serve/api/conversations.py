@@ -5,44 +5,45 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
-from fastapi import APIRouter, Query, Response
+from pydantic import Field
+from starlette.responses import Response
 
 from contextgauge.compaction.messages import FormatName, Message
 from contextgauge.compaction.session import SessionConversation
 from schemas.records import Json
 from streams import codec
 from streams.ports import ConversationReader
-from streams.serve.api import parameters, shapes
-from streams.serve.api.openapi import problems_of
+from streams.serve.api import parameters
 from streams.serve.api.problems import Problem
 from streams.serve.api.reading import Reading
+from streams.serve.api.routing import Described, Router, problems_of
 
 _PAGE: Final = 200
 _MOST: Final = 1_000
 _LONGEST: Final = 1_000
 
 Format: TypeAlias = Annotated[
-    FormatName, Query(description="The format of the messages: `plain`, or that of an API.")
+    FormatName, Field(description="The format of the messages: `plain`, or that of an API.")
 ]
 HistoryStart: TypeAlias = Annotated[
-    int, Query(ge=0, description="`next` of the previous answer, to continue after it.")
+    int, Field(ge=0, description="`next` of the previous answer, to continue after it.")
 ]
 HistoryLimit: TypeAlias = Annotated[
-    int, Query(ge=1, le=_MOST, description="Messages in the answer, at most.")
+    int, Field(ge=1, le=_MOST, description="Messages in the answer, at most.")
 ]
 Words: TypeAlias = Annotated[
-    str | None, Query(max_length=_LONGEST, description="Words to look for, in any order.")
+    str | None, Field(max_length=_LONGEST, description="Words to look for, in any order.")
 ]
 File: TypeAlias = Annotated[
-    str | None, Query(max_length=_LONGEST, description="Path of a file, or the end of it.")
+    str | None, Field(max_length=_LONGEST, description="Path of a file, or the end of it.")
 ]
 MessageId: TypeAlias = Annotated[
-    str | None, Query(max_length=_LONGEST, description="Id of a message or of a tool's call.")
+    str | None, Field(max_length=_LONGEST, description="Id of a message or of a tool's call.")
 ]
 RecallStart: TypeAlias = Annotated[
-    int, Query(ge=0, description="Matches to skip; with `id`, characters to skip.")
+    int, Field(ge=0, description="Matches to skip; with `id`, characters to skip.")
 ]
 
 _UNUSABLE: Final = {
@@ -54,18 +55,19 @@ _UNUSABLE: Final = {
 
 
 def add_conversations(
-    router: APIRouter, reading: Reading, conversations: ConversationReader | None
+    router: Router, reading: Reading, conversations: ConversationReader | None
 ) -> None:
     """Add the routes. `conversations` is None where no text is kept."""
     find = partial(_find, reading, conversations)
-    described: dict[str, Any] = {"responses": problems_of(404, 409, 422), "tags": ["text"]}
+    described = partial(Described, responses=problems_of(404, 409, 422), tag="text")
 
-    @router.get(
+    @router.add(
+        "GET",
         "/v1/sessions/{session_id:id}/context",
-        response_model=shapes.ContextAnswer,
-        summary="Read the messages that the model should see now",
-        operation_id="readContext",
-        **described,
+        described(
+            "readContext",
+            summary="Read the messages that the model should see now",
+        ),
     )
     async def context(session_id: parameters.SessionId, format: Format = "plain") -> Response:  # noqa: A002 -- the parameter's name
         """Read the conversation since its last compaction, with that one's summary."""
@@ -73,12 +75,13 @@ def add_conversations(
         messages = await asyncio.to_thread(_written, conversation.history.active, format)
         return _answer(conversation, {"format": format, "messages": messages})
 
-    @router.get(
+    @router.add(
+        "GET",
         "/v1/sessions/{session_id:id}/history",
-        response_model=shapes.HistoryAnswer,
-        summary="Read all messages that are kept of a session",
-        operation_id="readHistory",
-        **described,
+        described(
+            "readHistory",
+            summary="Read all messages that are kept of a session",
+        ),
     )
     async def history(
         session_id: parameters.SessionId, after: HistoryStart = 0, limit: HistoryLimit = _PAGE
@@ -96,12 +99,10 @@ def add_conversations(
         messages: list[Json] = [_entry(each, is_active=each.id in active) for each in page]
         return _answer(conversation, {"messages": messages, "next": following})
 
-    @router.get(
+    @router.add(
+        "GET",
         "/v1/sessions/{session_id:id}/recall",
-        response_model=shapes.RecallAnswer,
-        summary="Look for archived messages",
-        operation_id="recallMessages",
-        **described,
+        described("recallMessages", summary="Look for archived messages"),
     )
     async def recall_messages(
         session_id: parameters.SessionId,

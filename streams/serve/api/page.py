@@ -10,7 +10,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fastapi import FastAPI, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streams.serve.api.routing import PlainRoute
 
 FOLDER: Final = Path(__file__).parents[1] / "page"
 
@@ -73,15 +76,16 @@ def read_page(folder: Path = FOLDER) -> Page:
     return Page(base, first, files)
 
 
-def add_page(app: FastAPI, folder: Path = FOLDER) -> None:
-    """Add the page's routes. They need no token: there is nothing of any session in them."""
+def page_routes(folder: Path = FOLDER) -> list[PlainRoute]:
+    """Return the page's routes. They need no token: there is nothing of any session in them."""
     page = read_page(folder)
     tag = f'"{page.base.rpartition("/")[2]}"'
 
     async def index(request: Request) -> Response:
         return _answer(request, page.first, _INDEX, tag, _ASK)
 
-    async def file(request: Request, version: str, name: str) -> Response:
+    async def file(request: Request) -> Response:
+        version, name = request.path_params["version"], request.path_params["name"]
         content = page.files.get(name)
         if content is None:
             return Response(status_code=HTTPStatus.NOT_FOUND, headers={"Cache-Control": _ASK})
@@ -89,8 +93,7 @@ def add_page(app: FastAPI, folder: Path = FOLDER) -> None:
         is_current = page.base.endswith(f"/{version}")
         return _answer(request, content, name, tag, _FOR_EVER if is_current else _ASK)
 
-    app.add_api_route("/", index, methods=["GET"], include_in_schema=False)
-    app.add_api_route("/page/{version}/{name:path}", file, methods=["GET"], include_in_schema=False)
+    return [PlainRoute("/", index), PlainRoute("/page/{version}/{name:path}", file)]
 
 
 def _answer(request: Request, content: bytes, name: str, tag: str, caching: str) -> Response:

@@ -1,23 +1,16 @@
-"""The parameters of the routes, with their bounds and descriptions.
+"""The parameters of the routes, with their bounds and descriptions."""
 
-An unknown parameter is an error, as an unknown setting is: it may be a mistyped filter.
-"""
-
-import difflib
 from datetime import datetime
 from typing import Annotated, Final, Literal, TypeAlias
 from urllib.parse import unquote
 
-from fastapi import Path, Query, Request
-from fastapi.routing import APIRoute
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 from starlette.convertors import Convertor, register_url_convertor
 
 from schemas.records import Kind
 from schemas.records import Runtime as KnownRuntime
 from schemas.views import STREAM_ENTRIES, SizeState
-from streams.serve.api.problems import bad_parameter
 from streams.serve.views import session_index
 
 
@@ -46,18 +39,18 @@ _TEXT = 500
 
 SessionId: TypeAlias = Annotated[
     str,
-    Path(description="A session's whole id.", examples=["0198c7a2-5d3e-7c41-9a55-3f0e6b1d2c88"]),
+    Field(description="A session's whole id.", examples=["0198c7a2-5d3e-7c41-9a55-3f0e6b1d2c88"]),
 ]
 AgentId: TypeAlias = Annotated[
     str,
-    Path(
+    Field(
         description="An agent's id, as its publisher names it, or a session's.",
         examples=["reviewer"],
     ),
 ]
 CommandId: TypeAlias = Annotated[
     str,
-    Path(
+    Field(
         description="A command's id, as the request was answered with.",
         examples=["5e3f6f0a-6f9b-4c1e-9a53-0b8a7f1d2c33"],
         max_length=100,
@@ -65,7 +58,7 @@ CommandId: TypeAlias = Annotated[
 ]
 ScopeName: TypeAlias = Annotated[
     str,
-    Path(
+    Field(
         description="An agent's id, or a project: the path of its folder, or the folder's name.",
         examples=["reviewer"],
         min_length=1,
@@ -74,7 +67,7 @@ ScopeName: TypeAlias = Annotated[
 ]
 SessionIds: TypeAlias = Annotated[
     list[str] | None,
-    Query(
+    Field(
         max_length=MOST_NAMED,
         description="Only these sessions, by their whole ids; several by repeating it. It stands "
         "alone: no other parameter goes with it.",
@@ -82,7 +75,7 @@ SessionIds: TypeAlias = Annotated[
 ]
 Sort: TypeAlias = Annotated[
     session_index.Sort,
-    Query(
+    Field(
         description="`recent`: the last active first; `pressure`: the fullest; `until`: the "
         "nearest to compaction; `growth`: the fastest growing; `compactions`: the most often "
         "compacted; `folder`: by the name of the folder."
@@ -90,32 +83,32 @@ Sort: TypeAlias = Annotated[
 ]
 LiveFirst: TypeAlias = Annotated[
     bool,
-    Query(description="Sessions with a record in the last half hour come before all others."),
+    Field(description="Sessions with a record in the last half hour come before all others."),
 ]
 State: TypeAlias = Annotated[
     SizeState | None,
-    Query(
+    Field(
         description="A session's state; a `stalled` one counts as `compacting`, a `stale` one as "
         "what it was before."
     ),
 ]
 Model: TypeAlias = Annotated[
-    str | None, Query(max_length=_TEXT, description="The model of the leading chain.")
+    str | None, Field(max_length=_TEXT, description="The model of the leading chain.")
 ]
 Runtime: TypeAlias = Annotated[
     Literal[KnownRuntime, "unknown"] | None,
-    Query(description="What runs the agent; `unknown`: sessions whose runtime is unknown."),
+    Field(description="What runs the agent; `unknown`: sessions whose runtime is unknown."),
 ]
 Agent: TypeAlias = Annotated[
-    str | None, Query(max_length=_TEXT, description="The agent's id, as its publisher names it.")
+    str | None, Field(max_length=_TEXT, description="The agent's id, as its publisher names it.")
 ]
 MinPercent: TypeAlias = Annotated[
     float | None,
-    Query(ge=0, le=1_000_000, allow_inf_nan=False, description="Percent used, at least."),
+    Field(ge=0, le=1_000_000, allow_inf_nan=False, description="Percent used, at least."),
 ]
 Text: TypeAlias = Annotated[
     str | None,
-    Query(
+    Field(
         max_length=_TEXT,
         description="Part of the id, the folder, the model, the runtime, the agent or the task; "
         "upper and lower case are the same.",
@@ -123,20 +116,20 @@ Text: TypeAlias = Annotated[
 ]
 After: TypeAlias = Annotated[
     str | None,
-    Query(max_length=4_000, description="`next` of the previous answer, to continue after it."),
+    Field(max_length=4_000, description="`next` of the previous answer, to continue after it."),
 ]
 SessionLimit: TypeAlias = Annotated[
-    int, Query(ge=1, le=MOST_SESSIONS, description="Sessions in the answer, at most.")
+    int, Field(ge=1, le=MOST_SESSIONS, description="Sessions in the answer, at most.")
 ]
 RecordLimit: TypeAlias = Annotated[
-    int, Query(ge=1, le=STREAM_ENTRIES, description="Records in the answer, at most.")
+    int, Field(ge=1, le=STREAM_ENTRIES, description="Records in the answer, at most.")
 ]
 Kinds: TypeAlias = Annotated[
     list[Kind] | None,
-    Query(description="Kinds of records, such as context_warning; several by repeating it."),
+    Field(description="Kinds of records, such as context_warning; several by repeating it."),
 ]
 By: TypeAlias = Annotated[
-    Literal["hour", "model"], Query(description="What to group by, in addition to the total.")
+    Literal["hour", "model"], Field(description="What to group by, in addition to the total.")
 ]
 _HOUR: Final = r"^\d{4}-\d{2}-\d{2}T\d{2}$"
 
@@ -157,39 +150,9 @@ def _hour(text: str) -> str:
 
 Since: TypeAlias = Annotated[
     Annotated[str, AfterValidator(_hour)] | None,
-    Query(
+    Field(
         description="The first hour (UTC) in the answer, such as `2026-11-22T00`; for by=hour. "
         "Records without a time are in `unknown`, which is always in the answer.",
         json_schema_extra={"pattern": _HOUR},
     ),
 ]
-
-_NAMED: Final = 10
-_NAME: Final = 100
-"""Parameters in an error, and characters of each: an address may hold thousands."""
-
-
-async def none_unknown(request: Request) -> None:
-    """Raise Problem for query parameters that this route does not have.
-
-    Routes outside /v1 are polled by existing front ends, which may add their own. A coroutine, as
-    FastAPI calls any other function in a thread.
-    """
-    if not request.url.path.startswith("/v1/"):
-        return
-    route = request.scope["route"]
-    allowed = (
-        [field.alias for field in route.dependant.query_params]
-        if isinstance(route, APIRoute)
-        else []
-    )
-    unknown = [name for name in dict.fromkeys(request.query_params) if name not in allowed]
-    if unknown:
-        raise bad_parameter(*[(name[:_NAME], _hint(name, allowed)) for name in unknown[:_NAMED]])
-
-
-def _hint(name: str, allowed: list[str]) -> str:
-    near = difflib.get_close_matches(name[:_NAME].lower(), allowed, n=1, cutoff=0.6)
-    hint = f"; did you mean {near[0]}?" if near else "."
-    names = f"Allowed: {', '.join(allowed)}." if allowed else "This route has no parameters."
-    return f"unknown parameter{hint} {names}"

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from contextgauge.units import MINUTE_MS
 from schemas.records import event_type
@@ -13,19 +13,19 @@ from schemas.views import EntryStream
 from streams import codec
 from streams.core.session_status import THRESHOLDS
 from streams.ports import ConversationReader, ReadingProgress
-from streams.serve.api import agents, answers, parameters, shapes
+from streams.serve.api import agents, answers, parameters
 from streams.serve.api.answers import THRESHOLDS_JSON, judged
 from streams.serve.api.conversations import add_conversations
-from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import bad_parameter
 from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Cursor, Reading, read_cursor
+from streams.serve.api.routing import Described, Router, problems_of
 from streams.serve.api.totals import Totals
 from streams.serve.views.session_index import ListOrder, SessionFilter
 from streams.serve.views.sessions import SessionKey, Sessions
 
 
 def add_routes(
-    router: APIRouter,
+    router: Router,
     reading: Reading,
     local: Callable[[], ReadingProgress | None] | None,
     conversations: ConversationReader | None,
@@ -40,14 +40,16 @@ def add_routes(
     _add_agents(router, reading)
 
 
-def _add_sessions(router: APIRouter, reading: Reading) -> None:
-    @router.get(
+def _add_sessions(router: Router, reading: Reading) -> None:
+    @router.add(
+        "GET",
         "/v1/sessions",
-        response_model=shapes.SessionsAnswer,
-        responses=answers.CONDITIONAL | problems_of(400, 410, 422),
-        summary="List sessions",
-        operation_id="listSessions",
-        tags=["sessions"],
+        Described(
+            "listSessions",
+            "sessions",
+            "List sessions",
+            responses=answers.CONDITIONAL | problems_of(400, 410, 422),
+        ),
     )
     async def sessions(  # noqa: PLR0913 -- the parameters of the route
         request: Request,
@@ -109,14 +111,16 @@ def live_since(now_ms: int) -> int:
     return (now_ms - THRESHOLDS.stale_after_ms) // MINUTE_MS * MINUTE_MS
 
 
-def _add_session(router: APIRouter, reading: Reading) -> None:
-    @router.get(
+def _add_session(router: Router, reading: Reading) -> None:
+    @router.add(
+        "GET",
         "/v1/sessions/{session_id:id}/compactions",
-        response_model=shapes.CompactionsAnswer,
-        responses=answers.CONDITIONAL | problems_of(404, 422),
-        summary="List a session's compactions",
-        operation_id="listCompactions",
-        tags=["sessions"],
+        Described(
+            "listCompactions",
+            "sessions",
+            "List a session's compactions",
+            responses=answers.CONDITIONAL | problems_of(404, 422),
+        ),
     )
     async def compactions(request: Request, session_id: parameters.SessionId) -> Response:
         """List the compactions that succeeded, whole with their summaries, the newest first."""
@@ -128,13 +132,15 @@ def _add_session(router: APIRouter, reading: Reading) -> None:
         documents = await reading.at(snapshot).compactions(session_id)
         return answers.answer(snapshot, tag, {"compactions": answers.documents(documents)})
 
-    @router.get(
+    @router.add(
+        "GET",
         "/v1/sessions/{session_id:id}/rules",
-        response_model=shapes.RulesAnswer,
-        responses=answers.CONDITIONAL | problems_of(404, 422),
-        summary="Read which rules of the user are still there",
-        operation_id="readRules",
-        tags=["sessions"],
+        Described(
+            "readRules",
+            "sessions",
+            "Read which rules of the user are still there",
+            responses=answers.CONDITIONAL | problems_of(404, 422),
+        ),
     )
     async def rules(request: Request, session_id: parameters.SessionId) -> Response:
         """Read what the check after the main conversation's latest compaction found."""
@@ -177,18 +183,17 @@ async def _records(  # noqa: PLR0917 -- the parameters of the route
     return answers.answer(snapshot, tag, {"records": records, "next": following})
 
 
-def _add_records(router: APIRouter, reading: Reading) -> None:
-    described: dict[str, Any] = {
-        "response_model": shapes.RecordsAnswer,
-        "responses": answers.CONDITIONAL | problems_of(400, 404, 410, 422),
-        "tags": ["sessions"],
-    }
+def _add_records(router: Router, reading: Reading) -> None:
+    described = partial(
+        Described,
+        responses=answers.CONDITIONAL | problems_of(400, 404, 410, 422),
+        tag="sessions",
+    )
 
-    @router.get(
+    @router.add(
+        "GET",
         "/v1/sessions/{session_id:id}/events",
-        summary="List a session's records except readings",
-        operation_id="listEvents",
-        **described,
+        described("listEvents", summary="List a session's records except readings"),
     )
     async def events(
         request: Request,
@@ -201,11 +206,10 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         kinds: frozenset[str] = frozenset(type or ())
         return await _records(reading, request, session_id, "events", kinds, after, limit)
 
-    @router.get(
+    @router.add(
+        "GET",
         "/v1/sessions/{session_id:id}/readings",
-        summary="List a session's readings",
-        operation_id="listReadings",
-        **described,
+        described("listReadings", summary="List a session's readings"),
     )
     async def readings(
         request: Request,
@@ -216,13 +220,15 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         """List the sizes after each response: the newest 2 000."""
         return await _records(reading, request, session_id, "readings", frozenset(), after, limit)
 
-    @router.get(
+    @router.add(
+        "GET",
         "/v1/sessions/{session_id:id}",
-        response_model=shapes.SessionAnswer,
-        responses=answers.CONDITIONAL | problems_of(404, 422),
-        summary="Read a session",
-        operation_id="readSession",
-        tags=["sessions"],
+        Described(
+            "readSession",
+            "sessions",
+            "Read a session",
+            responses=answers.CONDITIONAL | problems_of(404, 422),
+        ),
     )
     async def session(request: Request, session_id: parameters.SessionId) -> Response:
         """Read a session: identity, chains, open attempt, compactions, status."""
@@ -238,16 +244,18 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         return answers.answer(snapshot, answers.until(tag, change_ms), members)
 
 
-def _add_stats(router: APIRouter, reading: Reading) -> None:
+def _add_stats(router: Router, reading: Reading) -> None:
     totals = Totals(lambda snapshot: reading.at(snapshot).aggregates(), reading.clock)
 
-    @router.get(
+    @router.add(
+        "GET",
         "/v1/stats",
-        response_model=shapes.StatsAnswer,
-        responses=answers.CONDITIONAL | problems_of(422),
-        summary="Read the aggregates",
-        operation_id="readStats",
-        tags=["aggregates"],
+        Described(
+            "readStats",
+            "aggregates",
+            "Read the aggregates",
+            responses=answers.CONDITIONAL | problems_of(422),
+        ),
     )
     async def stats(
         request: Request, by: parameters.By = "hour", since: parameters.Since = None
@@ -264,15 +272,17 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
 
 
 def _add_projection(
-    router: APIRouter, reading: Reading, local: Callable[[], ReadingProgress | None] | None
+    router: Router, reading: Reading, local: Callable[[], ReadingProgress | None] | None
 ) -> None:
-    @router.get(
+    @router.add(
+        "GET",
         "/v1/projection",
-        response_model=shapes.ProjectionAnswer,
-        responses=problems_of(422),
-        summary="Read how far the projection is",
-        operation_id="readProjection",
-        tags=["service"],
+        Described(
+            "readProjection",
+            "service",
+            "Read how far the projection is",
+            responses=problems_of(422),
+        ),
     )
     async def projection() -> Response:
         """Read position, lag and silence of each partition: whether figures are fresh."""
@@ -285,17 +295,19 @@ def _add_projection(
         return answers.answer(snapshot, answers.tag(snapshot), members)
 
 
-def _add_agents(router: APIRouter, reading: Reading) -> None:
+def _add_agents(router: Router, reading: Reading) -> None:
     cache: answers.SharedCache[bytes] = answers.SharedCache()
     chats: answers.SharedCache[list[agents.EncodedEvent]] = answers.SharedCache()
 
-    @router.get(
+    @router.add(
+        "GET",
         "/api/agents/{agent_id:id}/events",
-        response_model=list[shapes.ChatEvent],
-        responses=answers.CONDITIONAL | problems_of(422),
-        summary="List an agent's events for its chat",
-        operation_id="listAgentEvents",
-        tags=["agents"],
+        Described(
+            "listAgentEvents",
+            "agents",
+            "List an agent's events for its chat",
+            responses=answers.CONDITIONAL | problems_of(422),
+        ),
     )
     async def events(request: Request, agent_id: parameters.AgentId) -> Response:
         """List warnings, starts and completions of compactions, as a chat's front end polls them.

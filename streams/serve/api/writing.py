@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-from fastapi import Request
+from starlette.requests import Request
 
 from contextgauge.errors import ConfigError, RecordError, RetryError
 from contextgauge.settings.forms import PREFIX

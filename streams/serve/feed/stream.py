@@ -6,15 +6,16 @@ from collections.abc import AsyncGenerator, Callable
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Query, Response
+from pydantic import Field
 from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse, SendTimeoutError
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from contextgauge.errors import RetryError, StopError
 from streams.serve.api.guard import MAY_STILL_READ, STREAM
-from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import Problem
+from streams.serve.api.routing import Described, Header, Router, problems_of
 from streams.serve.api.serving import Serving
 from streams.serve.feed.feed import Feed, FeedPosition, cut_off, parse_position
 from streams.serve.feed.listener import Listener
@@ -29,7 +30,7 @@ _SEND_S: Final = 20
 _ID_CHARACTERS: Final = 4_000
 """Of an event id: more than 200 partitions."""
 
-_FEED: Final[dict[int | str, dict[str, Any]]] = {
+_FEED: Final[dict[int, dict[str, Any]]] = {
     200: {
         "description": "Events until either side ends: `record` with a LiveEntry, `reset` where "
         "events were missed, `cut_off` before a reader is disconnected; comments as heartbeats.",
@@ -38,22 +39,25 @@ _FEED: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def add_stream(router: APIRouter, feed: Feed, serving: Serving) -> None:
+def add_stream(router: Router, feed: Feed, serving: Serving) -> None:
     """Add the route."""
 
-    @router.get(
+    @router.add(
+        "GET",
         STREAM,
-        response_class=Response,
-        responses=_FEED | problems_of(400, 422),
-        summary="Listen to the live feed",
-        operation_id="listen",
-        tags=["feed"],
+        Described(
+            "listen",
+            "feed",
+            "Listen to the live feed",
+            responses=_FEED | problems_of(400, 422),
+        ),
     )
     async def stream(
-        session: Annotated[str | None, Query(description="Only events of this session.")] = None,
+        session: Annotated[str | None, Field(description="Only events of this session.")] = None,
         last_event_id: Annotated[
             str | None,
-            Header(
+            Header(),
+            Field(
                 max_length=_ID_CHARACTERS,
                 description="The id of the last event, or `as_of.feed` of an answer: the events "
                 "after it come first.",
