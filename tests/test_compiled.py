@@ -40,6 +40,34 @@ def test_no_compiled_library_is_next_to_the_sources() -> None:
     assert [*beside, *ROOT.glob("*.so")] == []
 
 
+_EXTENDED = """
+import importlib, inspect, pkgutil, sys
+ours = [importlib.import_module(name) for name in ("contextgauge", "schemas", "streams")]
+for package in list(ours):
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not found.name.endswith("__main__"):
+            ours.append(importlib.import_module(found.name))
+sources = {module.__name__: module.__file__ for module in ours}
+classes = {one for module in ours for _, one in inspect.getmembers(module, inspect.isclass)}
+for one in classes:
+    if (sources.get(one.__module__) or "").endswith(".py"):
+        for base in one.__mro__[1:]:
+            is_compiled = (sources.get(base.__module__) or ".py").rpartition(".")[2] != "py"
+            if is_compiled and hasattr(base, "__mypyc_attrs__"):
+                print(one.__name__, "extends", base.__name__)
+"""
+
+
+def test_no_class_of_python_extends_a_compiled_one() -> None:
+    # It can be imported, and fails when one is made.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-P", "-c", _EXTENDED]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+
+
 def _ask(folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
     """Ask for a compiled wheel; it must fail before anything is compiled."""
     return subprocess.run(
