@@ -138,21 +138,28 @@ compile: setup $(COMPILED)/.done  ## Make build/compiled: the product with its h
 
 # Each allocation is the sanitizer's, and the library's shifts are those of Python's own build.
 SANITIZED := build/sanitized
+SANITIZER_LIBRARIES := libasan.so libubsan.so
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 $(SANITIZED)/.done: $(SOURCES)
+	@$(BIN)/python hatch_build.py
+	@for library in $(SANITIZER_LIBRARIES); do test -e "$$(gcc -print-file-name=$$library)" || \
+		{ echo "sanitize: gcc's $$library is missing (Debian, Ubuntu: gcc)" >&2; exit 1; }; done
 	@rm -rf $(SANITIZED)
 	@echo "sanitize: the compiled modules with checks of each access, into $(SANITIZED): some minutes"
-	@CFLAGS="-g -fwrapv $(SANITIZERS)" LDFLAGS="$(SANITIZERS)" CONTEXTGAUGE_COMPILE=1 \
+	@CC=gcc CFLAGS="-g -fwrapv $(SANITIZERS)" LDFLAGS="$(SANITIZERS)" CONTEXTGAUGE_COMPILE=1 \
 		CONTEXTGAUGE_WITHOUT_CHARTS=1 $(BIN)/hatchling build -t wheel -d $(SANITIZED)/wheel
 	@$(BIN)/python -m zipfile -e $(SANITIZED)/wheel/*.whl $(SANITIZED)
 	@touch $@
 
+# test_compiled.py says that it is this build; what starts programs of its own is not in it.
+TESTS_OF_SANITIZED := tests/test_compiled.py tests/codec tests/core tests/edge/test_encoded_batches.py \
+	tests/edge/test_fetching.py tests/flow/test_partition_state.py tests/flow/test_fold_views.py \
+	tests/flow/test_project_partition.py tests/flow/test_local_view.py
 sanitize: setup $(SANITIZED)/.done  ## Tests and generated inputs, with every memory access of the compiled modules checked (gcc).
 	@export LD_PRELOAD="$$(gcc -print-file-name=libasan.so):$$(gcc -print-file-name=libubsan.so)" \
 		PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1; \
-	CHECK_COMPILED=1 $(BIN)/python -m pytest -s -p no:cacheprovider -o pythonpath="$(SANITIZED) ." tests/codec \
-		tests/core/derivation tests/edge/test_encoded_batches.py tests/edge/test_fetching.py \
-		tests/flow/test_partition_state.py && \
+	CHECK_COMPILED=1 $(BIN)/python -m pytest -s -p no:cacheprovider -o pythonpath="$(SANITIZED) ." \
+		$(TESTS_OF_SANITIZED) && \
 	PYTHONPATH="$(SANITIZED):." $(BIN)/python -P -m tests.fuzz --seed $(SEED) --inputs 100000 --jobs $(JOBS)
 
 bench/.venv/.done: bench/requirements.lock

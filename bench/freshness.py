@@ -68,6 +68,8 @@ _WARM_RATE = 4_000.0
 class Freshness(NamedTuple):
     """Milliseconds from publishing to readable, at a rate of messages per second."""
 
+    share: float | None
+    """Of the highest load; None for a rate that was asked for."""
     rate: float
     p50_ms: float
     p95_ms: float
@@ -276,9 +278,13 @@ def delays(
 
 
 async def at_rate(
-    made: Pipeline, messages: Iterator[workload.Message], rate: float, seconds: float
+    made: Pipeline,
+    messages: Iterator[workload.Message],
+    rate: float,
+    seconds: float,
+    share: float | None = None,
 ) -> Freshness:
-    """Measure at a rate of messages per second."""
+    """Measure at a rate of messages per second, which may be a share of the highest load."""
     before = await made.derived()
     for seen in made.seen:
         seen.clear()
@@ -291,12 +297,12 @@ async def at_rate(
     delays_ms = delays(await _records(made.bootstrap), done.handed_over, made.seen)
     p50, p95, p99 = (round(delays_ms[len(delays_ms) * part // 100], 1) for part in (50, 95, 99))
     late_ms = round(done.late_ms[len(done.late_ms) * 99 // 100], 1)
-    return Freshness(round(rate), p50, p95, p99, len(delays_ms), late_ms)
+    return Freshness(share, round(rate), p50, p95, p99, len(delays_ms), late_ms)
 
 
 async def measure(stack: LocalStack, folder: Path, loads: Loads) -> list[Freshness]:
     """Measure at all rates, then at all shares of the highest load; tell how high that is."""
-    first = workload.read(workload.cached(_FIRST + loads.backlog))
+    first = workload.read(workload.cached(_FIRST + (loads.backlog if loads.shares else 0)))
     async with pipeline(stack, folder) as made:
         await workload.publish(made.bootstrap, _SOURCE, islice(first, _FIRST))
         await made.caught_up(_FIRST)
@@ -319,7 +325,7 @@ async def measure(stack: LocalStack, folder: Path, loads: Loads) -> list[Freshne
             highest = await highest_load(made, messages, bound)
             print(f"highest load into Redis: {highest:,.0f} messages/s")
             found += [
-                await at_rate(made, messages, share * highest, loads.seconds)
+                await at_rate(made, messages, share * highest, loads.seconds, share)
                 for share in loads.shares
             ]
     return found
@@ -341,8 +347,9 @@ async def on(stack: LocalStack, folder: Path, loads: Loads) -> list[Freshness]:
     stack.start(["kafka", "redis"])
     found = await measure(stack, folder, loads)
     for each in found:
+        share = "" if each.share is None else f"{each.share:.0%} of it, "
         print(
-            f"  at {each.rate:,.0f}/s: p50 {each.p50_ms} ms, p95 {each.p95_ms} ms, "
+            f"  at {share}{each.rate:,.0f}/s: p50 {each.p50_ms} ms, p95 {each.p95_ms} ms, "
             f"p99 {each.p99_ms} ms of {each.counted:,} records "
             f"(publisher late: p99 {each.publisher_late_p99_ms} ms)"
         )

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Message
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, RetryError
@@ -30,6 +31,7 @@ from tests.serve.text_kit import OneConversation, kept_conversation
 
 TOPIC = CONTEXT_COMMANDS.name
 CLOCK = SystemClock()
+JSON = {"content-type": "application/json"}
 
 
 class Control:
@@ -248,6 +250,8 @@ async def test_a_server_only_reads_unless_it_is_allowed_to_write(records: list[R
     answer = await control.ask("POST", f"{control.path}/compact")
     assert answer.status_code == 403
     assert "CONTEXTGAUGE_SERVE_CONTROL=true" in answer.json()["detail"]
+    broken = await control.api.client.post(f"{control.path}/compact", content=b"{", headers=JSON)
+    assert broken.status_code == 403
     assert (await control.ask("GET", f"{control.path}/control")).status_code == 200
 
 
@@ -323,13 +327,62 @@ async def test_a_body_is_json_and_says_so(
     assert await control.sent() == []
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b'{"instructions": 5}', b'{"urgent": "?"}'])
-async def test_a_wrong_body_is_refused(control: Control, content: bytes) -> None:
-    answer = await control.api.client.post(
-        f"{control.path}/compact", content=content, headers={"content-type": "application/json"}
-    )
+@pytest.mark.parametrize(
+    ("content", "parameter", "message"),
+    [
+        (b"{", "body", "is not JSON"),
+        (b'{"instructions": "\xff"}', "body", "is not JSON"),
+        (b"[]", "body", "must be a JSON object"),
+        (b'{"instructions": 5}', "instructions", "Input should be a valid string"),
+        (b'{"urgent": "?"}', "urgent", "Input should be a valid boolean"),
+        (b'{"other": 1}', "other", "Extra inputs are not permitted"),
+    ],
+)
+async def test_a_wrong_body_is_refused(
+    control: Control, content: bytes, parameter: str, message: str
+) -> None:
+    answer = await control.api.client.post(f"{control.path}/compact", content=content, headers=JSON)
     assert answer.status_code == 422, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
+    ((name, said),) = [(one["parameter"], one["message"]) for one in answer.json()["errors"]]
+    assert name == parameter
+    assert said.startswith(message)
+
+
+async def test_a_body_is_looked_at_last(control: Control) -> None:
+    answer = await control.api.client.post(
+        f"{control.path}/compact?x=1", content=b"{", headers=JSON
+    )
+    assert [one["parameter"] for one in answer.json()["errors"]] == ["x"]
+
+
+async def test_a_body_that_breaks_off_is_refused(control: Control) -> None:
+    came: list[Message] = [
+        {"type": "http.request", "body": b"{", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return came.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": f"{control.path}/compact",
+        "raw_path": f"{control.path}/compact".encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+        "client": ("127.0.0.1", 1),
+        "server": ("localhost", 80),
+        "scheme": "http",
+    }
+    await control.api.app(scope, receive, send)
+    assert sent[0]["status"] == 422
+    assert control.api.reported == []
 
 
 async def test_a_long_text_is_refused(control: Control) -> None:

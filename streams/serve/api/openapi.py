@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pydantic import TypeAdapter
-from pydantic.json_schema import JsonSchemaMode
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
+from pydantic_core.core_schema import WithDefaultSchema
 
 from streams import codec
 from streams.serve.api import control_shapes, shapes
@@ -83,6 +84,16 @@ def document(version: str, routes: Sequence[ApiRoute]) -> dict[str, Any]:
     }
 
 
+class _Schemas(GenerateJsonSchema):
+    """Schemas without null as a default: what is left out there is no value."""
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        made = super().default_schema(schema)
+        if made.get("default", ...) is None:
+            del made["default"]
+        return made
+
+
 def _schemas(routes: Sequence[ApiRoute]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the schemas of the answers by operation, and all that have names.
 
@@ -94,9 +105,11 @@ def _schemas(routes: Sequence[ApiRoute]) -> tuple[dict[str, Any], dict[str, Any]
     for route in routes:
         name = route.described.operation_id
         adapters.append((name, "validation", TypeAdapter(route.model)))
-        if name in _ANSWERS:
+        if route.described.status not in route.described.responses:
             adapters.append((name, "serialization", TypeAdapter(_ANSWERS[name])))
-    schemas, named = TypeAdapter.json_schemas(adapters, ref_template="#/components/schemas/{model}")
+    schemas, named = TypeAdapter.json_schemas(
+        adapters, ref_template="#/components/schemas/{model}", schema_generator=_Schemas
+    )
     answers = {name: schema for (name, mode), schema in schemas.items() if mode == "serialization"}
     return answers, named["$defs"]
 
@@ -127,8 +140,6 @@ def _operation(route: ApiRoute, parameters: dict[str, Any], answer: object) -> d
             content = {"application/json": {"schema": schema}}
             operation["requestBody"] = {"required": is_required, "content": content}
             continue
-        if schema.get("default", ...) is None:  # left out, it is no value
-            del schema["default"]
         operation["parameters"].append(
             {
                 "name": each.name,

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args, get_ori
 
 from pydantic import BaseModel, ValidationError, create_model
 from pydantic_core import ErrorDetails
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
@@ -61,7 +61,7 @@ class Parameter(NamedTuple):
 
 
 class PlainRoute(Route):
-    """A route that is noted in the scope, for the guard, which also answers HEAD."""
+    """A route that is noted in the scope: the guard counts requests by it, and HEAD as its GET."""
 
     def __init__(self, path: str, endpoint: Endpoint, method: str = "GET") -> None:
         super().__init__(path, endpoint)
@@ -149,8 +149,9 @@ class ApiRoute(PlainRoute):
         """Return the parameter of an error, or the part of the body, and what is wrong."""
         argument, *inner = map(str, error["loc"])
         parameter = next(each for each in self.parameters if each.argument == argument)
-        is_inner = parameter.place == "body" and inner
-        return inner[0] if is_inner else parameter.name, error["msg"]
+        is_body = parameter.place == "body"
+        message = "must be a JSON object" if is_body and not inner else error["msg"]
+        return inner[0] if is_body and inner else parameter.name, message
 
 
 class Router:
@@ -183,7 +184,10 @@ def problems_of(*statuses: int) -> dict[int, dict[str, Any]]:
 
 
 async def _value(request: Request, parameter: Parameter) -> object:
-    """Return what a request has of a parameter, unchecked. Raises Problem for a body of no JSON."""
+    """Return what a request has of a parameter, unchecked.
+
+    Raises Problem for a body that is not JSON, or did not come whole.
+    """
     name = parameter.name
     if parameter.place == "path":
         return request.path_params[name]
@@ -193,7 +197,10 @@ async def _value(request: Request, parameter: Parameter) -> object:
         if parameter.is_list:
             return request.query_params.getlist(name) or _MISSING
         return request.query_params.get(name, _MISSING)
-    body = await request.body()
+    try:
+        body = await request.body()
+    except ClientDisconnect:
+        raise bad_parameter((name, "has not come whole")) from None
     try:
         return codec.loads(body) if body else _MISSING
     except ValueError:

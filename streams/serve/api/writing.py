@@ -26,7 +26,7 @@ class Writing:
         self._serving = serving
 
     async def check(self, request: Request) -> None:
-        """Raise Problem for a request that may change nothing; a dependency of the routes."""
+        """Raise Problem for a request that may change nothing."""
         serving = self._serving
         if serving.commands is None:
             raise _forbidden(
