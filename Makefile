@@ -103,7 +103,8 @@ chaos: $(VENV)/.development $(KAFKA_CLASSES)  ## Faults on real brokers, Redis a
 	$(BIN)/python $(CHAOS)
 
 chaos-compiled: compile $(KAFKA_CLASSES)  ## The same faults, on workers of the compiled build.
-	PYTHONPATH="$(CURDIR)/$(COMPILED):$(CURDIR)" PYTHONSAFEPATH=1 $(BIN)/python $(CHAOS)
+	@export PYTHONPATH="$(CURDIR)/$(COMPILED):$(CURDIR)" PYTHONSAFEPATH=1; \
+	$(BIN)/python -c 'from streams.cli import build; assert build.is_compiled()' && $(BIN)/python $(CHAOS)
 
 test-shared: setup  ## Run the tests that read the real captures in ../shared, where they are.
 	$(BIN)/python -m pytest -m shared
