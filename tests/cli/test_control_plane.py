@@ -284,14 +284,12 @@ def test_why_says_where_nothing_is_known(plane: Plane) -> None:
 
 
 def test_thresholds_are_set_shown_and_removed(plane: Plane) -> None:
-    result = plane.run(
-        "thresholds", "--session", plane.session[:12], "--automatic", "--compact-at", "80%"
-    )
+    result = plane.run("thresholds", plane.session[:12], "--automatic", "--compact-at", "80%")
     assert result.exit_code == 0, result.output
     assert "automatic, compact at 80%" in result.stderr
     plane.run("thresholds", "--agent", "reviewer", "--no-automatic")
     plane.run("thresholds", "--project", "app", "--compact-to", "60000")
-    plane.run("thresholds", "--session", plane.session, "--remove")
+    plane.run("thresholds", plane.session, "--remove")
     entries = [each for each in plane.log.entries() if isinstance(each, ThresholdsSet)]
     by = entries[0].requested_by
     assert entries == [
@@ -306,20 +304,21 @@ def test_thresholds_are_set_shown_and_removed(plane: Plane) -> None:
         ThresholdsSet(scope="project", name="app", requested_by=by, compact_to="60000"),
         ThresholdsSet(scope="session", name=plane.session, requested_by=by),
     ]
-    result = plane.run("thresholds", "--session", plane.session)
+    result = plane.run("thresholds", plane.session)
     assert "nothing set: the service's file holds" in result.stdout
     plane.control.views[plane.session] = ControlView(
         session_id=plane.session, thresholds=entries[0]
     )
-    result = plane.run("thresholds", "--session", plane.session)
+    result = plane.run("thresholds", plane.session)
     assert "automatic, compact at 80% (set by cli" in result.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "name one of --session, --agent, --project"),
-        (["--agent", "a", "--project", "p"], "name one of"),
+        ([], "give one of SESSION, --agent, --project"),
+        (["--agent", "a", "--project", "p"], "give one of"),
+        (["a-session", "--project", "p"], "give one of"),
         (["--agent", "a"], "set --compact-at"),
         (["--agent", "a", "--compact-at", "lots"], "compact_at 'lots' is no size"),
         (["--agent", "a", "--remove", "--automatic"], "--remove goes with no other"),

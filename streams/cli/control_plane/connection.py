@@ -115,9 +115,9 @@ async def _connected(settings: Settings) -> AsyncIterator[ControlPlane]:
 
 
 def one_scope(names: Sequence[tuple[str, str | None]]) -> tuple[str, str]:
-    """Return the one option that is given, and its value. Raises ConfigError."""
+    """Return the one argument or option that is given, and its value. Raises ConfigError."""
     given = [(option, value) for option, value in names if value is not None]
     if len(given) != 1:
         listed = ", ".join(option for option, _ in names)
-        raise ConfigError(f"name one of {listed}: whose thresholds?")
+        raise ConfigError(f"give one of {listed}: whose thresholds?")
     return given[0]
