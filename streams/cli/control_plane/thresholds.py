@@ -21,7 +21,6 @@ _SIZE = "Share of the window (85%) or tokens (120000)"
 
 
 def thresholds(
-    *,
     session: Annotated[
         str | None,
         typer.Argument(
@@ -31,6 +30,7 @@ def thresholds(
             "set for it is shown.",
         ),
     ] = None,
+    *,
     agent: Annotated[
         str | None, typer.Option(metavar="NAME", help="Of all sessions of an agent.")
     ] = None,
@@ -88,6 +88,9 @@ def _show(name: str, *, as_json: bool) -> None:
             write_json(view.thresholds)
         else:
             say(f"{session_id}: {thresholds_text(view.thresholds)}", to=out)
+        await plane.warn_of_silence(
+            session_id, "thresholds that none has read wait in the log, and are not shown"
+        )
 
     with_control(show)
 
