@@ -28,7 +28,7 @@ class ContextStatus:
 
     `active` counts messages that the model sees, `total` all of the conversation, `summaries` all
     of its compactions. `is_compressed`: whether a summary is among `active`; None: where there are
-    summaries.
+    summaries. With `is_estimated` the counts and their percentage are marked with `~`.
     """
 
     window_tokens: int
@@ -40,6 +40,7 @@ class ContextStatus:
     summaries: int = 0
     oldest_age_ms: int | None = None
     is_compressed: bool | None = None
+    is_estimated: bool = False
 
     @property
     def tokens(self) -> int:
@@ -164,9 +165,10 @@ def compact_box(result: CompactionResult) -> str:
 def context_text(status: ContextStatus) -> str:
     """Return the output of `/context` as a list."""
     tenths = status.tokens * 1_000 // status.window_tokens if status.window_tokens > 0 else 0
+    mark = _mark(status)
     lines = [
         "Context Usage:",
-        f"  Current: {status.tokens:,} tokens ({tenths // 10}.{tenths % 10}%)",
+        f"  Current: {mark}{status.tokens:,} tokens ({mark}{tenths // 10}.{tenths % 10}%)",
         f"  Maximum: {status.window_tokens:,} tokens",
         f"  Messages: {status.active}",
     ]
@@ -177,9 +179,9 @@ def context_text(status: ContextStatus) -> str:
             *lines,
             "",
             "Breakdown:",
-            f"  System prompt: {status.system_tokens:,} tokens",
-            f"  Memory context: {status.memory_tokens:,} tokens",
-            f"  Conversation: {status.conversation_tokens:,} tokens",
+            f"  System prompt: {mark}{status.system_tokens:,} tokens",
+            f"  Memory context: {mark}{status.memory_tokens:,} tokens",
+            f"  Conversation: {mark}{status.conversation_tokens:,} tokens",
         )
     )
 
@@ -192,7 +194,7 @@ def context_box(status: ContextStatus) -> str:
         [
             *_counts(status.active, status.total, status.summaries),
             "",
-            _bar("Usage", percent(status.tokens, status.window_tokens)),
+            _bar("Usage", percent(status.tokens, status.window_tokens), _mark(status)),
             "",
             f"Status: {'Compressed' if has_summary else 'Uncompressed'}",
         ],
@@ -204,8 +206,9 @@ def marker_text(
 ) -> str:
     """Return the marker of a compaction among the messages (001).
 
-    With `expanded` the whole summary, else a preview of it. Where it is unknown how much was freed,
-    the size before stands in its place.
+    `freed_tokens` is an estimate, as a receipt's `tokens_saved`. With `expanded` the whole summary,
+    else a preview of it. Where it is unknown how much was freed, the size before stands in its
+    place.
     """
     tokens = (
         f"~{freed_tokens:,} tokens freed"
@@ -260,10 +263,14 @@ def _counts(active: int, total: int, summaries: int) -> list[str]:
     return [f"{label:{_LABEL_COLUMNS}}{number:{_NUMBER_COLUMNS}}" for label, number in rows]
 
 
-def _bar(label: str, used: int) -> str:
+def _mark(status: ContextStatus) -> str:
+    return "~" if status.is_estimated else ""
+
+
+def _bar(label: str, used: int, mark: str = "") -> str:
     filled = min(_BAR_CHARACTERS, max(0, used) * _BAR_CHARACTERS // 100)
     bar = "#" * filled + "." * (_BAR_CHARACTERS - filled)
-    return f"{label}  [{bar}]  {used}%"
+    return f"{label}  [{bar}]  {mark}{used}%"
 
 
 def _box(title: str, lines: list[str]) -> str:

@@ -23,7 +23,7 @@ from contextgauge.errors import StopError
 from schemas.records import Json
 from schemas.views import SessionView
 from streams import wiring
-from streams.cli.screen.figures import ago, count, exact, safe
+from streams.cli.screen.figures import GUESS, UNKNOWN, ago, count, exact, safe
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import out, say, write_json
 from streams.cli.sessions import stored_views
@@ -52,9 +52,10 @@ def context(
     """Show what the model of a session sees, by its kept messages.
 
     Active and total messages, all summaries so far, usage, a breakdown by category, and the oldest
-    message. Token counts are estimates of the messages alone: system prompt and tools are not
-    among them. The size that `contextgauge status` shows is the whole request's, as reported: the
-    last row is the difference.
+    message. Token counts are estimates of the messages alone, marked with `~`: system prompt and
+    tools are not among them. The size that `contextgauge status` shows is the whole request's, as
+    reported: the last row is the difference. It is unknown from a compaction to the next response;
+    `contextgauge why` shows what the service estimates of the whole request.
     `contextgauge conversations` keeps the messages of sessions that you choose.
     """
     settings = wiring.settings()
@@ -93,9 +94,9 @@ def _show(view: SessionView, conversation: SessionConversation, *, as_json: bool
         "",
         context_text(status).partition("\n\nBreakdown")[0],
         "",
-        "Breakdown (estimates):",
-        *(f"  {name}: {exact(tokens)} tokens" for name, tokens in by_category.items()),
-        f"  Together: {exact(status.tokens)} tokens",
+        "Breakdown (estimates of the messages alone):",
+        *(f"  {name}: {_estimate(tokens)} tokens" for name, tokens in by_category.items()),
+        f"  Together: {_estimate(status.tokens)} tokens",
         *_against_reported(view, status.tokens),
     ]
     notes = (_NOTES[conversation.state], how_current(conversation, SystemClock().now_ms()))
@@ -105,19 +106,34 @@ def _show(view: SessionView, conversation: SessionConversation, *, as_json: bool
         say(line, to=out)
 
 
+def _estimate(tokens: int) -> str:
+    return f"{GUESS}{exact(tokens)}" if tokens else "0"  # of nothing, nothing is estimated
+
+
 def _against_reported(view: SessionView, estimated: int) -> list[str]:
     """Return how the estimates differ from the size that `contextgauge status` shows."""
     chain = leading_chain(view)
-    if chain is None or chain.used_tokens is None:
-        return []
-    rest = chain.used_tokens - estimated
+    used = None if chain is None else chain.used_tokens
+    reported = "Reported, as in `contextgauge status`:"
+    if used is None:
+        rows = [
+            f"{reported} {UNKNOWN} until the next response",
+            f"  Not accounted for: {UNKNOWN}: system prompt, tools, and what the estimates lack",
+        ]
+        if view.compactions.last:
+            rows.append(
+                "  After a compaction by the service, `contextgauge why` estimates the whole "
+                "request: its size before, less what was saved by the estimates"
+            )
+        return ["", *rows]
+    rest = used - estimated
     what = (
-        f"  Not accounted for: {exact(rest)} tokens: system prompt, tools, and what the estimates "
-        "lack"
+        f"  Not accounted for: {GUESS}{exact(rest)} tokens: system prompt, tools, and what the "
+        "estimates lack"
         if rest >= 0
-        else f"  Estimated beyond it: {exact(-rest)} tokens"
+        else f"  Estimated beyond it: {GUESS}{exact(-rest)} tokens"
     )
-    return ["", f"Reported, as in `contextgauge status`: {exact(chain.used_tokens)} tokens", what]
+    return ["", f"{reported} {exact(used)} tokens", what]
 
 
 def how_current(conversation: SessionConversation, now_ms: int) -> str:
@@ -151,6 +167,7 @@ def status_of_context(
         total=len(history.everything) + before,
         summaries=history.rounds if reading is None else reading.compactions,
         is_compressed=any(each.compaction is not None for each in history.active),
+        is_estimated=True,
         oldest_age_ms=None if oldest_ms is None else max(0, SystemClock().now_ms() - oldest_ms),
     )
 

@@ -92,7 +92,12 @@ def _shown(monkeypatch: pytest.MonkeyPatch, kept: SessionConversation) -> str:
 def test_the_difference_from_the_reported_size_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = conversation(is_cut=False)
     shown = _shown(monkeypatch, kept)
-    rows = dict(re.findall(r"^ *([^\n:|]+): ([\d,]+) tokens", shown, re.MULTILINE))
+    found = re.findall(r"^ *([^\n:|]+): (~?)([\d,]+) tokens", shown, re.MULTILINE)
+    estimated = {name for name, mark, tokens in found if mark or tokens == "0"}
+    assert estimated == {"Current", "Together", "Not accounted for", *breakdown(kept)}
+    assert re.search(r"\(~\d+\.\d%\)", shown)
+    assert re.search(r"Usage  \[[#.]+\]  ~\d+%", shown)
+    rows = {name: tokens for name, _, tokens in found}
     sizes = {name: int(tokens.replace(",", "")) for name, tokens in rows.items()}
     parts = [sizes[name] for name in breakdown(kept)]
     assert sizes["Current"] == sizes["Together"] == sum(parts)
@@ -100,13 +105,20 @@ def test_the_difference_from_the_reported_size_is_a_row(monkeypatch: pytest.Monk
     assert sizes["Not accounted for"] == reported - sum(parts) > 0
 
 
-@pytest.mark.parametrize(("used", "said"), [(None, None), (2, "Estimated beyond it: 2 tokens")])
+@pytest.mark.parametrize(
+    ("used", "said"),
+    [
+        (None, "Reported, as in `contextgauge status`: unknown until the next response"),
+        (None, "Not accounted for: unknown"),
+        (None, "`contextgauge why` estimates the whole request"),
+        (2, "Estimated beyond it: ~2 tokens"),
+    ],
+)
 def test_the_reported_size_may_be_unknown_or_below_the_estimate(
-    monkeypatch: pytest.MonkeyPatch, used: int | None, said: str | None
+    monkeypatch: pytest.MonkeyPatch, used: int | None, said: str
 ) -> None:
     monkeypatch.setattr(
         "streams.cli.context.leading_chain", lambda _view: ChainView(chain="main", used_tokens=used)
     )
     shown = _shown(monkeypatch, conversation(is_cut=False))
-    assert ("Reported" in shown) is (said is not None)
-    assert said is None or said in shown
+    assert said in shown

@@ -160,11 +160,15 @@ def test_waiting_shows_the_outcome_and_then_its_figures(plane: Plane) -> None:
     plane.log.answer = DONE
     result = plane.run("compact", plane.session, "--wait")
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines() == ["Removed: 41 messages", "Saved: 118K tokens"]
-    assert result.output.splitlines()[-3:] == [
-        "Compacted, 28.4 s after the request, by service",
+    figures = [
         "Removed: 41 messages",
-        "Saved: 118K tokens",
+        "Size: 171K → ~52K tokens of the whole request; the next response reports it",
+        "Saved: ~119K tokens",
+    ]
+    assert result.stdout.splitlines() == figures
+    assert result.output.splitlines()[-4:] == [
+        "Compacted, 28.4 s after the request, by service",
+        *figures,
     ]
 
 
@@ -189,12 +193,13 @@ def test_waiting_ends_where_no_control_worker_runs(plane: Plane) -> None:
     plane.control.seen_ms = None
     result = plane.run("compact", plane.session, "--wait")
     assert isinstance(result.exception, StopError)
-    assert "no control worker has reported yet" in str(result.exception)
+    assert "no control worker of the compaction service has reported yet" in str(result.exception)
     assert "CONTEXTGAUGE_COMPACTION_FILE" in str(result.exception)
     plane.control.seen_ms = SystemClock().now_ms() - 90_000
     result = plane.run("compact", plane.session)
     assert result.exit_code == 0
-    assert "No control worker has reported for 1 min 30 s" in result.stderr
+    assert "No control worker of the compaction service has reported for 1 min 30" in result.stderr
+    assert "the request waits until then" in result.stderr
 
 
 def test_ctrl_c_says_how_to_cancel(plane: Plane) -> None:
@@ -212,7 +217,7 @@ def test_ctrl_c_says_how_to_cancel(plane: Plane) -> None:
 def test_what_is_under_way_is_cancelled(plane: Plane) -> None:
     result = plane.run("compact", plane.session, "--cancel")
     assert isinstance(result.exception, StopError)
-    assert "no compaction of" in str(result.exception)
+    assert str(result.exception) == f"no compaction of {plane.session} is under way"
     command = replace(DONE, state="called", outcome=None, attempt=2)
     plane.control.views[plane.session] = ControlView(
         session_id=plane.session, commands=(DONE, command)
@@ -222,7 +227,7 @@ def test_what_is_under_way_is_cancelled(plane: Plane) -> None:
     (sent,) = plane.log.entries()
     assert isinstance(sent, CancelRequested)
     assert sent.command_id == command.command_id
-    assert "waiting for anthropic:claude-haiku-4-5, attempt 2" in result.stderr
+    assert "waiting for the summary by anthropic:claude-haiku-4-5, attempt 2" in result.stderr
 
 
 def test_what_is_neither_a_file_nor_a_session_is_an_error(plane: Plane) -> None:
@@ -259,8 +264,9 @@ def test_why_lists_decisions_and_commands_the_newest_first(plane: Plane) -> None
     lines = [line for line in result.stdout.splitlines() if line.strip()]
     assert lines[0].split() == ["When", "What", "Size", "Why"]
     assert "compacted" in lines[1]
-    assert "171K → 52K" in lines[1]
+    assert "171K → ~52K" in lines[1]
     assert "171K of 200K (85%)" in lines[2]
+    assert lines[3].split() == ["compact_at", "170K"]
     assert "The size reached compact_at" in result.stdout
     assert "28.4 s after the request" in result.stdout
     result = plane.run("why", plane.session, "--json")
@@ -280,18 +286,36 @@ def test_why_needs_no_kafka(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> No
 def test_why_says_where_nothing_is_known(plane: Plane) -> None:
     result = plane.run("why", plane.session)
     assert result.exit_code == 0
-    assert "Nothing was decided about" in result.stderr
+    assert f"Nothing is known about {plane.session}: no decision" in result.stderr
+    assert "has reported" not in result.stderr
+
+
+@pytest.mark.parametrize("silent_ms", [None, 90_000])
+@pytest.mark.parametrize("commands", [(), (DONE,)])
+def test_a_request_that_no_worker_has_read_is_not_denied(
+    plane: Plane, silent_ms: int | None, commands: tuple[CommandView, ...]
+) -> None:
+    plane.control.seen_ms = None if silent_ms is None else SystemClock().now_ms() - silent_ms
+    plane.control.views[plane.session] = ControlView(session_id=plane.session, commands=commands)
+    assert plane.run("compact", plane.session).exit_code == 0
+    result = plane.run("why", plane.session)
+    assert "nothing was requested" not in result.stderr
+    assert "No control worker of the compaction service has reported" in result.stderr
+    assert "requests that none has read wait in the log, and are not shown" in result.stderr
+    result = plane.run("compact", plane.session, "--cancel")
+    assert "is known to be under way" in str(result.exception)
+    assert "no control worker of the compaction service has reported" in str(result.exception)
+    result = plane.run("thresholds", plane.session)
+    assert "thresholds that none has read wait in the log" in result.stderr
 
 
 def test_thresholds_are_set_shown_and_removed(plane: Plane) -> None:
-    result = plane.run(
-        "thresholds", "--session", plane.session[:12], "--automatic", "--compact-at", "80%"
-    )
+    result = plane.run("thresholds", plane.session[:12], "--automatic", "--compact-at", "80%")
     assert result.exit_code == 0, result.output
     assert "automatic, compact at 80%" in result.stderr
     plane.run("thresholds", "--agent", "reviewer", "--no-automatic")
     plane.run("thresholds", "--project", "app", "--compact-to", "60000")
-    plane.run("thresholds", "--session", plane.session, "--remove")
+    plane.run("thresholds", plane.session, "--remove")
     entries = [each for each in plane.log.entries() if isinstance(each, ThresholdsSet)]
     by = entries[0].requested_by
     assert entries == [
@@ -306,20 +330,21 @@ def test_thresholds_are_set_shown_and_removed(plane: Plane) -> None:
         ThresholdsSet(scope="project", name="app", requested_by=by, compact_to="60000"),
         ThresholdsSet(scope="session", name=plane.session, requested_by=by),
     ]
-    result = plane.run("thresholds", "--session", plane.session)
+    result = plane.run("thresholds", plane.session)
     assert "nothing set: the service's file holds" in result.stdout
     plane.control.views[plane.session] = ControlView(
         session_id=plane.session, thresholds=entries[0]
     )
-    result = plane.run("thresholds", "--session", plane.session)
+    result = plane.run("thresholds", plane.session)
     assert "automatic, compact at 80% (set by cli" in result.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "name one of --session, --agent, --project"),
-        (["--agent", "a", "--project", "p"], "name one of"),
+        ([], "give one of SESSION, --agent, --project"),
+        (["--agent", "a", "--project", "p"], "give one of"),
+        (["a-session", "--project", "p"], "give one of"),
         (["--agent", "a"], "set --compact-at"),
         (["--agent", "a", "--compact-at", "lots"], "compact_at 'lots' is no size"),
         (["--agent", "a", "--remove", "--automatic"], "--remove goes with no other"),

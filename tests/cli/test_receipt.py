@@ -44,7 +44,7 @@ def test_a_receipt_shows_what_is_known() -> None:
     document = compaction(document, told.complete(boundary, cache_rewrite=28_000))
     checked = told.pins_checked(boundary, 3, ("Never push.",))
     lines = _lines(compaction(document, checked))
-    title = "Context compacted #1 · 48 messages archived · ~130,000 tokens freed"
+    title = "Context compacted #1 · 48 messages archived · 130,000 tokens freed"
     assert title in lines[0]
     for line in (
         "Asked for      auto: above threshold",

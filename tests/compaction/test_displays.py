@@ -1,5 +1,8 @@
 """The seeds' texts, to the letter where they give samples."""
 
+import re
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,6 +124,15 @@ def test_age_of_the_oldest_message(age_ms: int, text: str) -> None:
     shown = displays.context_text(ContextStatus(window_tokens=1, oldest_age_ms=age_ms))
     assert f"  Oldest: {text}" in shown
     assert "Oldest" not in displays.context_text(ContextStatus(window_tokens=1))
+
+
+def test_estimates_are_marked() -> None:
+    status = replace(STATUS, is_estimated=True)
+    shown = displays.context_text(status) + displays.context_box(status)
+    assert re.search(r"Current: ~[\d,]+ tokens \(~[\d.]+%\)", shown)
+    assert re.search(r"Usage  \[[#.]+\]  ~\d+%", shown)
+    assert shown.count("~") == 6
+    assert "~" not in displays.context_text(STATUS) + displays.context_box(STATUS)
 
 
 def test_context_box_of_seed_004() -> None:

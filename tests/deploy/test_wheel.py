@@ -264,7 +264,7 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
         lambda: here.log("conversations"),
     )
     assert name in here.run("compact", name, "--json")
-    here.run("thresholds", "--session", name, "--automatic")
+    here.run("thresholds", name, "--automatic")
     here.run("forget", name, "--yes")
     assert json.loads(here.run("why", name, "--json"))["session_id"] == name
     assert here.run("top", "--once")

@@ -184,4 +184,4 @@ async def _show(
     why = await asyncio.to_thread(lambda: command("why", SESSION[:8], **settings))
     assert "under way" in why.stdout
     cancelled = await asyncio.to_thread(lambda: command("compact", SESSION, "--cancel", **settings))
-    assert "Cancelling c-1: waiting for extractive" in cancelled.stderr
+    assert "Cancelling c-1: waiting for the summary without a model" in cancelled.stderr

@@ -84,6 +84,8 @@ async def test_after_a_compaction_the_size_is_unknown(page: Page, told: Told) ->
     await told.tell()
     await expect(page.locator(".hero .gauge-share")).to_have_text("unknown")
     await expect(page.locator(".hero .state")).to_contain_text("unknown since compaction")
+    messages = page.locator("dt:text-is('Messages') + dd")
+    await expect(messages).to_contain_text("0 since the last compaction or reset · ")
 
 
 async def test_warnings_use_the_wording_of_the_chat(page: Page, told: Told) -> None:

@@ -32,7 +32,7 @@ async def test_a_receipt_shows_every_figure_and_the_lost_rules(
     receipt = page.locator(".compaction .receipt").first
     marker = receipt.locator("summary")
     await expect(marker).to_contain_text(
-        "Context compacted #1 · 48 messages archived · ~123,000 tokens freed · This session is"
+        "Context compacted #1 · 48 messages archived · 123,000 tokens freed · This session is"
     )
     await marker.click()
     await expect(receipt).to_contain_text("automatic: above threshold")

@@ -6,12 +6,11 @@ from typing import Final
 
 import typer
 
-from contextgauge.compaction.displays import CompactionResult, compact_text
 from contextgauge.errors import StopError
 from schemas.commands import CancelRequested, CommandView, CompactRequested, ControlView
 from streams.cli.control_plane.connection import CLOCK, ControlPlane, requested_by, with_control
 from streams.cli.exits import Exit, by_signal
-from streams.cli.screen.commands import progress_text, result_text
+from streams.cli.screen.commands import progress_text, receipt_lines, result_text
 from streams.cli.screen.figures import duration, safe
 from streams.cli.screen.output import err, out, say, write_json
 from streams.edge.commands import new_id
@@ -19,6 +18,7 @@ from streams.edge.commands import new_id
 _LOOK_S: Final = 0.5
 _PATIENCE_MS: Final = 10_000
 """For a control worker to report for the first time after it was started."""
+_WAITS: Final = "the request waits until then"
 
 
 def compact_session(
@@ -63,25 +63,21 @@ async def _request(
             urgent=urgent,
         )
     )
-    silence = await plane.silence(session_id)
     if not wait:
         if as_json:
             write_json({"session_id": session_id, "command_id": command_id})
         else:
             say(f"Requested: command {command_id} of session {session_id}")
             say(f"Follow it with `contextgauge why {name}`.")
-        if silence is not None:
-            say(silence[0].upper() + silence[1:], "yellow")
+        await plane.warn_of_silence(session_id, _WAITS)
         return None
     command = await _outcome(plane, session_id, command_id)
     if as_json:
         write_json(command)
-    elif command.outcome == "completed" and (result := _result(command)) is not None:
-        say(result_text(command))
-        # Without the heading, which would say that it is under way.
-        say_lines(compact_text(result).partition("\n")[2])
     else:
         say(result_text(command))
+        for line in receipt_lines(command):
+            say(line, to=out)
     return command.outcome
 
 
@@ -102,29 +98,13 @@ async def _outcome(plane: ControlPlane, session_id: str, command_id: str) -> Com
             shown = text
             silence = await plane.silence(session_id)
             if silence is not None and waited_ms >= _PATIENCE_MS:
-                raise StopError(silence)
+                raise StopError(f"{silence}; {_WAITS}")
             await asyncio.sleep(_LOOK_S)
 
 
 def of(view: ControlView, command_id: str) -> CommandView | None:
     """Return a command of a session."""
     return next((each for each in view.commands if each.command_id == command_id), None)
-
-
-def _result(command: CommandView) -> CompactionResult | None:
-    """Return the figures of a receipt; None where there are none, as of a runtime's own."""
-    receipt = command.receipt or {}
-    before, after = receipt.get("tokens_before"), receipt.get("tokens_after")
-    removed = receipt.get("messages_archived")
-    if not isinstance(before, int) or not isinstance(after, int) or not isinstance(removed, int):
-        return None
-    return CompactionResult(removed=removed, tokens_before=before, tokens_after=after)
-
-
-def say_lines(text: str) -> None:
-    """Print lines to standard output; each may quote input."""
-    for line in text.splitlines():
-        say(line, to=out)
 
 
 def cancel_session(name: str) -> None:
@@ -136,8 +116,12 @@ def cancel_session(name: str) -> None:
         commands = [each for each in view.commands if each.outcome is None]
         if not commands:
             silence = await plane.silence(session_id)
-            because = "" if silence is None else f"; {silence}"
-            raise StopError(f"no compaction of {session_id} is under way{because}")
+            if silence is None:
+                raise StopError(f"no compaction of {session_id} is under way")
+            raise StopError(
+                f"no compaction of {session_id} is known to be under way: a request can be "
+                f"cancelled once a control worker has read it; {silence}"
+            )
         for command in commands:
             await plane.send(
                 CancelRequested(

@@ -16,6 +16,7 @@ from schemas.commands import CommandData, CommandEntry, ControlView
 from schemas.views import SessionView
 from streams import wiring
 from streams.cli.screen.figures import duration, safe
+from streams.cli.screen.output import say
 from streams.edge.commands import new_id
 from streams.ports import CommandSink, ControlReader
 from streams.serve.api.control import SILENT_MS
@@ -51,7 +52,11 @@ class ControlPlane:
         await self.sink().send([CommandEntry(new_id(), CLOCK.now_ms(), data)])
 
     async def silence(self, session_id: str) -> str | None:
-        """Return what to do where no control worker has the session; None where one does."""
+        """Return what to do where no control worker reads the session's requests; None: one does.
+
+        A worker that only sends alerts does not report. While none does, the views lack what was
+        requested since.
+        """
         snapshot = self.sessions.snapshot
         partitions = 0 if snapshot is None else snapshot.partitions
         seen_ms = None
@@ -62,9 +67,15 @@ class ControlPlane:
             return None
         since = "yet" if silent_ms is None else f"for {duration(silent_ms)}"
         return (
-            f"no control worker has reported {since}: start `contextgauge control` with "
-            f"{PREFIX}COMPACTION_FILE set ({document('CONTROL.md')}); the request waits until then"
+            f"no control worker of the compaction service has reported {since}: start "
+            f"`contextgauge control` with {PREFIX}COMPACTION_FILE set ({document('CONTROL.md')})"
         )
+
+    async def warn_of_silence(self, session_id: str, meanwhile: str) -> None:
+        """Say where no control worker reads the session's requests, and what that means."""
+        silence = await self.silence(session_id)
+        if silence is not None:
+            say(f"{silence[0].upper()}{silence[1:]}; {meanwhile}", "yellow")
 
 
 def requested_by() -> str:
@@ -115,9 +126,9 @@ async def _connected(settings: Settings) -> AsyncIterator[ControlPlane]:
 
 
 def one_scope(names: Sequence[tuple[str, str | None]]) -> tuple[str, str]:
-    """Return the one option that is given, and its value. Raises ConfigError."""
+    """Return the one argument or option that is given, and its value. Raises ConfigError."""
     given = [(option, value) for option, value in names if value is not None]
     if len(given) != 1:
         listed = ", ".join(option for option, _ in names)
-        raise ConfigError(f"name one of {listed}: whose thresholds?")
+        raise ConfigError(f"give one of {listed}: whose thresholds?")
     return given[0]

@@ -21,10 +21,16 @@ _SIZE = "Share of the window (85%) or tokens (120000)"
 
 
 def thresholds(
-    *,
     session: Annotated[
-        str | None, typer.Option(metavar="SESSION", help="Of a session: its ID, or a prefix.")
+        str | None,
+        typer.Argument(
+            metavar="SESSION",
+            show_default=False,
+            help="Of a session: its ID or a unique prefix of it. Without other options, what is "
+            "set for it is shown.",
+        ),
     ] = None,
+    *,
     agent: Annotated[
         str | None, typer.Option(metavar="NAME", help="Of all sessions of an agent.")
     ] = None,
@@ -49,11 +55,12 @@ def thresholds(
 ) -> None:
     """Set when sessions are compacted, or show what is set for one.
 
-    What is not given is as the service's file says; a session beats a project, a project an agent.
-    Each call replaces what was set before for the same name.
+    For a SESSION, or for all sessions of an --agent or a --project. What is not given is as the
+    service's file says; a session beats a project, a project an agent. Each call replaces what was
+    set before for the same name.
     """
-    option, name = one_scope([("--session", session), ("--agent", agent), ("--project", project)])
-    scope = cast("ThresholdScope", option.removeprefix("--"))
+    option, name = one_scope([("SESSION", session), ("--agent", agent), ("--project", project)])
+    scope = cast("ThresholdScope", option.removeprefix("--").lower())
     entry = ThresholdsSet(
         scope=scope,
         name=name,
@@ -81,6 +88,9 @@ def _show(name: str, *, as_json: bool) -> None:
             write_json(view.thresholds)
         else:
             say(f"{session_id}: {thresholds_text(view.thresholds)}", to=out)
+        await plane.warn_of_silence(
+            session_id, "thresholds that none has read wait in the log, and are not shown"
+        )
 
     with_control(show)
 

@@ -11,7 +11,9 @@ def why(session: SessionId, *, as_json: AsJson = False) -> None:
     """Show why a session was compacted, or was not.
 
     Lists decisions and commands, the newest first. A decision is noted once for its reason, window
-    and epoch. The size is what was used at that time, and from which on the session is compacted.
+    and epoch. The size is what was used at that time, and from which on the session is compacted;
+    of a compaction it is that of the whole request, before and after. `~` marks an estimate: what a
+    compaction saved is measured by the next response (`contextgauge status`).
     """
 
     async def show(plane: ControlPlane) -> None:
@@ -25,13 +27,17 @@ def why(session: SessionId, *, as_json: AsJson = False) -> None:
         if view.commands or view.decisions:
             out.print(why_table(view, CLOCK.now_ms()))
         else:
-            say(f"Nothing was decided about {session_id}, and nothing was requested.")
+            # A request is known once it was read, so a view without one proves nothing.
+            say(
+                f"Nothing is known about {session_id}: no decision, and no request that a control "
+                "worker has read."
+            )
             say(
                 "A session is compacted automatically once a rule of the service's file, or "
                 f"`contextgauge thresholds`, says so: see {document('CONTROL.md')}."
             )
-        silence = await plane.silence(session_id)
-        if silence is not None:
-            say(silence[0].upper() + silence[1:].partition("; ")[0], "yellow")
+        await plane.warn_of_silence(
+            session_id, "requests that none has read wait in the log, and are not shown"
+        )
 
     with_control(show)

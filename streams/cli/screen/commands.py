@@ -6,9 +6,20 @@ from rich.table import Table
 from rich.text import Text
 
 from schemas.commands import CommandOutcome, CommandView, ControlView, DecisionView, ThresholdsSet
-from streams.cli.screen.figures import ago, duration, exact, percent, safe, thousands
+from streams.cli.screen.figures import (
+    GUESS,
+    ago,
+    count,
+    duration,
+    exact,
+    percent,
+    safe,
+    thousands,
+)
+from streams.cli.screen.render import guess
 from streams.cli.screen.tables import plain_table
 from streams.core.control.reasons import MEANINGS
+from streams.edge.control.service_file import EXTRACTIVE
 
 _OUTCOMES: dict[CommandOutcome, str] = {
     "completed": "compacted",
@@ -38,7 +49,7 @@ def progress_text(command: CommandView | None) -> str:
         if command.tokens_before is not None:
             text += f", from {exact(command.tokens_before)} tokens"
     elif command.state == "called":
-        text = f"waiting for {command.summariser}"
+        text = f"waiting for the {_summary_words(command.summariser)}"
     else:
         text = "finished"
     if command is not None and command.attempt > 1:
@@ -90,9 +101,10 @@ def _size(decision: DecisionView) -> Text:
         return Text("unknown", style="dim")
     text = thousands(used)
     if window:
-        text += f" of {thousands(window)} ({percent(100 * used / window)})"
+        of_window = guess(thousands(window), decision.window_source)
+        text += f" of {of_window} ({guess(percent(100 * used / window), decision.window_source)})"
     if decision.threshold_tokens is not None:
-        text += f"\nfrom {thousands(decision.threshold_tokens)}"
+        text += f"\ncompact_at {thousands(decision.threshold_tokens)}"
     return Text(text)
 
 
@@ -110,8 +122,14 @@ def _command_cells(command: CommandView) -> tuple[Text, Text, Text]:
     if command.finished_ms is not None:
         parts.append(_since_request(command.finished_ms, command))
     if command.summariser is not None and command.outcome is not None:
-        parts.append(f"summary by {command.summariser}")
-    return what, _change(command), Text(safe("; ".join(parts)))
+        parts.append(_summary_words(command.summariser))
+    return what, Text(sizes_text(command)), Text(safe("; ".join(parts)))
+
+
+def _summary_words(summariser: str | None) -> str:
+    if summariser == EXTRACTIVE:
+        return "summary without a model"
+    return "summary" if summariser is None else f"summary by {summariser}"
 
 
 def _trigger(command: CommandView) -> str:
@@ -120,14 +138,31 @@ def _trigger(command: CommandView) -> str:
     return "automatic" if command.trigger == "auto" else "model changed"
 
 
-def _change(command: CommandView) -> Text:
-    after = (command.receipt or {}).get("tokens_after")
-    before = (command.receipt or {}).get("tokens_before", command.tokens_before)
+def sizes_text(command: CommandView) -> str:
+    """Return the size of the whole request before and after: 171K → ~52K; empty where unknown.
+
+    After it is always an estimate: what was reported before, less what is estimated as saved.
+    """
+    receipt = command.receipt or {}
+    before, after = receipt.get("tokens_before", command.tokens_before), receipt.get("tokens_after")
     if not isinstance(before, int):
-        return Text("")
-    if not isinstance(after, int):
-        return Text(thousands(before))
-    return Text(f"{thousands(before)} → {thousands(after)}")
+        return ""
+    text = f"{GUESS if receipt.get('basis') == 'estimated' else ''}{thousands(before)}"
+    return f"{text} → {GUESS}{thousands(after)}" if isinstance(after, int) else text
+
+
+def receipt_lines(command: CommandView) -> list[str]:
+    """Return what a compaction did; nothing where it has no receipt, as of a runtime's own."""
+    receipt = command.receipt or {}
+    before, after = receipt.get("tokens_before"), receipt.get("tokens_after")
+    removed = receipt.get("messages_archived")
+    if not isinstance(before, int) or not isinstance(after, int) or not isinstance(removed, int):
+        return []
+    return [
+        f"Removed: {count(removed, 'message')}",
+        f"Size: {sizes_text(command)} tokens of the whole request; the next response reports it",
+        f"Saved: {GUESS}{thousands(max(0, before - after))} tokens",
+    ]
 
 
 def thresholds_text(entry: ThresholdsSet | None) -> str:

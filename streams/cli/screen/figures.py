@@ -27,7 +27,9 @@ _SHORT = (
 _MILLIONS = (1_000_000, 1_000_000, "M")
 
 GUESS = "~"
-"""Stands before a window that was not reported, and before what is computed from it."""
+"""Stands before what is assumed or estimated, and before what is computed from it: a window that
+was not reported, a size that no response has reported. What is computed from reported sizes has
+none."""
 
 _REPLACEMENTS = dict(zip("█░·→✓✗…▁▂▃▄▅▆▇", "#-->*x.__--==#", strict=True))
 """Replacements for terminals without Unicode; one character each, so columns stay aligned."""

@@ -37,7 +37,7 @@ def _marker(compaction: Compaction) -> str:
     if own.messages_archived is not None:
         parts.append(f"{count(own.messages_archived, 'message')} archived")
     if own.tokens_saved is not None:
-        parts.append(f"~{exact(own.tokens_saved)} tokens freed")
+        parts.append(f"{exact(own.tokens_saved)} tokens freed")
     elif own.tokens_before is not None:
         parts.append(f"{exact(own.tokens_before)} tokens before")
     return " · ".join(parts)

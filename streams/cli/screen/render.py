@@ -172,13 +172,7 @@ def _facts(
     if chain.growth_tokens is not None:
         left = _left(chain, until)
         yield "Growth", Text(f"{exact(chain.growth_tokens)} tokens a response{left}")
-    yield (
-        "Messages",
-        Text(
-            f"{exact(chain.messages)} active of {exact(chain.messages_total)}"
-            + ("" if chain.oldest_ms is None else f" · oldest {ago(chain.oldest_ms, now_ms)}")
-        ),
-    )
+    yield "Messages", Text(_messages(chain, now_ms))
     each = view.compactions.messages_per_compaction
     often = "" if each is None else f" · one in {count(each, 'message')}"
     thrash = " · thrashing" if status_of(view).is_thrashing(now_ms) else ""
@@ -200,6 +194,15 @@ def until_words(until: UntilCompaction | None, figure: Callable[[int], str], uni
     if until is None or until.tokens is None:
         return UNKNOWN
     return tokens_left(until.tokens, figure, unit, estimated=until.estimated)
+
+
+def _messages(chain: ChainView, now_ms: int) -> str:
+    # What a compaction keeps is not among them (R23), so they are not all that is active.
+    words = exact(chain.messages)
+    if chain.messages != chain.messages_total:
+        words += f" since the last compaction or reset, {exact(chain.messages_total)} in all"
+    has_oldest = chain.messages > 0 and chain.oldest_ms is not None
+    return words + (f" · oldest {ago(chain.oldest_ms, now_ms)}" if has_oldest else "")
 
 
 def _left(chain: ChainView, until: UntilCompaction | None) -> str:

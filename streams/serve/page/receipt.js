@@ -47,7 +47,7 @@ export function receiptPart() {
 /** Number, archived messages, tokens and a preview of the summary. */
 function markerWords({ number, receipt, summary }) {
   const { messages_archived: archived, tokens_saved: saved, tokens_before: before, pins_lost: lost } = receipt;
-  const sizes = saved !== null ? `~${count(saved, "token")} freed` : before !== null ? `${count(before, "token")} before` : null;
+  const sizes = saved !== null ? `${count(saved, "token")} freed` : before !== null ? `${count(before, "token")} before` : null;
   const parts = [
     `Context compacted #${number}`,
     archived === null ? null : `${count(archived, "message")} archived`,

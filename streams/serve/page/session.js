@@ -312,6 +312,11 @@ function outlookWords(view, chain) {
   return [outlook(view, chain), untilMeaning(untilOf(view, chain))].filter(Boolean).join(" ");
 }
 
+/** Messages since the last compaction or reset; what a compaction keeps is not among them. */
+function messagesWords({ messages, messages_total: all }) {
+  return messages === all ? exact(all) : `${exact(messages)} since the last compaction or reset · ${exact(all)} in all`;
+}
+
 function figuresOf(view, chain) {
   const [until, more] = untilWords(view, chain);
   const { manual, automatic, unknown_trigger: unknownTrigger, failed, messages_per_compaction: each } = view.compactions;
@@ -322,7 +327,7 @@ function figuresOf(view, chain) {
     ["Until compaction", more ? `${until}${until === "due" ? ", " : " · "}${more}` : until],
     ["Growth", chain.growth_tokens === null ? UNKNOWN : `+${tokens(chain.growth_tokens)} a response`],
     ["Peak", chain.peak_tokens === null ? UNKNOWN : `${tokens(chain.peak_tokens)}${chain.peak_percent === null ? "" : ` · ${percent(chain.peak_percent)}`}`],
-    ["Messages in context", `${exact(chain.messages)} · ${exact(chain.messages_total)} in all`],
+    ["Messages", messagesWords(chain)],
     ["Compactions", many ? `${exact(compactionCount(view))} · ${many}` : exact(compactionCount(view))],
     ["Messages per compaction", each === null ? UNKNOWN : exact(each)],
   ];
