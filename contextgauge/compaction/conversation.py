@@ -31,13 +31,20 @@ from contextgauge.compaction.lines import (
     reset_of,
     text_of,
 )
-from contextgauge.compaction.messages import ContextCompaction, FormatName, JsonSource, Message
+from contextgauge.compaction.messages import (
+    ContextCompaction,
+    FormatName,
+    JsonSource,
+    Message,
+    Opaque,
+)
 from contextgauge.compaction.plan import PlanRejectedError
 from contextgauge.compaction.reading_state import ReadingState
 from contextgauge.compaction.steps import ActiveCleared, MessagesAdded, ServiceEdit, Step
 from contextgauge.compaction.stored import load_edit
 from contextgauge.errors import ConfigError
 from contextgauge.normalise.fields import flag, mapping, name
+from contextgauge.normalise.responses import inner_boundary
 from contextgauge.records import Json
 
 _AFTER: Final = 64
@@ -125,8 +132,8 @@ class ConversationReading(ReadingState):
         (read,) = self._named(read_messages([message], "anthropic"), key, line)
         if is_summary:
             self._summarise(read, text_of(message), uuid)
-        else:
-            self._append(self._once(read, message), uuid)
+        elif (rest := self._begin_inside(read, message, uuid)) is not None:
+            self._append(self._once(rest, message), uuid)
         if reset_of(line) == "clear":
             self._reset(uuid)
         elif isinstance(superseded := line.get("supersedes"), list):
@@ -197,7 +204,35 @@ class ConversationReading(ReadingState):
             return
         messages = read_answer(answer.body, answer.format, after=active[-_AFTER:])
         for message in self._named(messages, key, line):
-            self._append(message, None)
+            if (rest := self._begin_inside(message, answer.body, None)) is not None:
+                self._append(rest, None)
+
+    def _begin_inside(
+        self, message: Message, body: dict[str, Json], uuid: str | None
+    ) -> Message | None:
+        """Begin again where the API compacted inside an answer, and return the rest of this.
+
+        The API drops what is before such a block. Its text becomes the user's turn that the engine
+        writes a summary as; where it is encrypted, the block itself is all that can be kept.
+        """
+        places = [
+            place
+            for place, block in enumerate(message.blocks)
+            if isinstance(block, Opaque) and block.kind == "compaction"
+        ]
+        inner = inner_boundary(body) if places and message.role == "assistant" else None
+        if inner is None:
+            return message
+        self._clear(uuid)
+        if inner.summary is None or message.source is None:
+            return message
+        source = JsonSource(message.source.format, {"role": "user", "content": inner.summary})
+        summary = replace(message, role="user", usage=None, source=source)
+        self._append(self._marked(summary, inner.summary), uuid)
+        rest = replace(message, id=f"{message.id}.1", blocks=message.blocks[places[-1] + 1 :])
+        if message.id in self.without_text:
+            self.without_text.add(rest.id)
+        return rest if rest.blocks else None
 
     def _compact(self, line: Line, uuid: str | None, key: str) -> None:
         own = own_edit(line)

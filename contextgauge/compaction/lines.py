@@ -7,6 +7,7 @@ from contextgauge.compaction.messages import FormatName
 from contextgauge.json_codec import dumps
 from contextgauge.normalise.claude import COMMAND
 from contextgauge.normalise.fields import flag, long_name, mapping, name
+from contextgauge.normalise.responses import inner_boundary
 from contextgauge.records import Json
 
 Line: TypeAlias = dict[str, Json]
@@ -228,6 +229,14 @@ def own_edit(line: Line) -> dict[str, Json] | None:
     return mapping(metadata, OWN_FIELD)
 
 
+def compacts_inside(line: Line) -> bool:
+    """Whether a line is of an answer in which the API compacted what came before it (R29)."""
+    if line.get("type") == "assistant":
+        return inner_boundary(mapping(line, "message") or {}) is not None
+    answer = bare_answer(line)
+    return answer is not None and inner_boundary(answer.body) is not None
+
+
 def begins_anew(line: Line) -> bool:
     """Whether nothing before a line is needed to know what the model sees after it."""
     if is_boundary(line):
@@ -236,6 +245,7 @@ def begins_anew(line: Line) -> bool:
         line.get("type") == "compacted"
         or line.get("isCompactSummary") is True
         or reset_of(line) != "other"
+        or compacts_inside(line)
     )
 
 

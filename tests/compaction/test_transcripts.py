@@ -217,6 +217,50 @@ def test_links_that_lead_out_of_the_file_leave_nothing_out() -> None:
     assert len(read_conversation(value).request.messages) == 2
 
 
+def answer(*content: object, **more: object) -> dict[str, object]:
+    return {"type": "assistant", "message": {"role": "assistant", "content": content, **more}}
+
+
+def test_what_the_api_compacted_inside_an_answer_is_left_out() -> None:
+    usage = {"input_tokens": 100, "output_tokens": 5}
+    summary = {"type": "compaction", "content": "So far: tabs."}
+    text = {"type": "text", "text": "on it"}
+    for parts in (
+        (answer(summary, id="m", usage=usage), answer(text, id="m", usage=usage)),
+        (answer(summary, text, id="m", usage=usage),),
+    ):
+        read = read_conversation(lines(claude("user", "never use tabs"), *parts))
+        first, second = read.request.messages
+        assert first.compaction is not None
+        assert first.compaction.prose == "So far: tabs."
+        assert not first.is_user_turn
+        assert (second.role, second.text) == ("assistant", "on it")
+        assert second.usage is not None
+        written = write_messages(read.request.messages, read.format)
+        assert [each["role"] for each in written if isinstance(each, dict)] == ["user", "assistant"]
+
+
+def test_a_bare_answer_in_which_the_api_compacted_begins_the_conversation_again() -> None:
+    content = [{"type": "compaction", "content": "So far."}, {"type": "text", "text": "on it"}]
+    bare = {"type": "message", "role": "assistant", "content": content}
+    messages = read_conversation(lines(claude("user", "go"), bare)).request.messages
+    assert [each.text for each in messages] == ["So far.", "on it"]
+
+
+def test_a_block_that_says_it_compacted_nothing_leaves_nothing_out() -> None:
+    block = {"type": "compaction", "content": None}
+    messages = read_conversation(lines(claude("user", "go"), answer(block))).request.messages
+    assert [each.role for each in messages] == ["user", "assistant"]
+
+
+def test_an_encrypted_compaction_stays_as_it_came() -> None:
+    block = {"type": "compaction", "encrypted_content": "AbC"}
+    read = read_conversation(lines(claude("user", "go"), answer(block)))
+    assert write_messages(read.request.messages, read.format) == [
+        {"role": "assistant", "content": [block]}
+    ]
+
+
 def test_the_lines_of_one_answer_count_once() -> None:
     def part(text: str) -> dict[str, object]:
         usage = {"input_tokens": 100, "output_tokens": 5}

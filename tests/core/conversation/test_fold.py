@@ -336,6 +336,20 @@ def test_a_conversation_that_outgrew_its_bounds_begins_at_the_next_boundary() ->
     assert texts(fold) == ["[1] So far."]
 
 
+def test_a_conversation_that_outgrew_its_bounds_begins_at_a_compaction_inside_an_answer() -> None:
+    summary: Json = {"type": "compaction", "content": "So far."}
+    text: Json = {"type": "text", "text": "on it"}
+    for parts in ([summary, text], [summary]):
+        fold = fold_of(said("user", "a", uuid="1"))
+        fold.outgrow()
+        fold.add(said("assistant", parts, uuid="2", contextgauge_no_text=True), 1)
+        assert texts(fold) == ["[1] So far.", "on it"][: len(parts)]
+        assert state_of(fold) == "without_text"
+        reading = fold.result.reading
+        assert reading is not None
+        assert reading.without_text >= {each.id for each in fold.history.active}
+
+
 def test_frames_that_an_answer_supersedes_are_archived() -> None:
     fold = fold_of(
         said("user", "go", uuid="1"),
