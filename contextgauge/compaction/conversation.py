@@ -28,10 +28,12 @@ from contextgauge.compaction.lines import (
     model_of,
     own_edit,
     reduced,
+    report_of,
     reset_of,
     text_of,
 )
 from contextgauge.compaction.messages import (
+    ApiUsage,
     ContextCompaction,
     FormatName,
     JsonSource,
@@ -45,6 +47,7 @@ from contextgauge.compaction.stored import load_edit
 from contextgauge.errors import ConfigError
 from contextgauge.normalise.fields import flag, mapping, name
 from contextgauge.normalise.responses import inner_boundary
+from contextgauge.normalise.signals import Response
 from contextgauge.records import Json
 
 _AFTER: Final = 64
@@ -105,6 +108,8 @@ class ConversationReading(ReadingState):
                 self._replace(line, payload, key)
             case "result":
                 self._awaits_turn = True
+            case "event_msg" if (payload or {}).get("type") == "token_count":
+                self._report(report_of(line))
             case "event_msg":
                 self.miss()  # Codex took turns back, and does not say which
             case "system" if is_boundary(line):
@@ -195,6 +200,21 @@ class ConversationReading(ReadingState):
             (message,) = self._named(messages[-1:], key, line)
             self._append(message, None)
         self._items = items
+
+    def _report(self, report: Response | None) -> None:
+        """Add what Codex reports of an answer to it; the same sum again is the same answer (R9)."""
+        if report is None or report.usage is None or report.usage.used == 0:
+            return
+        if report.key is not None and report.key == self._answer:
+            return
+        self._answer = report.key
+        self._items.clear()  # what comes after it is of the next answer
+        for message in reversed(self.history.active):
+            if message.role == "assistant":
+                usage = ApiUsage(report.usage.used, report.output or 0)
+                self.history.amend(replace(message, usage=usage))
+            if message.role != "tool":
+                return
 
     def _add_answer(self, line: Line, answer: BareAnswer, key: str) -> None:
         """Add an answer of an API, where it has a place: after what it answers."""

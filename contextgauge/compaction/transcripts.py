@@ -13,7 +13,11 @@ from contextgauge.compaction.lines import Line
 from contextgauge.compaction.messages import FormatName, ModelRequest
 from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
+from contextgauge.normalise.claude import result
+from contextgauge.normalise.codex import event_msg
+from contextgauge.normalise.signals import OwnWindow, RuntimeWindows
 from contextgauge.records import Json
+from contextgauge.windows import base_name
 
 
 class ReadConversation(NamedTuple):
@@ -22,6 +26,35 @@ class ReadConversation(NamedTuple):
     request: ModelRequest
     format: FormatName
     rewrite: Callable[[list[Json]], Json]
+    window_tokens: int | None = None
+    """The window of the request's model that a transcript's runtime reported."""
+
+
+class _ReportedWindows:
+    """The windows that a runtime reports in its transcript, tokens, by the model's name (R12)."""
+
+    def __init__(self) -> None:
+        self._own: int | None = None
+        self._by_model: dict[str, int] = {}
+
+    def add(self, line: Line) -> None:
+        """Add what a line reports: Codex names no model, and means the one of that turn."""
+        kind = line.get("type")
+        signals = event_msg(line) if kind == "event_msg" else ()
+        if kind == "result":
+            signals = result(line)
+        for each in signals:
+            if isinstance(each, OwnWindow):
+                self._own = each.window
+            elif isinstance(each, RuntimeWindows):
+                for entry in each.entries:
+                    names = {entry.name, entry.canonical or entry.name}
+                    self._by_model |= {base_name(name)[0]: entry.window for name in names}
+
+    def of(self, model: str | None) -> int | None:
+        """Return the window that was last reported of a model."""
+        named = None if model is None else self._by_model.get(base_name(model)[0])
+        return self._own if named is None else named
 
 
 def read_conversation(value: bytes) -> ReadConversation:
@@ -29,8 +62,9 @@ def read_conversation(value: bytes) -> ReadConversation:
     document = _document(value)
     if document is not None:
         return _of_document(document)
-    main, side = ConversationReading(), ConversationReading()
+    main, side, windows = ConversationReading(), ConversationReading(), _ReportedWindows()
     for index, line in enumerate(_objects(value)):
+        windows.add(line)
         if line.get("isSidechain") is True:
             side.add({**line, "isSidechain": False}, f"m{index}")
         else:
@@ -48,7 +82,8 @@ def read_conversation(value: bytes) -> ReadConversation:
         raise ConfigError("lines of Claude Code and of Codex in one file: give one transcript")
     (name,) = formats
     request = ModelRequest(messages, model=conversation.model)
-    return ReadConversation(request, name, lambda items: items)
+    window = windows.of(conversation.model)
+    return ReadConversation(request, name, lambda items: items, window)
 
 
 def _document(value: bytes) -> Json:

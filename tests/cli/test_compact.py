@@ -167,6 +167,16 @@ def test_the_window_is_that_of_the_model_which_a_transcript_names(folder: Path) 
     assert json.loads(result.stdout)["window"][0] == 200_000
 
 
+def test_a_window_that_the_runtime_reported_wins_over_the_catalogs(folder: Path) -> None:
+    write_transcript(folder / "own.jsonl", {"model": "claude-opus-4-5"}, words=500)
+    ended = {"type": "result", "modelUsage": {"claude-opus-4-5": {"contextWindow": 150_000}}}
+    with (folder / "own.jsonl").open("a") as file:
+        file.write(f"\n{json.dumps(ended)}")
+    assert "Window 150,000 tokens (runtime)" in run("own.jsonl").stdout
+    shown = run("own.jsonl", "--window", "140000", "--force").stdout
+    assert "Window 140,000 tokens (given)" in shown
+
+
 def test_a_receipt_says_what_a_reported_size_has_beyond_the_messages(folder: Path) -> None:
     answer = {"id": "m", "type": "message", "usage": {"input_tokens": 30_000, "output_tokens": 10}}
     write_transcript(folder / "own.jsonl", answer, words=300)

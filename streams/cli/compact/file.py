@@ -68,7 +68,8 @@ def compact_file(
         tools=read.request.tools,
         reserved_output_tokens=read.request.reserved_output_tokens,
         model=read.request.model,
-        window_tokens=options.window,
+        window_tokens=read.window_tokens if options.window is None else options.window,
+        window_source="runtime" if options.window is None else "given",
     )
     try:
         receipt = asyncio.run(compactor.compact(history, call, instructions=instructions))
