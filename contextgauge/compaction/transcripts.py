@@ -63,27 +63,34 @@ def read_conversation(value: bytes) -> ReadConversation:
     if document is not None:
         return _of_document(document)
     main, side, windows = ConversationReading(), ConversationReading(), _ReportedWindows()
-    for index, line in enumerate(_objects(value)):
+    for number, line in _objects(value):
         windows.add(line)
-        if line.get("isSidechain") is True:
-            side.add({**line, "isSidechain": False}, f"m{index}")
-        else:
-            main.add(line, f"m{index}")
+        try:
+            if line.get("isSidechain") is True:
+                side.add({**line, "isSidechain": False}, f"m{number}")
+            else:
+                main.add(line, f"m{number}")
+        except ConfigError as error:
+            raise _unsupported(f"; line {number} cannot be read: {error}") from error
     # A subagent's own file has nothing but its side.
     conversation = main if main.history.active else side
     messages = conversation.history.active
     if not messages:
-        raise ConfigError(
-            "no conversation: expected a transcript of Claude Code or Codex, a JSON list of "
-            "messages, or the body of a request"
-        )
+        raise _unsupported()
     formats = {each.source.format for each in messages if each.source is not None}
     if len(formats) > 1:
-        raise ConfigError("lines of Claude Code and of Codex in one file: give one transcript")
+        raise _unsupported(f"; this one mixes lines of {' and '.join(sorted(formats))}")
     (name,) = formats
     request = ModelRequest(messages, model=conversation.model)
     window = windows.of(conversation.model)
     return ReadConversation(request, name, lambda items: items, window)
+
+
+def _unsupported(reason: str = "") -> ConfigError:
+    return ConfigError(
+        "not a supported conversation: expected a transcript of Claude Code or Codex, a JSON list "
+        f"of messages, or the body of a request{reason}"
+    )
 
 
 def _document(value: bytes) -> Json:
@@ -115,11 +122,11 @@ def _of_document(document: Json) -> ReadConversation:
     )
 
 
-def _objects(value: bytes) -> Iterator[Line]:
-    for line in value.splitlines():
+def _objects(value: bytes) -> Iterator[tuple[int, Line]]:
+    for number, line in enumerate(value.splitlines(), 1):
         try:
             each = loads(line) if line.strip() else None
         except (ValueError, RecursionError):
             continue
         if isinstance(each, dict):
-            yield each
+            yield number, each

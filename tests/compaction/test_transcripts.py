@@ -119,6 +119,30 @@ def test_something_else_is_an_error_that_says_what_is_expected(value: bytes) -> 
         read_conversation(value)
 
 
+BARE = {
+    "object": "chat.completion",
+    "choices": [{"message": {"role": "assistant", "content": "ok"}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("last", "reason"),
+    [
+        ({}, "this one mixes lines of anthropic and openai-chat"),
+        (
+            {"type": "user", "message": {"role": "user", "content": [{"type": "tool_result"}]}},
+            r"line 3 cannot be read: messages\[0\].content\[0\].tool_use_id",
+        ),
+    ],
+)
+def test_answers_of_another_api_in_lines_are_an_error_that_says_what_is_expected(
+    last: dict[str, object], reason: str
+) -> None:
+    expected = "not a supported conversation: expected a transcript of Claude Code or Codex"
+    with pytest.raises(ConfigError, match=f"{expected}.*; {reason}"):
+        read_conversation(lines(claude("user", "go"), BARE, last))
+
+
 def test_a_rollout_of_codex_that_begins_with_a_replaced_history_is_read() -> None:
     kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "kept"}]}
     value = lines({"type": "compacted", "payload": {"message": "", "replacement_history": [kept]}})
@@ -374,7 +398,7 @@ def test_lines_that_nest_too_deeply_are_no_lines_of_a_conversation() -> None:
     deep = b'{"a":' + b"[" * 100_000
     turn = b'{"type":"user","message":{"role":"user","content":"hi"}}'
     assert [each.text for each in read_conversation(deep + b"\n" + turn).request.messages] == ["hi"]
-    with pytest.raises(ConfigError, match="no conversation"):
+    with pytest.raises(ConfigError, match="not a supported conversation"):
         read_conversation(deep)
 
 

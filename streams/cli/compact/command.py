@@ -45,8 +45,8 @@ WindowTokens = Annotated[
         "--window",
         min=1,
         metavar="TOKENS",
-        help="File: the model's context window. By default, the one that the runtime reports in the "
-        "file, else that of the model's name.",
+        help="File: the model's context window. By default, the one that the runtime reports in "
+        "the file, else that of the model's name.",
     ),
 ]
 Keep = Annotated[
