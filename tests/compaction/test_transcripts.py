@@ -354,7 +354,10 @@ def test_the_window_is_that_which_the_runtime_reported_last_of_the_model() -> No
     started = {"type": "task_started", "model_context_window": 1_000}
     later = {"type": "event_msg", "payload": started}
     assert read_conversation(lines(GO, counted(1, 100), later)).window_tokens == 1_000
-    usage = {"claude-x[1m]": {"contextWindow": 1_000_000}, "claude-h": {"contextWindow": 200_000}}
+    usage: dict[str, dict[str, object]] = {
+        "claude-x[1m]": {"contextWindow": 1_000_000},
+        "claude-h": {"contextWindow": 200_000},
+    }
     ended = {"type": "result", "modelUsage": usage}
     for model, window in (("claude-x", 1_000_000), ("claude-h", 200_000), ("claude-y", None)):
         read = read_conversation(lines(claude("user", "go"), answer(model=model), ended))
