@@ -28,16 +28,26 @@ from contextgauge.compaction.lines import (
     model_of,
     own_edit,
     reduced,
+    report_of,
     reset_of,
     text_of,
 )
-from contextgauge.compaction.messages import ContextCompaction, FormatName, JsonSource, Message
+from contextgauge.compaction.messages import (
+    ApiUsage,
+    ContextCompaction,
+    FormatName,
+    JsonSource,
+    Message,
+    Opaque,
+)
 from contextgauge.compaction.plan import PlanRejectedError
 from contextgauge.compaction.reading_state import ReadingState
 from contextgauge.compaction.steps import ActiveCleared, MessagesAdded, ServiceEdit, Step
 from contextgauge.compaction.stored import load_edit
 from contextgauge.errors import ConfigError
 from contextgauge.normalise.fields import flag, mapping, name
+from contextgauge.normalise.responses import inner_boundary
+from contextgauge.normalise.signals import Response
 from contextgauge.records import Json
 
 _AFTER: Final = 64
@@ -98,6 +108,8 @@ class ConversationReading(ReadingState):
                 self._replace(line, payload, key)
             case "result":
                 self._awaits_turn = True
+            case "event_msg" if (payload or {}).get("type") == "token_count":
+                self._report(report_of(line))
             case "event_msg":
                 self.miss()  # Codex took turns back, and does not say which
             case "system" if is_boundary(line):
@@ -125,8 +137,8 @@ class ConversationReading(ReadingState):
         (read,) = self._named(read_messages([message], "anthropic"), key, line)
         if is_summary:
             self._summarise(read, text_of(message), uuid)
-        else:
-            self._append(self._once(read, message), uuid)
+        elif (rest := self._begin_inside(read, message, uuid)) is not None:
+            self._append(self._once(rest, message), uuid)
         if reset_of(line) == "clear":
             self._reset(uuid)
         elif isinstance(superseded := line.get("supersedes"), list):
@@ -189,6 +201,21 @@ class ConversationReading(ReadingState):
             self._append(message, None)
         self._items = items
 
+    def _report(self, report: Response | None) -> None:
+        """Add what Codex reports of an answer to it; the same sum again is the same answer (R9)."""
+        if report is None or report.usage is None or report.usage.used == 0:
+            return
+        if report.key is not None and report.key == self._answer:
+            return
+        self._answer = report.key
+        self._items.clear()  # what comes after it is of the next answer
+        for message in reversed(self.history.active):
+            if message.role == "assistant":
+                usage = ApiUsage(report.usage.used, report.output or 0)
+                self.history.amend(replace(message, usage=usage))
+            if message.role != "tool":
+                return
+
     def _add_answer(self, line: Line, answer: BareAnswer, key: str) -> None:
         """Add an answer of an API, where it has a place: after what it answers."""
         active = self.history.active
@@ -197,7 +224,35 @@ class ConversationReading(ReadingState):
             return
         messages = read_answer(answer.body, answer.format, after=active[-_AFTER:])
         for message in self._named(messages, key, line):
-            self._append(message, None)
+            if (rest := self._begin_inside(message, answer.body, None)) is not None:
+                self._append(rest, None)
+
+    def _begin_inside(
+        self, message: Message, body: dict[str, Json], uuid: str | None
+    ) -> Message | None:
+        """Begin again where the API compacted inside an answer, and return the rest of this.
+
+        The API drops what is before such a block. Its text becomes the user's turn that the engine
+        writes a summary as; where it is encrypted, the block itself is all that can be kept.
+        """
+        places = [
+            place
+            for place, block in enumerate(message.blocks)
+            if isinstance(block, Opaque) and block.kind == "compaction"
+        ]
+        inner = inner_boundary(body) if places and message.role == "assistant" else None
+        if inner is None:
+            return message
+        self._clear(uuid)
+        if inner.summary is None or message.source is None:
+            return message
+        source = JsonSource(message.source.format, {"role": "user", "content": inner.summary})
+        summary = replace(message, role="user", usage=None, source=source)
+        self._append(self._marked(summary, inner.summary), uuid)
+        rest = replace(message, id=f"{message.id}.1", blocks=message.blocks[places[-1] + 1 :])
+        if message.id in self.without_text:
+            self.without_text.add(rest.id)
+        return rest if rest.blocks else None
 
     def _compact(self, line: Line, uuid: str | None, key: str) -> None:
         own = own_edit(line)

@@ -196,13 +196,16 @@ class History:
         self._edit(Edit(len(self._active), tuple(messages), None))
 
     def amend(self, message: Message) -> None:
-        """Replace a message, as if it had been added so: more of an answer came.
+        """Replace a message, as if it had been added so: more of an answer came, or its usage.
 
         Raises ConfigError for an id that is not in the history.
         """
         before = self.original(message.id)
         if before is None:
             raise ConfigError(f"the history has no message with the id {message.id!r}")
+        if message.usage is not None and message.usage is not before.usage:
+            self.tokens = self.tokens.add(message.usage)
+            self._saved_since_report = 0
         self._by_id[message.id] = message
         _put(self._entries, before, message)
         _put(self._everything, before, message)

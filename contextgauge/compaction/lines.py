@@ -6,7 +6,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from contextgauge.compaction.messages import FormatName
 from contextgauge.json_codec import dumps
 from contextgauge.normalise.claude import COMMAND
+from contextgauge.normalise.codex import event_msg
 from contextgauge.normalise.fields import flag, long_name, mapping, name
+from contextgauge.normalise.responses import inner_boundary
+from contextgauge.normalise.signals import Response
 from contextgauge.records import Json
 
 Line: TypeAlias = dict[str, Json]
@@ -34,6 +37,8 @@ _METADATA: Final = (
     (OWN_FIELD, OWN_FIELD),
 )
 _FACTS: Final = ("session_meta", "turn_context")
+_EVENTS: Final = ("thread_rolled_back", "token_count")
+"""Events of Codex that say something of its conversation."""
 
 _ANSWER_FIELDS: Final = ("object", "role", "content", "id", "choices", "output", "model", "usage")
 _ANSWERS: Final[dict[str, FormatName]] = {
@@ -95,8 +100,8 @@ def _kept_of_codex(kind: Json, payload: dict[str, Json]) -> dict[str, Json] | No
         return {"payload": payload}
     if kind in _FACTS:
         return {"payload": _picked(payload, "cwd", "model")}
-    if kind == "event_msg" and payload.get("type") == "thread_rolled_back":
-        return {"payload": _picked(payload, "type")}
+    if kind == "event_msg" and payload.get("type") in _EVENTS:
+        return {"payload": _picked(payload, "type", "info")}
     return None
 
 
@@ -135,6 +140,12 @@ def digest_of(line: Line) -> bytes:
     uuid = name(line, "uuid")
     value = dumps(line) if uuid is None else uuid.encode("utf-8", "surrogatepass")
     return hashlib.blake2b(value, digest_size=DIGEST_BYTES).digest()
+
+
+def report_of(line: Line) -> Response | None:
+    """Return what Codex reports of an answer in a line of its own."""
+    signals = event_msg(line) if line.get("type") == "event_msg" else ()
+    return next((each for each in signals if isinstance(each, Response)), None)
 
 
 class BareAnswer(NamedTuple):
@@ -228,6 +239,14 @@ def own_edit(line: Line) -> dict[str, Json] | None:
     return mapping(metadata, OWN_FIELD)
 
 
+def compacts_inside(line: Line) -> bool:
+    """Whether a line is of an answer in which the API compacted what came before it (R29)."""
+    if line.get("type") == "assistant":
+        return inner_boundary(mapping(line, "message") or {}) is not None
+    answer = bare_answer(line)
+    return answer is not None and inner_boundary(answer.body) is not None
+
+
 def begins_anew(line: Line) -> bool:
     """Whether nothing before a line is needed to know what the model sees after it."""
     if is_boundary(line):
@@ -236,6 +255,7 @@ def begins_anew(line: Line) -> bool:
         line.get("type") == "compacted"
         or line.get("isCompactSummary") is True
         or reset_of(line) != "other"
+        or compacts_inside(line)
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from contextgauge.compaction.counting import (
     Counter,
@@ -31,7 +31,8 @@ class ModelCall:
     """All but the messages of the next call of the model.
 
     `tools` are definitions as JSON texts. `window_tokens` is the model's window where the caller
-    knows it. `keep_ids` are messages that stay in the context whatever happens, such as memory.
+    knows it, and `window_source` from where: `runtime`, if the runtime reported it. `keep_ids` are
+    messages that stay in the context whatever happens, such as memory.
     `project` and `agent` select overrides of the profile.
     """
 
@@ -40,6 +41,7 @@ class ModelCall:
     reserved_output_tokens: int = 0
     model: str | None = None
     window_tokens: int | None = None
+    window_source: Literal["given", "runtime"] = "given"
     project: str | None = None
     agent: str | None = None
     keep_ids: frozenset[str] = frozenset()
@@ -56,7 +58,7 @@ def window_of_call(
 ) -> Window | None:
     """Return the model's window, and who says so; None: unknown, and the profile assumes none."""
     if call.window_tokens is not None:
-        return Window(call.window_tokens, "given")
+        return Window(call.window_tokens, call.window_source)
     if call.model is not None:
         if (tokens := profile.windows.get(call.model)) is not None:
             return Window(tokens, "profile")

@@ -35,7 +35,7 @@ of what follows (seeds 004 and the default); the last usage alone, 0 before ther
 an estimate of the messages alone (002)."""
 
 
-WindowSource: TypeAlias = Literal["given", "catalog", "profile", "assumed"]
+WindowSource: TypeAlias = Literal["given", "runtime", "catalog", "profile", "assumed"]
 
 
 class Window(NamedTuple):

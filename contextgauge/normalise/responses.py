@@ -34,7 +34,7 @@ def read_response(body: Body, message: Body, *, output_is_final: bool) -> Respon
     key = name(message, "id", "responseId", "response_id") or name(body, "request_id", "requestId")
     usage = find_usage(message) or find_usage(body)
     own_call = message.get("object") == _COMPACTION_CALL
-    boundary = _inner_boundary(message)
+    boundary = inner_boundary(message)
     if boundary is not None and usage is not None:
         if own_call:
             cost = summary_cost(read_usage(usage), read_output(usage))
@@ -70,7 +70,7 @@ def text_of(content: object) -> str | None:
     return "\n\n".join(texts) if texts else None
 
 
-def _inner_boundary(message: Body) -> Boundary | None:
+def inner_boundary(message: Body) -> Boundary | None:
     """Return the compaction of a block or an item; several are one (R29)."""
     content, output = _compactions(message, "content"), _compactions(message, "output")
     if not content and not output:

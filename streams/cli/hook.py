@@ -12,7 +12,7 @@ from typing import Final
 
 import typer
 
-from contextgauge.compaction.lines import is_boundary
+from contextgauge.compaction.lines import compacts_inside, is_boundary
 from contextgauge.compaction.messages import Carried
 from contextgauge.compaction.pins import carry
 from contextgauge.compaction.transcripts import read_conversation
@@ -27,6 +27,8 @@ app = typer.Typer(
 
 _FAILED: Final = 1
 """A failure that does not block the compaction."""
+_MARKS: Final = (b"compact_boundary", b'"compaction"')
+"""What a line that archives has in it: the others need not be parsed for that."""
 _MOST_INPUT_BYTES: Final = 1024 * 1024
 _MOST_CHARACTERS: Final = 8_000
 """Of rules: about 2,000 tokens, a tenth of what a summary may have."""
@@ -96,19 +98,19 @@ def _epochs(transcript: bytes) -> Iterator[bytes]:
     """Yield what was written between two compactions: a compaction archives what is before it."""
     lines: list[bytes] = []
     for line in transcript.splitlines(keepends=True):
-        if b"compact_boundary" in line and _is_boundary(line):
+        if any(mark in line for mark in _MARKS) and _archives(line):
             yield b"".join(lines)
             lines = []
         lines.append(line)
     yield b"".join(lines)
 
 
-def _is_boundary(line: bytes) -> bool:
+def _archives(line: bytes) -> bool:
     try:
         document = loads(line)
     except ValueError:
         return False
-    return isinstance(document, dict) and is_boundary(document)
+    return isinstance(document, dict) and (is_boundary(document) or compacts_inside(document))
 
 
 def instructions(rules: Sequence[str]) -> str:

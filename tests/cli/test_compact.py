@@ -105,7 +105,7 @@ def write_transcript(path: Path, answer: dict[str, Any], words: int) -> None:
             "message": {
                 "role": role,
                 "content": [{"type": "text", "text": f"{number} " * words}],
-                **(answer if role == "assistant" else {}),
+                **({**answer, "id": f"msg_{number}"} if role == "assistant" else {}),
             },
         }
         for number in range(20)
@@ -167,18 +167,55 @@ def test_the_window_is_that_of_the_model_which_a_transcript_names(folder: Path) 
     assert json.loads(result.stdout)["window"][0] == 200_000
 
 
+def test_a_window_that_the_runtime_reported_wins_over_the_catalogs(folder: Path) -> None:
+    write_transcript(folder / "own.jsonl", {"model": "claude-opus-4-5"}, words=500)
+    ended = {"type": "result", "modelUsage": {"claude-opus-4-5": {"contextWindow": 150_000}}}
+    with (folder / "own.jsonl").open("a") as file:
+        file.write(f"\n{json.dumps(ended)}")
+    assert "Window 150,000 tokens (runtime)" in run("own.jsonl").stdout
+    shown = run("own.jsonl", "--window", "140000", "--force").stdout
+    assert "Window 140,000 tokens (given)" in shown
+
+
 def test_a_receipt_says_what_a_reported_size_has_beyond_the_messages(folder: Path) -> None:
     answer = {"id": "m", "type": "message", "usage": {"input_tokens": 30_000, "output_tokens": 10}}
     write_transcript(folder / "own.jsonl", answer, words=300)
     shown = [" ".join(line.split()) for line in run("own.jsonl").stdout.splitlines()]
     before, after, saved, rest = (int(line.split()[1].replace(",", "")) for line in shown[:4])
     assert [line.split()[0] for line in shown[:4]] == ["Before", "After", "Saved", "Rest"]
-    assert shown[0] == "Before 30,010 tokens reported 40 messages"
+    assert shown[0] == "Before 30,010 tokens 30,000 reported + 10 since 40 messages"
     assert saved == before - after
     assert "what the estimate of the messages lacks" in shown[3]
     assert "Steps, with estimates of the messages alone:" in shown
     step = next(line for line in shown if line.startswith("summarise"))
     assert rest == after - int(step.split()[3].replace(",", ""))
+
+
+def test_the_lines_of_one_answer_are_one_message(folder: Path) -> None:
+    turns: list[dict[str, Any]] = [
+        {"role": "user", "content": "go"},
+        *({"role": "assistant", "id": "m", "content": [{"type": "text", "text": "a"}]},) * 2,
+    ]
+    calls = [{"type": "tool_use", "id": f"t{number}", "name": "Bash"} for number in range(3)]
+    for each in calls:
+        result = {"type": "tool_result", "tool_use_id": each["id"], "content": "ok " * 8_000}
+        turns.append({"role": "assistant", "id": "n", "content": [each]})
+        turns.append({"role": "user", "content": [result]})
+    lines = [
+        {"type": each["role"], "uuid": str(n), "message": each} for n, each in enumerate(turns)
+    ]
+    (folder / "own.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    stdout = run("own.jsonl", "--keep", "2").stdout
+    shown = [" ".join(line.split()) for line in stdout.splitlines()]
+    assert shown[0].endswith("estimated 6 messages, 3 of them tool results")
+    step = next(line for line in shown if line.startswith("summarise"))
+    assert "5 messages older messages" in step
+
+
+def test_steps_above_a_smaller_reported_size_say_so(folder: Path) -> None:
+    answer = {"type": "message", "usage": {"input_tokens": 3_000, "output_tokens": 10}}
+    write_transcript(folder / "own.jsonl", answer, words=300)
+    assert "alone, above what was reported:" in run("own.jsonl").stdout
 
 
 def test_results_without_a_call_are_named_where_they_are_written(folder: Path) -> None:

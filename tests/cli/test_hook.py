@@ -125,3 +125,13 @@ def test_the_oldest_rules_are_left_out_where_there_are_too_many() -> None:
     assert len(text) < 9_000
     assert "Rule 199" in text.splitlines()[-1]
     assert "Rule 0:" not in text
+
+
+def test_rules_from_before_a_compaction_inside_an_answer_are_carried() -> None:
+    inside = line("assistant", "8", "7", "")
+    inside["message"]["content"] = [{"type": "compaction", "content": "So far."}]
+    lines = [*LINES, inside, line("user", "9", "8", "Go on.")]
+    assert standing_rules("".join(f"{json.dumps(each)}\n" for each in lines).encode()) == (
+        RULE,
+        LATER,
+    )

@@ -119,6 +119,30 @@ def test_something_else_is_an_error_that_says_what_is_expected(value: bytes) -> 
         read_conversation(value)
 
 
+BARE = {
+    "object": "chat.completion",
+    "choices": [{"message": {"role": "assistant", "content": "ok"}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("last", "reason"),
+    [
+        ({}, "this one mixes lines of anthropic and openai-chat"),
+        (
+            {"type": "user", "message": {"role": "user", "content": [{"type": "tool_result"}]}},
+            r"line 3 cannot be read: messages\[0\].content\[0\].tool_use_id",
+        ),
+    ],
+)
+def test_answers_of_another_api_in_lines_are_an_error_that_says_what_is_expected(
+    last: dict[str, object], reason: str
+) -> None:
+    expected = "not a supported conversation: expected a transcript of Claude Code or Codex"
+    with pytest.raises(ConfigError, match=f"{expected}.*; {reason}"):
+        read_conversation(lines(claude("user", "go"), BARE, last))
+
+
 def test_a_rollout_of_codex_that_begins_with_a_replaced_history_is_read() -> None:
     kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "kept"}]}
     value = lines({"type": "compacted", "payload": {"message": "", "replacement_history": [kept]}})
@@ -217,6 +241,50 @@ def test_links_that_lead_out_of_the_file_leave_nothing_out() -> None:
     assert len(read_conversation(value).request.messages) == 2
 
 
+def answer(*content: object, **more: object) -> dict[str, object]:
+    return {"type": "assistant", "message": {"role": "assistant", "content": content, **more}}
+
+
+def test_what_the_api_compacted_inside_an_answer_is_left_out() -> None:
+    usage = {"input_tokens": 100, "output_tokens": 5}
+    summary = {"type": "compaction", "content": "So far: tabs."}
+    text = {"type": "text", "text": "on it"}
+    for parts in (
+        (answer(summary, id="m", usage=usage), answer(text, id="m", usage=usage)),
+        (answer(summary, text, id="m", usage=usage),),
+    ):
+        read = read_conversation(lines(claude("user", "never use tabs"), *parts))
+        first, second = read.request.messages
+        assert first.compaction is not None
+        assert first.compaction.prose == "So far: tabs."
+        assert not first.is_user_turn
+        assert (second.role, second.text) == ("assistant", "on it")
+        assert second.usage is not None
+        written = write_messages(read.request.messages, read.format)
+        assert [each["role"] for each in written if isinstance(each, dict)] == ["user", "assistant"]
+
+
+def test_a_bare_answer_in_which_the_api_compacted_begins_the_conversation_again() -> None:
+    content = [{"type": "compaction", "content": "So far."}, {"type": "text", "text": "on it"}]
+    bare = {"type": "message", "role": "assistant", "content": content}
+    messages = read_conversation(lines(claude("user", "go"), bare)).request.messages
+    assert [each.text for each in messages] == ["So far.", "on it"]
+
+
+def test_a_block_that_says_it_compacted_nothing_leaves_nothing_out() -> None:
+    block = {"type": "compaction", "content": None}
+    messages = read_conversation(lines(claude("user", "go"), answer(block))).request.messages
+    assert [each.role for each in messages] == ["user", "assistant"]
+
+
+def test_an_encrypted_compaction_stays_as_it_came() -> None:
+    block = {"type": "compaction", "encrypted_content": "AbC"}
+    read = read_conversation(lines(claude("user", "go"), answer(block)))
+    assert write_messages(read.request.messages, read.format) == [
+        {"role": "assistant", "content": [block]}
+    ]
+
+
 def test_the_lines_of_one_answer_count_once() -> None:
     def part(text: str) -> dict[str, object]:
         usage = {"input_tokens": 100, "output_tokens": 5}
@@ -266,7 +334,7 @@ def test_lines_that_nest_too_deeply_are_no_lines_of_a_conversation() -> None:
     deep = b'{"a":' + b"[" * 100_000
     turn = b'{"type":"user","message":{"role":"user","content":"hi"}}'
     assert [each.text for each in read_conversation(deep + b"\n" + turn).request.messages] == ["hi"]
-    with pytest.raises(ConfigError, match="no conversation"):
+    with pytest.raises(ConfigError, match="not a supported conversation"):
         read_conversation(deep)
 
 

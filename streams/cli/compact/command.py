@@ -45,7 +45,8 @@ WindowTokens = Annotated[
         "--window",
         min=1,
         metavar="TOKENS",
-        help="File: the model's context window. By default, that of the model in the file.",
+        help="File: the model's context window. By default, the one that the runtime reports in "
+        "the file, else that of the model's name.",
     ),
 ]
 Keep = Annotated[

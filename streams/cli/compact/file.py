@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -16,6 +16,7 @@ from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.history import History
 from contextgauge.compaction.links import results_without_call
 from contextgauge.compaction.measuring import ModelCall
+from contextgauge.compaction.messages import Message
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.profiles import Profile, profile_named
 from contextgauge.compaction.receipts import Receipt
@@ -59,6 +60,7 @@ def compact_file(
     target = _target(file, options.output, force=options.force)
     read = _read(file)
     history = History(read.request.messages)
+    before = tuple(history.active)
     compactor = Compactor(
         profile=_profile(options.profile, options.keep),
         summariser=_summariser(options.summariser, options.url, options.key_variable),
@@ -68,7 +70,8 @@ def compact_file(
         tools=read.request.tools,
         reserved_output_tokens=read.request.reserved_output_tokens,
         model=read.request.model,
-        window_tokens=options.window,
+        window_tokens=read.window_tokens if options.window is None else options.window,
+        window_source="runtime" if options.window is None else "given",
     )
     try:
         receipt = asyncio.run(compactor.compact(history, call, instructions=instructions))
@@ -83,7 +86,7 @@ def compact_file(
     if as_json:
         (sys.stderr if target is None else sys.stdout).write(f"{dumps(receipt).decode()}\n")
     else:
-        _show(receipt, read, history, screen)
+        _show(receipt, before, history, screen)
         if target is not None:
             say(f"Written to {target}", to=screen)
     _warn_of_results_without_call(history)
@@ -155,13 +158,40 @@ def _write(target: Path | None, value: bytes) -> None:
         raise ConfigError(f"{target}: cannot be written: {error.strerror}") from error
 
 
-def _sizes(receipt: Receipt, before: int, after: int) -> Table:
+def _basis_before(receipt: Receipt, before: Sequence[Message]) -> str:
+    """Return what of the size before was reported: as `status` shows it, what was read last."""
+    reported = next((each.usage.context for each in reversed(before) if each.usage is not None), 0)
+    since = receipt.tokens_before - reported
+    if receipt.basis == "estimated" or since <= 0:
+        return receipt.basis
+    return f"{exact(reported)} reported + {exact(since)} since"
+
+
+def _whole(messages: Iterable[Message]) -> int:
+    """Return the number of messages; the lines of one answer, a block each, are one."""
+    return len({_answer_of(each) or each.id for each in messages})
+
+
+def _answer_of(message: Message) -> str | None:
+    """Return the id that an API gave the answer that a message is a part of."""
+    value = None if message.source is None else message.source.value
+    own = value.get("id") if isinstance(value, dict) else None
+    return own if message.role == "assistant" and isinstance(own, str) else None
+
+
+def _counted(messages: Sequence[Message]) -> str:
+    results = sum(each.role == "tool" for each in messages)
+    of_tools = f", {exact(results)} of them tool results" if results else ""
+    return f"{count(_whole(messages), 'message')}{of_tools}"
+
+
+def _sizes(receipt: Receipt, before: Sequence[Message], after: Sequence[Message]) -> Table:
     """Return the sizes of the whole request, with the numbers of messages before and after."""
     is_reported = receipt.basis == "reported"
     sizes = Table.grid(padding=(0, 2))
     for name, tokens, basis, part in (
-        ("Before", receipt.tokens_before, receipt.basis, count(before, "message")),
-        ("After", receipt.tokens_after, "estimated", count(after, "message")),
+        ("Before", receipt.tokens_before, _basis_before(receipt, before), _counted(before)),
+        ("After", receipt.tokens_after, "estimated", _counted(after)),
         ("Saved", receipt.tokens_saved, "estimated", ""),
     ):
         sizes.add_row(name, f"{exact(tokens)} tokens", basis, part)
@@ -172,17 +202,19 @@ def _sizes(receipt: Receipt, before: int, after: int) -> Table:
     return sizes
 
 
-def _show(receipt: Receipt, read: ReadConversation, history: History, screen: Console) -> None:
-    screen.print(_sizes(receipt, len(read.request.messages), len(history.active)))
+def _show(receipt: Receipt, before: Sequence[Message], history: History, screen: Console) -> None:
+    screen.print(_sizes(receipt, before, history.active))
     window, goal = receipt.window, receipt.target_tokens
     say(f"Window {exact(window.tokens)} tokens ({window.source}), goal {exact(goal)}", to=screen)
-    say("Steps, with estimates of the messages alone:", to=screen)
+    is_above = receipt.steps[-1].tokens_after > receipt.tokens_after
+    above = ", above what was reported" if is_above else ""
+    say(f"Steps, with estimates of the messages alone{above}:", to=screen)
     steps = Table.grid(padding=(0, 2))
     for step in receipt.steps:
         steps.add_row(
             step.rung,
             f"{exact(step.tokens_before)} → {exact(step.tokens_after)}",
-            count(len(step.message_ids), "message"),
+            count(_whole(filter(None, map(history.original, step.message_ids))), "message"),
             step.reason,
         )
     screen.print(steps)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from contextgauge.compaction.history import Edit
-from contextgauge.compaction.messages import ContextCompaction, Message
+from contextgauge.compaction.messages import ApiUsage, ContextCompaction, Message
 from contextgauge.compaction.plan import Plan, PlanRejectedError, plan_of
 from contextgauge.compaction.profiles import Window
 from contextgauge.compaction.receipts import Receipt
@@ -336,6 +336,20 @@ def test_a_conversation_that_outgrew_its_bounds_begins_at_the_next_boundary() ->
     assert texts(fold) == ["[1] So far."]
 
 
+def test_a_conversation_that_outgrew_its_bounds_begins_at_a_compaction_inside_an_answer() -> None:
+    summary: Json = {"type": "compaction", "content": "So far."}
+    text: Json = {"type": "text", "text": "on it"}
+    for parts in ([summary, text], [summary]):
+        fold = fold_of(said("user", "a", uuid="1"))
+        fold.outgrow()
+        fold.add(said("assistant", parts, uuid="2", contextgauge_no_text=True), 1)
+        assert texts(fold) == ["[1] So far.", "on it"][: len(parts)]
+        assert state_of(fold) == "without_text"
+        reading = fold.result.reading
+        assert reading is not None
+        assert reading.without_text >= {each.id for each in fold.history.active}
+
+
 def test_frames_that_an_answer_supersedes_are_archived() -> None:
     fold = fold_of(
         said("user", "go", uuid="1"),
@@ -362,3 +376,23 @@ def test_a_conversation_that_was_loaded_is_in_the_state_that_it_was_in() -> None
     for state in ("incomplete", "without_text"):
         loaded = result._replace(reading=None, state=state)
         assert ConversationFold(loaded).result.state == state
+
+
+def test_what_codex_reports_in_a_line_of_its_own_counts_once() -> None:
+    def item(role: str, kind: str) -> dict[str, Json]:
+        content: Json = [{"type": kind, "text": role}]
+        payload: Json = {"type": "message", "role": role, "content": content}
+        return {"type": "response_item", "payload": payload}
+
+    def counted(at: str) -> dict[str, Json]:
+        last: Json = {"input_tokens": 100, "output_tokens": 5}
+        info: Json = {"total_token_usage": {"input_tokens": 100}, "last_token_usage": last}
+        payload: Json = {"type": "token_count", "info": info, "rate_limits": {}}
+        return {"type": "event_msg", "payload": payload, "timestamp": at}
+
+    head: dict[str, Json] = {"type": "session_meta", "payload": {"id": "s"}}
+    question, answer = item("user", "input_text"), item("assistant", "output_text")
+    fold = fold_of(head, question, answer, counted("1"), counted("2"))
+    assert fold.history.active[-1].usage == ApiUsage(100, 5)
+    assert fold.history.tokens.total == 105
+    assert state_of(fold) == "whole"
