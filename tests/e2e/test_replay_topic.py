@@ -99,7 +99,8 @@ def test_topics_are_replayed_as_they_were_derived(
     origin = f"{settings['TOPIC_PREFIX']}agent.messages-{partition_of('live', PARTITIONS)}"
     assert (letter["reason"], letter["file"], letter["text"]) == ("not_json", origin, "{")
     assert messages.stderr.startswith(f"{origin}:{letter['line']}: not JSON\n")
-    assert asyncio.run(groups(settings)) == before  # none was made, by either
+    # None was made, by either. A broker forgets those whose topics other tests deleted.
+    assert asyncio.run(groups(settings)) <= before
 
     check_selections(command, settings, live)
 
