@@ -21,7 +21,7 @@ from streams import codec, wiring
 from streams.cli.deriving import Derivation
 from streams.cli.machine import collect_young_garbage, cores
 from streams.cli.publish.rejected import RejectedLines
-from streams.cli.screen.figures import count, exact, first_of, safe
+from streams.cli.screen.figures import exact, first_of, safe
 from streams.core.projection import statistics
 from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
@@ -169,7 +169,7 @@ def no_session(name: str, lines: int) -> StopError:
     if not lines:
         return StopError(f"{name} has no session: it is empty")
     return StopError(
-        f"{name} has no session: none of its {count(lines, 'line')} has a size, a compaction or a "
+        f"{name} has no session: no line (of {exact(lines)}) has a size, a compaction or a "
         "session's properties"
     )
 
