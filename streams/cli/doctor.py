@@ -161,7 +161,7 @@ def _table(findings: Sequence[Finding], *, narrow: bool) -> Table:
     for group in _grouped(findings):
         label, style, _ = _STYLES[group[0].severity]
         names = list(dict.fromkeys(item.check.partition(".")[2] for item in group))
-        name = names[0] if len(names) == 1 else f"{names[0]} +{len(names) - 1}"
+        name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
         if len(name) > _NAME_WIDTH:
             name = f"{len(names)} checks"
         text = _text(group)

@@ -26,8 +26,8 @@ class Exit(IntEnum):
     STOPPED = (
         1,
         (
-            "It stopped, and the message says why; what was requested does not exist; or `doctor` "
-            "found an error."
+            "It stopped, and the message says why; some of what was requested does not exist or "
+            "cannot be read; or `doctor` found an error."
         ),
     )
     WRONG = 2, "Wrong arguments or settings, a topic that is missing or has other partitions."

@@ -14,6 +14,7 @@ from contextgauge.errors import ConfigError, StopError
 from schemas.records import Json, Record
 from schemas.views import Compaction, SessionView
 from streams import codec, wiring
+from streams.cli.exits import Exit
 from streams.cli.screen.figures import exact, safe
 from streams.cli.screen.options import AsJson, SessionOrPath, Titles
 from streams.cli.screen.output import err, out, reading, say, write_json
@@ -74,7 +75,7 @@ def sessions(
     if titles and as_json:
         raise ConfigError("--titles and --json exclude each other: titles are for the screen only")
     if paths:
-        replayed = Replay(paths)
+        replayed = Replay(paths, leave_out=True)
         with reading():
             views, points = _ordered(list(replayed.views().values()), order), replayed.points()
         files = [source.path for source in replayed.sources if source.path is not None]
@@ -83,6 +84,8 @@ def sessions(
             _write_sessions(shown, shown, points)
         else:
             _show_sessions(shown, len(views), points, titles=titles, files=files)
+        if replayed.unreadable:
+            raise typer.Exit(Exit.STOPPED)
         return
 
     async def show(reader: Sessions) -> None:

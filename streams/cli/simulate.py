@@ -69,7 +69,7 @@ Out = Annotated[
     str,
     typer.Option(
         metavar="PATH",
-        help="-: standard output. A name that ends in .jsonl: one file. Any other name: a new "
+        help="-: standard output. A name that ends in .jsonl: a new file. Any other name: a new "
         "folder, laid out like Claude Code's projects folder.",
     ),
 ]
@@ -164,7 +164,7 @@ def simulate(  # noqa: PLR0913 -- each is an option
     if publish:
         _publish(blocks, is_live=live)
     elif out == "-" or out.endswith(_FILE_SUFFIX):
-        asyncio.run(_write(blocks, None if out == "-" else Path(out)))
+        asyncio.run(_write(blocks, None if out == "-" else _new_file(out)))
     elif rate or duration or live:
         raise ConfigError(
             "--rate, --duration and --live require one stream of messages, not a folder"
@@ -271,6 +271,14 @@ def as_lines(simulated: Iterator[SimulatedMessage], *, named: bool = False) -> I
     for number, each in zip(count(1), simulated, strict=False):
         value = each.named() if named else each.value
         yield Line("simulated", number, value, len(value), each.session_id)
+
+
+def _new_file(out: str) -> Path:
+    """Return where to write. Raises ConfigError where that would replace what a file holds."""
+    path = Path(out)
+    if path.is_file() and path.stat().st_size:
+        raise ConfigError(f"{out} is not empty: name a new file")
+    return path
 
 
 async def _write(blocks: AsyncIterator[Sequence[Line]], path: Path | None) -> None:

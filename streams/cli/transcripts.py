@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from contextgauge.containers import Line
-from contextgauge.errors import StopError
+from contextgauge.errors import ConfigError, StopError
 from schemas.messages import DeadLetter
 from schemas.records import CompactBoundary, Record
 from schemas.views import MODEL_FIELD, Aggregates, Compaction, SessionView
@@ -21,7 +21,7 @@ from streams import codec, wiring
 from streams.cli.deriving import Derivation
 from streams.cli.machine import collect_young_garbage, cores
 from streams.cli.publish.rejected import RejectedLines
-from streams.cli.screen.figures import count, exact, first_of, safe
+from streams.cli.screen.figures import exact, first_of, safe
 from streams.core.projection import statistics
 from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
@@ -45,7 +45,8 @@ class Replay:
     """The records of transcripts. `rejected` counts the lines that could not be derived.
 
     Folders are derived in several processes, `processes` at most: by default one for each core.
-    Raises ConfigError for a path that cannot be read or holds no transcripts.
+    With `leave_out`, what cannot be read is reported on standard error, and `unreadable` counts it.
+    Raises ConfigError for a path that holds no transcripts, and otherwise for what cannot be read.
     """
 
     def __init__(
@@ -54,8 +55,14 @@ class Replay:
         fallback: str | None = None,
         on_dead: Callable[[Line, DeadLetter], None] | None = None,
         processes: int | None = None,
+        *,
+        leave_out: bool = False,
     ) -> None:
-        self.sources = files.expand(_expanded(path) for path in paths)
+        self.unreadable = 0
+        failed = self._leave_out if leave_out else files.refuse
+        self.sources = files.expand((_expanded(path) for path in paths), failed)
+        if not self.sources:
+            raise ConfigError("nothing can be read")
         self.rejected = RejectedLines("derived", is_any_right=lambda: self._is_any_right)
         self._is_any_right = False
         self._fallback, self._on_dead = fallback, on_dead
@@ -63,6 +70,10 @@ class Replay:
         self._is_fallback_used = fallback is None
         self._lines = self._position = 0
         self._models: dict[str, Aggregates] = {}
+
+    def _leave_out(self, path: str, error: OSError) -> None:
+        self.unreadable += 1
+        sys.stderr.write(f"{safe(path)}: cannot be read: {error.strerror}\n")
 
     def records(self) -> Iterator[Sequence[Record]]:
         """Yield the records in input order, those of a block of lines at a time.
@@ -169,7 +180,7 @@ def no_session(name: str, lines: int) -> StopError:
     if not lines:
         return StopError(f"{name} has no session: it is empty")
     return StopError(
-        f"{name} has no session: none of its {count(lines, 'line')} has a size, a compaction or a "
+        f"{name} has no session: no line (of {exact(lines)}) has a size, a compaction or a "
         "session's properties"
     )
 

@@ -298,8 +298,15 @@ def test_a_file_that_is_no_transcript_is_refused(command: Command) -> None:
         assert errors[0] == f"{readme}:1: not JSON"
         assert errors[3].startswith(f"{lines} could not be derived: the first 3 are above")
         assert errors[4].endswith(
-            f"none of its {lines} lines could be derived: this does not look like a transcript"
+            f"no line (of {lines}) could be derived: this does not look like a transcript"
         )
+
+
+def test_the_only_line_of_several_files_is_called_one(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").touch()
+    (tmp_path / "bad.jsonl").write_text("x\n")
+    done = command("sessions", str(tmp_path))
+    assert "a.jsonl and 1 other file: no line (of 1) could be derived: " in done.stderr
 
 
 def test_a_transcript_with_some_wrong_lines_is_derived(

@@ -1,18 +1,31 @@
 """A run of `publish` whose broker goes away at the wrong moment."""
 
 import asyncio
+import errno
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
+import typer
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
-from streams.cli.publish import run
+from schemas.topics import AGENT_MESSAGES
+from streams.cli.exits import Exit
+from streams.cli.publish import command, run
 from streams.cli.publish.connection import Connection
 from streams.edge.files.checkpoint import CheckpointContent
 from streams.edge.files.follower import Follower
 from streams.edge.files.watch import Failed, TranscriptFile, TranscriptFinder
+from streams.edge.memory.log import MemoryLog, MemoryProducer
+from streams.settings import Settings
+
+if TYPE_CHECKING:
+    from contextgauge.kafka.producer import KafkaProducer
+    from streams.edge.kafka.log import KafkaLog
 
 
 class Reconnecting:
@@ -48,6 +61,66 @@ async def test_publish_waits_for_a_broker_lost_before_checkpoint_validation(
     assert connection.errors == ["away"]
 
 
+async def test_a_file_that_cannot_be_read_is_counted_and_the_others_are_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text('{"type":"user","sessionId":"s","uuid":"1"}\n')
+    open_file = os.open
+
+    def refusing(path: str, *options: int) -> int:
+        if Path(path).name == "a.jsonl":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return open_file(path, *options)
+
+    monkeypatch.setattr(os, "open", refusing)
+    monkeypatch.setattr(MemoryProducer, "acknowledged", {}, raising=False)
+
+    @asynccontextmanager
+    async def connected(*_: object) -> AsyncIterator[Connection]:
+        log = MemoryLog(SystemClock())
+        await log.create_topics([AGENT_MESSAGES], 2)
+        producer = log.producer()
+        await producer.start()
+        topic = AGENT_MESSAGES.name
+        yield Connection(cast("KafkaLog", log), topic, print, cast("KafkaProducer", producer), 2)
+
+    monkeypatch.setattr(run, "connected", connected)
+    settings = Settings(state_folder=str(tmp_path / "state"))
+    outcome = await run.run(settings, request_for(tmp_path))
+    assert (outcome.unreadable, outcome.done.messages) == (1, 1)
+    told = capsys.readouterr().err
+    assert "a.jsonl: cannot be read: Permission denied" in told
+    assert "1 file could not be read: see above" in told
+
+
+def test_a_publication_that_lacks_a_file_ends_with_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ran(*_: object) -> run.Outcome:
+        return run.Outcome(unreadable=1)
+
+    monkeypatch.setattr(command, "run", ran)
+    with pytest.raises(typer.Exit) as ended:
+        command.publish([str(tmp_path)])
+    assert ended.value.exit_code == Exit.STOPPED
+
+
+def request_for(folder: Path) -> run.Request:
+    return run.Request(
+        files=[str(folder)],
+        pipes=(),
+        follow=False,
+        session=None,
+        live=None,
+        no_text=False,
+        again=False,
+        checkpoint=None,
+        task_id=None,
+        agent_id=None,
+    )
+
+
 def test_a_transcript_deleted_since_it_was_listed_does_not_end_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,19 +136,7 @@ def test_a_transcript_deleted_since_it_was_listed_does_not_end_the_run(
         return transcripts
 
     monkeypatch.setattr(TranscriptFinder, "look", look_and_delete)
-    request = run.Request(
-        files=[str(tmp_path)],
-        pipes=(),
-        follow=False,
-        session=None,
-        live=None,
-        no_text=False,
-        again=False,
-        checkpoint=None,
-        task_id=None,
-        agent_id=None,
-    )
-    transcripts = run._look(request)  # noqa: SLF001 -- the moment cannot be hit from outside
+    transcripts = run._look(request_for(tmp_path))  # noqa: SLF001 -- the moment cannot be hit from outside
     follower = Follower(transcripts, [], SystemClock())
     lines = [Path(line.file).name for piece in follower.pieces() for line in piece.lines]
     assert lines == ["b.jsonl"]

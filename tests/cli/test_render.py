@@ -9,10 +9,7 @@ from rich.console import Console, RenderableType
 
 from contextgauge.normalise.signals import InputMessage
 from contextgauge.window_catalog import bundled
-from schemas.records import (
-    Category,
-    Record,
-)
+from schemas.records import Record
 from schemas.views import (
     AttemptView,
     Breakdown,
@@ -271,17 +268,6 @@ def test_responses_left_count_to_compaction_or_a_full_window() -> None:
     assert "1 more until compaction" in box
     assert "Compacts in" in box
     assert "150 tokens" in box
-
-
-def test_deferred_categories_are_not_listed_as_used() -> None:
-    loaded = Category(id="tools", name="System tools", kind="used", tokens=9_100)
-    deferred = Category(id="later", name="System tools (deferred)", kind="deferred", tokens=7_700)
-    box = _shown(status_box(_with(replace(CHAIN, categories=(deferred, loaded))), NOW_MS))
-    used, _, rest = box.partition("Not loaded")
-    assert "By category" in used
-    assert "9,100" in used
-    assert "deferred" not in used
-    assert "System tools (deferred)" in rest
 
 
 def test_tokens_until_compaction_are_marked_where_they_are_learned() -> None:

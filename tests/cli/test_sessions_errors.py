@@ -1,14 +1,41 @@
 """Errors of the commands that read the views, which quote ids: an id is input."""
 
-import pytest
+import os
+from pathlib import Path
 
-from contextgauge.errors import StopError
+import pytest
+import typer
+
+from contextgauge.errors import ConfigError, StopError
 from streams import wiring
 from streams.cli import sessions
+from streams.cli.exits import Exit
 from streams.cli.screen.failures import show_failure
+from streams.edge.files.folders import write_folder
 from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import Generations, ViewPosition
 from streams.settings import Settings
+
+
+def test_files_that_cannot_be_read_are_reported_and_the_others_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    simulated = sample_sessions(SimulationOptions(providers=("gemini", "openai")))
+    write_folder(tmp_path, ((each.file, each.value) for each in simulated))
+    refused, *others = sorted(tmp_path.rglob("*.jsonl"))
+    is_refused = {str(refused)}
+    monkeypatch.setattr(os, "access", lambda path, _mode: str(path) not in is_refused)
+    with pytest.raises(typer.Exit) as ended:
+        sessions.sessions([str(tmp_path)])
+    told = capsys.readouterr()
+    assert ended.value.exit_code == Exit.STOPPED
+    assert told.err == f"{refused}: cannot be read: Permission denied\n"
+    assert refused.stem not in told.out
+    assert all(each.stem in told.out for each in others)
+    is_refused.update(map(str, others))
+    with pytest.raises(ConfigError, match="nothing can be read"):
+        sessions.sessions([str(tmp_path)])
 
 
 @pytest.mark.parametrize("separator", ["\n", "\x0b", "\x0c", "\x85", "\u2028", "\r"])

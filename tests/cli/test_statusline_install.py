@@ -36,7 +36,9 @@ def test_a_prefix_of_an_id_stands_for_the_session(command: Command, home: Path) 
     for name in (ID, ID[:8], str(home / ".claude" / "projects" / "-srv" / f"{ID}.jsonl")):
         done = command("statusline", name)
         assert (done.returncode, done.stdout, done.stderr) == (0, line, "")
-    assert command("statusline", "nobody").stdout == "·········· unknown\n"
+    done = command("statusline", "nobody")
+    assert done.stdout == "·········· unknown\n"
+    assert "nobody: no such file, and no session on this machine has or begins with" in done.stderr
 
 
 def test_a_prefix_of_several_ids_names_them(command: Command, home: Path) -> None:

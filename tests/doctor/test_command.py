@@ -91,4 +91,4 @@ def test_same_finding_of_several_topics_is_one_row() -> None:
     show(console, findings, Counter(item.severity for item in findings), {})
     text = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
     assert text.count(AWAY.text) < 5
-    assert "present +10" in text
+    assert "present and 10 more" in text

@@ -125,7 +125,7 @@ def test_a_file_without_a_session_is_an_error(command: Command, tmp_path: Path) 
     command.environment |= {"PATH": _path_without(tmp_path / "bin", "java")}
     done = command("demo", str(notes))
     assert done.returncode == 1
-    assert f"{notes} has no session: none of its 2 lines" in done.stderr
+    assert f"{notes} has no session: no line (of 2) " in done.stderr
     assert "Sessions" not in done.stdout
 
 

@@ -211,7 +211,7 @@ def test_what_is_no_transcript_is_reported_as_such(
     assert done.stderr.count(": not JSON\n") == 3
     assert "51 could not be sent: the first 3 are above; 51 not_json" in done.stderr
     assert done.stderr.splitlines()[-1] == (
-        f"contextgauge: {source}: none of its 51 lines could be sent: this does not look like a "
+        f"contextgauge: {source}: no line (of 51) could be sent: this does not look like a "
         "transcript"
     )
     if not is_piped:

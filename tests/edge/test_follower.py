@@ -256,8 +256,10 @@ def test_an_unreadable_file_is_reported_once(path: Path) -> None:
         add(path, told(2))
         assert bench.lines() == []
         assert bench.lines() == []
+        assert bench.follower.unreadable == 1
     assert bench.events == [f"{path}: cannot be read: Permission denied"]
     assert bench.lines() == [told(2)]
+    assert bench.follower.unreadable == 0
 
 
 def test_stopping_ends_between_two_pieces(tmp_path: Path) -> None:

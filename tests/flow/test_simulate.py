@@ -238,6 +238,18 @@ def test_a_folder_that_is_not_empty_is_rejected(command: Command, tmp_path: Path
     assert "not empty" in result.stderr
 
 
+def test_a_file_that_is_not_empty_is_not_overwritten(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "talk.jsonl"
+    file.touch()
+    assert command("simulate", "--sample", "--out", str(file)).returncode == 0
+    written = file.read_bytes()
+    assert written
+    again = command("simulate", "--sample", "--seed", "2", "--out", str(file))
+    assert again.returncode == 2
+    assert "talk.jsonl is not empty: name a new file" in again.stderr
+    assert file.read_bytes() == written
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

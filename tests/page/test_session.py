@@ -102,7 +102,7 @@ async def test_warnings_use_the_wording_of_the_chat(page: Page, told: Told) -> N
     tip = page.get_by_role("tooltip")
     await expect(tip).to_contain_text("Context window: 4 input + 180,996 cache tokens")
     await expect(tip).to_contain_text("Total capacity: 200,000 tokens")
-    await expect(tip).to_contain_text("Automatic compaction will trigger when context is low.")
+    await expect(tip).to_contain_text("Automatic compaction is due.")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ async def test_warnings_use_the_wording_of_the_chat(page: Page, told: Told) -> N
 async def test_automatic_compaction_is_described_only_as_reported(
     page: Page, told: Told, api: Api, enabled: object, words: str
 ) -> None:
-    told.agent.respond(NOW_MS, 170_000)
+    told.agent.respond(NOW_MS, 160_000)
     told.fill()
     api.sessions[SESSION]["chains"]["main"]["auto_compact_enabled"] = enabled
     await page.reload()
@@ -127,6 +127,19 @@ async def test_automatic_compaction_is_described_only_as_reported(
     await page.locator(".item.warning button").first.hover()
     await expect(tip).to_contain_text("Thresholds crossed")
     await expect(tip).to_contain_text(words)
+
+
+async def test_a_compaction_that_is_due_does_not_wait_until_context_is_low(
+    page: Page, told: Told, api: Api
+) -> None:
+    told.agent.respond(NOW_MS, 170_000)
+    told.fill()
+    view = api.sessions[SESSION]
+    view["chains"]["main"].update(auto_compact_enabled=True, auto_compact_threshold=160_000)
+    await page.reload()
+    hero = page.locator(".hero")
+    await expect(hero).to_contain_text("Automatic compaction is due.")
+    await expect(hero).not_to_contain_text("when context is low")
 
 
 async def test_automatic_compactions_that_were_seen_are_named(

@@ -67,6 +67,37 @@ async def test_a_title_is_shown_in_the_list_and_on_the_sessions_page(
     await expect(page.locator("h1 + .session-title")).to_be_hidden()
 
 
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+async def test_the_divider_of_silent_sessions_covers_no_line_of_a_titled_row(
+    page: Page, page_url: str, api: Api, sample: Any, size: Any
+) -> None:
+    await page.set_viewport_size(size)
+    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    api.now_ms = NOW_MS
+    api.fill(sample)
+    api.many(2)
+    api.titles = dict.fromkeys(api.sessions, TITLE)
+    for view, silent_min in zip(api.sessions.values(), (600, 5), strict=True):
+        view["last_ms"] = view["first_ms"] = NOW_MS - silent_min * 60_000
+    await page.goto(page_url)
+    await expect(page.locator(".row[data-divides] .row-title")).to_be_visible()
+    covered = await page.locator(".row[data-divides]").evaluate(
+        """(row) => {
+          const label = getComputedStyle(row, "::before");
+          const { top, left } = row.getBoundingClientRect();
+          const y = top + row.clientTop + parseFloat(label.top), x = left + parseFloat(label.left);
+          const right = x + parseFloat(label.width), bottom = y + parseFloat(label.height);
+          const isUnder = (box) =>
+            box.width && box.right > x && box.left < right && box.bottom > y && box.top < bottom;
+          return [row.previousElementSibling, row]
+            .flatMap((each) => [...each.querySelectorAll("div > *, .more")])
+            .filter((each) => isUnder(each.getBoundingClientRect()))
+            .map((each) => each.textContent);
+        }"""
+    )
+    assert covered == []
+
+
 async def test_a_name_that_reverses_what_follows_is_shown_with_its_characters_escaped(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:

@@ -102,7 +102,7 @@ def publish(  # noqa: PLR0913 -- the options of one command
         raise typer.Exit(exits.Exit.TIME_LIMIT)
     if outcome.stopped_by is not None and not follow:
         raise typer.Exit(exits.by_signal(outcome.stopped_by))
-    if strict and outcome.done.refused:
+    if outcome.unreadable or (strict and outcome.done.refused):
         raise typer.Exit(exits.Exit.STOPPED)
 
 

@@ -11,6 +11,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, RetryError
 from schemas.topics import AGENT_MESSAGES
 from streams import wiring
+from streams.cli.screen.failures import NO_SERVICE
 from streams.flow.publish.publish import PublishConfig
 from streams.settings import Settings
 
@@ -39,6 +40,7 @@ class Connection:
     async def open(self, stop: asyncio.Event) -> None:
         """Start the producer once a broker responds; CancelledError if stopped before."""
         backoff = Backoff(SystemClock(), stop)
+        remedy = NO_SERVICE
         while True:
             try:
                 await self.log.start()
@@ -47,6 +49,9 @@ class Connection:
                 await self.producer.start()
             except RetryError as error:
                 self.say(f"{error}: retrying in {backoff.next_s:g} s (Ctrl-C to stop)")
+                if remedy:  # once: it stays the same
+                    self.say(remedy)
+                    remedy = ""
                 self.producer = self.log.producer()
                 await backoff.wait()
                 if stop.is_set():

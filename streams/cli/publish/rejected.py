@@ -8,7 +8,7 @@ from typing import Literal
 from contextgauge.containers import Line
 from contextgauge.errors import StopError
 from schemas.messages import DeadLetter
-from streams.cli.screen.figures import count, safe
+from streams.cli.screen.figures import safe
 
 _REPORTED = 20
 """Enough to see what is wrong with some lines."""
@@ -78,10 +78,10 @@ class RejectedLines:
 
     def none_right(self, name: str) -> StopError:
         """Return the error of an input, all of whose lines were rejected."""
-        lines = f"{name}: none of its {count(self.total, 'line')}"
+        line = f"{name}: no line (of {self.total:,})"
         if self.only("no_session"):
-            return StopError(f"{lines} names a session")
-        return StopError(f"{lines} could be {self._verb}: this does not look like a transcript")
+            return StopError(f"{line} names a session")
+        return StopError(f"{line} could be {self._verb}: this does not look like a transcript")
 
     def report_all(self) -> None:
         """Report what is held back, if any line was right, and how many were rejected."""

@@ -24,7 +24,7 @@ from streams.cli import logs
 from streams.cli.publish.connection import Connection, connected, publish_config
 from streams.cli.publish.progress import PublishStatus, print_summary, publish_bar
 from streams.cli.publish.rejected import RejectedLines
-from streams.cli.screen.figures import first_of
+from streams.cli.screen.figures import count, first_of
 from streams.cli.screen.output import say
 from streams.edge.files import reading as files
 from streams.edge.files.checkpoint import (
@@ -62,9 +62,13 @@ class Request:
 
 @dataclass(slots=True)
 class Outcome:
-    """What was done, the signal that stopped it, and whether acknowledgements are missing."""
+    """What was done, the signal that stopped it, and whether acknowledgements are missing.
+
+    `unreadable` counts the files that could not be read.
+    """
 
     done: PublishCounts = field(default_factory=PublishCounts)
+    unreadable: int = 0
     stopped_by: signal.Signals | None = None
     timed_out: bool = False
 
@@ -104,6 +108,8 @@ async def run(settings: Settings, request: Request) -> Outcome:
             raise
     seconds = time.monotonic() - begin_s
     print_summary(done, seconds, rejected, already=already)
+    if outcome.unreadable:
+        say(f"{count(outcome.unreadable, 'file')} could not be read: see above")
     is_whole = not (request.follow or outcome.stopped_by or outcome.timed_out)
     if is_whole and done.refused and not (done.messages or done.ignored or already):
         raise rejected.none_right(first_of([*request.files, *request.pipes]))
@@ -198,6 +204,8 @@ class _Run:
                 finally:
                     follower.stop()
                     await asyncio.to_thread(keeper.save)
+        # What is followed is read as soon as it can be.
+        self.outcome.unreadable = 0 if self.request.follow else follower.unreadable
         return follower.already_sent
 
     async def _send_with_checkpoint(self, keeper: CheckpointedFollower) -> None:

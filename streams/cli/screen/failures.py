@@ -8,10 +8,12 @@ from streams.cli import exits
 from streams.cli.screen.lines import discard_output
 from streams.cli.screen.output import err, say
 
-_NO_SERVICE = (
+NO_SERVICE = (
     "Is it running? `contextgauge stack up` starts Kafka and Redis on this machine; "
     "CONTEXTGAUGE_BOOTSTRAP_SERVERS and CONTEXTGAUGE_REDIS_URL name others."
 )
+"""The remedy where Kafka or Redis does not answer."""
+
 _BUG = (
     "contextgauge: this is an error in contextgauge itself: please report it with the lines above "
     "(they hold no text of messages)"
@@ -26,7 +28,7 @@ def show_failure(error: Exception) -> int:
         for line in str(error).splitlines():
             say(f"contextgauge: {line}", "red")
         if isinstance(error, RetryError):
-            say(_NO_SERVICE, "dim")
+            say(NO_SERVICE, "dim")
         title = exits.runbook_title(error)
         if title is not None:
             say(f'What to do: "{title}" in {document("RUNBOOK.md")}', "dim")

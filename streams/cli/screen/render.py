@@ -10,6 +10,7 @@ from rich.text import Text
 
 from schemas.records import MAIN_CHAIN, WindowSource
 from schemas.views import ChainView, Compaction, CompactionBrief, SessionView
+from streams.cli.screen.breakdown import breakdown
 from streams.cli.screen.figures import (
     GUESS,
     UNKNOWN,
@@ -178,7 +179,7 @@ def _facts(
     thrash = " · thrashing" if status_of(view).is_thrashing(now_ms) else ""
     yield "Compactions", Text(compactions_words(view) + often + thrash)
     yield "", ""
-    yield from _breakdown(chain)
+    yield from breakdown(chain)
 
 
 _POINT_SOURCES: Mapping[PointSource, str] = {
@@ -216,36 +217,6 @@ def _left(chain: ChainView, until: UntilCompaction | None) -> str:
         return ""
     left = guess(exact(chain.responses_left), chain.window_source)
     return f" · {left} more until the window is full"
-
-
-def _breakdown(chain: ChainView) -> Iterator[tuple[str, RenderableType]]:
-    if chain.breakdown is None:
-        yield "Breakdown", Text(UNKNOWN, style="dim")
-        return
-    parts = (
-        ("Cache read", chain.breakdown.cache_read_tokens),
-        ("Cache creation", chain.breakdown.cache_creation_tokens),
-        ("Input", chain.breakdown.input_tokens),
-    )
-    yield "Breakdown", _amounts(parts)
-    rows = [
-        (each.kind == "deferred", each.name or each.id or UNKNOWN, each.tokens)
-        for each in chain.categories or ()
-    ]
-    # What is deferred is not in the context: it is loaded when it is needed.
-    for is_deferred, title in ((False, "By category"), (True, "Not loaded")):
-        amounts = [(name, tokens) for deferred, name, tokens in rows if deferred is is_deferred]
-        if amounts:
-            yield title, _amounts(amounts)
-
-
-def _amounts(parts: Sequence[tuple[str, int | None]]) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column()
-    grid.add_column(justify="right")
-    for name, tokens in parts:
-        grid.add_row(Text(safe(name)), Text(exact(tokens)))
-    return grid
 
 
 def _other_chains(chains: Sequence[ChainView], labels: Mapping[str, str], now_ms: int) -> Table:

@@ -199,8 +199,14 @@ def _from_transcript(
 
     That a new session has none yet is no news to a prompt; a person learns why there is none.
     """
+    report = warn if is_patient else explain
     if claude.transcript_path is None:
-        explain("not from a transcript: the input has no transcript_path")
+        named = safe(str(claude.session_id))
+        report(
+            f"{named}: no such file, and no session on this machine has or begins with this id"
+            if is_patient
+            else "not from a transcript: the input has no transcript_path"
+        )
         return None
     # Imported only here: this takes most of the command's time.
     from dataclasses import asdict
@@ -229,7 +235,6 @@ def _from_transcript(
         return None
     if result is None:
         path = safe(claude.transcript_path)
-        report = warn if is_patient else explain
         report(
             f"{path}: no size, compaction or model in the transcript yet"
             if is_readable

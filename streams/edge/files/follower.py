@@ -88,14 +88,14 @@ class Follower:
         return len(self._tails)
 
     @property
+    def unreadable(self) -> int:
+        """How many files could not be read when they were looked at last."""
+        return sum(tail.reported_error is not None for tail in self._tails.values())
+
+    @property
     def lag(self) -> int:
         """Bytes that are there and were not read yet."""
         return sum(tail.lag for tail in [*self._tails.values(), *self._orphans])
-
-    @property
-    def total(self) -> int:
-        """Bytes of all files."""
-        return sum(tail.size for tail in list(self._tails.values()))
 
     def stop(self) -> None:
         """Let the reading end after the piece in hand; from any thread."""

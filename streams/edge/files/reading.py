@@ -16,6 +16,7 @@ too. A pipe cannot be: there, lines are held back until one shows what they are,
 rollout is a stream.
 """
 
+import errno
 import os
 import stat
 import sys
@@ -37,7 +38,14 @@ from streams.edge.files.tail import (
     line_of,
     split_lines,
 )
-from streams.edge.files.watch import SUFFIX, Source, TranscriptFile, TranscriptFinder, source_of
+from streams.edge.files.watch import (
+    SUFFIX,
+    Failed,
+    Source,
+    TranscriptFile,
+    TranscriptFinder,
+    source_of,
+)
 
 STANDARD_INPUT = "-"
 
@@ -46,10 +54,16 @@ _BLOCK_BYTES = MIB
 Block = Sequence[Line]
 
 
-def find(paths: Iterable[str]) -> list[TranscriptFile]:
+def refuse(path: str, error: OSError) -> None:
+    """Raise ConfigError for a file or folder that cannot be read."""
+    raise ConfigError(f"{path}: {error.strerror}") from error
+
+
+def find(paths: Iterable[str], failed: Failed = refuse) -> list[TranscriptFile]:
     """Return the files that the paths stand for, in reading order.
 
-    Raises ConfigError for a path that is not there, cannot be read or holds no transcripts.
+    `failed` gets what cannot be looked at below a folder. Raises ConfigError for a path that is not
+    there, cannot be looked at or holds no transcripts.
     """
     files: list[TranscriptFile] = []
     for text in paths:
@@ -63,25 +77,28 @@ def find(paths: Iterable[str]) -> list[TranscriptFile]:
         if not stat.S_ISDIR(status.st_mode):
             files.append(TranscriptFile(str(path), status))
             continue
-        transcripts = TranscriptFinder([text]).look(0.0, _refuse)
+        transcripts = TranscriptFinder([text]).look(0.0, failed)
         if not transcripts:
             raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
         files.extend(transcripts)
     return files
 
 
-def _refuse(path: str, error: OSError) -> None:
-    raise ConfigError(f"{path}: {error.strerror}") from error
+def expand(paths: Iterable[str], failed: Failed = refuse) -> list[Source]:
+    """Return the containers that the paths stand for, in reading order. Raises as `find` does.
 
-
-def expand(paths: Iterable[str]) -> list[Source]:
-    """Return the containers that the paths stand for, in reading order. Raises as `find` does."""
+    `failed` also gets the files that this process may not read.
+    """
     sources: list[Source] = []
     for text in paths:
         if text == STANDARD_INPUT:
             sources.append(Source("<stdin>", None, None))
         else:
-            sources.extend(source_of(each.path) for each in find([text]))
+            for each in find([text], failed):
+                if os.access(each.path, os.R_OK):
+                    sources.append(source_of(each.path))
+                else:
+                    failed(each.path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
     return sources
 
 

@@ -169,8 +169,9 @@ class LogFacts:
             reasons[text_of(dict(record.headers).get("dead_reason")) or "unknown"] += 1
             times_ms.append(record.timestamp_ms)
 
-        total = sum(await self._newest(topic, self._sampled(topic), add))
-        return DeadLetters(reasons.total(), total, dict(reasons), max(times_ms, default=None))
+        left = await self._newest(topic, self._sampled(topic), add)
+        looked = reasons.total()
+        return DeadLetters(looked, looked + left, dict(reasons), max(times_ms, default=None))
 
     async def newest_record_ms(self) -> int | None:
         """Return the timestamp of the newest derived record."""
@@ -266,23 +267,23 @@ class LogFacts:
                 return stored[-1]._replace(groups=groups)
         return _Stored(None, frozenset())
 
-    async def _newest(
-        self, topic: str, offsets: int, add: Callable[[int, LogRecord], None]
-    ) -> list[int]:
+    async def _newest(self, topic: str, offsets: int, add: Callable[[int, LogRecord], None]) -> int:
         """Pass on the records of each partition's last offsets, as far as time allows.
 
-        Return how many offsets each partition has.
+        Return how many offsets are left: some of them may be transaction markers, not records.
         """
 
         async def look(reader: PartitionReader, partition: int) -> int:
             first, end = await reader.bounds(partition)
             until_s = self._clock.monotonic_s() + _SAMPLE_S
-            async for batch in self._batches(reader, partition, max(first, end - offsets), until_s):
+            begin = reached = max(first, end - offsets)
+            async for batch in self._batches(reader, partition, begin, until_s):
+                reached = batch.position
                 for record in batch.records:
                     add(partition, record)
-            return end - first
+            return (begin - first) + max(0, end - reached)
 
-        return list((await self._each(topic, look)).values())
+        return sum((await self._each(topic, look)).values())
 
     async def _batches(
         self, reader: PartitionReader, partition: int, position: int, until_s: float

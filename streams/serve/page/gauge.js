@@ -87,9 +87,14 @@ export function windowNote(source) {
 export function outlook(view, chain) {
   const enabled = chain?.auto_compact_enabled ?? null;
   if (enabled === false) return "Automatic compaction is off.";
-  if (enabled === true) return "Automatic compaction will trigger when context is low.";
+  if (enabled === true) return isDue(view, chain) ? "Automatic compaction is due." : "Automatic compaction will trigger when context is low.";
   if (view?.compactions.automatic) return "This session has compacted automatically.";
   return "Unknown whether compaction is automatic.";
+}
+
+function isDue(view, chain) {
+  const until = untilOf(view, chain);
+  return until !== null && !until.estimated && until.tokens !== null && until.tokens <= 0;
 }
 
 const UNTIL_MEANINGS = {
