@@ -3,16 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
 import pytest
-from starlette.types import Message
 
-from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, RetryError
 from contextgauge.partitioner import partition_of
 from schemas.commands import (
     CancelRequested,
-    CommandData,
     CommandView,
     CompactRequested,
     ControlView,
@@ -20,53 +16,13 @@ from schemas.commands import (
     ThresholdsSet,
 )
 from schemas.records import Record
-from schemas.topics import CONTEXT_COMMANDS
 from streams.codec.commands import read_entry
 from streams.edge.commands import LogCommandSink
 from streams.edge.files.tokens import hashed
 from streams.edge.memory.log import MemoryLog
-from tests.doubles.control import KeptControl
-from tests.serve.kit import PARTITIONS, Api, GrowingViews, api_over
+from tests.serve.control_kit import CLOCK, JSON, TOPIC, Control
+from tests.serve.kit import PARTITIONS
 from tests.serve.text_kit import OneConversation, kept_conversation
-
-TOPIC = CONTEXT_COMMANDS.name
-CLOCK = SystemClock()
-JSON = {"content-type": "application/json"}
-
-
-class Control:
-    """An API over views of some sessions, and a log of commands."""
-
-    def __init__(self, records: list[Record], **serving: Any) -> None:
-        self.log = MemoryLog(CLOCK)
-        self.reader = KeptControl(seen_ms=CLOCK.now_ms())
-        self.session = records[0].data.session_id
-        views = GrowingViews()
-        views.add(*[each for each in records if each.data.session_id == self.session])
-        sink = LogCommandSink(self.log, TOPIC)
-        given: dict[str, Any] = {"control": self.reader, "commands": sink, "clock": CLOCK}
-        self.api: Api = api_over(views, **(given | serving))
-
-    async def create(self) -> "Control":
-        await self.log.create_topics([CONTEXT_COMMANDS], PARTITIONS)
-        return self
-
-    @property
-    def path(self) -> str:
-        return f"/v1/sessions/{self.session}"
-
-    async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return await self.api.client.request(method, path, json=body, headers=named)
-
-    async def sent(self, partition: int | None = None) -> list[CommandData]:
-        number = partition_of(self.session, PARTITIONS) if partition is None else partition
-        reader = self.log.reader(TOPIC, [number])
-        await reader.start()
-        reader.seek(number, 0)
-        batch = await reader.poll(number, 100, 0.01)
-        await reader.stop()
-        return [read_entry(each.headers, each.value or b"").data for each in batch.records]
 
 
 @pytest.fixture
@@ -306,89 +262,6 @@ async def test_a_page_of_this_server_may(control: Control) -> None:
         sec_fetch_site="same-origin",
     )
     assert answer.status_code == 202
-
-
-@pytest.mark.parametrize(
-    ("content_type", "content"),
-    [
-        ("text/plain", b'{"urgent": true}'),
-        ("application/x-www-form-urlencoded", b"urgent=true"),
-        ("", b"{}"),
-    ],
-)
-async def test_a_body_is_json_and_says_so(
-    control: Control, content_type: str, content: bytes
-) -> None:
-    headers = {"content-type": content_type} if content_type else {}
-    answer = await control.api.client.post(
-        f"{control.path}/compact", content=content, headers=headers
-    )
-    assert answer.status_code == 415, answer.text
-    assert await control.sent() == []
-
-
-@pytest.mark.parametrize(
-    ("content", "parameter", "message"),
-    [
-        (b"{", "body", "is not JSON"),
-        (b'{"instructions": "\xff"}', "body", "is not JSON"),
-        (b"[]", "body", "must be a JSON object"),
-        (b'{"instructions": 5}', "instructions", "Input should be a valid string"),
-        (b'{"urgent": "?"}', "urgent", "Input should be a valid boolean"),
-        (b'{"other": 1}', "other", "Extra inputs are not permitted"),
-    ],
-)
-async def test_a_wrong_body_is_refused(
-    control: Control, content: bytes, parameter: str, message: str
-) -> None:
-    answer = await control.api.client.post(f"{control.path}/compact", content=content, headers=JSON)
-    assert answer.status_code == 422, answer.text
-    assert answer.headers["content-type"] == "application/problem+json"
-    ((name, said),) = [(one["parameter"], one["message"]) for one in answer.json()["errors"]]
-    assert name == parameter
-    assert said.startswith(message)
-
-
-async def test_a_body_is_looked_at_last(control: Control) -> None:
-    answer = await control.api.client.post(
-        f"{control.path}/compact?x=1", content=b"{", headers=JSON
-    )
-    assert [one["parameter"] for one in answer.json()["errors"]] == ["x"]
-
-
-async def test_a_body_that_breaks_off_is_refused(control: Control) -> None:
-    came: list[Message] = [
-        {"type": "http.request", "body": b"{", "more_body": True},
-        {"type": "http.disconnect"},
-    ]
-    sent: list[Message] = []
-
-    async def receive() -> Message:
-        return came.pop(0)
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": f"{control.path}/compact",
-        "raw_path": f"{control.path}/compact".encode(),
-        "query_string": b"",
-        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
-        "client": ("127.0.0.1", 1),
-        "server": ("localhost", 80),
-        "scheme": "http",
-    }
-    await control.api.app(scope, receive, send)
-    assert sent[0]["status"] == 422
-    assert control.api.reported == []
-
-
-async def test_a_long_text_is_refused(control: Control) -> None:
-    path = f"{control.path}/compact"
-    assert (await control.ask("POST", path, {"instructions": "x" * 4_001})).status_code == 422
-    assert (await control.ask("POST", path, {"instructions": "x" * 20_000})).status_code == 413
 
 
 class Failing(LogCommandSink):
