@@ -2,7 +2,7 @@
 
 import { attr, css, h, icon, setText, shown, texts } from "./dom.js";
 import { count, exact, percent, remaining, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
-import { untilOf } from "./status.js";
+import { isDue, untilOf } from "./status.js";
 
 const SEVERITY_WORDS = { high: ", high", critical: ", nearly full" };
 
@@ -87,14 +87,9 @@ export function windowNote(source) {
 export function outlook(view, chain) {
   const enabled = chain?.auto_compact_enabled ?? null;
   if (enabled === false) return "Automatic compaction is off.";
-  if (enabled === true) return isDue(view, chain) ? "Automatic compaction is due." : "Automatic compaction will trigger when context is low.";
+  if (enabled === true) return isDue(untilOf(view, chain)) ? "Automatic compaction is due." : "Automatic compaction will trigger when context is low.";
   if (view?.compactions.automatic) return "This session has compacted automatically.";
   return "Unknown whether compaction is automatic.";
-}
-
-function isDue(view, chain) {
-  const until = untilOf(view, chain);
-  return until !== null && !until.estimated && until.tokens !== null && until.tokens <= 0;
 }
 
 const UNTIL_MEANINGS = {

@@ -6,7 +6,8 @@ import { ago, count, duration, elapsed, exact, folderOf, shortId, tokens, UNKNOW
 import { breakdownTip, gauge, SPARK_BOX, sparkPath, untilMeaning } from "./gauge.js";
 import { isLive } from "./order.js";
 import {
-  compactionCount, failureName, isThrashing, leadingChain, running, severityOf, silence, stateOf, untilOf, whyUnknown,
+  compactionCount, failureName, isDue, isThrashing, leadingChain, running, severityOf, silence, stateOf, untilOf,
+  whyUnknown,
 } from "./status.js";
 import { refreshTip, tipped } from "./tip.js";
 
@@ -69,7 +70,7 @@ export function untilWords(view, chain) {
   if (chain.auto_compact_enabled === false) return ["off", "no auto-compaction"];
   const until = untilOf(view, chain);
   if (until === null || until.tokens === null) return [UNKNOWN, ""];
-  if (until.tokens <= 0 && !until.estimated) return ["due", until.tokens ? `${tokens(-until.tokens)} over` : ""];
+  if (isDue(until)) return ["due", until.tokens ? `${tokens(-until.tokens)} over` : ""];
   const figure = `${until.estimated ? "~" : ""}${tokens(until.tokens)}`;
   const left = until.responses;
   if (left === null) return [figure, ""];

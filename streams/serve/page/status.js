@@ -52,6 +52,11 @@ export function untilOf(view, chain) {
   return view.status.until_compaction[chain.chain] ?? null;
 }
 
+/** Whether nothing is left until then, of a size that is known and not estimated. */
+export function isDue(until) {
+  return until !== null && !until.estimated && until.tokens !== null && until.tokens <= 0;
+}
+
 /** "measured", "estimated", "unknown", "compacting", "stalled" or "stale". */
 export function stateOf(view, nowMs) {
   const { state, stalled_from_ms: stalledMs, stale_from_ms: staleMs } = view.status;
