@@ -120,11 +120,7 @@ class ConversationsKit:
         return conversation
 
     async def texts(self, session: str = "s") -> list[str]:
-        history = (await self.conversation(session)).history
-        return [
-            each.text if each.compaction is None else f"[{each.compaction.summary}]"
-            for each in history.active
-        ]
+        return texts_of(await self.conversation(session))
 
     async def becomes(self, check: Callable[[SessionConversation], bool]) -> None:
         async def done() -> bool:
@@ -132,6 +128,13 @@ class ConversationsKit:
             return conversation is not None and check(conversation)
 
         await until(done)
+
+
+def texts_of(conversation: SessionConversation) -> list[str]:
+    return [
+        each.text if each.compaction is None else f"[{each.compaction.summary}]"
+        for each in conversation.history.active
+    ]
 
 
 async def new_kit() -> ConversationsKit:

@@ -44,6 +44,7 @@ from tests.doubles.dump import dump, fold_views
 from tests.flow.derive_kit import PATIENCE_S, Figures, board, expected, samples, until, worker_ports
 
 PARTITIONS = 4
+_DROP_AFTER_S = 60.0
 _WRITERS = count(1)
 RULES = Rules(bundled())
 
@@ -53,6 +54,23 @@ class HastyClock(SystemClock):
 
     async def sleep(self, seconds: float) -> None:  # noqa: ARG002 -- whatever it is
         await asyncio.sleep(0.001)
+
+
+class GatedClock(HastyClock):
+    """A clock whose pauses before deleting a generation last while the gate is closed."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        """So many pauses before deleting have begun."""
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def sleep(self, seconds: float) -> None:
+        """Pause, until the gate opens if it is the pause before deleting."""
+        if seconds == _DROP_AFTER_S:
+            self.waiting += 1
+            await self.gate.wait()
+        await super().sleep(seconds)
 
 
 class Told(NamedTuple):
@@ -223,7 +241,7 @@ class ProjectKit:
             group=prefix + "project",
             poll_timeout_s=0.02,
             watch_s=0.02,
-            drop_after_s=0.02,
+            drop_after_s=_DROP_AFTER_S,
         )
 
     async def create_topic(self) -> None:

@@ -95,7 +95,7 @@ async def test_a_poll_that_never_ends_is_not_live() -> None:
     kit.config = replace(kit.config, poll_timeout_s=3_600.0, revoke_timeout_s=0.1)
     await kit.create_topics()
     async with kit.running():
-        await until(lambda: kit.health.ready().ok)
+        await until(lambda: "poll of partition 0" in kit.health.doing())
         assert kit.health.live().ok
         clock.ahead_s = 3_600.0
         assert kit.health.live().ok, "a poll has its own time"

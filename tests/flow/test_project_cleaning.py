@@ -1,7 +1,5 @@
 """How generations end and begin: the former is deleted when readers have left it, never another."""
 
-import asyncio
-from dataclasses import replace
 from itertools import zip_longest
 
 import pytest
@@ -11,26 +9,10 @@ from streams.edge.memory.log import MemoryLog
 from streams.ports import Generations
 from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import until
-from tests.flow.project_kit import PARTITIONS, HastyClock, ProjectKit, sample_records
+from tests.flow.project_kit import PARTITIONS, GatedClock, ProjectKit, sample_records
 
 RECORDS = [record for turn in zip_longest(*sample_records()) for record in turn if record]
 SOME, MORE = RECORDS[: len(RECORDS) // 2], RECORDS[len(RECORDS) // 2 :]
-DROP_AFTER_S = 60.0
-
-
-class GatedClock(HastyClock):
-    """A clock whose pauses before deleting end when the test says so."""
-
-    def __init__(self) -> None:
-        self.waiting = 0
-        self.gate = asyncio.Event()
-
-    async def sleep(self, seconds: float) -> None:
-        """Pause, until the gate opens if it is the pause before deleting."""
-        if seconds == DROP_AFTER_S:
-            self.waiting += 1
-            await self.gate.wait()
-        await super().sleep(seconds)
 
 
 @pytest.fixture
@@ -40,14 +22,15 @@ def store() -> FaultyViews:
 
 @pytest.fixture
 def clock() -> GatedClock:
-    return GatedClock()
+    clock = GatedClock()
+    clock.gate.clear()
+    return clock
 
 
 @pytest.fixture
 async def kit(store: FaultyViews, clock: GatedClock) -> ProjectKit:
     """A worker's surroundings, with generation 2 active beside the former one."""
     kit = ProjectKit(MemoryLog(SystemClock()), store, clock=clock)
-    kit.config = replace(kit.config, drop_after_s=DROP_AFTER_S)
     await kit.create_topic()
     await kit.append(SOME)
     async with kit.running() as worker:
