@@ -38,7 +38,7 @@ from streams.edge.local_stack.stack import LocalStack
 from streams.edge.sqlite.values import TemporaryValues
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
+from streams.flow.derive.partition_state import InputPartition, PartitionState
 from streams.flow.derive.partition_task import restore
 from streams.flow.derive.state_store import StateStore
 from streams.flow.simulator import SimulationOptions, simulate
@@ -197,12 +197,12 @@ def _boundary(number: int, session_id: str) -> bytes:
     )
 
 
-def _cost_us(state: PartitionState, messages: list[LogRecord]) -> tuple[float, Work]:
-    """Return the CPU microseconds per message of a batch, and what it gave."""
+def _cost_us(state: PartitionState, messages: list[LogRecord]) -> float:
+    """Return the CPU microseconds per message of a batch."""
     began = time.process_time()
     state.apply(messages)
-    work = state.finish(messages[-1].offset + 1)
-    return (time.process_time() - began) / len(messages) * 1e6, work
+    state.finish(messages[-1].offset + 1)
+    return (time.process_time() - began) / len(messages) * 1e6
 
 
 def measure_cost(sessions: int, at_work: int = AT_WORK) -> Result:
@@ -229,15 +229,12 @@ def measure_cost(sessions: int, at_work: int = AT_WORK) -> Result:
         for number in range(begin, begin + batch):
             name = session_name(number % at_work * (sessions // at_work))
             messages.append(_message(number, name, _reading(number, name)))
-        each, work = _cost_us(state, messages)
-        figures[begin >= at_work].append(each)
-    written = sum(len(key) + len(value or b"") for key, value in work.changes.items())
+        figures[begin >= at_work].append(_cost_us(state, messages))
     return {
         "sessions": sessions,
         "at_work": at_work,
         "cpu_us_per_message": round(statistics.median(figures[1]), 1),
         "cpu_us_first_after_restore": round(statistics.median(figures[0]), 1),
-        "state_bytes_per_message": round(written / batch),
         "making_cpu_s": round(spent, 1),
         "state_mib": round(memory),
         "full_gc_cpu_ms": round(collected * 1000),
@@ -259,7 +256,7 @@ def measure_long(messages: int) -> list[float]:
                 for number in range(begin, begin + _LONG_BATCH)
             ]
             some = [_message(begin + at, name, line) for at, line in enumerate(lines)]
-            each.append(_cost_us(state, some)[0])
+            each.append(_cost_us(state, some))
         found.append(round(statistics.median(each), 2))
     return found
 

@@ -9,6 +9,7 @@ import pytest
 from contextgauge.errors import VersionError
 from contextgauge.normalise.signals import InputMessage
 from schemas.topics import DAY_MS, HOUR_MS
+from streams.core.derivation.known_causes import CHUNK, SLOTS
 from streams.core.derivation.stored_state import STATE_VERSION, pack
 from streams.edge.sqlite.values import TemporaryValues
 from streams.flow.derive.config import DeriveConfig
@@ -79,7 +80,12 @@ def test_a_session_that_rests_is_removed_with_all_that_was_written_of_it(values:
             written |= changes_of(session_id, before, after, activity)
         stored = StoredSessions("state", values())
         stored.keep("s", deriver.sessions["s"], activity)
-        assert stored.drop("s") == {key: None for key, value in written.items() if value}
+        dropped = stored.drop("s")
+        assert not any(dropped.values())
+        # A chunk of which all causes are among the newest may have been written by version 3.
+        newest = b'["s","known:%d"]' % (number // CHUNK % SLOTS)
+        there = {key for key, value in written.items() if value}
+        assert there <= dropped.keys() <= there | {newest}
         stored.keep("s", deriver.sessions["s"], activity)
         taken = stored.take("s")
         assert taken is not None

@@ -5,6 +5,7 @@ segments, of which only the last grows. All are held as bytes and nothing else, 
 very many. Persisted in small chunks, so that a batch writes only what it added.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -38,7 +39,12 @@ _FILTER_BYTES: Final = 1024
 searched in vain. A search costs ten times as much as looking at a bit."""
 
 CHUNK: Final = 64
-"""Hashes in a persisted chunk: half of it is what a batch writes again, on average 256 bytes."""
+"""Hashes in a persisted chunk, which is written again with each `RECENT` of them."""
+
+RECENT: Final = 16
+"""Hashes by which the persisted chunks grow; the newest, fewer than that, are stored with the
+session, which is written with each batch in any case. A chunk of 64 each time would be 256 bytes of
+hashes, which do not compress; so it is some 80."""
 
 SLOTS: Final = KEPT // CHUNK + 1
 """Slots of the persisted ring: the stored hashes lie in at most one more chunk than they fill."""
@@ -164,18 +170,25 @@ def add_boundary(known: KnownCauses, cause: bytes) -> KnownCauses:
     return KnownCauses(boundaries, known.segments, known.tail, known.added)
 
 
+def recent(known: KnownCauses) -> bytes:
+    """Return the hashes that are in no chunk yet: the newest, fewer than `RECENT`."""
+    size = known.added % RECENT * HASH_BYTES
+    return known.tail[-size:] if size else b""
+
+
 def chunks(before: KnownCauses, after: KnownCauses) -> dict[int, tuple[int, bytes]]:
-    """Return what was added, by ring slot: the chunk's number and all its hashes so far."""
-    if before.added == after.added:
+    """Return what the chunks grow by, by ring slot: the chunk's number and its hashes so far."""
+    written, end = before.added // RECENT * RECENT, after.added // RECENT * RECENT
+    if written == end:
         return {}
-    oldest = max(before.added, after.added - KEPT)
+    oldest = max(written, after.added - KEPT)
     hashes = _newest(after, after.added - oldest // CHUNK * CHUNK)
     first = after.added - len(hashes) // HASH_BYTES
     changed = {}
-    for number in range(oldest // CHUNK, (after.added - 1) // CHUNK + 1):
+    for number in range(oldest // CHUNK, (end - 1) // CHUNK + 1):
         begin = max(number * CHUNK - first, 0) * HASH_BYTES
-        end = ((number + 1) * CHUNK - first) * HASH_BYTES
-        changed[number % SLOTS] = (number, hashes[begin:end])
+        stop = (min((number + 1) * CHUNK, end) - first) * HASH_BYTES
+        changed[number % SLOTS] = (number, hashes[begin:stop])
     return changed
 
 
@@ -189,19 +202,27 @@ def _newest(known: KnownCauses, count: int) -> bytes:
     return hashes
 
 
-def from_chunks(boundaries: bytes, added: int, stored: dict[int, bytes]) -> KnownCauses:
-    """Rebuild from persisted chunks by number; raises ValueError where they do not fit together."""
+def from_chunks(
+    boundaries: bytes, added: int, newest: bytes, stored: Mapping[int, bytes]
+) -> KnownCauses:
+    """Rebuild from the chunks by number and the newest hashes, which are in none of them.
+
+    Raises ValueError where they do not fit together.
+    """
     if added == 0:
         return KnownCauses(boundaries)  # so far the session had boundaries only
-    oldest = max(added - KEPT, 0)
-    numbers = range(oldest // CHUNK, -(-added // CHUNK))
+    oldest, end = max(added - KEPT, 0), added - len(newest) // HASH_BYTES
+    numbers = range(oldest // CHUNK, -(-end // CHUNK))
     missing = [number for number in numbers if number not in stored]
     if missing:
         raise ValueError(f"chunks {missing} of the known causes are missing")
-    hashes = b"".join(stored[number] for number in numbers)
-    begin = numbers.start * CHUNK
-    if begin + len(hashes) // HASH_BYTES != added:
+    # The last one may have more: version 3 stored the newest in chunks too.
+    sizes = [min(CHUNK, end - number * CHUNK) * HASH_BYTES for number in numbers]
+    parts = [stored[number][:size] for number, size in zip(numbers, sizes, strict=True)]
+    if [len(part) for part in parts] != sizes:
         raise ValueError(f"{added} causes were added, the chunks end elsewhere")
+    hashes = b"".join([*parts, newest])
+    begin = numbers.start * CHUNK
     # Segments begin at multiples of SEGMENT; hashes before the first are older than needed
     # unless they are still stored, so the first segment may be short.
     cut = (-begin % SEGMENT) * HASH_BYTES

@@ -48,7 +48,7 @@ def respond(step: Step, response: Response) -> None:
             if response.usage is None
             else responses.counts_hash(response.usage)
         )
-        chain.memory = responses.remember(chain.memory, key, (counts, None, responses.READ_MARK))
+        _remember(chain, key, (counts, None, responses.READ_MARK))
         return
     remembered = responses.find(chain.memory, key)
     counts, previous_output, marks = remembered or (responses.NOT_COUNTED, None, 0)
@@ -70,7 +70,7 @@ def respond(step: Step, response: Response) -> None:
             _read(step, response.response_id, usage, previous_output)
     known = (counts, previous_output, marks)
     if known != remembered:
-        chain.memory = responses.remember(chain.memory, key, known)
+        _remember(chain, key, known)
 
 
 def end_response(step: Step, end: ResponseEnd) -> None:
@@ -84,7 +84,13 @@ def end_response(step: Step, end: ResponseEnd) -> None:
     added = _once(step, marks, edits=end.edits, exhausted=end.exhausted)
     if added:
         known = (counts, previous_output, marks | added)
-        chain.memory = responses.remember(chain.memory, chain.response, known)
+        _remember(chain, chain.response, known)
+
+
+def _remember(chain: Chain, key: bytes, response: responses.Remembered) -> None:
+    chain.memory, chain.remembered = responses.remember(
+        chain.memory, chain.remembered, key, response
+    )
 
 
 def micro_compact(step: Step, micro: MicroCompaction) -> None:

@@ -22,6 +22,11 @@ EDITS_MARK: Final = 2
 EXHAUSTED_MARK: Final = 4
 """What was already emitted for the response."""
 
+RECENT: Final = 8
+"""Responses by which what is stored of the older ones grows. The newest, fewer than that, are
+stored with the chain, which is written with each response in any case: all 32 each time would be
+some 640 bytes that do not compress."""
+
 READ_MARK: Final = 8
 """The response gave a reading; without it the counts are empty."""
 
@@ -54,14 +59,40 @@ def find(memory: bytes, key: bytes) -> Remembered | None:
     return counts, None if output == _UNKNOWN else output, marks
 
 
-def remember(memory: bytes, key: bytes, response: Remembered) -> bytes:
-    """Return the memory with the response: in its old place, or as the newest."""
+def remember(memory: bytes, added: int, key: bytes, response: Remembered) -> tuple[bytes, int]:
+    """Return the memory with the response, in its old place or as the newest; and how many it got.
+
+    `added` is how many it got before. Some that are remembered no longer stay in it, up to seven,
+    so that what is stored of the older ones only grows at its end.
+    """
     counts, output, marks = response
     packed = _ENTRY.pack(key, counts, _UNKNOWN if output is None else output, marks)
     at = _place(memory, key)
     if at >= 0:
-        return memory[:at] + packed + memory[at + _ENTRY.size :]
-    return (memory + packed)[-KEPT * _ENTRY.size :]
+        return memory[:at] + packed + memory[at + _ENTRY.size :], added
+    added = max(added, count(memory)) + 1
+    return (memory + packed)[-(KEPT + added % RECENT) * _ENTRY.size :], added
+
+
+def count(memory: bytes) -> int:
+    """Return how many entries a memory has."""
+    return len(memory) // _ENTRY.size
+
+
+def is_whole(memory: bytes, added: int) -> bool:
+    """Return whether a memory that got so many responses has all that it has to."""
+    return count(memory) >= min(added, KEPT + added % RECENT)
+
+
+def parted(memory: bytes, added: int) -> tuple[bytes, bytes]:
+    """Return the older entries, which are stored apart, and the newest, stored with the chain.
+
+    None is stored apart of a memory of version 3, which has more entries than it got since.
+    """
+    if added < count(memory):
+        return b"", memory
+    at = len(memory) - added % RECENT * _ENTRY.size
+    return memory[:at], memory[at:]
 
 
 def counts_hash(usage: Usage) -> bytes:
@@ -73,8 +104,9 @@ def counts_hash(usage: Usage) -> bytes:
 def _place(memory: bytes, key: bytes) -> int:
     """Return where the response's entry begins, or -1; the newest are looked at first."""
     if _last_place is not None:  # pragma: no cover -- compiled
-        return _last_place(memory, _ENTRY.size, key)
-    at = memory.rfind(key)
-    while at >= 0 and at % _ENTRY.size:
-        at = memory.rfind(key, 0, at + HASH_BYTES - 1)
-    return at
+        at: int = _last_place(memory, _ENTRY.size, key)
+    else:
+        at = memory.rfind(key)
+        while at >= 0 and at % _ENTRY.size:
+            at = memory.rfind(key, 0, at + HASH_BYTES - 1)
+    return at if at >= len(memory) - KEPT * _ENTRY.size else -1

@@ -56,6 +56,8 @@ class Chain:
     response's key, `output` what is finally known of its output. `untimed` is the id of the latest
     boundary if its duration is null (R29). `twin` is the other form in which the latest boundary
     may be reported, until the next reading or attempt. `boundary_id` is the latest boundary's.
+    `remembered` counts the responses that the memory ever got; fewer than it has, if it is still as
+    version 3 stored it.
     """
 
     memory: bytes
@@ -77,6 +79,7 @@ class Chain:
     untimed: str | None
     twin: Twin | None
     boundary_id: str | None
+    remembered: int
 
     def __init__(
         self,
@@ -99,6 +102,7 @@ class Chain:
         untimed: str | None = None,
         twin: Twin | None = None,
         boundary_id: str | None = None,
+        remembered: int = 0,
     ) -> None:
         self.memory = memory
         self.response = response
@@ -119,6 +123,7 @@ class Chain:
         self.untimed = untimed
         self.twin = twin
         self.boundary_id = boundary_id
+        self.remembered = remembered
 
     def copy(self) -> "Chain":
         """Return another one that is equal."""
@@ -142,6 +147,7 @@ class Chain:
             self.untimed,
             self.twin,
             self.boundary_id,
+            self.remembered,
         )
 
 

@@ -8,13 +8,23 @@ older build can be read.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from itertools import chain as chained
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, cast
 
 from contextgauge.errors import VersionError
 from schemas.records import Json, Trigger
-from streams.core.derivation.known_causes import CHUNK, SLOTS, chunks, from_chunks
+from streams.core.derivation.known_causes import (
+    CHUNK,
+    HASH_BYTES,
+    SLOTS,
+    chunks,
+    from_chunks,
+    recent,
+)
+from streams.core.derivation.responses import count, is_whole, parted
 from streams.core.derivation.state import (
+    NEW_CHAIN,
     NEW_SESSION,
     AwaitedSummary,
     Chain,
@@ -25,17 +35,19 @@ from streams.core.derivation.state import (
 )
 from streams.core.derivation.transitions import Phase, Start, attempt_in
 
-STATE_VERSION: Final = 3
+STATE_VERSION: Final = 4
 """Version of the parts as they are written.
 
-3 has thresholds by window where 2 had them by epoch alone, and an attempt's last heartbeat.
+3 has thresholds by window where 2 had them by epoch alone, and an attempt's last heartbeat. 4 has
+the newest causes in the session's own part, and a chain's older responses in a part of their own.
 """
 
-READABLE_VERSIONS: Final = (2, STATE_VERSION)
+READABLE_VERSIONS: Final = (2, 3, STATE_VERSION)
 """Versions of parts that are read; a build refuses a partition whose state has another."""
 
 SESSION_PART: Final = "session"
 _CHAIN_PREFIX: Final = "chain:"
+_RESPONSES_PREFIX: Final = "responses:"
 _KNOWN_PREFIX: Final = "known:"
 
 
@@ -54,10 +66,11 @@ def pack(before: Session | None, after: Session) -> dict[str, StoredPart | None]
     parts: dict[str, StoredPart | None] = {}
     old = NEW_SESSION if before is None else before
     for name in old.chains.keys() - after.chains.keys():
-        parts[_CHAIN_PREFIX + name] = None
+        parts |= dict.fromkeys(_chain_parts(name, old.chains[name]))
     for name, chain in after.chains.items():
-        if old.chains.get(name) is not chain:
-            parts[_CHAIN_PREFIX + name] = _pack_chain(chain)
+        former = old.chains.get(name)
+        if former is not chain:
+            parts |= _pack_chain(name, NEW_CHAIN if former is None else former, chain)
     for slot, (number, hashes) in chunks(old.known, after.known).items():
         parts[f"{_KNOWN_PREFIX}{slot}"] = StoredPart([number], hashes)
     parts[SESSION_PART] = _pack_session(after)
@@ -65,13 +78,22 @@ def pack(before: Session | None, after: Session) -> dict[str, StoredPart | None]
 
 
 def part_names(session: Session) -> list[str]:
-    """Return the names of all parts that are stored of a session, for removing it."""
+    """Return the names of all parts that may be stored of a session, for removing it.
+
+    The newest causes are in a chunk only if version 3 wrote it, which cannot be seen any more.
+    """
     chunks_written = -(-session.known.added // CHUNK)
     return [
         SESSION_PART,
-        *(_CHAIN_PREFIX + name for name in session.chains),
+        *chained.from_iterable(_chain_parts(*each) for each in session.chains.items()),
         *(f"{_KNOWN_PREFIX}{slot}" for slot in range(min(SLOTS, chunks_written))),
     ]
+
+
+def _chain_parts(name: str, chain: Chain) -> list[str]:
+    """Return the names of the parts that are stored of a chain."""
+    older, _ = parted(chain.memory, chain.remembered)
+    return [_CHAIN_PREFIX + name, *([_RESPONSES_PREFIX + name] if older else [])]
 
 
 def unpack(session_id: str, parts: Mapping[str, StoredPart]) -> Session:
@@ -89,8 +111,11 @@ def unpack(session_id: str, parts: Mapping[str, StoredPart]) -> Session:
 
 
 def _unpack(parts: Mapping[str, StoredPart]) -> Session:
-    own, boundaries = parts[SESSION_PART]
-    sequence, applied, last_ms, added, phase, start, hint, last_reset, facts = own
+    own, hashes = parts[SESSION_PART]
+    sequence, applied, last_ms, added, phase, start, hint, last_reset, facts, *others = own
+    # Before version 4 all causes were in chunks.
+    (newest,) = others or (0,)
+    in_boundaries = len(hashes) - HASH_BYTES * _whole(newest)
     stored = {}
     chains = {}
     for name, part in parts.items():
@@ -98,12 +123,13 @@ def _unpack(parts: Mapping[str, StoredPart]) -> Session:
             (number,) = part.fields
             stored[_whole(number)] = part.data
         elif name.startswith(_CHAIN_PREFIX):
-            chains[name.removeprefix(_CHAIN_PREFIX)] = _unpack_chain(part)
+            chain_name = name.removeprefix(_CHAIN_PREFIX)
+            chains[chain_name] = _unpack_chain(part, parts.get(_RESPONSES_PREFIX + chain_name))
     return Session(
         _whole(sequence),
         _whole(applied),
         None if last_ms is None else _whole(last_ms),
-        from_chunks(boundaries, _whole(added), stored),
+        from_chunks(hashes[:in_boundaries], _whole(added), hashes[in_boundaries:], stored),
         chains,
         attempt_in(
             Phase(cast("str", phase)),
@@ -117,6 +143,7 @@ def _unpack(parts: Mapping[str, StoredPart]) -> Session:
 
 def _pack_session(session: Session) -> StoredPart:
     known, (phase, start) = session.known, session.attempt
+    newest = recent(known)
     return StoredPart(
         [
             session.sequence,
@@ -128,17 +155,25 @@ def _pack_session(session: Session) -> StoredPart:
             session.hint,
             session.last_reset,
             _listed(session.facts),
+            len(newest) // HASH_BYTES,
         ],
-        known.boundaries,
+        known.boundaries + newest,
     )
 
 
 _fields_of: Final = attrgetter(*(field.name for field in fields(Chain)[2:]))
-"""Gives what a chain's part lists after the response; the memory is its bytes."""
+"""Gives what a chain's part lists after the response; the newest responses are its bytes."""
 
 
-def _pack_chain(chain: Chain) -> StoredPart:
-    return StoredPart([chain.response.hex(), *_listed(_fields_of(chain))], chain.memory)
+def _pack_chain(name: str, before: Chain, after: Chain) -> dict[str, StoredPart | None]:
+    """Return the chain's part, and that of its older responses if they changed."""
+    parts: dict[str, StoredPart | None] = {}
+    former, _ = parted(before.memory, before.remembered)
+    older, newest = parted(after.memory, after.remembered)
+    if older != former:
+        parts[_RESPONSES_PREFIX + name] = StoredPart([count(older)], older) if older else None
+    own = StoredPart([after.response.hex(), *_listed(_fields_of(after))], newest)
+    return parts | {_CHAIN_PREFIX + name: own}
 
 
 def _listed(values: Iterable[Any]) -> list[Json]:
@@ -146,13 +181,21 @@ def _listed(values: Iterable[Any]) -> list[Json]:
     return [_listed(value) if isinstance(value, tuple) else value for value in values]
 
 
-def _unpack_chain(part: StoredPart) -> Chain:
+def _unpack_chain(part: StoredPart, older: StoredPart | None) -> Chain:
     response, *fields = part.fields
     read: list[Any] = list(fields)
     for place, make in _MADE_OF_LISTS:
         if place < len(read) and read[place] is not None:
             read[place] = make(read[place])
-    chain = Chain(part.data, bytes.fromhex(cast("str", response)), *read)
+    memory = part.data
+    if older is not None:
+        (size,) = older.fields
+        if size != count(older.data):
+            raise ValueError("a chain has another number of older responses")
+        memory = older.data + memory
+    chain = Chain(memory, bytes.fromhex(cast("str", response)), *read)
+    if not is_whole(memory, chain.remembered):
+        raise ValueError("older responses of a chain are missing")
     if chain.announced and isinstance(chain.announced[0], int):
         _upgrade_announced(chain)
     return chain

@@ -15,6 +15,7 @@ from streams.core.derivation.known_causes import (
     HASH_BYTES,
     KEPT,
     NOTHING_KNOWN,
+    RECENT,
     SEGMENT,
     SLOTS,
     STEP,
@@ -35,6 +36,11 @@ def with_causes(numbers: Iterable[int], before: KnownCauses = NOTHING_KNOWN) -> 
 def ring(stored: dict[int, tuple[int, bytes]]) -> dict[int, bytes]:
     """The chunks by number, as the slots of the ring hold them, stale ones too."""
     return dict(stored.values())
+
+
+def read_back(seen: KnownCauses, stored: dict[int, tuple[int, bytes]]) -> KnownCauses:
+    """The causes as they are read back from the chunks and the newest."""
+    return known.from_chunks(seen.boundaries, seen.added, known.recent(seen), ring(stored))
 
 
 def test_a_cause_is_known_by_8_bytes_of_its_hash() -> None:
@@ -128,17 +134,28 @@ def test_nothing_added_is_nothing_stored() -> None:
     assert known.chunks(NOTHING_KNOWN, NOTHING_KNOWN) == {}
     causes = with_causes(range(5))
     assert known.chunks(causes, known.add_boundary(causes, cause(9))) == {}
-    assert known.from_chunks(b"", 0, {}) == NOTHING_KNOWN
+    assert known.from_chunks(b"", 0, b"", {}) == NOTHING_KNOWN
 
 
-def test_a_batch_stores_the_chunks_that_it_added_to() -> None:
+def test_a_batch_stores_the_chunks_that_grew() -> None:
     before = with_causes(range(CHUNK + 3))
-    after = with_causes(range(CHUNK + 3, 2 * CHUNK + 1), before)
+    after = with_causes(range(CHUNK + 3, 2 * CHUNK + RECENT + 1), before)
     found = known.chunks(before, after)
     assert {number: len(hashes) // HASH_BYTES for number, hashes in found.values()} == {
         1: CHUNK,
-        2: 1,
+        2: RECENT,
     }
+    assert known.recent(after) == cause(2 * CHUNK + RECENT)
+
+
+def test_the_newest_causes_change_no_chunk() -> None:
+    before = with_causes(range(CHUNK))
+    after = with_causes(range(CHUNK, CHUNK + RECENT - 1), before)
+    assert known.chunks(before, after) == {}
+    assert len(known.recent(after)) == (RECENT - 1) * HASH_BYTES
+    full = with_causes([0], after)
+    assert len(known.chunks(after, full)) == 1
+    assert known.recent(full) == b""
 
 
 def test_an_oversized_batch_stores_no_more_than_the_ring_holds() -> None:
@@ -160,8 +177,8 @@ def test_stored_causes_equal_the_known_ones_for_any_batching(
         after = with_causes(range(added, added + size), causes)
         stored |= known.chunks(causes, after)
         added += size
-        causes = known.from_chunks(b"", added, ring(stored)) if restart else after
-    restored = known.from_chunks(b"", added, ring(stored))
+        causes = read_back(after, stored) if restart else after
+    restored = read_back(causes, stored)
     plain = with_causes(range(added))
     oldest = max(added - KEPT, 0)
     some = range(oldest, added, 29)
@@ -181,7 +198,7 @@ def layout(seen: KnownCauses) -> tuple[list[int], int]:
 @pytest.mark.parametrize("added", [1, 63, 64, 65, 500, 511, 512, 513, 4_096, 4_100, 5_120, 5_555])
 def test_a_restored_memory_grows_like_the_original(added: int) -> None:
     seen = with_causes(range(added))
-    restored = known.from_chunks(b"", added, ring(known.chunks(NOTHING_KNOWN, seen)))
+    restored = read_back(seen, known.chunks(NOTHING_KNOWN, seen))
     assert layout(restored) == layout(seen)
     for more in (1, 63, 64, 300, 700, 3_500):
         numbers = range(added, added + more)
@@ -199,38 +216,82 @@ def test_stale_slots_of_the_ring_are_not_read() -> None:
     causes = with_causes(range(2 * KEPT))
     stored = ring(known.chunks(NOTHING_KNOWN, causes))
     stored[3] = b"stale".ljust(CHUNK * HASH_BYTES)
-    restored = known.from_chunks(cause(77), causes.added, stored)
+    restored = known.from_chunks(cause(77), causes.added, known.recent(causes), stored)
     assert known.is_known(restored, cause(77))
     assert known.is_known(restored, cause(2 * KEPT - 1))
     assert not known.is_known(restored, cause(3 * CHUNK))
 
 
 def test_chunks_that_do_not_fit_together_are_refused() -> None:
-    stored = ring(known.chunks(NOTHING_KNOWN, with_causes(range(200))))
+    causes = with_causes(range(215))
+    stored, newest = ring(known.chunks(NOTHING_KNOWN, causes)), known.recent(causes)
+    assert len(newest) == 7 * HASH_BYTES
     with pytest.raises(ValueError, match="missing"):
-        known.from_chunks(b"", 200, {key: told for key, told in stored.items() if key != 1})
+        known.from_chunks(b"", 215, newest, {key: told for key, told in stored.items() if key != 1})
     with pytest.raises(ValueError, match="missing"):
-        known.from_chunks(b"", 300, stored)
+        known.from_chunks(b"", 300, newest, stored)
     with pytest.raises(ValueError, match="end elsewhere"):
-        known.from_chunks(b"", 199, stored)
+        known.from_chunks(b"", 216, newest, stored)
     with pytest.raises(ValueError, match="end elsewhere"):
-        known.from_chunks(b"", 200, stored | {3: stored[3][:-HASH_BYTES]})
+        known.from_chunks(b"", 215, newest[HASH_BYTES:], stored)
+    with pytest.raises(ValueError, match="end elsewhere"):
+        known.from_chunks(b"", 215, newest, stored | {1: stored[1][:-HASH_BYTES]})
+
+
+@pytest.mark.parametrize("added", [1, 15, 16, 63, 64, 70, 203, KEPT + 5])
+def test_what_version_3_stored_in_chunks_is_read(added: int) -> None:
+    """It stored the newest in chunks too; a chunk that did not grow since has them still."""
+    causes = with_causes(range(added))
+    up_to = with_causes(range(-(-added // RECENT) * RECENT))
+    stored = ring(known.chunks(NOTHING_KNOWN, up_to))
+    stored[(added - 1) // CHUNK] = stored[(added - 1) // CHUNK][: ((added - 1) % CHUNK + 1) * 8]
+    assert known.from_chunks(b"", added, b"", stored) == read_back(
+        causes, known.chunks(NOTHING_KNOWN, causes)
+    )
+    if more := -added % RECENT:
+        after = with_causes(range(added, added + more - 1), causes)
+        assert known.from_chunks(b"", after.added, known.recent(after), stored) == read_back(
+            after, known.chunks(NOTHING_KNOWN, after)
+        )
 
 
 def memory_of(*names: str) -> bytes:
-    memory = b""
+    memory, added = b"", 0
     for name in names:
         key = responses.key_hash(name, "")
         counts = responses.counts_hash(Usage(1, None, 3))
-        memory = responses.remember(memory, key, (counts, None, responses.READ_MARK))
+        memory, added = responses.remember(memory, added, key, (counts, None, responses.READ_MARK))
+    assert added == len(names)
     return memory
 
 
-def test_the_last_32_responses_are_remembered() -> None:
-    memory = memory_of(*(f"r{number}" for number in range(33)))
-    assert responses.find(memory, responses.key_hash("r0", "")) is None
-    for number in range(1, 33):
-        assert responses.find(memory, responses.key_hash(f"r{number}", "")) is not None
+@pytest.mark.parametrize("added", [31, 32, 33, 39, 40, 41, 64, 71, 100])
+def test_the_last_32_responses_are_remembered(added: int) -> None:
+    memory = memory_of(*(f"r{number}" for number in range(added)))
+    for number in range(added):
+        is_known = responses.find(memory, responses.key_hash(f"r{number}", "")) is not None
+        assert is_known == (number >= added - responses.KEPT)
+    assert responses.is_whole(memory, added)
+    assert not responses.is_whole(memory[25:], added)
+
+
+def test_a_forgotten_response_that_comes_again_is_the_newest() -> None:
+    memory = memory_of(*(f"r{number}" for number in range(39)))
+    key, again = responses.key_hash("r0", ""), (responses.NOT_COUNTED, None, 2)
+    memory, added = responses.remember(memory, 39, key, again)
+    assert (added, responses.find(memory, key)) == (40, again)
+
+
+def test_what_is_stored_of_the_older_responses_seldom_changes() -> None:
+    parts = []
+    for added in range(1, 81):
+        memory = memory_of(*(f"r{number}" for number in range(added)))
+        older, newest = responses.parted(memory, added)
+        assert older + newest == memory
+        assert responses.count(newest) == added % responses.RECENT
+        parts.append(older)
+    assert [responses.count(part) for part in parts[7::8]] == [8, 16, 24, *[32] * 7]
+    assert len(set(parts)) == 1 + 80 // responses.RECENT
 
 
 def test_an_updated_response_is_remembered_once() -> None:
@@ -238,7 +299,8 @@ def test_an_updated_response_is_remembered_once() -> None:
     key = responses.key_hash("a", "")
     assert responses.find(memory, key) is not None
     changed = responses.counts_hash(Usage(7, 8, 9)), 11, 5
-    again = responses.remember(memory, key, changed)
+    again, added = responses.remember(memory, 2, key, changed)
+    assert added == 2
     assert len(again) == len(memory)
     assert responses.find(again, key) == changed
 
@@ -246,13 +308,13 @@ def test_an_updated_response_is_remembered_once() -> None:
 def test_a_response_is_found_at_its_place_only() -> None:
     key = responses.key_hash("sought", "")
     disguised = (key, None, 8)
-    memory = responses.remember(b"", b"8 bytes!", disguised)
+    memory, _ = responses.remember(b"", 0, b"8 bytes!", disguised)
     assert responses.find(memory, key) is None
     own = (responses.NOT_COUNTED, None, 1)
-    memory = responses.remember(memory, key, own)
-    memory = responses.remember(memory, b"another!", disguised)
+    memory, _ = responses.remember(memory, 1, key, own)
+    memory, _ = responses.remember(memory, 2, b"another!", disguised)
     assert responses.find(memory, key) == own
-    assert responses.remember(memory, key, own) == memory
+    assert responses.remember(memory, 3, key, own) == (memory, 3)
 
 
 def test_a_response_without_a_key_is_its_messages() -> None:

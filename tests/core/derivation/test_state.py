@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from contextgauge.errors import VersionError
 from contextgauge.normalise.signals import InputMessage
-from schemas.records import ContextWarning, Record
-from streams import codec
+from schemas.records import Record
 from streams.core.derivation.known_causes import KEPT, SLOTS
 from streams.core.derivation.state import Chain, KnownFacts, Session
 from streams.core.derivation.stored_state import (
@@ -24,6 +23,7 @@ from streams.core.derivation.stored_state import (
     unpack,
 )
 from streams.flow.derive.deriver import Changed, Deriver
+from tests.core.derivation.state_kit import Store, stored_parts
 from tests.core.given import (
     LARGE,
     MODEL,
@@ -40,7 +40,6 @@ from tests.core.given import (
     init,
     line,
     model_window,
-    one,
     reset,
     result,
     session,
@@ -51,25 +50,6 @@ from tests.core.given import (
     user,
 )
 from tests.core.strategies import SESSIONS, Action, write
-
-
-class Store:
-    """What a changelog holds after compaction: the newest value of each part, as bytes."""
-
-    def __init__(self) -> None:
-        self.parts: dict[str, tuple[bytes, bytes]] = {}
-
-    def put(self, before: Session | None, after: Session) -> None:
-        for name, part in pack(before, after).items():
-            if part is None:
-                del self.parts[name]
-            else:
-                self.parts[name] = (codec.dumps(part.fields), part.data)
-
-    def get(self) -> Session:
-        stored = self.parts.items()
-        parts = {name: StoredPart(codec.loads(fields), data) for name, (fields, data) in stored}
-        return unpack(SESSION, parts)
 
 
 def intake(raw: bytes, number: int) -> InputMessage:
@@ -210,7 +190,7 @@ def test_only_changed_parts_are_stored() -> None:
     before = told.session()
     told.take(side(user(), "b2"))
     changed = pack(before, told.session())
-    assert {name.split(":")[0] for name in changed} == {"session", "chain", "known"}
+    assert {name.split(":")[0] for name in changed} == {"session", "chain"}
     assert [name for name in changed if name.startswith("chain:")] == ["chain:b2"]
     assert list(pack(told.session(), told.session())) == [SESSION_PART]
 
@@ -228,7 +208,7 @@ def test_fields_are_plain_json() -> None:
     for part in pack(None, rich().session()).values():
         assert part is not None
         assert json.loads(json.dumps(part.fields)) == part.fields
-    assert STATE_VERSION == 3
+    assert STATE_VERSION == 4
 
 
 def test_all_parts_that_were_ever_stored_are_named_for_removal() -> None:
@@ -241,7 +221,8 @@ def test_all_parts_that_were_ever_stored_are_named_for_removal() -> None:
     assert set(part_names(told.session())) == set(store.parts)
     assert len([name for name in store.parts if name.startswith("known:")]) == SLOTS
     small = session(user()).session()
-    assert sorted(part_names(small)) == sorted(pack(None, small))
+    # Version 3 may have written the chunk.
+    assert sorted(part_names(small)) == sorted([*pack(None, small), "known:0"])
 
 
 def test_a_restored_session_knows_exactly_the_same_causes() -> None:
@@ -260,11 +241,18 @@ def test_a_restored_session_knows_exactly_the_same_causes() -> None:
     assert told.chain().total == counted + 1
 
 
+def long() -> Given:
+    """A session that has parts of every kind."""
+    given = rich()
+    given.take(*(assistant(f"long {number}", read=number) for number in range(20)))
+    return given
+
+
 def damaged(**changes: StoredPart | None) -> dict[str, StoredPart]:
     """The parts of a session with some of them replaced; None takes a part away."""
-    parts = {name: part for name, part in pack(None, rich().session()).items() if part is not None}
+    parts = stored_parts(long())
     for name, part in changes.items():
-        key = {"known": "known:0", "chain": "chain:main"}.get(name, name)
+        key = {"known": "known:0", "older": "responses:main"}.get(name, name)
         if part is None:
             del parts[key]
         else:
@@ -292,6 +280,9 @@ UNREADABLE: dict[str, Mapping[str, StoredPart]] = {
     "causes of no chunk": damaged(known=StoredPart([], b"")),
     "causes of another chunk": damaged(known=StoredPart([65], b"")),
     "too few causes": damaged(known=StoredPart([0], b"")),
+    "no older responses": damaged(older=None),
+    "other older responses": damaged(older=StoredPart([3], bytes(2 * 25))),
+    "too few older responses": damaged(older=StoredPart([2], bytes(2 * 25))),
     "too few fields": {**damaged(), SESSION_PART: StoredPart([1])},
     "too many fields": longer(SESSION_PART),
     "a sequence that is no number": changed(SESSION_PART, 0, "x"),
@@ -316,62 +307,9 @@ def test_parts_that_cannot_be_read_are_a_version_error(what: str) -> None:
 
 def test_fields_that_are_not_stored_have_their_defaults() -> None:
     """As of a part that was stored before a field was added."""
-    parts = damaged()
+    parts = damaged(older=None)
     parts["chain:main"] = StoredPart(["", None, None, 7])
-    parts[SESSION_PART].fields[-1] = ["codex"]
+    parts[SESSION_PART].fields[8] = ["codex"]
     found = unpack(SESSION, parts)
     assert found.chains["main"] == Chain(touched=7)
     assert found.facts == KnownFacts(runtime="codex")
-
-
-def in_version_2(parts: dict[str, StoredPart]) -> dict[str, StoredPart]:
-    """Return a session's parts as the version before wrote them: thresholds without windows."""
-    older = dict(parts)
-    for name, part in parts.items():
-        fields = list(part.fields)
-        if name == SESSION_PART:
-            start, facts = fields[5], fields[8]
-            assert isinstance(facts, list)
-            fields[5], fields[8] = start[:3] if isinstance(start, list) else None, facts[:18]
-        elif name.startswith("chain:"):
-            announced: Any = fields[10]
-            limits: Any = fields[14]
-            fields[10] = [threshold for _, thresholds in announced for threshold in thresholds]
-            fields[14] = limits[:5]
-            del fields[15:]
-        older[name] = part._replace(fields=fields)
-    return older
-
-
-def test_a_session_of_version_2_goes_on_as_if_this_version_had_written_it() -> None:
-    given = session(assistant("a", read=50_000), compacting(at=0))
-    parts = {name: part for name, part in pack(None, given.session()).items() if part is not None}
-    before, records = in_version_2(parts), len(given.records)
-    assert before != parts
-    other = Given()
-    other.sessions()[SESSION] = unpack(SESSION, before)
-    assert other.session() == given.session()
-    later = [compacting(at=30), boundary(), assistant("b", read=90_000)]
-    other.take(*later)
-    given.take(*later)
-    assert other.records == given.records[records:]
-
-
-def test_warnings_of_version_2_whose_window_was_disproved_are_those_of_none() -> None:
-    given = session(assistant("a", read=50_000), assistant("b", read=250_000))
-    parts = {name: part for name, part in pack(None, given.session()).items() if part is not None}
-    restored = unpack(SESSION, in_version_2(parts))
-    assert restored.chains["main"].announced == ()
-
-
-def test_warnings_of_version_2_for_a_corrected_window_do_not_silence_the_next() -> None:
-    given = session(assistant("a", read=185_000), result({MODEL: model_window(1_000_000)}))
-    given.take(assistant("b", read=190_000))
-    parts = {name: part for name, part in pack(None, given.session()).items() if part is not None}
-    older = in_version_2(parts)
-    older["chain:main"].fields[10] = [10, 20, 30, 40, 50, 60, 70, 80, 90]
-    other = Given()
-    other.sessions()[SESSION] = unpack(SESSION, older)
-    assert one(other.take(assistant("c", read=300_000)), ContextWarning).thresholds_crossed == (
-        20, 30
-    )  # fmt: skip

@@ -1,0 +1,30 @@
+"""What a changelog holds of a session, as a worker stores and reads it."""
+
+from streams import codec
+from streams.core.derivation.state import Session
+from streams.core.derivation.stored_state import StoredPart, pack, unpack
+from tests.core.given import SESSION, Given
+
+
+class Store:
+    """What a changelog holds after compaction: the newest value of each part, as bytes."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, tuple[bytes, bytes]] = {}
+
+    def put(self, before: Session | None, after: Session) -> None:
+        for name, part in pack(before, after).items():
+            if part is None:
+                del self.parts[name]
+            else:
+                self.parts[name] = (codec.dumps(part.fields), part.data)
+
+    def get(self) -> Session:
+        stored = self.parts.items()
+        parts = {name: StoredPart(codec.loads(fields), data) for name, (fields, data) in stored}
+        return unpack(SESSION, parts)
+
+
+def stored_parts(given: Given) -> dict[str, StoredPart]:
+    packed = pack(None, given.session())
+    return {name: part for name, part in packed.items() if part is not None}
