@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-Headers: TypeAlias = tuple[tuple[str, bytes], ...]
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
+"""Names and values. A value may be null: contextgauge writes none, other producers do."""
 
 
 class Clock(Protocol):

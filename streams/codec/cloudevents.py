@@ -1,7 +1,7 @@
 """Records as CloudEvents 1.0: binary mode on Kafka, structured mode in files, and back."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -189,10 +189,9 @@ def _document(data: RecordData) -> dict[str, Any]:
 def from_binary(headers: Headers, value: bytes) -> Record:
     """Read a binary-mode event. Raises VersionError for what this build cannot read."""
     # One that is null is like one that is missing.
-    named: Sequence[tuple[str, Any]] = headers
     attributes = {
         name: text.decode("utf-8", "replace")
-        for name, text in named
+        for name, text in headers
         if name in _READ and text is not None
     }
     try:
@@ -209,9 +208,8 @@ def binary_to_structured(headers: Headers, value: bytes) -> bytes:
     A type that this build does not know is no obstacle. Raises VersionError for what no
     contextgauge wrote.
     """
-    named: Sequence[tuple[str, Any]] = headers
     attributes = {
-        name: content.decode("utf-8", "replace") for name, content in named if content is not None
+        name: content.decode("utf-8", "replace") for name, content in headers if content is not None
     }
     if b"\n" in value or "\\" in attributes.get("ce_subject", ""):  # foreign; a lone surrogate
         return to_structured(from_binary(headers, value))

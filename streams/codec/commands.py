@@ -42,7 +42,10 @@ def write_entry(entry: CommandEntry) -> tuple[Headers, bytes]:
 
 def read_entry(headers: Headers, value: bytes) -> CommandEntry:
     """Read an entry. Raises VersionError for what this build cannot read."""
-    attributes = {name: content.decode("utf-8", "replace") for name, content in headers}
+    # One that is null is like one that is missing.
+    attributes = {
+        name: content.decode("utf-8", "replace") for name, content in headers if content is not None
+    }
     try:
         own_id, own_type = attributes["ce_id"], attributes["ce_type"]
         kind = _KINDS.get(own_type)

@@ -4,7 +4,7 @@ from typing import TypeAlias
 from contextgauge.ports import NewRecord
 from schemas.records import Record, RecordData
 
-Header: TypeAlias = tuple[str, bytes]
+Header: TypeAlias = tuple[str, bytes | None]
 
 class EventWriter:
     def __init__(

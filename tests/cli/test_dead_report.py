@@ -84,14 +84,15 @@ def test_a_listed_letter_as_json() -> None:
 
 
 def test_a_letter_is_shown_with_control_characters_escaped() -> None:
+    headers = (("a\x1b", b"\x00"), ("trace", None))
     shown = drawn(
-        dead_report.letter_box(
-            letter(key=b"\x1b[0m\xff", headers=(("a\x1b", b"\x00"),)), DIED_MS + 5_000, 2_000
-        ),
+        dead_report.letter_box(letter(key=b"\x1b[0m\xff", headers=headers), DIED_MS + 5_000, 2_000),
         100,
     )
     assert not {"\x1b", "\x9b"} & set(shown)
-    for part in (r"\x1b[0m\xff", r"a\x1b: \x00", f"{WORDS}\\x9b2J", "mine", "5 s ago", "redrive"):
+    for part in (r"\x1b[0m\xff", r"a\x1b: \x00", "trace: null"):
+        assert part in shown
+    for part in (f"{WORDS}\\x9b2J", "mine", "5 s ago", "redrive"):
         assert part in shown
 
 
@@ -103,9 +104,14 @@ def test_the_beginning_of_a_long_letter_is_shown() -> None:
 
 
 def test_bytes_in_json_are_exact() -> None:
-    result = dead_report.letter_json(letter(key=None, value=b"\xff", headers=(("a", b"\xfe"),)))
+    result = dead_report.letter_json(
+        letter(key=None, value=b"\xff", headers=(("a", b"\xfe"), ("trace", None)))
+    )
     assert (result["key"], result["value_base64"]) == (None, "/w==")
-    assert result["headers"] == [{"name": "a", "value_base64": "/g=="}]
+    assert result["headers"] == [
+        {"name": "a", "value_base64": "/g=="},
+        {"name": "trace", "value": None},
+    ]
     assert "murmur2" in str(result["mend"])
 
 

@@ -22,6 +22,17 @@ APPENDED, TRANSACTIONAL, CONTROL = 8, 16, 32
 WRITER: Any = default_records._DefaultRecordBatchBuilderPy  # noqa: SLF001 -- of all that may be first
 """The compiled one gives the records after a first without a time, -1, another."""
 
+
+class ForeignName(str):
+    """A header's name that is no UTF-8, for `WRITER`: other producers' names may be any bytes."""
+
+    __slots__ = ()
+
+    def encode(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:  # noqa: ARG002 -- str's
+        """Return these bytes, whatever its text."""
+        return b"\xff\xfename"
+
+
 _FIELDS = struct.Struct(">qiibIhiqqqhii")
 _CHECKED_AT = 21
 

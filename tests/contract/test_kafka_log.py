@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.producer.message_accumulator import BatchBuilder
@@ -18,6 +18,7 @@ from contextgauge.kafka.options import KafkaOptions
 from schemas.topics import AGENT_MESSAGES, HOUR_MS, MIB, TOPICS, Topic
 from streams.edge.kafka.log import KafkaLog
 from streams.ports import NO_ID, NewRecord
+from tests.codec.batches_kit import WRITER, ForeignName
 from tests.contract.logs import PATIENCE_S, Member
 
 _OF_THE_TOPIC = 1
@@ -160,4 +161,29 @@ async def test_kafka_refuses_messages_of_a_clock_that_is_far_ahead(
     with pytest.raises(ConfigError, match="clock"):
         await producer.flush()
     await producer.stop()
+    await log.stop()
+
+
+async def test_a_name_of_a_header_that_is_not_utf8_stops_no_reader(kafka: str, prefix: str) -> None:
+    log = KafkaLog(KafkaOptions(kafka))
+    topic = Topic(prefix + "records", "any", "delete", -1, MIB)
+    await log.create_topics([topic], 1)
+    producer = AIOKafkaProducer(bootstrap_servers=kafka)
+    await producer.start()
+    batch = producer.create_batch()
+    batch._builder = WRITER(2, 0, 0, -1, -1, 0, MIB)  # noqa: SLF001 -- the usual one takes text only
+    for headers in ([(ForeignName(), b"1")], [("fine", b"2")]):
+        batch.append(timestamp=1_790_000_000_000, key=b"key", value=b"value", headers=headers)
+    await (await producer.send_batch(batch, topic.name, partition=0))
+    await producer.stop()
+    reader = log.reader(topic.name, [0])
+    await reader.start()
+    reader.seek(0, 0)
+    async with asyncio.timeout(PATIENCE_S):
+        records = (await reader.poll(0, 10, PATIENCE_S)).records
+    assert [record.headers for record in records] == [
+        (("\ufffd\ufffdname", b"1"),),
+        (("fine", b"2"),),
+    ]
+    await reader.stop()
     await log.stop()

@@ -23,7 +23,7 @@ from contextgauge.kafka import zstd
 from contextgauge.kafka.options import translated
 from streams.edge.kafka.fetching import Fetched, FetchedBytes
 from streams.ports import LogRecord
-from tests.codec.batches_kit import CONTROL, HEADER, TRANSACTIONAL, batch_of, changed
+from tests.codec.batches_kit import CONTROL, HEADER, TRANSACTIONAL, ForeignName, batch_of, changed
 
 AT = TopicPartition("topic", 3)
 ABORT, COMMIT = 0, 1
@@ -361,3 +361,26 @@ def test_what_was_fetched_is_freed_without_a_garbage_collection(most: int | None
         assert [each() for each in left] == [None, None]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(("codec", "most"), [*product(range(5), (None, 1, 2))])
+def test_a_name_of_a_header_that_is_not_utf8_stops_no_one(codec: int, most: int | None) -> None:
+    log = Log()
+    written = [
+        LogRecord(offset, START_MS, b"key", b"value" * 40, headers)
+        for offset, headers in enumerate(
+            [
+                (("fine", b"1"),),
+                ((ForeignName(), b"2"), ("fine", b"3")),
+                (),
+                ((ForeignName(), None),),
+            ]
+        )
+    ]
+    log.append(batch_of(written, codec=codec), 0, 4)
+    records = read(log, 0, most)
+    foreign = "\ufffd\ufffdname"
+    names = [(("fine", b"1"),), ((foreign, b"2"), ("fine", b"3")), (), ((foreign, None),)]
+    assert records == [
+        one._replace(headers=headers) for one, headers in zip(written, names, strict=True)
+    ]

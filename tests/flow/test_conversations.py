@@ -8,9 +8,10 @@ import pytest
 from contextgauge.errors import ConfigError
 from contextgauge.partitioner import partition_of
 from contextgauge.units import DAY_MS
-from schemas.topics import AGENT_MESSAGES
+from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
 from streams.core.alerts.rules import Patterns
 from streams.core.conversation.opt_in import KeptConversations
+from streams.ports import NewRecord
 from streams.settings import Settings
 from streams.wiring.workers import conversations_config
 from tests.flow.conversations_kit import ALL, PARTITIONS, SUMMARY, ConversationsKit, new_kit, user
@@ -74,6 +75,23 @@ async def test_other_patterns_are_applied_to_the_whole_log(kit: ConversationsKit
         await until(done)
     assert (await kit.conversation("two")).state == "whole"
     assert await kit.store.conversation("one") is None
+
+
+async def test_a_command_that_another_program_wrote_deletes_nothing(kit: ConversationsKit) -> None:
+    producer = kit.log.producer()
+    partition = partition_of("s", PARTITIONS)
+    await producer.send(
+        NewRecord(CONTEXT_COMMANDS.name, partition, b"s", b"{}", (("ce_type", None),))
+    )
+    await kit.publish(user("a"))
+    async with kit.running():
+        await kit.caught_up()
+        await producer.send(
+            NewRecord(CONTEXT_COMMANDS.name, partition, b"s", b"{}", (("ce_type", None),))
+        )
+        await kit.publish(user("b"))
+        await kit.caught_up()
+    assert await kit.texts() == ["a", "b"]
 
 
 async def test_text_that_was_deleted_does_not_come_back_with_a_rebuild(

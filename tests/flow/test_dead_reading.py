@@ -7,6 +7,7 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
+from contextgauge.ports import Headers
 from schemas.messages import DeadReason
 from streams.flow.dead_letters.letters import REMEDIES, UNKNOWN_REASON, Origin, letter_of
 from streams.flow.dead_letters.reading import CLOCKS_MS, Selection, Span
@@ -34,7 +35,7 @@ def test_every_reason_has_a_remedy() -> None:
 
 
 def test_a_letter_contains_the_original_message() -> None:
-    headers = (("dead_reason", b"the message's own"), ("src_offset", b"5"), ("a", b"\xff"))
+    headers = (("dead_reason", b"the message's own"), ("src_offset", b"5"), ("a", None))
     record = died(3, reason="not_json", value=b"{", headers=headers, sent_ms=5, died_ms=9)
     read = LogRecord(4, 9, record.key, record.value, record.headers)
     letter = letter_of(3, read)
@@ -44,9 +45,9 @@ def test_a_letter_contains_the_original_message() -> None:
     assert letter.died_ms == 9
 
 
-@pytest.mark.parametrize("headers", [(("a", b"b"),), ()])
+@pytest.mark.parametrize("headers", [(("a", b"b"),), (("a", None),), ()])
 def test_a_record_without_a_reason_is_shown_unchanged(
-    headers: tuple[tuple[str, bytes], ...],
+    headers: Headers,
 ) -> None:
     letter = letter_of(0, LogRecord(4, 9, None, None, headers))
     assert (letter.reason, letter.value, letter.headers) == (UNKNOWN_REASON, b"", headers)

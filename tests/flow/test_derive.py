@@ -15,6 +15,7 @@ from streams import codec
 from streams.flow.common.topic_watch import LOOK_S, known_topics
 from streams.flow.derive.state_store import StateStore
 from streams.ports import NewRecord
+from tests.doubles.headers import by_name
 from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import DeriveKit, HastyClock, Sent, expected, samples, until
 
@@ -38,7 +39,7 @@ async def test_a_record_names_its_source_message(kit: DeriveKit) -> None:
     for partition in range(4):
         messages = {r.offset: r for r in await kit.read(kit.config.messages_topic, partition)}
         for record in await kit.read(kit.config.events_topic, partition):
-            headers = dict(record.headers)
+            headers = by_name(record.headers)
             assert headers["src_topic"] == kit.config.messages_topic.encode()
             assert headers["src_partition"] == b"%d" % partition
             assert messages[int(headers["src_offset"])].key == record.key

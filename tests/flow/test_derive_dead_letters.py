@@ -7,6 +7,7 @@ from contextgauge.partitioner import partition_of
 from streams import codec
 from streams.edge.memory.log import MemoryLog
 from streams.ports import NewRecord
+from tests.doubles.headers import by_name
 from tests.flow.derive_kit import DeriveKit, expected, samples
 
 MESSAGES = samples()
@@ -31,15 +32,14 @@ async def test_dead_letters_keep_the_message_and_the_reason(kit: DeriveKit) -> N
     ]
     await kit.append([*[record for record, _ in bad], *ignored])
     figures = await kit.run_until_caught_up()
-    found = {
-        dict(record.headers)["dead_reason"].decode(): record for record in await kit.dead_letters()
-    }
+    letters = await kit.dead_letters()
+    found = {by_name(each.headers)["dead_reason"].decode(): each for each in letters}
     assert set(found) == {reason for _, reason in bad}
     for record, reason in bad:
         dead = found[reason]
         assert (dead.key, dead.value) == (record.key, record.value)
         assert dead.headers[: len(record.headers)] == record.headers
-        told = dict(dead.headers)
+        told = by_name(dead.headers)
         assert told["src_topic"] == topic.encode()
         assert int(told["src_partition"]) == record.partition
         source = await kit.read(topic, record.partition)
@@ -47,7 +47,7 @@ async def test_dead_letters_keep_the_message_and_the_reason(kit: DeriveKit) -> N
         assert origin.value == record.value
         assert int(told["src_timestamp"]) == origin.timestamp_ms
         assert figures.counts["derive_dead_letters", reason] == 1
-    assert b"partitioner=murmur2_random" in dict(found["misrouted"].headers)["dead_detail"]
+    assert b"partitioner=murmur2_random" in by_name(found["misrouted"].headers)["dead_detail"]
 
 
 async def test_a_message_without_a_session_is_a_dead_letter(kit: DeriveKit) -> None:

@@ -12,6 +12,7 @@ from streams.flow.derive.state_store import ChangelogChunk, StateStore
 from streams.flow.derive.worker import run_derive
 from streams.flow.project import view_write
 from streams.ports import ApplyResult, Health, LogRecord, ViewChanges, ViewPosition
+from tests.doubles.headers import by_name
 from tests.doubles.log import FaultyLog
 from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import DeriveKit, Figures, samples, until
@@ -246,7 +247,7 @@ async def test_the_age_of_a_views_source_message_is_reported() -> None:
     for partition, messages in sources.items():
         times = {record.offset: record.timestamp_ms for record in messages}
         for record in await kit.read(kit.config.events_topic, partition):
-            told = dict(record.headers)
+            told = by_name(record.headers)
             assert int(told["src_timestamp"]) == times[int(told["src_offset"])]
     project = ProjectKit(kit.log, FaultyViews(), clock=Late())
     project.config = replace(project.config, events_topic=kit.config.events_topic)

@@ -186,7 +186,7 @@ class CheckedPartition:
                 raise WrongError(f"a second record {record.id}")
             ids.add(record.id)
             headers, value = codec.to_binary(record)
-            self.digest = crc32(value, crc32(headers[1][1], self.digest))
+            self.digest = crc32(value, crc32(dict(headers)["ce_id"] or b"", self.digest))
             size += len(value)
             if self.thorough((kind, *map(type, _VALUES_OF[kind](data)))):
                 _read_back(record, headers, value)

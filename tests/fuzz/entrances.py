@@ -148,8 +148,9 @@ class Entrances:
         if chance.random() < 0.4:
             place = chance.randrange(len(mutated))
             name, value = mutated[place]
+            held = value or b""
             other = chance.choice(
-                [b"", b"-1", b"\xff", b"1e9", value + b"0", value[:-1], b"9" * 5_000]
+                [None, b"", b"-1", b"\xff", b"1e9", held + b"0", held[:-1], b"9" * 5_000]
             )
             change = chance.randrange(3)
             if change == 0:

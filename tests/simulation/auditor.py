@@ -285,7 +285,7 @@ class Auditor:
 
 def _id_of(record: LogRecord) -> str:
     for name, value in record.headers:
-        if name == "ce_id":
+        if name == "ce_id" and value is not None:
             return value.decode()
     return ""
 

@@ -6,6 +6,7 @@ import random
 from contextgauge import json_codec
 from contextgauge.compaction.profiles import Profile
 from contextgauge.partitioner import key_bytes, partition_of
+from contextgauge.ports import Headers
 from contextgauge.records import Json
 from schemas.commands import (
     CancelRequested,
@@ -98,13 +99,9 @@ class World:
         self.published.append((session, full))
         await self._append(MESSAGES, session, json_codec.dumps(full))
 
-    async def _append(
-        self, topic: str, session: str, value: bytes, headers: tuple[tuple[str, bytes], ...] = ()
-    ) -> None:
+    async def _append(self, topic: str, session: str, value: bytes, headers: Headers = ()) -> None:
         partition = partition_of(session, self.partitions)
-        await self._producer.send(
-            NewRecord(topic, partition, key_bytes(session), value, tuple(headers))
-        )
+        await self._producer.send(NewRecord(topic, partition, key_bytes(session), value, headers))
 
     async def say(self, session: str, turns: int) -> None:
         for _ in range(turns):
@@ -165,7 +162,7 @@ class World:
     async def send(self, data: CommandData, session: str) -> None:
         entry = CommandEntry(f"request-{self.number()}", self.clock.now_ms(), data)
         headers, value = write_entry(entry)
-        await self._append(COMMANDS, session, value, tuple(headers))
+        await self._append(COMMANDS, session, value, headers)
 
     async def request(self, session: str) -> None:
         chance = self.chance

@@ -162,7 +162,7 @@ def _properties(letter: Letter, now_ms: int) -> Iterator[tuple[str, str]]:
     yield "Session", safe(session_of_letter(letter) or "none")
     yield "Size", f"{exact(len(letter.value))} bytes"
     for name, value in letter.headers:
-        yield "Header", f"{safe(name)}: {printable(value)}"
+        yield "Header", f"{safe(name)}: {'null' if value is None else printable(value)}"
 
 
 def _remedy(reason: str) -> str:

@@ -8,7 +8,9 @@ aiokafka's. Elsewhere, and for batches of formats before 2, it reads them too.
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 from weakref import ref
 
 from aiokafka import TopicPartition
@@ -17,6 +19,7 @@ from aiokafka.consumer import fetcher
 from aiokafka.consumer.fetcher import FetchError, FetchResult, PartitionRecords
 from aiokafka.errors import CorruptRecordException, KafkaError, UnsupportedCodecError
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
+from aiokafka.record.default_records import _DefaultRecordBatchPy as PythonBatch
 from aiokafka.record.memory_records import MemoryRecords
 
 from contextgauge.kafka import zstd
@@ -30,6 +33,11 @@ if TYPE_CHECKING:
 _CREATE_TIME: Final = 0
 """Kafka's timestamp type of a record that carries the producer's clock."""
 
+_LENGTH: Final = Struct(">i")
+_LENGTH_AT: Final = 8
+_LENGTH_ENDS: Final = 12
+"""Where a batch says how many bytes follow."""
+
 _DECODERS: Final[dict[int, Callable[[memoryview], bytes]]] = {
     0: bytes,
     1: gzip_decode,
@@ -41,11 +49,62 @@ _DECODERS: Final[dict[int, Callable[[memoryview], bytes]]] = {
 
 
 class FetchedBytes(MemoryRecords):  # type: ignore[misc]  # aiokafka is not typed
-    """aiokafka's batches of a partition, which keep their bytes to themselves; these do not."""
+    """aiokafka's batches of a partition, which keep their bytes to themselves; these do not.
+
+    They read any name of a header: other producers write what is no UTF-8, and aiokafka raises.
+    """
 
     def __init__(self, content: bytes) -> None:
         super().__init__(content)
         self.content = content
+        self._end = 0
+
+    def next_batch(self) -> "_Batch | DefaultRecordBatch":
+        """Return the next batch."""
+        batch = super().next_batch()
+        begin = self._end
+        self._end += _LENGTH_ENDS + _LENGTH.unpack_from(self.content, begin + _LENGTH_AT)[0]
+        if not isinstance(batch, DefaultRecordBatch) or batch.is_control_batch:
+            return batch
+        return _Batch(batch, memoryview(self.content)[begin : self._end])
+
+
+class _Batch:
+    """A batch of aiokafka that is read once more where a name is not UTF-8."""
+
+    def __init__(self, batch: DefaultRecordBatch, content: memoryview) -> None:
+        self._batch, self._content = batch, content
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._batch, name)
+
+    def __iter__(self) -> Iterator[DefaultRecord]:
+        done = 0
+        try:
+            for record in self._batch:
+                yield record
+                done += 1
+        except UnicodeDecodeError:
+            yield from islice(_LenientBatch(self._content), done, None)
+
+
+class _LenientBatch(PythonBatch):  # type: ignore[misc]  # as above
+    """A batch whose names are read as the compiled product does, `\ufffd` for what is none."""
+
+    _buffer: bytearray
+
+    def _maybe_uncompress(self) -> None:
+        super()._maybe_uncompress()
+        self._buffer = _LenientBytes(self._buffer)
+
+
+class _LenientBytes(bytearray):
+    def __getitem__(self, place: SupportsIndex | slice) -> Any:  # noqa: ANN401 -- as bytearray's
+        found = super().__getitem__(place)
+        return found if isinstance(found, int) else _LenientBytes(found)
+
+    def decode(self, encoding: str = "utf-8", errors: str = "replace") -> str:
+        return super().decode(encoding, errors)
 
 
 class Fetched(OrderedDict[TopicPartition, FetchResult | FetchError]):

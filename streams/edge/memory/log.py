@@ -95,7 +95,7 @@ class MemoryLog:
         limit = self.partition(record.topic, record.partition).max_message_bytes
         size = _BATCH_BYTES + len(record.key or b"") + len(record.value or b"")
         for name, value in record.headers:
-            size += len(name.encode()) + len(value)
+            size += len(name.encode()) + len(value or b"")
         if size > limit:
             raise RecordError(
                 f"a record of {size} bytes for {record.topic} is larger than the topic's "

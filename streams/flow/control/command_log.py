@@ -285,6 +285,6 @@ def session_of(data: CommandData) -> str | None:
 def _is_of_later_build(record: LogRecord) -> bool:
     """Return whether an entry is of this project, of a type or version that this build lacks."""
     for name, value in record.headers:
-        if name == "ce_type":
+        if name == "ce_type" and value is not None:
             return value.startswith(_OWN_TYPES) and value not in KNOWN_TYPES
     return False

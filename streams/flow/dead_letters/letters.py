@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from contextgauge import json_codec
 from contextgauge.errors import DeadLetterFlood
@@ -92,12 +92,13 @@ class Letter(NamedTuple):
 
 def letter_of(partition: int, record: LogRecord) -> Letter:
     """Parse a record that `dead_record` wrote."""
-    named: Sequence[tuple[str, Any]] = record.headers  # one of the message's own may be null
-    names = [name for name, _ in named]
+    names = [name for name, _ in record.headers]
     # The last one: the message's own headers may have the same names.
     own = len(names) - 1 - names[::-1].index(_REASON_HEADER) if _REASON_HEADER in names else None
     appended = () if own is None else record.headers[own:]
-    values = {name: value.decode("utf-8", "replace") for name, value in appended}
+    values = {
+        name: value.decode("utf-8", "replace") for name, value in appended if value is not None
+    }
     return Letter(
         partition,
         record.offset,

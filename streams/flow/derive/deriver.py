@@ -7,9 +7,9 @@ from and where records go.
           └▶ JSON ─▶ normaliser ───────────────┘
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from contextgauge import json_codec
 from contextgauge.normalise import normalise, normalise_usual
@@ -82,9 +82,7 @@ def input_message(record: LogRecord) -> InputMessage:
     received_ms: int | None = None
     task_id: str | None = None
     agent_id: str | None = None
-    # A foreign producer's header may be null, which compiled code would not take for bytes.
-    named: Sequence[tuple[str, Any]] = headers
-    for name, value in named:
+    for name, value in headers:
         if name == OBSERVED_HEADER:
             live = value == OBSERVED_LIVE and created and timestamp_ms >= 0
             received_ms = timestamp_ms if live else None

@@ -158,8 +158,8 @@ class LiveProjection:
         if newest_ms is not None:
             telemetry.observe("project_delay_seconds", max(now_ms - newest_ms, 0) / 1000)
             # The Kafka time of the message that the record was derived from.
-            message_ms = dict(records[0].headers).get("src_timestamp", b"")
-            if message_ms.isdigit():
+            message_ms = dict(records[0].headers).get("src_timestamp")
+            if message_ms is not None and message_ms.isdigit():
                 telemetry.observe("project_age_seconds", max(now_ms - int(message_ms), 0) / 1000)
         now_s = ports.clock.monotonic_s()
         if now_s - self._heartbeat_s >= _HEARTBEAT_S:

@@ -4,13 +4,14 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from contextgauge import json_codec
 from contextgauge.clock import SystemClock
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.compaction.session import SessionConversation
+from contextgauge.errors import VersionError
 from contextgauge.partitioner import key_bytes, partition_of
 from contextgauge.records import Json
 from schemas.commands import (
@@ -266,9 +267,10 @@ class CommandKit:
         found = []
         for partition in range(PARTITIONS):
             for record in self.read(COMMANDS, partition):
-                data = read_entry(record.headers, record.value or b"").data
-                if not kinds or isinstance(data, kinds):
-                    found.append(data)
+                with suppress(VersionError):  # another program's
+                    data = read_entry(record.headers, record.value or b"").data
+                    if not kinds or isinstance(data, kinds):
+                        found.append(data)
         return found
 
     def read(self, topic: str, partition: int) -> Sequence[LogRecord]:

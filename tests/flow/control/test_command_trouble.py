@@ -95,7 +95,7 @@ async def running(kit: CommandKit, log: Log, **ports: Any) -> AsyncIterator[None
 
 def _is_outcome(record: NewRecord) -> bool:
     kind = f"contextgauge.command.{CommandFinished.kind}".encode()
-    return any(value.startswith(kind) for _, value in record.headers)
+    return any(value and value.startswith(kind) for _, value in record.headers)
 
 
 async def test_messages_that_expired_since_the_plan_fail_the_command_alone(kit: CommandKit) -> None:
@@ -187,6 +187,16 @@ async def test_an_error_that_a_repetition_cannot_mend_is_not_repeated(kit: Comma
     async with kit.worker():
         outcome = await kit.outcome()
     assert (outcome.outcome, outcome.attempt, refusing.calls) == ("failed", 1, 1)
+
+
+async def test_an_entry_that_another_program_wrote_stops_no_command(kit: CommandKit) -> None:
+    producer = kit.log.producer()
+    for headers in ((("ce_type", None),), (("trace", None), ("ce_id", b"1")), ()):
+        await producer.send(NewRecord(COMMANDS, 0, b"s", b"{}", headers))
+    await kit.request()
+    async with kit.worker():
+        outcome = await kit.outcome()
+    assert outcome.outcome == "completed"
 
 
 async def test_a_store_that_lost_the_conversation_between_two_looks_is_waited_for(

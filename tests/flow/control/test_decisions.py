@@ -272,9 +272,12 @@ async def test_an_excluded_session_that_is_read_back_is_left_alone(kit: Decision
     assert await kit.entries() == []
 
 
-async def test_an_entry_that_cannot_be_read_is_left_out(kit: DecisionKit) -> None:
+@pytest.mark.parametrize("content", [b"other", None])
+async def test_an_entry_that_cannot_be_read_is_left_out(
+    kit: DecisionKit, content: bytes | None
+) -> None:
     producer = kit.log.producer()
-    await producer.send(NewRecord(COMMANDS, 0, b"s", b"{}", (("ce_type", b"other"),)))
+    await producer.send(NewRecord(COMMANDS, 0, b"s", b"{}", (("ce_type", content),)))
     await producer.flush()
     await kit.write(pressured(86, session=SESSION))
     async with kit.deciding():

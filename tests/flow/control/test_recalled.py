@@ -7,6 +7,7 @@ from streams.flow.control import recalled
 from streams.flow.control.recalled import LatestReadings
 from streams.ports import LogRecord
 from tests.core.given import Body, Given, assistant, boundary, clear, init, side
+from tests.doubles.headers import by_name
 
 
 def records(*bodies: Body) -> list[LogRecord]:
@@ -19,7 +20,7 @@ def records(*bodies: Body) -> list[LogRecord]:
 
 
 def kinds(found: list[LogRecord]) -> list[str]:
-    return [dict(each.headers)["ce_type"].decode().split(".")[1] for each in found]
+    return [by_name(each.headers)["ce_type"].decode().split(".")[1] for each in found]
 
 
 def reading(percent: float, at: float) -> Body:

@@ -77,7 +77,9 @@ class GuardKit(ControlKit):
             raise answer
         return answer
 
-    async def bound(self, *, age_ms: int = 0, **more: Any) -> Record:
+    async def bound(
+        self, *, age_ms: int = 0, offset: bytes | None = b"%d" % BOUNDARY_AT, **more: Any
+    ) -> Record:
         """Let a boundary be derived; return its record."""
         records = self.given.take(boundary(AUTO, at=1, **more))
         self.clock.at_ms = max(self.clock.at_ms, (records[-1].time_ms or 0) + age_ms)
@@ -85,7 +87,7 @@ class GuardKit(ControlKit):
         await producer.start()
         for record in records:
             headers, value = codec.to_binary(record)
-            headers = (*headers, ("src_offset", b"%d" % BOUNDARY_AT))
+            headers = (*headers, ("src_offset", offset))
             key = codec.key_bytes(record.data.session_id)
             at_ms = self.clock.at_ms - age_ms
             await producer.send(NewRecord(TOPIC, 0, key, value, headers, at_ms))
@@ -244,6 +246,16 @@ async def test_after_a_while_it_gives_up(
 async def test_old_boundaries_and_those_of_subagents_are_not_checked(kit: GuardKit) -> None:
     await kit.bound(age_ms=rule_guard.MAX_AGE_MS + 1)
     await kit.bound(isSidechain=True, agentId="a1")
+    async with kit.guarding():
+        await kit.until_acknowledged()
+    assert not await kit.published()
+
+
+@pytest.mark.parametrize("offset", [None, b"", b"-1", b"seven"])
+async def test_a_boundary_that_another_program_wrote_is_not_checked(
+    kit: GuardKit, offset: bytes | None
+) -> None:
+    await kit.bound(offset=offset)
     async with kit.guarding():
         await kit.until_acknowledged()
     assert not await kit.published()
