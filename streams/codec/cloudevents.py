@@ -37,6 +37,8 @@ _TYPE_HEADERS: Final = {kind: ("ce_type", name.encode()) for kind, name in _TYPE
 _make_record: Final = maker(Record)
 _ATTRIBUTES: Final = ("specversion", "type", "id", "sequence", "rules", "time")
 _HEADERS: Final = tuple(f"ce_{name}" for name in _ATTRIBUTES)
+_MOST_DIGITS: Final = 19
+"""Of a number of 64 bits: Python refuses to read thousands."""
 _READ: Final = frozenset(_HEADERS)
 _CONTENT_TYPE_HEADER: Final = ("content-type", b"application/json")
 
@@ -133,6 +135,12 @@ def from_structured(event: dict[str, Any]) -> Record:
         raise VersionError(f"not a record of contextgauge: no attribute {error}") from error
     except (TypeError, ValueError, OverflowError) as error:
         raise VersionError(f"not a record of contextgauge: {error}") from error
+
+
+def header_number(content: bytes | None) -> int | None:
+    """Return the number that a header of a record has; None where another program wrote it."""
+    is_number = content is not None and content.isdigit() and len(content) <= _MOST_DIGITS
+    return int(content) if is_number and content is not None else None
 
 
 def to_binary(record: Record) -> tuple[Headers, bytes]:

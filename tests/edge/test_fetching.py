@@ -3,18 +3,15 @@
 import gc
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 from weakref import ref
 
 import pytest
-from aiokafka import TopicPartition
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode
-from aiokafka.consumer.fetcher import READ_COMMITTED, FetchError, FetchResult, PartitionRecords
+from aiokafka.consumer.fetcher import FetchError
 from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
-from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,116 +20,23 @@ from contextgauge.kafka import zstd
 from contextgauge.kafka.options import translated
 from streams.edge.kafka.fetching import Fetched, FetchedBytes
 from streams.ports import LogRecord
-from tests.codec.batches_kit import CONTROL, HEADER, TRANSACTIONAL, ForeignName, batch_of, changed
+from tests.codec.batches_kit import CONTROL, HEADER, TRANSACTIONAL, batch_of, changed
+from tests.edge.fetching_kit import (
+    AT,
+    NEVER,
+    START_MS,
+    Log,
+    State,
+    expected_of,
+    fetch_result,
+    ours,
+    read,
+)
 
-AT = TopicPartition("topic", 3)
 ABORT, COMMIT = 0, 1
 PRODUCERS = (7, 8, 9)
-START_MS = 1_790_000_000_000
-NEVER = 1 << 40
 ENOUGH = 3
 """Errors in a row, to see whether a corrupt batch is passed over."""
-
-Aborted: TypeAlias = list[tuple[int, int]]
-
-
-class Piece(NamedTuple):
-    """One batch of a log: its bytes, its first offset, the position behind it."""
-
-    content: bytes
-    begin: int
-    end: int
-
-
-@dataclass
-class Log:
-    """A partition's batches as a broker keeps them, and the transactions that were aborted.
-
-    Of these the producer, the first offset, and the marker's.
-    """
-
-    pieces: list[Piece] = field(default_factory=list)
-    aborted: list[tuple[int, int, int]] = field(default_factory=list)
-
-    @property
-    def end(self) -> int:
-        return self.pieces[-1].end if self.pieces else 0
-
-    def append(self, content: bytes, begin: int, end: int) -> None:
-        self.pieces.append(Piece(content, begin, end))
-
-    def fetch(self, position: int, most: int = NEVER) -> tuple[bytes, Aborted]:
-        """Return what a broker answers: whole batches, from the one with the position on."""
-        contents = [piece.content for piece in self.pieces if piece.end > position]
-        # The last one may be cut off.
-        content = b"".join(contents[:most]) + b"".join(contents[most:])[:17]
-        return content, [(who, first) for who, first, marker in self.aborted if marker >= position]
-
-
-@dataclass
-class State:
-    """A partition's state in aiokafka's subscription."""
-
-    position: int
-    paused: bool = False
-    active: bool = True
-
-    def state_value(self, at: TopicPartition) -> "State":
-        assert at == AT
-        return self
-
-    def consumed_to(self, position: int) -> None:
-        self.position = position
-
-
-def fetch_result(state: State, source: MemoryRecords, aborted: Aborted) -> FetchResult:
-    records = PartitionRecords(
-        tp=AT,
-        records=source,
-        aborted_transactions=aborted,
-        fetch_offset=state.position,
-        key_deserializer=None,
-        value_deserializer=None,
-        check_crcs=True,
-        isolation_level=READ_COMMITTED,
-    )
-    return FetchResult(AT, assignment=state, partition_records=records, backoff=0.0)
-
-
-def ours(state: State, content: bytes, aborted: Aborted) -> FetchResult:
-    """Return a result as a reader has it."""
-    results = Fetched()
-    results[AT] = fetch_result(state, FetchedBytes(content), aborted)
-    return results[AT]
-
-
-def expected_of(log: Log, position: int) -> tuple[list[LogRecord], int]:
-    """Return the records from a position on, by aiokafka, and the position behind them."""
-    state = State(position)
-    content, aborted = log.fetch(position)
-    taken = fetch_result(state, MemoryRecords(content), aborted).getall()
-    return [as_log_record(one) for one in taken], state.position
-
-
-def as_log_record(one: Any) -> LogRecord:
-    created = one.timestamp_type == 0
-    return LogRecord(one.offset, one.timestamp, one.key, one.value, one.headers, created)
-
-
-def read(log: Log, position: int, most: int | None, batches: int = NEVER) -> list[LogRecord]:
-    """Read a log to its end by many fetches, at most so many records at once."""
-    state, records = State(position), list[LogRecord]()
-    while state.position < log.end:
-        before = state.position
-        result = ours(state, *log.fetch(before, batches))
-        while result.has_more():
-            taken = result.getall(most)
-            assert most is None or len(taken) <= most
-            records += taken
-            if taken:
-                assert state.position > taken[-1].offset
-        assert state.position > before
-    return records
 
 
 class Shape(NamedTuple):
@@ -361,26 +265,3 @@ def test_what_was_fetched_is_freed_without_a_garbage_collection(most: int | None
         assert [each() for each in left] == [None, None]
     finally:
         gc.enable()
-
-
-@pytest.mark.parametrize(("codec", "most"), [*product(range(5), (None, 1, 2))])
-def test_a_name_of_a_header_that_is_not_utf8_stops_no_one(codec: int, most: int | None) -> None:
-    log = Log()
-    written = [
-        LogRecord(offset, START_MS, b"key", b"value" * 40, headers)
-        for offset, headers in enumerate(
-            [
-                (("fine", b"1"),),
-                ((ForeignName(), b"2"), ("fine", b"3")),
-                (),
-                ((ForeignName(), None),),
-            ]
-        )
-    ]
-    log.append(batch_of(written, codec=codec), 0, 4)
-    records = read(log, 0, most)
-    foreign = "\ufffd\ufffdname"
-    names = [(("fine", b"1"),), ((foreign, b"2"), ("fine", b"3")), (), ((foreign, None),)]
-    assert records == [
-        one._replace(headers=headers) for one, headers in zip(written, names, strict=True)
-    ]

@@ -8,8 +8,10 @@ from uuid import UUID
 import pytest
 
 from contextgauge.clock import SystemClock
+from contextgauge.ports import Headers
 from schemas.records import Record
-from streams.ports import NO_ID, LastRecord
+from streams.flow.project.log_identity import foreign_log
+from streams.ports import NO_ID, LastRecord, NewRecord, ViewPosition
 from tests.doubles.log import FaultyLog
 from tests.doubles.views import FaultyViews
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
@@ -117,6 +119,19 @@ async def test_a_lost_tail_is_a_lost_generation(kit: ProjectKit, store: FaultyVi
     assert place.position is not None
     place.position = place.position._replace(last=LastRecord(10**6, "a"))
     await _project(kit, at_least=2)
+
+
+@pytest.mark.parametrize("headers", [(), (("ce_id", None),), (("ce_type", b"other"),)])
+async def test_a_record_of_another_program_is_none_that_is_in_the_views(
+    kit: ProjectKit, headers: Headers
+) -> None:
+    producer = kit.log.producer()
+    await producer.start()
+    await producer.send(NewRecord(kit.topic.name, 0, b"s", b"{}", headers))
+    await producer.flush()
+    position = ViewPosition(1, 0, PARTITIONS, caught_up=True, last=LastRecord(0, "a"))
+    reason = await foreign_log(kit.log, kit.health, kit.config, 0, position, "")
+    assert reason == "record 0 of the log is not the one that is in the views"
 
 
 async def test_a_build_of_another_log_begins_again(

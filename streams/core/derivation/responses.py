@@ -80,8 +80,8 @@ def count(memory: bytes) -> int:
 
 
 def is_whole(memory: bytes, added: int) -> bool:
-    """Return whether a memory that got so many responses has all that it has to."""
-    return count(memory) >= min(added, KEPT + added % RECENT)
+    """Return whether a memory that got so many responses has all that it has to, and no more."""
+    return count(memory) == min(added, KEPT + added % RECENT)
 
 
 def parted(memory: bytes, added: int) -> tuple[bytes, bytes]:

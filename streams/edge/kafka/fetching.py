@@ -8,7 +8,6 @@ aiokafka's. Elsewhere, and for batches of formats before 2, it reads them too.
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 from weakref import ref
@@ -79,13 +78,16 @@ class _Batch:
         return getattr(self._batch, name)
 
     def __iter__(self) -> Iterator[DefaultRecord]:
-        done = 0
         try:
-            for record in self._batch:
-                yield record
-                done += 1
-        except UnicodeDecodeError:
-            yield from islice(_LenientBatch(self._content), done, None)
+            yield from self._batch
+        except (UnicodeDecodeError, CorruptRecordException) as error:
+            # aiokafka without its compiled parts makes it the cause of its own error.
+            if not isinstance(error, UnicodeDecodeError) and not isinstance(
+                error.__cause__, UnicodeDecodeError
+            ):
+                raise
+            # Who reads passes over the records that it has.
+            yield from _LenientBatch(self._content)
 
 
 class _LenientBatch(PythonBatch):  # type: ignore[misc]  # as above

@@ -143,11 +143,10 @@ class RuleGuard:
     def _to_be_checked(self, headers: Headers, logged_ms: int) -> int | None:
         """Return the offset of a recent boundary's message; None of any other record."""
         found = dict(headers)
-        offset = found.get("src_offset")
-        if found.get("ce_type") != _BOUNDARY or offset is None or not offset.isdigit():
+        if found.get("ce_type") != _BOUNDARY:
             return None
         is_recent = self._ports.clock.now_ms() - logged_ms <= MAX_AGE_MS
-        return int(offset) if is_recent else None
+        return codec.header_number(found.get("src_offset")) if is_recent else None
 
     async def _check(
         self, partition: GuardedPartition, waiting: _Waiting, record: Record, offset: int

@@ -373,7 +373,7 @@ class PartitionState:
             document = None
         stored_version = document.get("v") if isinstance(document, dict) else None
         if not isinstance(document, dict) or stored_version != POSITION_VERSION:
-            raise wrong_version("the position", stored_version, POSITION_VERSION)
+            raise wrong_version("the position", stored_version, [POSITION_VERSION])
         partitions = document.get("partitions")
         if partitions != self._place.partitions:
             raise ConfigError(

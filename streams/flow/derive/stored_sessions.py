@@ -236,12 +236,13 @@ def _key(session_id: str, name: str) -> bytes:
     return json_codec.dumps([session_id, name])
 
 
-def wrong_version(what: str, stored_version: object, version: int) -> VersionError:
+def wrong_version(what: str, stored_version: object, readable: Sequence[int]) -> VersionError:
     """Return the error for what another version stored."""
     known = stored_version if isinstance(stored_version, int | str) else None
+    read = " to ".join(map(str, sorted({readable[0], readable[-1]})))
     return VersionError(
         f"{what} was stored in version {known}; this build of contextgauge reads version "
-        f"{version}: run the version that wrote it, or a newer one"
+        f"{read}: run the version that wrote it, or a newer one"
     )
 
 
@@ -279,4 +280,4 @@ def _unreadable(session_id: str, value: bytes) -> VersionError:
     version = fields[0] if isinstance(fields, list) and fields else None
     if isinstance(fields, dict):  # as version 1 had it
         version = fields.get("v")
-    return wrong_version(_state_of(session_id), version, STATE_VERSION)
+    return wrong_version(_state_of(session_id), version, READABLE_VERSIONS)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import structlog
 
 from contextgauge.errors import FormerViewsError, LostError, PositionError, ReseekError
+from streams import codec
 from streams.flow.common.lag import Lag
 from streams.flow.project.partition import PartitionProjector
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
@@ -158,9 +159,9 @@ class LiveProjection:
         if newest_ms is not None:
             telemetry.observe("project_delay_seconds", max(now_ms - newest_ms, 0) / 1000)
             # The Kafka time of the message that the record was derived from.
-            message_ms = dict(records[0].headers).get("src_timestamp")
-            if message_ms is not None and message_ms.isdigit():
-                telemetry.observe("project_age_seconds", max(now_ms - int(message_ms), 0) / 1000)
+            message_ms = codec.header_number(dict(records[0].headers).get("src_timestamp"))
+            if message_ms is not None:
+                telemetry.observe("project_age_seconds", max(now_ms - message_ms, 0) / 1000)
         now_s = ports.clock.monotonic_s()
         if now_s - self._heartbeat_s >= _HEARTBEAT_S:
             self._heartbeat_s = now_s

@@ -7,7 +7,7 @@ last record that is in the views, and with the identity that Kafka gave the topi
 
 from collections.abc import Callable
 
-from contextgauge.errors import PositionError
+from contextgauge.errors import PositionError, VersionError
 from streams import codec
 from streams.flow.project.config import ProjectConfig
 from streams.ports import Health, Log, PartitionReader, ViewPosition, started
@@ -62,7 +62,7 @@ async def _record_id(
                 return None
             try:
                 return codec.from_binary(record.headers, record.value or b"").id
-            except ValueError:
+            except VersionError:
                 return ""
         if batch.position > offset:
             return None

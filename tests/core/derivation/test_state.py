@@ -204,6 +204,30 @@ def test_the_part_of_a_chain_that_left_is_removed() -> None:
     assert changed["chain:newcomer"] is not None
 
 
+@pytest.mark.parametrize("batch", [1, 7, 45, 111, 160])
+def test_a_chain_that_left_leaves_nothing_and_comes_back_as_new(batch: int) -> None:
+    """However its messages are batched, also where it leaves and comes back within one."""
+
+    def responses(name: str) -> list[Body]:
+        return [side(assistant(f"{name}{number}", read=number + 1), "a1") for number in range(45)]
+
+    others: list[Body] = [side(user(str(number)), f"b{number}") for number in range(66)]
+    bodies = [*responses("former"), *others, *responses("again")[:3]]
+    together, apart = Store(), Store()
+    whole, told = Given(), Given()
+    for end in range(batch, len(bodies) + batch, batch):
+        before = told.sessions().get(SESSION)
+        told.take(*bodies[end - batch : end])
+        apart.put(before, told.session())
+        told.sessions()[SESSION] = apart.get()
+    whole.take(*bodies)
+    together.put(None, whole.session())
+    assert apart.parts == together.parts
+    assert "chain:a1" in apart.parts
+    assert "responses:a1" not in apart.parts
+    assert told.records == whole.records
+
+
 def test_fields_are_plain_json() -> None:
     for part in pack(None, rich().session()).values():
         assert part is not None
@@ -281,8 +305,10 @@ UNREADABLE: dict[str, Mapping[str, StoredPart]] = {
     "causes of another chunk": damaged(known=StoredPart([65], b"")),
     "too few causes": damaged(known=StoredPart([0], b"")),
     "no older responses": damaged(older=None),
-    "other older responses": damaged(older=StoredPart([3], bytes(2 * 25))),
+    "another number of older responses": changed("responses:main", 0, 1),
     "too few older responses": damaged(older=StoredPart([2], bytes(2 * 25))),
+    "too many older responses": damaged(older=StoredPart([40], bytes(40 * 25))),
+    "older responses of no chain": damaged(**{"responses:gone": StoredPart([1], bytes(25))}),
     "too few fields": {**damaged(), SESSION_PART: StoredPart([1])},
     "too many fields": longer(SESSION_PART),
     "a sequence that is no number": changed(SESSION_PART, 0, "x"),

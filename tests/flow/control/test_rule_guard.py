@@ -251,7 +251,7 @@ async def test_old_boundaries_and_those_of_subagents_are_not_checked(kit: GuardK
     assert not await kit.published()
 
 
-@pytest.mark.parametrize("offset", [None, b"", b"-1", b"seven"])
+@pytest.mark.parametrize("offset", [None, b"", b"-1", b"seven", b"9" * 5_000])
 async def test_a_boundary_that_another_program_wrote_is_not_checked(
     kit: GuardKit, offset: bytes | None
 ) -> None:
