@@ -139,8 +139,16 @@ def from_structured(event: dict[str, Any]) -> Record:
 
 def header_number(content: bytes | None) -> int | None:
     """Return the number that a header of a record has; None where another program wrote it."""
-    is_number = content is not None and content.isdigit() and len(content) <= _MOST_DIGITS
-    return int(content) if is_number and content is not None else None
+    if content is None or len(content) > _MOST_DIGITS or not content.isdigit():
+        return None
+    return int(content)
+
+
+def header_texts(headers: Headers) -> dict[str, str]:
+    """Return the headers' texts by name; one that is null is like one that is missing."""
+    return {
+        name: content.decode("utf-8", "replace") for name, content in headers if content is not None
+    }
 
 
 def to_binary(record: Record) -> tuple[Headers, bytes]:
@@ -216,9 +224,7 @@ def binary_to_structured(headers: Headers, value: bytes) -> bytes:
     A type that this build does not know is no obstacle. Raises VersionError for what no
     contextgauge wrote.
     """
-    attributes = {
-        name: content.decode("utf-8", "replace") for name, content in headers if content is not None
-    }
+    attributes = header_texts(headers)
     if b"\n" in value or "\\" in attributes.get("ce_subject", ""):  # foreign; a lone surrogate
         return to_structured(from_binary(headers, value))
     try:

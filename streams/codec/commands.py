@@ -10,7 +10,7 @@ from contextgauge.json_codec import dumps, loads
 from contextgauge.ports import Headers
 from schemas.commands import COMMAND_CLASS_BY_KIND, COMMAND_VERSION, CommandEntry
 from schemas.records import SPEC_VERSION
-from streams.codec.cloudevents import parse_rfc3339, rfc3339
+from streams.codec.cloudevents import header_texts, parse_rfc3339, rfc3339
 
 SOURCE: Final = "/control"
 _TYPES: Final = {
@@ -42,10 +42,7 @@ def write_entry(entry: CommandEntry) -> tuple[Headers, bytes]:
 
 def read_entry(headers: Headers, value: bytes) -> CommandEntry:
     """Read an entry. Raises VersionError for what this build cannot read."""
-    # One that is null is like one that is missing.
-    attributes = {
-        name: content.decode("utf-8", "replace") for name, content in headers if content is not None
-    }
+    attributes = header_texts(headers)
     try:
         own_id, own_type = attributes["ce_id"], attributes["ce_type"]
         kind = _KINDS.get(own_type)

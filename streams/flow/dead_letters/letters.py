@@ -8,6 +8,7 @@ from contextgauge import json_codec
 from contextgauge.errors import DeadLetterFlood
 from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter
+from streams.codec.cloudevents import header_texts
 from streams.ports import Headers, LogRecord, NewRecord
 
 REMEDIES: Final[Mapping[str, str]] = {
@@ -96,9 +97,7 @@ def letter_of(partition: int, record: LogRecord) -> Letter:
     # The last one: the message's own headers may have the same names.
     own = len(names) - 1 - names[::-1].index(_REASON_HEADER) if _REASON_HEADER in names else None
     appended = () if own is None else record.headers[own:]
-    values = {
-        name: value.decode("utf-8", "replace") for name, value in appended if value is not None
-    }
+    values = header_texts(appended)
     return Letter(
         partition,
         record.offset,
