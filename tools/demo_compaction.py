@@ -18,6 +18,7 @@ from typing import cast
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.settings.forms import PREFIX
 from streams import wiring
+from streams.cli.demo.ending import Ending
 from streams.cli.demo.page import page_server, until_interrupted
 from streams.cli.demo.pipeline import Pipeline, environment_of, real_pipeline, real_services
 from streams.cli.demo.report import step
@@ -78,12 +79,14 @@ async def _run(arguments: list[str], environment: dict[str, str]) -> str:
 def main() -> None:
     """Run the demonstration."""
     rule("make demo-compaction")
-    with real_services(lambda what: step(f"{what} …")) as (folder, services):
+    ending = Ending()
+    starting = real_services(lambda what: step(f"{what} …"))
+    with ending.by_signals(), starting as (folder, services):
         file = folder / "compaction.toml"
         file.write_text(SERVICE, encoding="utf-8")
         os.environ[PREFIX + "COMPACTION_FILE"] = str(file)
         real = wiring.settings().at(services["kafka"].address, services["redis"].address)
-        asyncio.run(_all(folder, real_pipeline(folder, real, COMMANDS)))
+        ending.run(lambda: _all(folder, real_pipeline(folder, real, COMMANDS)))
         step("stopping Kafka and Redis …")
     step("everything is stopped", done=True)
 

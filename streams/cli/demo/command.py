@@ -1,14 +1,12 @@
 """`contextgauge demo`: sessions through the whole pipeline, and the result."""
 
 import asyncio
-import signal
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
@@ -20,6 +18,7 @@ from contextgauge.containers import Line
 from schemas.messages import DeadLetter
 from streams import wiring
 from streams.cli.demo import pipeline as demo_pipeline
+from streams.cli.demo.ending import Ending
 from streams.cli.demo.page import serve_embedded, serve_page
 from streams.cli.demo.pipeline import Pipeline, Progressed
 from streams.cli.demo.report import (
@@ -30,7 +29,6 @@ from streams.cli.demo.report import (
     print_totals,
     step,
 )
-from streams.cli.exits import by_signal
 from streams.cli.publish.connection import publish_config
 from streams.cli.screen.figures import exact
 from streams.cli.screen.output import out, rule
@@ -73,7 +71,8 @@ def demo(
     """
     blocks = _blocks(path)
     settings = wiring.settings()
-    with _interruptible():
+    ending = Ending()
+    with ending.by_signals():
         rule("contextgauge demo")
         try:
             with demo_pipeline.real_services(lambda what: step(f"{what} …")) as (folder, services):
@@ -81,13 +80,15 @@ def demo(
                     step(f"{name.capitalize()} is ready at {service.address}", done=True)
                 real = settings.at(services["kafka"].address, services["redis"].address)
                 page = partial(serve_page, folder) if serve else None
-                asyncio.run(_show(demo_pipeline.real_pipeline(folder, real), blocks, path, page))
+                opening = demo_pipeline.real_pipeline(folder, real)
+                ending.run(lambda: _show(opening, blocks, path, page))
                 step("stopping Kafka and Redis …")
         except MissingPartError as error:
             out.print(Text(f"! {error}", style="yellow"), soft_wrap=True)
             step("running embedded: the same flows in one process, in memory", done=True)
             own_page = serve_embedded if serve else None
-            asyncio.run(_show(demo_pipeline.embedded_pipeline(settings), blocks, path, own_page))
+            embedded = demo_pipeline.embedded_pipeline(settings)
+            ending.run(lambda: _show(embedded, blocks, path, own_page))
     step("everything is stopped", done=True)
     print_next(path, served=serve)
 
@@ -98,27 +99,6 @@ def _blocks(path: str | None) -> _Blocks:
         return in_thread(files.read(files.expand([str(Path(path).expanduser())]), None))
     options = ending_now(SimulationOptions(), None, sample=True)
     return paced(as_lines(sample_sessions(options)), 0, None, SystemClock())
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C, SIGTERM and a closed terminal end the demo through its `finally` blocks.
-
-    All of them act as Ctrl-C: in `asyncio.run` that cancels the main task, elsewhere it is a
-    KeyboardInterrupt. Services and workers are stopped with signals ignored.
-    """
-    received: list[int] = []
-
-    def interrupt(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-        signal.raise_signal(signal.SIGINT)
-
-    with demo_pipeline.on_ending_signals(interrupt):
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            yield
-        except KeyboardInterrupt:
-            raise SystemExit(by_signal(received[0] if received else signal.SIGINT)) from None
 
 
 async def _show(

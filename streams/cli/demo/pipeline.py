@@ -20,7 +20,6 @@ from contextlib import (
 )
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Self
 
 from contextgauge.clock import SystemClock
@@ -31,6 +30,7 @@ from contextgauge.settings.local_stack import Service
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, DEAD_LETTERS, TOPICS, Topic
 from schemas.views import PARTITION_FIELD, PartitionView
 from streams import wiring
+from streams.cli.demo.ending import on_ending_signals
 from streams.codec import views as view_codec
 from streams.edge.local_stack import processes
 from streams.edge.local_stack.stack import LocalStack, Name
@@ -42,8 +42,6 @@ from streams.ports import Health, Log, PartitionReader, ViewStore
 from streams.settings import CONNECTION_FIELDS, Settings
 from streams.wiring import workers
 from streams.wiring.context import WorkerContext
-
-_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 WORKERS = ("derive", "derive", "project")
 
@@ -89,19 +87,6 @@ class Progressed:
     def is_done(self) -> bool:
         """Whether everything that was published is in the views."""
         return self.derived == self.messages and self.position == self.end
-
-
-@contextmanager
-def on_ending_signals(
-    handler: Callable[[int, FrameType | None], None] | signal.Handlers,
-) -> Iterator[None]:
-    """Handle Ctrl-C, the default of kill and a closed terminal, while the context lasts."""
-    former = {each: signal.signal(each, handler) for each in _ENDING_SIGNALS}
-    try:
-        yield
-    finally:
-        for each, former_handler in former.items():
-            signal.signal(each, former_handler)
 
 
 @contextmanager

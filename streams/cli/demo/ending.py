@@ -1,0 +1,87 @@
+"""What ends the demo early: Ctrl-C, `kill`, and a terminal that is closed."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import FrameType
+
+from streams.cli.exits import by_signal
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def on_ending_signals(
+    handler: Callable[[int, FrameType | None], None] | signal.Handlers,
+) -> Iterator[None]:
+    """Handle Ctrl-C, the default of kill and a closed terminal, while the context lasts."""
+    former = {each: signal.signal(each, handler) for each in _SIGNALS}
+    try:
+        yield
+    finally:
+        for each, former_handler in former.items():
+            signal.signal(each, former_handler)
+
+
+class Ending:
+    """Lets Ctrl-C, SIGTERM and a closed terminal end the demo through its `finally` blocks.
+
+    In `run` a signal cancels what runs, elsewhere it is a KeyboardInterrupt. One that comes while
+    an event loop is made or closed waits: there it would end in a traceback. Services and workers
+    are stopped with signals ignored.
+    """
+
+    def __init__(self) -> None:
+        self._first: int | None = None
+        self._is_waiting = False
+        self._end: Callable[[], object] = _interrupt
+
+    @contextmanager
+    def by_signals(self) -> Iterator[None]:
+        """Heed signals while the context lasts. Raises SystemExit with the status of the first."""
+        with on_ending_signals(self._receive):
+            try:
+                yield
+            except KeyboardInterrupt:
+                raise SystemExit(by_signal(self._first or signal.SIGINT)) from None
+
+    def run(self, main: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Run what `main` returns in an event loop, to its end even where a signal cancelled it.
+
+        Raises KeyboardInterrupt if `main` left it at that, or a signal came when it had ended.
+        """
+        self._end = self._wait
+        try:
+            asyncio.run(self._cancellable(main))
+        except asyncio.CancelledError:
+            if self._first is None:
+                raise
+            self._is_waiting = True
+        finally:
+            self._end = _interrupt
+        if self._is_waiting:
+            raise KeyboardInterrupt
+
+    async def _cancellable(self, main: Callable[[], Coroutine[None, None, None]]) -> None:
+        loop, running = asyncio.get_running_loop(), asyncio.ensure_future(main())
+        self._end = partial(loop.call_soon_threadsafe, running.cancel)
+        try:
+            if self._is_waiting:
+                self._is_waiting = False
+                running.cancel()
+            await running
+        finally:
+            self._end = self._wait
+
+    def _receive(self, number: int, _frame: FrameType | None) -> None:
+        self._first = self._first or number
+        self._end()
+
+    def _wait(self) -> None:
+        self._is_waiting = True
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
