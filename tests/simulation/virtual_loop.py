@@ -258,13 +258,21 @@ class VirtualClock:
         await asyncio.sleep(seconds)
 
 
+_LAST_S = 60.0
+"""So long what is left after a run may take to end."""
+
+
 def run_virtually(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end in virtual time, as the only process."""
+    """Run a coroutine to its end in virtual time, as the only process; cancel what is left then."""
     scheduler = Scheduler(random.Random(0))
     loop = ProcessLoop(scheduler, "only")
     task = loop.create_task(work)
     task.add_done_callback(lambda _done: scheduler.stop())
     if not scheduler.run(float("inf")):
         raise AssertionError("nothing will ever happen again")
+    as_loop: Any = loop
+    for each in asyncio.all_tasks(as_loop):
+        each.cancel()
+    scheduler.run(scheduler.now_s + _LAST_S)
     result: T = task.result()
     return result

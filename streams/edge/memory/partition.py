@@ -38,7 +38,7 @@ class MemoryTopicPartition:
         self.first = 0
         self.max_message_bytes = max_message_bytes
         self.entries: list[_Entry] = []
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], None] = {}
         self._stable = 0
 
     def append(self, record: LogRecord | None, transaction: Transaction | None) -> None:
@@ -94,8 +94,8 @@ class MemoryTopicPartition:
     async def wait(self, timeout_s: float) -> None:
         """Wait for the next append, at most so long."""
         waiting = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiting)
+        self._waiting[waiting] = None
         try:
             await asyncio.wait([waiting], timeout=timeout_s)
         finally:
-            self._waiting.discard(waiting)
+            self._waiting.pop(waiting, None)

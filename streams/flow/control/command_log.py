@@ -60,10 +60,10 @@ class CommandLog:
         """When it was read last, or began to be, whether anything came or not."""
         self.written = 0
         """The end after the owner's last transaction."""
-        self.changed: set[str] = set()
-        """Sessions that have changed since the owner looked."""
-        self.unstored: set[str] = set()
-        """Sessions whose views have changed since they were stored."""
+        self.changed: dict[str, None] = {}
+        """Sessions that have changed since the owner looked, the first one first."""
+        self.unstored: dict[str, None] = {}
+        """Sessions whose views have changed since they were stored, the first one first."""
         self.news = asyncio.Event()
         """Set where something was folded, for who acts on it."""
         self.to_store = asyncio.Event()
@@ -269,8 +269,7 @@ class CommandLog:
         after = fold(before, entry, logged_ms)
         if after is not before:
             self.sessions[session_id] = after
-            self.changed.add(session_id)
-            self.unstored.add(session_id)
+            self.changed[session_id] = self.unstored[session_id] = None
             self.news.set()
             self.to_store.set()
 

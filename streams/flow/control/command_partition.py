@@ -80,7 +80,7 @@ class CommandPartition:
                 seconds=round(ports.clock.monotonic_s() - began_s, 3),
             )
             self.is_running = True
-            self.log.unstored.update(self.log.sessions)
+            self.log.unstored.update(dict.fromkeys(self.log.sessions))
             works = (self.log.follow(), self._act(), self._store(), restate(ports, self.log))
             for work in works:
                 self._spawn(work)
@@ -110,10 +110,10 @@ class CommandPartition:
     async def _act(self) -> None:
         """Do what the log demands, whenever it has changed."""
         log, clock = self.log, self._ports.clock
-        log.changed.update(log.sessions)
+        log.changed.update(dict.fromkeys(log.sessions))
         while True:
             self._acted_s = clock.monotonic_s()
-            changed = set(log.changed)
+            changed = list(log.changed)
             log.changed.clear()
             log.news.clear()
             finished: list[CommandEntry] = []
@@ -125,7 +125,7 @@ class CommandPartition:
                 continue
             await first_of(log.news.wait(), clock.sleep(_TICK_S))
             log.changed.update(
-                session_id for session_id, state in log.sessions.items() if state.open
+                (session_id, None) for session_id, state in log.sessions.items() if state.open
             )
 
     def _act_on(self, session_id: str) -> list[CommandEntry]:
@@ -171,7 +171,7 @@ class CommandPartition:
                 session = await self._examined(action.command)
                 command = await self._accepted(action.command, session)
                 job = self._jobs[session_id] = self._job(command, session)
-                self.log.changed.add(session_id)  # it may have been cancelled meanwhile
+                self.log.changed[session_id] = None  # it may have been cancelled meanwhile
                 self.log.news.set()
             except OutcomeError as end:
                 now = self.log.state(session_id).of(action.command.id) or action.command
@@ -184,7 +184,7 @@ class CommandPartition:
         finally:
             self._busy.pop(session_id, None)
             self._jobs.pop(session_id, None)
-            self.log.changed.add(session_id)
+            self.log.changed[session_id] = None
             self.log.news.set()
 
     async def _examined(self, command: UnfinishedCommand) -> SessionPolicy:
@@ -269,7 +269,8 @@ class CommandPartition:
         while True:
             log.to_store.clear()
             names = list(log.unstored)[:_STORED_AT_ONCE]
-            log.unstored.difference_update(names)
+            for name in names:
+                del log.unstored[name]
             views: dict[str, ControlView] = {name: log.state(name).view for name in names}
             position = max(log.position, log.written)
             try:
