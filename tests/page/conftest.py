@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import pytest
 import pytest_asyncio
@@ -70,7 +70,7 @@ def charts() -> str:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
-    """A Chromium with an empty profile; each test has a context of its own in it."""
+    """A Chromium with an empty profile."""
     executable = _chromium()
     home = str(tmp_path_factory.mktemp("home"))
     environment = {name: value for name, value in os.environ.items() if "PROXY" not in name.upper()}
@@ -124,17 +124,50 @@ class Said:
             self.errors.append(words)
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(browser: Browser) -> AsyncIterator[Page]:
-    """A tab; at the end nothing was wrong on its console, and nobody else was asked."""
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def _window(browser: Browser, page_url: str) -> AsyncIterator[Page]:
+    """The first tab of the context that tests share.
+
+    It shows a file of the page's site, so that their tabs are in one process that goes on: a page
+    that is loaded in a new one takes twice the CPU time.
+    """
     context = await browser.new_context(viewport=WIDE, reduced_motion="no-preference")
+    tab = await context.new_page()
+    await tab.goto(f"{page_url}page/any/icon.svg")
+    yield tab
+    await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(_window: Page, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
+    """A tab; at the end nothing was wrong on its console, and nobody else was asked.
+
+    A test that moves Playwright's clock is marked `own_context`: it is a context's, not a tab's.
+    """
+    context = _window.context
+    if is_own := request.node.get_closest_marker("own_context") is not None:
+        browser = cast("Browser", context.browser)
+        context = await browser.new_context(viewport=WIDE, reduced_motion="no-preference")
     tab = await context.new_page()
     said = Said(tab)
     yield tab
     hosts = {address.split("/")[2] for address in said.addresses if address.startswith("http")}
-    await context.close()
+    await (context if is_own else tab).close()
+    await _window.evaluate("localStorage.clear()")
     assert said.errors == []
     assert {host.split(":")[0] for host in hosts} <= {"127.0.0.1"}
+
+
+async def stop_clock(page: Page, at_ms: float) -> None:
+    """Let it be this moment in what the tab loads, Unix time; timers go on."""
+    await page.add_init_script(
+        f"""globalThis.stoppedMs = {at_ms};
+        globalThis.Date = Date.isStopped ? Date : class extends Date {{
+          static isStopped = true;
+          constructor(...given) {{ super(...(given.length > 0 ? given : [stoppedMs])); }}
+          static now() {{ return stoppedMs; }}
+        }};"""
+    )
 
 
 HASTE = 10
@@ -178,7 +211,7 @@ async def api(page: Page) -> Api:
 @pytest_asyncio.fixture(loop_scope="session")
 async def told(page: Page, page_url: str, api: Api, tmp_path: Path) -> Told:
     """The session's page, for an agent that has said a little; the clock stands where it does."""
-    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    await stop_clock(page, NOW_MS)
     made = Told(tmp_path / "agent.jsonl", api, page)
     made.agent.begin(NOW_MS - 600_000)
     for number in range(8):

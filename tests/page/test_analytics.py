@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 
 from schemas.views import bucket
 from streams.serve.api.totals import added_up
-from tests.page.conftest import DRAWN
+from tests.page.conftest import DRAWN, stop_clock
 from tests.page.pretend import Api, folded, records_of, sample_lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -27,7 +27,7 @@ def sample() -> Any:
 @pytest_asyncio.fixture(loop_scope="session")
 async def filled(page: Page, api: Api, sample: Any) -> Api:
     """An API that tells of the sample, an hour after it."""
-    await page.clock.install(time=NOW_MS / 1_000 + 3_600)
+    await stop_clock(page, NOW_MS + 3_600_000)
     api.fill(sample)
     api.stats = added_up([sample.stats], "hour")
     return api
@@ -293,7 +293,6 @@ async def test_figures_of_two_generations_are_never_mixed(
         await page.wait_for_timeout(50)
     await expect(page.locator(".tiles")).to_have_count(0)
     api.generation = 2
-    await page.clock.run_for(1_000)
     await expect(page.locator(".tiles > div").first).to_contain_text("Compactions")
 
 
@@ -342,7 +341,7 @@ async def test_the_range_is_in_the_address(page: Page, page_url: str, filled: Ap
 async def test_the_chart_begins_with_the_smallest_range_that_has_data(
     page: Page, page_url: str, filled: Api, days: int, name: str
 ) -> None:
-    await page.clock.install(time=NOW_MS / 1_000 + 3_600 + days * 86_400)
+    await stop_clock(page, NOW_MS + 3_600_000 + days * 86_400_000)
     assert filled.sessions
     await page.goto(f"{page_url}#/analytics")
     pressed = page.locator(".segments button[aria-pressed='true']")
@@ -361,7 +360,7 @@ async def test_the_bar_of_an_hour_spans_that_hour(
     told = next(told for told in filled.stats["by"].values() if told["automatic"]["succeeded"])
     hour = datetime.fromtimestamp(NOW_MS / 1_000, UTC).replace(minute=0, second=0)
     filled.stats["by"] = {hour.strftime("%Y-%m-%dT%H"): told}
-    await page.clock.set_fixed_time(hour + timedelta(hours=2, minutes=20))
+    await stop_clock(page, (hour + timedelta(hours=2, minutes=20)).timestamp() * 1_000)
     await page.add_init_script(DRAWN)
     await page.goto(f"{page_url}#/analytics")
     await expect(page.locator(".chart-place canvas").first).to_be_visible()

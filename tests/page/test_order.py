@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.page.conftest import stop_clock
 from tests.page.pretend import Api, entry, folded, records_of, sample_lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -34,7 +35,7 @@ async def test_sessions_are_listed_the_fullest_first(
 async def test_live_sessions_come_before_silent_ones(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
-    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    await stop_clock(page, NOW_MS)
     api.now_ms = NOW_MS
     api.fill(sample)
     api.many(6)  # of 0, 16, 33 … 82 %
@@ -61,7 +62,7 @@ async def test_live_sessions_come_before_silent_ones(
 async def test_sessions_without_times_are_as_old_as_their_arrival(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
-    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    await stop_clock(page, NOW_MS)
     api.now_ms = NOW_MS
     api.fill(sample)
     api.many(3)  # of 0, 33 and 66 %
@@ -82,6 +83,7 @@ async def test_sessions_without_times_are_as_old_as_their_arrival(
     await expect(about).not_to_contain_text("Last activityunknown")
 
 
+@pytest.mark.own_context
 async def test_a_click_on_a_head_sorts_by_its_column(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.page.conftest import NARROW
+from tests.page.conftest import NARROW, stop_clock
 from tests.page.pretend import Api, entry, folded, records_of, sample_lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -110,7 +110,7 @@ async def test_a_session_stops_thrashing_when_the_time_window_ends(
 ) -> None:
     api.fill(sample)
     api.many(2)
-    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    await stop_clock(page, NOW_MS)
     for view, ago_min in zip(api.sessions.values(), (10, 12), strict=True):
         brief = {
             "record_id": "r", "chain": "main", "number": 1, "outcome": "succeeded", "error": None,
@@ -217,7 +217,7 @@ async def test_an_update_reuses_the_existing_elements(
 async def test_a_compaction_is_seen_in_the_row_as_it_begins_and_ends(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
-    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    await stop_clock(page, NOW_MS)
     api.fill(sample)
     api.many(3)
     view = next(iter(api.sessions.values()))

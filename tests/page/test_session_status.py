@@ -9,6 +9,7 @@ from playwright.async_api import Page, expect
 from streams import codec
 from streams.core.session_status import THRESHOLDS
 from tests.cases.session_status import CASES, HALF, NOW_MS, Case, session
+from tests.page.conftest import stop_clock
 from tests.page.pretend import Api
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -54,7 +55,7 @@ def expected(case: Case) -> dict[str, Any]:
 
 async def test_each_row_shows_its_verdict(page: Page, page_url: str, api: Api) -> None:
     cases = fill(api)
-    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    await stop_clock(page, NOW_MS)
     await page.set_viewport_size({"width": 1440, "height": 6_000})
     await page.goto(page_url)
     await expect(page.locator(".rows .row:visible")).to_have_count(len(cases))
@@ -68,7 +69,7 @@ async def test_each_row_shows_its_verdict(page: Page, page_url: str, api: Api) -
 
 async def test_each_session_shows_its_verdict(page: Page, page_url: str, api: Api) -> None:
     cases = fill(api)
-    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    await stop_clock(page, NOW_MS)
     for name, case in cases.items():
         await page.goto(f"{page_url}#/session/{name}")
         await expect(page.locator(".id")).to_have_text(name)
@@ -81,6 +82,7 @@ async def test_each_session_shows_its_verdict(page: Page, page_url: str, api: Ap
         assert wanted in label, case.name
 
 
+@pytest.mark.own_context
 async def test_a_verdict_changes_at_its_instant_without_an_answer(
     page: Page, page_url: str, api: Api
 ) -> None:

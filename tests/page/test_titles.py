@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.page.conftest import NARROW, WIDE
+from tests.page.conftest import NARROW, WIDE, stop_clock
 from tests.page.pretend import Api, folded, records_of, sample_lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -72,7 +72,7 @@ async def test_the_divider_of_silent_sessions_covers_no_line_of_a_titled_row(
     page: Page, page_url: str, api: Api, sample: Any, size: Any
 ) -> None:
     await page.set_viewport_size(size)
-    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    await stop_clock(page, NOW_MS)
     api.now_ms = NOW_MS
     api.fill(sample)
     api.many(2)
