@@ -234,7 +234,7 @@ check: setup $(KAFKA_CLASSES)  ## All that CI looks at.
 	@make --no-print-directory -j2 types lint layers dependencies lock-check audit compiled
 	@make --no-print-directory check-compiled
 	@failed=0; set -x; \
-	make --no-print-directory dst || failed=1; \
+	make --no-print-directory dst RUNS=5000 || failed=1; \
 	$(PYTEST) --cov --cov-branch --cov-report= $(MEASURED) || failed=1; \
 	$(BIN)/coverage report --include='$(PURE)' --fail-under=100 --skip-covered || failed=1; \
 	$(PYTEST) $(MEASURED:%=--ignore=%) tests || failed=1; exit $$failed

@@ -102,6 +102,14 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no typ
     def _split_scope(self, nodeid: str) -> str:
         return next((each for each in _ON_ONE_WORKER if nodeid.startswith(each)), nodeid)
 
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        """Forget what is done: xdist counts all that it remembers, after each test."""
+        super().mark_test_complete(node, item_index, duration)
+        given = self.assigned_work[node]
+        scope = self._split_scope(self.registered_collections[node][item_index])
+        if all(given[scope].values()):
+            del given[scope]
+
 
 @pytest.hookimpl(optionalhook=True)  # xdist's
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
@@ -134,6 +142,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         compiled = [item for item in items if item.get_closest_marker("compiled") is not None]
         config.hook.pytest_deselected(items=compiled)
         items[:] = [item for item in items if item.get_closest_marker("compiled") is None]
+
+
+_lasting: list[LocalStack] = []
+"""What tests share until the last one that needs a service."""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Stop the shared services at the first test that needs none: an idle broker costs a little."""
+    if item.get_closest_marker("service") is None:
+        while _lasting:
+            _lasting.pop().stop()
+
+
+def _shared_stack(folder: Path) -> Iterator[LocalStack]:
+    stack = LocalStack(folder)
+    _lasting.append(stack)
+    yield stack
+    stack.stop()
 
 
 @functools.cache
@@ -258,9 +284,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def _stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    stack = LocalStack(tmp_path_factory.mktemp("stack"))
-    yield stack
-    stack.stop()
+    yield from _shared_stack(tmp_path_factory.mktemp("stack"))
 
 
 @pytest.fixture(scope="session")
@@ -301,9 +325,7 @@ def own_stack(tmp_path: Path) -> Iterator[Callable[..., LocalStack]]:
 
 @pytest.fixture(scope="session")
 def _killable_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    stack = LocalStack(tmp_path_factory.mktemp("killable"))
-    yield stack
-    stack.stop()
+    yield from _shared_stack(tmp_path_factory.mktemp("killable"))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from tests.conftest import require
 from tests.secure.services import Secured
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def secured_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     """The authorities and certificates; services are started by those who need them."""
     made: list[Secured] = []
@@ -22,14 +22,14 @@ def secured_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured
     made[0].stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def secured_kafka(secured_folder: Secured) -> Secured:
     """A Kafka with a listener of every kind, users and access control."""
     require(secured_folder.start_kafka)
     return secured_folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def secured_redis(secured_folder: Secured) -> Secured:
     """A Redis with TLS and users, and one that asks for clients' certificates."""
     require(secured_folder.start_redis)
