@@ -66,8 +66,12 @@ KAFKA_CLASSES := $(VENV)/.kafka-classes
 $(KAFKA_CLASSES): streams/edge/local_stack/config/pom.xml tools/kafka_classes.py $(VENV)/.development
 	-@$(BIN)/python -m tools.kafka_classes && touch $@
 
-test: setup $(KAFKA_CLASSES)  ## Run all tests but the minutes-long; a missing part (Java, Redis) skips what needs it.
-	$(PYTEST) $(TESTS)
+# Tests of packages, of faults on real services, and of what simulates, generates and measures: for
+# `make check`. TESTS=path runs them too.
+TESTS_OF_CHECK := $(addprefix tests/,bench chaos deploy fuzz simulation)
+
+test: setup $(KAFKA_CLASSES)  ## Run the tests of the product; a missing part (Java, Redis) skips what needs it.
+	$(PYTEST) $(if $(filter tests,$(TESTS)),$(TESTS_OF_CHECK:%=--ignore=%)) $(TESTS)
 
 test-fast: setup  ## Run the quick tests that need no service: no Kafka, Redis, Chromium or processes.
 	QUICK_TESTS=1 $(PYTEST) -m "not service and not slow and not long" $(TESTS)
@@ -226,18 +230,14 @@ PURE := $(PURE),contextgauge/compaction/memory/paths.py,contextgauge/compaction/
 PURE := $(PURE),contextgauge/compaction/summarisers/naming.py
 PURE := $(PURE),contextgauge/compaction/summarisers/validation.py
 
-# Whose tests cover the pure parts: to measure slows the code that is run twice or thrice.
-MEASURED := $(addprefix tests/,core codec library compaction contract edge doctor cli flow/control) \
-	$(patsubst %,tests/%.py,flow/test_conversations flow/test_restoring test_settings test_compiled)
-
 check: setup $(KAFKA_CLASSES)  ## All that CI looks at.
 	@make --no-print-directory -j2 types lint layers dependencies lock-check audit compiled
 	@make --no-print-directory check-compiled
 	@failed=0; set -x; \
 	make --no-print-directory dst RUNS=5000 || failed=1; \
-	$(PYTEST) --cov --cov-branch --cov-report= $(MEASURED) || failed=1; \
+	$(PYTEST) --cov --cov-branch --cov-report= tests || failed=1; \
 	$(BIN)/coverage report --include='$(PURE)' --fail-under=100 --skip-covered || failed=1; \
-	$(PYTEST) $(MEASURED:%=--ignore=%) tests || failed=1; exit $$failed
+	exit $$failed
 
 # Where they can be: CI has all that it needs, elsewhere a compiler may be missing. By the plain name
 # `make`: a recipe that names it as a variable is run, tests and all, by `make -n` too.

@@ -49,6 +49,16 @@ _SLOW_FOLDERS = frozenset({"bench", "drivers", "flow", "fuzz", "serve", "simulat
 _LONGEST_FIRST = ("secure", "chaos", "deploy", "docs", "e2e")
 """Folders of the longest tests: begun first, none is left to one worker at the end."""
 
+_MEASURED = tuple(
+    f"tests/{each}"
+    for each in (
+        *("core/", "codec/", "library/", "compaction/", "contract/", "edge/", "doctor/", "cli/"),
+        *("flow/control/", "flow/test_conversations.py", "flow/test_restoring.py"),
+        *("test_settings.py", "test_compiled.py"),
+    )
+)
+"""Whose tests cover the pure parts (`PURE` in the Makefile): what is measured runs slower."""
+
 _ON_ONE_WORKER = ("tests/secure/", "tests/test_tidy.py")
 """What shares what is costly: a Kafka with all its users and rights, all modules parsed."""
 
@@ -137,6 +147,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.slow)
         if LONG and item.get_closest_marker("has_long_form") is not None:
             item.add_marker(pytest.mark.long)
+        if config.getoption("cov_source", None) and not item.nodeid.startswith(_MEASURED):
+            item.add_marker(pytest.mark.no_cover)
     items.sort(key=_rank)
     if read_usual is None and not os.environ.get("CHECK_COMPILED"):
         compiled = [item for item in items if item.get_closest_marker("compiled") is not None]
