@@ -66,9 +66,9 @@ KAFKA_CLASSES := $(VENV)/.kafka-classes
 $(KAFKA_CLASSES): streams/edge/local_stack/config/pom.xml tools/kafka_classes.py $(VENV)/.development
 	-@$(BIN)/python -m tools.kafka_classes && touch $@
 
-# Tests of packages, of faults on real services, and of what simulates, generates and measures: for
-# `make check`. TESTS=path runs them too.
-TESTS_OF_CHECK := $(addprefix tests/,bench chaos deploy fuzz simulation)
+# Tests of the package, of faults on real services, and of what simulates, generates and measures:
+# for `make check`. TESTS=path runs them too.
+TESTS_OF_CHECK := $(addprefix tests/,bench chaos fuzz simulation deploy/test_wheel.py)
 
 test: setup $(KAFKA_CLASSES)  ## Run the tests of the product; a missing part (Java, Redis) skips what needs it.
 	$(PYTEST) $(if $(filter tests,$(TESTS)),$(TESTS_OF_CHECK:%=--ignore=%)) $(TESTS)

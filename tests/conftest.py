@@ -157,20 +157,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 _lasting: list[LocalStack] = []
-"""What tests share until the last one that needs a service."""
+"""What tests share."""
+
+_resting: list[tuple[LocalStack, list[Name]]] = []
+"""What is stopped of it."""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Stop the shared services at the first test that needs none: an idle broker costs a little."""
-    if item.get_closest_marker("service") is None:
-        while _lasting:
-            _lasting.pop().stop()
+    """Stop shared services where a test needs none: these come last, and idle brokers cost CPU.
+
+    A service test that comes later all the same (`--failed-first`) has them again, on their ports.
+    """
+    if item.get_closest_marker("service") is not None:
+        while _resting:
+            stack, names = _resting.pop()
+            stack.start(names)
+    elif not _resting:
+        _resting.extend((stack, names) for stack in _lasting if (names := stack.stop()))
 
 
 def _shared_stack(folder: Path) -> Iterator[LocalStack]:
     stack = LocalStack(folder)
     _lasting.append(stack)
     yield stack
+    _lasting.remove(stack)
     stack.stop()
 
 

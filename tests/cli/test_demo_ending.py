@@ -74,6 +74,16 @@ def test_a_signal_cancels_what_runs_and_its_finally_blocks_run() -> None:
     assert done == ["stopped"]
 
 
+def test_a_signal_in_the_last_step_of_what_runs_is_not_lost() -> None:
+    async def main() -> None:
+        signal.raise_signal(signal.SIGTERM)  # and nothing is waited for any more
+
+    ending = Ending()
+    with pytest.raises(SystemExit) as ended, ending.by_signals():
+        ending.run(main)
+    assert ended.value.code == by_signal(signal.SIGTERM)
+
+
 def test_a_signal_that_is_the_regular_end_is_none_of_the_command() -> None:
     async def main() -> None:
         signal.raise_signal(signal.SIGINT)

@@ -128,8 +128,7 @@ class Said:
 async def _window(browser: Browser, page_url: str) -> AsyncIterator[Page]:
     """The first tab of the context that tests share.
 
-    It shows a file of the page's site, so that their tabs are in one process that goes on: a page
-    that is loaded in a new one takes twice the CPU time.
+    It stays open: a page that is loaded in a context without another tab takes twice the CPU time.
     """
     context = await browser.new_context(viewport=WIDE, reduced_motion="no-preference")
     tab = await context.new_page()

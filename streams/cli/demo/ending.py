@@ -4,7 +4,6 @@ import asyncio
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from functools import partial
 from types import FrameType
 
 from streams.cli.exits import by_signal
@@ -41,11 +40,11 @@ class Ending:
     @contextmanager
     def by_signals(self) -> Iterator[None]:
         """Heed signals while the context lasts. Raises SystemExit with the status of the first."""
-        with on_ending_signals(self._receive):
-            try:
+        try:
+            with on_ending_signals(self._receive):
                 yield
-            except KeyboardInterrupt:
-                raise SystemExit(by_signal(self._first or signal.SIGINT)) from None
+        except KeyboardInterrupt:
+            raise SystemExit(by_signal(self._first or signal.SIGINT)) from None
 
     def run(self, main: Callable[[], Coroutine[None, None, None]]) -> None:
         """Run what `main` returns in an event loop, to its end even where a signal cancelled it.
@@ -66,11 +65,19 @@ class Ending:
 
     async def _cancellable(self, main: Callable[[], Coroutine[None, None, None]]) -> None:
         loop, running = asyncio.get_running_loop(), asyncio.ensure_future(main())
-        self._end = partial(loop.call_soon_threadsafe, running.cancel)
+
+        def cancel() -> None:
+            if running.cancel():  # not what has ended already
+                self._is_waiting = False
+
+        def end() -> None:
+            self._is_waiting = True
+            loop.call_soon_threadsafe(cancel)
+
+        self._end = end
         try:
             if self._is_waiting:
-                self._is_waiting = False
-                running.cancel()
+                cancel()
             await running
         finally:
             self._end = self._wait
