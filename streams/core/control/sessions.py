@@ -104,9 +104,11 @@ class SessionMemory:
         self.finished_ms = max(self.finished_ms, time_ms)
         if data.outcome == "completed":
             self.failures = 0
-            self.awaits_effect = True
             self.completed_ms = max(self.completed_ms, time_ms)
-            self.finished_epoch = None if self.size is None else self.size.epoch
+            # The log of commands may be read later than the records: the size is the new one then.
+            is_seen = self.size is not None and self.ended_ms >= time_ms
+            self.awaits_effect = not (is_seen and self.was_below)
+            self.finished_epoch = None if self.size is None or is_seen else self.size.epoch
         else:
             self.failures = min(self.failures + 1, _MOST_DOUBLED)
 

@@ -318,3 +318,17 @@ def test_open_commands_of_a_session_are_bounded_and_those_of_people_are_no_decis
         deciding.finish(f"c{number}", "completed", 2)
     deciding.take(boundary({}, at=3), at(20, 4))
     assert len(requests(deciding.take(at(87, 5)))) == 1
+
+
+def test_an_effect_that_was_read_before_the_commands_end_is_known() -> None:
+    """The log of commands may be read later than the records."""
+    deciding = Deciding(ON)
+    (command,) = requests(deciding.take(init(at=0), at(86, 1)))
+    deciding.take(boundary({}, at=5), at(30, 6))
+    deciding.finish(command.command_id, "completed", 4)
+    assert len(requests(deciding.take(at(88, 7)))) == 1
+    other = Deciding(ON)
+    (command,) = requests(other.take(init(at=0), at(86, 1)))
+    other.take(boundary({}, at=5), at(87, 6))
+    other.finish(command.command_id, "completed", 4)
+    assert len(requests(other.trigger.due(START_MS + 70_000))) == 1
