@@ -207,7 +207,7 @@ class Trigger:
         if not is_recalled:
             return True
         entries = list(self._evaluate(record, size, logged_ms, logged_ms))
-        is_due = any(isinstance(entry.data, CompactRequested) for entry in entries)
+        is_due = any(map(_is_of_consequence, entries))
         return is_due or self._session(record.data.session_id).deferred is not None
 
     def observe(self, record: Record, logged_ms: int, now_ms: int) -> list[CommandEntry]:
@@ -369,6 +369,14 @@ class Trigger:
         session = self._sessions.pop(session_id, None) or SessionMemory()
         _remember(self._sessions, session_id, session, MOST_SESSIONS)
         return session
+
+
+def _is_of_consequence(entry: CommandEntry) -> bool:
+    """Return whether a former worker that had evaluated the reading would have written this."""
+    data = entry.data
+    return isinstance(data, CompactRequested) or (
+        isinstance(data, CompactionDecided) and data.reason == "no_progress"
+    )
 
 
 def _remember(memory: OrderedDict[str, _Value], key: str, value: _Value, most: int) -> None:

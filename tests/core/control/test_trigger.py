@@ -332,3 +332,19 @@ def test_an_effect_that_was_read_before_the_commands_end_is_known() -> None:
     other.take(boundary({}, at=5), at(87, 6))
     other.finish(command.command_id, "completed", 4)
     assert len(requests(other.trigger.due(START_MS + 70_000))) == 1
+
+
+def test_a_stop_that_nobody_wrote_is_written_by_the_next_worker() -> None:
+    deciding, other = Deciding(ON), Deciding(ON)
+    entries: list[CommandEntry] = []
+    for start in (0, 100):
+        made = deciding.take(init(at=start), at(86, start + 1))
+        finished = deciding.finish(requests(made)[0].command_id, "completed", start + 10)
+        entries += [*made, finished]
+        deciding.take(boundary({"trigger": "auto"}, at=start + 10))
+    for entry in entries:
+        other.trigger.note(entry)
+    for record in [*deciding.records, *deciding.given.take(at(87, 200))]:
+        other.trigger.recall(record, record.time_ms or START_MS)
+    assert reasons(other.trigger.due(START_MS + 201_000)) == ["no_progress"]
+    assert other.trigger.due(START_MS + 202_000) == []
