@@ -334,7 +334,7 @@ def test_an_effect_that_was_read_before_the_commands_end_is_known() -> None:
     assert len(requests(other.trigger.due(START_MS + 70_000))) == 1
 
 
-def test_a_stop_that_nobody_wrote_is_written_by_the_next_worker() -> None:
+def test_a_stop_that_was_not_written_is_written_by_the_next_worker() -> None:
     deciding, other = Deciding(ON), Deciding(ON)
     entries: list[CommandEntry] = []
     for start in (0, 100):
