@@ -57,7 +57,7 @@ _MEASURED = tuple(
         *("test_settings.py", "test_compiled.py"),
     )
 )
-"""Whose tests cover the pure parts (`PURE` in the Makefile): what is measured runs slower."""
+"""Whose tests cover the pure parts (`PURE` in the Makefile): what is measured takes longer."""
 
 _ON_ONE_WORKER = ("tests/secure/", "tests/test_tidy.py")
 """What shares what is costly: a Kafka with all its users and rights, all modules parsed."""

@@ -16,7 +16,17 @@ from streams.core.alerts.rules import Patterns
 from streams.core.control import trigger as triggering
 from streams.core.control.thresholds import SessionRule
 from streams.core.until_compaction import Threshold
-from tests.core.control.trigger_kit import MAX_AGE_MS, ON, Deciding, at, reasons, requests
+from tests.core.control.trigger_kit import (
+    MAX_AGE_MS,
+    ON,
+    Deciding,
+    after,
+    at,
+    noted,
+    reasons,
+    recall,
+    requests,
+)
 from tests.core.given import (
     MODEL,
     OTHER_MODEL,
@@ -331,20 +341,18 @@ def test_an_effect_that_was_read_before_the_commands_end_is_known() -> None:
     (command,) = requests(other.take(init(at=0), at(86, 1)))
     other.take(boundary({}, at=5), at(87, 6))
     other.finish(command.command_id, "completed", 4)
-    assert len(requests(other.trigger.due(START_MS + 70_000))) == 1
+    assert len(requests(other.trigger.due(after(70)))) == 1
 
 
 def test_a_stop_that_was_not_written_is_written_by_the_next_worker() -> None:
-    deciding, other = Deciding(ON), Deciding(ON)
+    deciding = Deciding(ON)
     entries: list[CommandEntry] = []
     for start in (0, 100):
         made = deciding.take(init(at=start), at(86, start + 1))
         finished = deciding.finish(requests(made)[0].command_id, "completed", start + 10)
         entries += [*made, finished]
         deciding.take(boundary({"trigger": "auto"}, at=start + 10))
-    for entry in entries:
-        other.trigger.note(entry)
-    for record in [*deciding.records, *deciding.given.take(at(87, 200))]:
-        other.trigger.recall(record, record.time_ms or START_MS)
-    assert reasons(other.trigger.due(START_MS + 201_000)) == ["no_progress"]
-    assert other.trigger.due(START_MS + 202_000) == []
+    other = noted(entries)
+    recall(other, [*deciding.records, *deciding.given.take(at(87, 200))], 201)
+    assert reasons(other.trigger.due(after(201))) == ["no_progress"]
+    assert other.trigger.due(after(202)) == []

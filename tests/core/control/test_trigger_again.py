@@ -5,39 +5,23 @@ from dataclasses import replace
 import pytest
 
 from schemas.commands import CommandEntry, CommandOutcome, CompactionDecided, CompactRequested
-from schemas.records import ContextLimits, ContextReading, Record
+from schemas.records import ContextLimits, ContextReading
 from streams.core.alerts.rules import Patterns
 from streams.core.control.thresholds import SessionRule
 from tests.core.control.trigger_kit import (
-    MAX_AGE_MS,
     MINUTE_MS,
     ON,
     Deciding,
+    after,
     at,
+    noted,
     reasons,
+    recall,
     requests,
 )
-from tests.core.given import OTHER_MODEL, SESSION, START_MS, boundary, clear, init
+from tests.core.given import OTHER_MODEL, SESSION, boundary, clear, init
 
 REVIEWER = SessionRule(agents=Patterns(("reviewer",)), automatic=True)
-
-
-def after(seconds: float) -> int:
-    return START_MS + int(seconds * 1_000)
-
-
-def noted(entries: list[CommandEntry], *rules: SessionRule) -> Deciding:
-    """Return another worker, which has read the log of commands."""
-    other = Deciding(*(rules or (ON,)))
-    for entry in entries:
-        other.trigger.note(entry)
-    return other
-
-
-def recall(deciding: Deciding, records: list[Record], now: float) -> None:
-    for record in records:
-        deciding.trigger.recall(record, record.time_ms or START_MS)
-    deciding.trigger.restored(after(now) - MAX_AGE_MS)
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])

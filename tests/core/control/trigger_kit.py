@@ -73,3 +73,21 @@ def requests(entries: list[CommandEntry]) -> list[CompactRequested]:
 
 def reasons(entries: list[CommandEntry]) -> list[str]:
     return [each.data.reason for each in entries if isinstance(each.data, CompactionDecided)]
+
+
+def after(seconds: float) -> int:
+    return START_MS + int(seconds * 1_000)
+
+
+def noted(entries: list[CommandEntry], *rules: SessionRule) -> Deciding:
+    """Return another worker, which has read the log of commands."""
+    other = Deciding(*(rules or (ON,)))
+    for entry in entries:
+        other.trigger.note(entry)
+    return other
+
+
+def recall(deciding: Deciding, records: list[Record], now: float) -> None:
+    for record in records:
+        deciding.trigger.recall(record, record.time_ms or START_MS)
+    deciding.trigger.restored(after(now) - MAX_AGE_MS)
