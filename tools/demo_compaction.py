@@ -18,10 +18,10 @@ from typing import cast
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.settings.forms import PREFIX
 from streams import wiring
-from streams.cli.demo.ending import Ending
 from streams.cli.demo.page import page_server, until_interrupted
 from streams.cli.demo.pipeline import Pipeline, environment_of, real_pipeline, real_services
 from streams.cli.demo.report import step
+from streams.cli.ending import Ending
 from streams.cli.screen.output import out, rule
 
 COMMANDS = ("derive", "project", "conversations", "control")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from contextgauge.settings.local_stack import Service, stack_folder
+from streams.cli.ending import Ending
 from streams.cli.exits import Exit
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, write_json
@@ -33,7 +34,7 @@ def up(
     set. Needs Java 17 or later, redis-server and, the first time, Maven, which downloads Kafka.
     """
     stack = LocalStack(stack_folder(), heap_mib=heap_mib)
-    with err.status("checking running services") as status:
+    with Ending().by_signals(), err.status("checking running services") as status:
         running = stack.start(SERVICES, lambda what: status.update(f"{what} …"))
     _show(running)
     err.print("Next: [bold]contextgauge topics create[/bold]", style="dim")

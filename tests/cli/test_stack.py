@@ -2,16 +2,21 @@
 
 import json
 import re
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from contextgauge import user_folders
 from contextgauge.errors import ConfigError
+from contextgauge.settings.local_stack import Running
 from streams import wiring
 from streams.cli.app import app
-from streams.edge.local_stack.stack import LocalStack
+from streams.cli.exits import by_signal
+from streams.edge.local_stack import processes, stack
+from streams.edge.local_stack.stack import LocalStack, jars_folder
 
 
 @pytest.fixture
@@ -121,3 +126,41 @@ def test_up_status_and_down(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "stopped kafka and redis" in down.stderr
     assert LocalStack(folder).services() == {}
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("moment", ["as soon as a process runs", "while it comes up"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_a_service_starts_leaves_no_process(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, moment: str, number: signal.Signals
+) -> None:
+    program = folder.parent / "java"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\ncase $* in *format*) exit 0;; esac\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
+    jars_folder().mkdir(parents=True)
+    started: list[Running] = []
+    start = processes.start
+
+    def interrupted(*arguments: Any, **options: Any) -> Running:
+        started.append(start(*arguments, **options))
+        if moment == "as soon as a process runs":
+            signal.raise_signal(number)
+        return started[-1]
+
+    def wait(*_: object) -> bool:
+        signal.raise_signal(number)
+        return True
+
+    monkeypatch.setattr(processes, "start", interrupted)
+    monkeypatch.setattr(stack, "_wait", wait)
+    monkeypatch.setattr(stack, "_program", lambda name, *_: str(program.with_name(name)))
+    former = signal.getsignal(number)
+    try:
+        assert CliRunner().invoke(app, ["stack", "up"]).exit_code == by_signal(number)
+        assert [process.alive() for process in started] == [False]
+    finally:
+        for process in started:
+            processes.stop(process, 0.0)
+    assert signal.getsignal(number) == former
+    assert LocalStack(folder).services() == {}

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -18,9 +19,17 @@ STOPPED = "everything is stopped"
 
 
 def _processes_of(folder: Path) -> list[str]:
-    """Return the ids of processes whose arguments or environment name a folder."""
+    """Return the ids of processes whose arguments, environment or working folder names a folder.
+
+    Redis writes another text over its arguments.
+    """
     listed = subprocess.run(["ps", "axeww"], capture_output=True, text=True, check=True)
-    return [line.split()[0] for line in listed.stdout.splitlines() if str(folder) in line]
+    named = {line.split()[0] for line in listed.stdout.splitlines() if str(folder) in line}
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with suppress(OSError):  # it has ended, or is another user's
+            if str(folder) in str(link.readlink()):
+                named.add(link.parent.name)
+    return sorted(named)
 
 
 def _shown(output: str, *parts: str) -> None:

@@ -18,7 +18,6 @@ from contextgauge.containers import Line
 from schemas.messages import DeadLetter
 from streams import wiring
 from streams.cli.demo import pipeline as demo_pipeline
-from streams.cli.demo.ending import Ending
 from streams.cli.demo.page import serve_embedded, serve_page
 from streams.cli.demo.pipeline import Pipeline, Progressed
 from streams.cli.demo.report import (
@@ -29,6 +28,7 @@ from streams.cli.demo.report import (
     print_totals,
     step,
 )
+from streams.cli.ending import Ending
 from streams.cli.publish.connection import publish_config
 from streams.cli.screen.figures import exact
 from streams.cli.screen.output import out, rule

@@ -30,9 +30,9 @@ from contextgauge.settings.local_stack import Service
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, DEAD_LETTERS, TOPICS, Topic
 from schemas.views import PARTITION_FIELD, PartitionView
 from streams import wiring
-from streams.cli.demo.ending import on_ending_signals
 from streams.codec import views as view_codec
 from streams.edge.local_stack import processes
+from streams.edge.local_stack.signals import on_ending_signals
 from streams.edge.local_stack.stack import LocalStack, Name
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryViews

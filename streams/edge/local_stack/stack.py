@@ -8,6 +8,7 @@ here, nothing found by name.
 
 import itertools
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -15,7 +16,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
@@ -26,6 +27,7 @@ from contextgauge.settings.local_stack import STATE_FILE, Running, Service, read
 from contextgauge.user_folders import cache_folder
 from streams import codec
 from streams.edge.local_stack import processes
+from streams.edge.local_stack.signals import ending_signals_wait, on_ending_signals
 
 CONFIG_FOLDER = Path(__file__).with_name("config")
 """`pom.xml`, which pins Kafka, and the templates of the services' settings."""
@@ -58,6 +60,15 @@ def jars_folder() -> Path:
 
 class MissingPartError(StopError):
     """The machine lacks a part of the stack; the message is one line and names the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How to start a service, the address at which it will be, and whether it answers there."""
+
+    address: str
+    command: Sequence[str]
+    is_ready: Callable[[], bool]
 
 
 class LocalStack:
@@ -94,12 +105,13 @@ class LocalStack:
         try:
             for name in missing:
                 progress(f"starting {name.capitalize()}")
-                started[name] = self._start(name, programs[name])
+                self._start(name, programs[name], started)
                 self._remember(running | started)
         except BaseException:
-            for service in started.values():
-                processes.stop(service.process, STOP_TIMEOUT_S)
-            self._remember(running)
+            with on_ending_signals(signal.SIG_IGN):  # a second one would leave processes
+                for service in started.values():
+                    processes.stop(service.process, STOP_TIMEOUT_S)
+                self._remember(running)
             raise
         return running | started
 
@@ -177,26 +189,27 @@ class LocalStack:
                 if not jars.exists():  # another process was first
                     raise
 
-    def _start(self, name: Name, program: str) -> Service:
-        launch = self._launch_kafka if name == "kafka" else self._launch_redis
+    def _start(self, name: Name, program: str, started: dict[Name, Service]) -> None:
+        """Start a service and wait until it answers. It is in `started` while it runs."""
+        plan_of = self._plan_kafka if name == "kafka" else self._plan_redis
         for attempt in range(_START_ATTEMPTS):
             log_file = self.folder / f"{name}.log"
             log_start = log_file.stat().st_size if log_file.exists() else 0
-            service, ready = launch(program, log_file)
-            try:
-                if _wait(service.process, ready):
-                    return service
-            except BaseException:
-                processes.stop(service.process, 0.0)
-                raise
-            processes.stop(service.process, 0.0)
+            plan = plan_of(program, log_file)
+            with ending_signals_wait():
+                process = processes.start(plan.command, log_file, folder=self.folder)
+                started[name] = Service(plan.address, process, str(log_file))
+            if _wait(process, plan.is_ready):
+                return
+            processes.stop(process, 0.0)
+            del started[name]
             log = log_file.read_bytes()[log_start:].decode("utf-8", "replace")
             if "Address already in use" not in log or attempt + 1 == _START_ATTEMPTS:
                 break
         last = next((line for line in reversed(log.splitlines()) if line.strip()), "no output")
         raise StopError(f"{name} did not start: {last.strip()[:300]}; see {log_file}")
 
-    def _launch_kafka(self, java: str, log_file: Path) -> tuple[Service, Callable[[], bool]]:
+    def _plan_kafka(self, java: str, log_file: Path) -> _Plan:
         broker_port, controller_port = self._ports("kafka", 2)
         data, config = self.folder / "kafka", self.folder / "kafka.properties"
         template = Template((CONFIG_FOLDER / "server.properties").read_text())
@@ -226,29 +239,21 @@ class LocalStack:
         log4j = f"-Dlog4j2.configurationFile={CONFIG_FOLDER / 'log4j2.properties'}"
         command = [*java_command[:2], log4j, *java_command[2:], "kafka.Kafka", str(config)]
         log_start = log_file.stat().st_size if log_file.exists() else 0
-        process = processes.start(command, log_file, folder=self.folder)
 
-        def ready() -> bool:
+        def is_ready() -> bool:
             with log_file.open("rb") as log:
                 log.seek(log_start)
                 return b"Kafka Server started" in log.read()
 
-        return Service(f"127.0.0.1:{broker_port}", process, str(log_file)), ready
+        return _Plan(f"127.0.0.1:{broker_port}", command, is_ready)
 
-    def _launch_redis(self, program: str, log_file: Path) -> tuple[Service, Callable[[], bool]]:
+    def _plan_redis(self, program: str, _log_file: Path) -> _Plan:
         (port,) = self._ports("redis", 1)
         data = self.folder / "redis"
         data.mkdir(exist_ok=True)
-        arguments = [
-            str(CONFIG_FOLDER / "redis.conf"),
-            "--port",
-            str(port),
-            "--dir",
-            str(data),
-        ]
-        process = processes.start([program, *arguments], log_file, folder=self.folder)
-        service = Service(f"redis://127.0.0.1:{port}/0", process, str(log_file))
-        return service, lambda: _redis_answers(port)
+        config = str(CONFIG_FOLDER / "redis.conf")
+        command = [program, config, "--port", str(port), "--dir", str(data)]
+        return _Plan(f"redis://127.0.0.1:{port}/0", command, lambda: _redis_answers(port))
 
     def _remember(self, services: dict[Name, Service]) -> None:
         path = self.folder / STATE_FILE
@@ -306,11 +311,11 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def _wait(process: Running, ready: Callable[[], bool]) -> bool:
+def _wait(process: Running, is_ready: Callable[[], bool]) -> bool:
     """Return whether the service came up: false if it ended or took too long."""
     deadline = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < deadline:
-        if ready():
+        if is_ready():
             return True
         if not process.alive():
             return False

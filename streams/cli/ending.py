@@ -1,4 +1,4 @@
-"""What ends the demo early: Ctrl-C, `kill`, and a terminal that is closed."""
+"""What ends a command that started processes: Ctrl-C, `kill`, and a terminal that is closed."""
 
 import asyncio
 import signal
@@ -7,25 +7,11 @@ from contextlib import contextmanager
 from types import FrameType
 
 from streams.cli.exits import by_signal
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@contextmanager
-def on_ending_signals(
-    handler: Callable[[int, FrameType | None], None] | signal.Handlers,
-) -> Iterator[None]:
-    """Handle Ctrl-C, the default of kill and a closed terminal, while the context lasts."""
-    former = {each: signal.signal(each, handler) for each in _SIGNALS}
-    try:
-        yield
-    finally:
-        for each, former_handler in former.items():
-            signal.signal(each, former_handler)
+from streams.edge.local_stack.signals import on_ending_signals
 
 
 class Ending:
-    """Lets Ctrl-C, SIGTERM and a closed terminal end the demo through its `finally` blocks.
+    """Lets Ctrl-C, SIGTERM and a closed terminal end a command through its `finally` blocks.
 
     In `run` a signal cancels what runs, elsewhere it is a KeyboardInterrupt. One that comes while
     an event loop is made or closed waits: there it would end in a traceback. Services and workers

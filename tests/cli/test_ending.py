@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streams.cli.demo.ending import Ending
+from streams.cli.ending import Ending
 from streams.cli.exits import by_signal
 
 
