@@ -4,9 +4,8 @@ import asyncio
 import os
 import shutil
 import socket
-import threading
-import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn, cast
 
@@ -15,9 +14,12 @@ import pytest_asyncio
 import uvicorn
 from playwright.async_api import Browser, Page, ViewportSize, async_playwright, expect
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from streams.serve.api.page import FOLDER, page_routes
-from tests.page.pretend import Api
+from tests.page.pretend import PUSHED, Api
 from tests.page.told import NOW_MS, SESSION, Told
 
 ROOT = Path(__file__).parents[2]
@@ -184,26 +186,53 @@ async def hasty(page: Page) -> None:
     )
 
 
-@pytest.fixture(scope="session")
-def page_url() -> Iterator[str]:
-    """The page's address; there is no API behind it."""
-    app = Starlette(routes=page_routes())
+class Answering:
+    """Answers what tabs ask of the API, by what the running test says.
+
+    By a server, and not by Playwright: while that answers in a browser's place, the browser keeps
+    none of the page's files, and loads them again for each test.
+    """
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.api = Api()
+
+    async def answer(self, request: Request) -> Response:
+        """Answer one request."""
+        return await self.api.answer(request)
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to pytest."""
+        yield
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def _answering() -> AsyncIterator[Answering]:
+    answering = Answering()
+    app = Starlette(routes=[*page_routes(), Route("/v1/{rest:path}", answering.answer)])
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])), daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    answering.url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    server = _Server(uvicorn.Config(app, log_config=None, lifespan="off", date_header=False))
+    serving = asyncio.create_task(server.serve([listener]))
+    yield answering
     server.should_exit = True
-    thread.join()
+    await serving
+
+
+@pytest.fixture(scope="session")
+def page_url(_answering: Answering) -> str:
+    """The page's address."""
+    return _answering.url
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def api(page: Page) -> Api:
+async def api(page: Page, _answering: Answering) -> Api:
     """An API that tells what the test says."""
-    pretended = Api()
-    await pretended.behind(page)
+    await page.add_init_script(PUSHED)
+    pretended = _answering.api = Api()
     return pretended
 
 

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 
-from playwright.async_api import Page, Route
+from starlette.requests import Request
+from starlette.responses import Response
 
 from contextgauge.containers import Line
 from contextgauge.window_catalog import bundled
@@ -30,10 +31,18 @@ from tests.doubles.dump import fold_records
 
 _LIMIT_BYTES = 8 << 20
 
+GONE = "x-gone"
+"""The header of an answer that is to be none."""
+
 PUSHED = """
 (() => {
-  // The feed as a stream that the test writes to: the rest of the API is answered by the test.
-  const native = window.fetch;
+  // The feed is a stream that the test writes to; the rest of the API is the server's, or away.
+  const native = async (path, options) => {
+    const answer = await plain(path, options);
+    if (answer.headers.has("x-gone")) throw new TypeError("Failed to fetch");
+    return answer;
+  };
+  const plain = window.fetch;
   const encoder = new TextEncoder();
   let controller = null;
   let number = 0;
@@ -121,11 +130,6 @@ class Api:
         self.generation = 1
         self.asked: list[str] = []
 
-    async def behind(self, page: Page) -> None:
-        """Answer what this tab asks."""
-        await page.add_init_script(PUSHED)
-        await page.route("**/v1/**", self._answer)
-
     def fill(self, dump: PartitionDump) -> None:
         """Tell what the projection made."""
         for session, document in dump.views.items():
@@ -158,35 +162,32 @@ class Api:
             chain["used_tokens"] = int(chain["window"] * chain["used_percent"] / 100)
             self.sessions[view["session_id"]] = view
 
-    async def _answer(self, route: Route) -> None:
-        address = urlsplit(route.request.url)
-        self.asked.append(f"{address.path}?{address.query}")
+    async def answer(self, request: Request) -> Response:
+        """Answer what a tab asks; no answer is kept."""
+        path, query = request.scope["raw_path"].decode(), request.url.query
+        self.asked.append(f"{path}?{query}")
         if self.delay_s:
             await asyncio.sleep(self.delay_s)
         if self.gone:
-            await route.abort("connectionrefused")
-            return
+            return Response(headers={GONE: "1"})
         problem = self.problem
         if self.token is not None:
-            told = await route.request.header_value("authorization")
+            told = request.headers.get("authorization")
             if told != f"Bearer {self.token}":
                 known = "Send a token." if told is None else "This token is not known here."
                 problem = (401, known)
+        kept = {"Cache-Control": "no-store"}
         if problem is None:
-            found = self._found(address.path, parse_qs(address.query))
+            found = self._found(path, parse_qs(query))
             if found is not None:
                 whole = {"generation": self.generation, "as_of": self._as_of(), **found}
                 body = json.dumps(whole)  # in ASCII, whatever an id holds
-                await route.fulfill(content_type="application/json", body=body)
-                return
+                return Response(body, headers=kept, media_type="application/json")
             problem = (404, "GET /v1/sessions lists those that there are.")
         status, detail = problem
         told_of = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
-        await route.fulfill(
-            status=status,
-            content_type="application/problem+json",
-            body=json.dumps({**told_of, "detail": detail, "instance": address.path}),
-        )
+        body = json.dumps({**told_of, "detail": detail, "instance": path})
+        return Response(body, status, kept, "application/problem+json")
 
     def _as_of(self) -> dict[str, Any]:
         stale = self.stale_ms is not None
