@@ -53,9 +53,9 @@ demo-compaction: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## An agent that is comp
 view: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## The page of the sessions on this machine. SESSIONS=path: of others.
 	@$(ALONE) $(BIN)/contextgauge view $(if $(SESSIONS),"$(SESSIONS)"); exit $$?
 
-# Each pytest worker has a broker, a Redis and a Chromium of its own, and waits for them at times: one
-# more than a usual machine has cores. Fast tests need none of these, and wait for nothing.
-WORKERS := 3
+# Each pytest worker has a broker, a Redis and a Chromium of its own, and waits for them at times: two
+# more than a small machine has cores. Fast tests need none of these, and wait for nothing.
+WORKERS := 4
 test-fast: WORKERS := 2
 TESTS := tests
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)

@@ -32,7 +32,7 @@ from xdist.scheduler import LoadScopeScheduling
 from streams.codec.compiled import read_usual
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
 from tests.fork_server import ForkServer
-from tools.kafka_classes import ARCHIVE, QUICK_START
+from tools.kafka_classes import ARCHIVE, OPTIONS
 
 LONG = bool(os.environ.get("LONG_TESTS"))
 """Whether `make test-long` runs: tests that have two forms run their long one."""
@@ -90,7 +90,7 @@ _COMMAND = [sys.executable, "-m", "streams"]
 
 def pytest_configure() -> None:
     """Let every JVM that a test starts come up quickly."""
-    options = QUICK_START
+    options = OPTIONS
     if ARCHIVE.exists():
         options += f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off"
     os.environ.setdefault("JDK_JAVA_OPTIONS", options)

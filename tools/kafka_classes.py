@@ -9,11 +9,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from streams.edge.local_stack.stack import LocalStack, MissingPartError, jars_folder
+from streams.edge.local_stack.stack import QUICK_START, LocalStack, MissingPartError, jars_folder
 
 ARCHIVE = jars_folder() / "classes.jsa"
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Of use for brokers that live for minutes: to compile thoroughly does not pay."""
+OPTIONS = " ".join(QUICK_START)
+"""Of every Java that the tests start: the archive fits only those with the same options."""
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
         stack, made = LocalStack(Path(folder)), Path(folder) / ARCHIVE.name
         try:
             stack.prepare(["kafka"])
-            os.environ["JDK_JAVA_OPTIONS"] = f"{QUICK_START} -XX:ArchiveClassesAtExit={made}"
+            os.environ["JDK_JAVA_OPTIONS"] = f"{OPTIONS} -XX:ArchiveClassesAtExit={made}"
             stack.start(["kafka"])
         except MissingPartError as error:
             sys.exit(f"kafka_classes: {error}")

@@ -202,6 +202,8 @@ async def test_a_worker_survives_broker_outages(killable_kafka: LocalStack, pref
         await asyncio.to_thread(stack.start, ["kafka"])
         await kit.caught_up(worker)
         await kit.publish(MESSAGES[third : 2 * third])
+        # Else none may be under way: what was not fetched waits for the broker, without a retry.
+        await until(lambda: worker.has_derived(third))
         before = retries("worker_retries")
         stack.kill("kafka")
         await until(lambda: retries("worker_retries") > before + 1)

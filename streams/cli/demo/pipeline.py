@@ -96,7 +96,7 @@ def real_services(progress: Callable[[str], None]) -> Iterator[tuple[Path, dict[
     Raises MissingPartError where this machine lacks a part.
     """
     folder = Path(tempfile.mkdtemp(prefix="contextgauge-demo-"))
-    stack = LocalStack(folder)
+    stack = LocalStack(folder, is_brief=True)
     try:
         yield folder, stack.start(progress=progress)
     finally:

@@ -35,6 +35,10 @@ CONFIG_FOLDER = Path(__file__).with_name("config")
 DEFAULT_HEAP_MIB = 512
 """The broker's heap: holds several 10 MiB messages and still fits a small machine."""
 
+QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Java's options for a broker that lives for minutes, where thorough compiling does not pay: it is
+ready after 2.1 s instead of 2.7, for half of the CPU time."""
+
 READY_TIMEOUT_S = 90.0
 """Kafka takes 3 s on an idle machine; a busy one of 2 cores has been seen to take 20."""
 STOP_TIMEOUT_S = 20.0
@@ -76,16 +80,24 @@ class LocalStack:
 
     `start` and `stop` may be called from different processes; what runs is in
     `<folder>/stack.json`. Kafka's heap is small at first and grows to `heap_mib`;
-    `is_heap_reserved` gives it all of it at once, as Kafka's own start script does.
+    `is_heap_reserved` gives it all of it at once, as Kafka's own start script does. `is_brief`
+    is for services that live for minutes.
     """
 
     def __init__(
-        self, folder: Path, *, heap_mib: int = DEFAULT_HEAP_MIB, is_heap_reserved: bool = False
+        self,
+        folder: Path,
+        *,
+        heap_mib: int = DEFAULT_HEAP_MIB,
+        is_heap_reserved: bool = False,
+        is_brief: bool = False,
     ) -> None:
         self.folder = folder.resolve()
-        self._heap = [f"-Xmx{heap_mib}m"]
+        self._java_options = [f"-Xmx{heap_mib}m"]
         if is_heap_reserved:
-            self._heap.append(f"-Xms{heap_mib}m")
+            self._java_options.append(f"-Xms{heap_mib}m")
+        if is_brief:
+            self._java_options += QUICK_START
 
     def start(
         self,
@@ -221,12 +233,15 @@ class LocalStack:
                 data_folder=str(data).replace("\\", "/"),
             )
         )
-        java_command = [java, *self._heap, "-cp", f"{jars_folder()}/*"]
+        classes = ["-cp", f"{jars_folder()}/*"]
         if not (data / "meta.properties").exists():
             cluster_id = str(uuid.uuid5(uuid.NAMESPACE_URL, str(data)))
             tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
             formatted = subprocess.run(  # noqa: S603 -- a list of arguments, no shell
-                [*java_command, *tool], capture_output=True, text=True, check=False
+                [java, *self._java_options, *classes, *tool],
+                capture_output=True,
+                text=True,
+                check=False,
             )
             if "UnsupportedClassVersionError" in formatted.stderr:
                 raise MissingPartError(
@@ -237,7 +252,7 @@ class LocalStack:
                 reason = (formatted.stderr or formatted.stdout).strip().splitlines()[-1:]
                 raise StopError(f"could not format {data}: {' '.join(reason)}")
         log4j = f"-Dlog4j2.configurationFile={CONFIG_FOLDER / 'log4j2.properties'}"
-        command = [*java_command[:2], log4j, *java_command[2:], "kafka.Kafka", str(config)]
+        command = [java, *self._java_options, log4j, *classes, "kafka.Kafka", str(config)]
         log_start = log_file.stat().st_size if log_file.exists() else 0
 
         def is_ready() -> bool:
