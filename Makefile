@@ -53,8 +53,8 @@ demo-compaction: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## An agent that is comp
 view: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## The page of the sessions on this machine. SESSIONS=path: of others.
 	@$(ALONE) $(BIN)/contextgauge view $(if $(SESSIONS),"$(SESSIONS)"); exit $$?
 
-# Each pytest worker has a broker, a Redis and a Chromium of its own, and waits for them at times: two
-# more than a small machine has cores. Fast tests need none of these, and wait for nothing.
+# Each pytest worker has one or two brokers, a Redis and a Chromium of its own, 1 to 2 GB of memory, and
+# waits for them at times: two more than a small machine has cores. Fast tests wait for nothing.
 WORKERS := 4
 test-fast: WORKERS := 2
 TESTS := tests
@@ -63,7 +63,8 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
 # Made where Java and Maven are; the tests of Kafka skip, or fail under CI, where they are not.
 KAFKA_CLASSES := $(VENV)/.kafka-classes
 
-$(KAFKA_CLASSES): streams/edge/local_stack/config/pom.xml tools/kafka_classes.py $(VENV)/.development
+$(KAFKA_CLASSES): streams/edge/local_stack/config/pom.xml streams/edge/local_stack/stack.py \
+		tools/kafka_classes.py $(VENV)/.development
 	-@$(BIN)/python -m tools.kafka_classes && touch $@
 
 # Tests of the package, of faults on real services, and of what simulates, generates and measures:

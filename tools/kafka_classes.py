@@ -12,7 +12,7 @@ from pathlib import Path
 from streams.edge.local_stack.stack import QUICK_START, LocalStack, MissingPartError, jars_folder
 
 ARCHIVE = jars_folder() / "classes.jsa"
-OPTIONS = " ".join(QUICK_START)
+OPTIONS = f"{QUICK_START} -XX:+UseSerialGC"
 """Of every Java that the tests start: the archive fits only those with the same options."""
 
 

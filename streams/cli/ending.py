@@ -69,8 +69,10 @@ class Ending:
             self._end = self._wait
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
-        self._first = self._first or number
-        self._end()
+        is_first, self._first = self._first is None, self._first or number
+        # A second one would interrupt what the first one lets stop.
+        if is_first or self._end != _interrupt:
+            self._end()
 
     def _wait(self) -> None:
         self._is_waiting = True

@@ -1,4 +1,4 @@
-"""Signals end the demo without a traceback, whenever they come."""
+"""Signals end a command without a traceback, whenever they come."""
 
 import asyncio
 import signal
@@ -39,6 +39,14 @@ def _policy() -> Iterator[None]:
     asyncio.set_event_loop_policy(former)
 
 
+@pytest.fixture(autouse=True)
+def _heard() -> Iterator[None]:
+    """A closed terminal is not ignored, although these tests may run under `nohup`."""
+    former = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, former)
+
+
 @pytest.mark.usefixtures("_policy")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("made", [True, False], ids=["is made", "is closed"])
@@ -72,6 +80,29 @@ def test_a_signal_cancels_what_runs_and_its_finally_blocks_run() -> None:
         ending.run(main)
     assert ended.value.code == by_signal(signal.SIGTERM)
     assert done == ["stopped"]
+
+
+def test_a_second_signal_does_not_interrupt_what_the_first_one_ends() -> None:
+    done: list[str] = []
+
+    def work() -> None:
+        try:
+            signal.raise_signal(signal.SIGHUP)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            done.append("stopped")
+
+    with pytest.raises(SystemExit) as ended, Ending().by_signals():
+        work()
+    assert ended.value.code == by_signal(signal.SIGHUP)
+    assert done == ["stopped"]
+
+
+def test_a_closed_terminal_that_is_to_be_ignored_ends_nothing() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
+    with Ending().by_signals():
+        signal.raise_signal(signal.SIGHUP)
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
 
 
 def test_a_signal_in_the_last_step_of_what_runs_is_not_lost() -> None:

@@ -3,6 +3,8 @@
 import json
 import re
 import signal
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from streams import wiring
 from streams.cli.app import app
 from streams.cli.exits import by_signal
 from streams.edge.local_stack import processes, stack
+from streams.edge.local_stack.signals import Handler, on_ending_signals
 from streams.edge.local_stack.stack import LocalStack, jars_folder
 
 
@@ -128,7 +131,18 @@ def test_up_status_and_down(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("moment", ["as soon as a process runs", "while it comes up"])
+@pytest.fixture
+def _heard() -> Iterator[None]:
+    """A closed terminal ends commands, although these tests may run under `nohup`."""
+    former = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, former)
+
+
+@pytest.mark.usefixtures("_heard")
+@pytest.mark.parametrize(
+    "moment", ["as soon as a process runs", "while it comes up", "and once more"]
+)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_a_service_starts_leaves_no_process(
     folder: Path, monkeypatch: pytest.MonkeyPatch, moment: str, number: signal.Signals
@@ -152,8 +166,14 @@ def test_a_signal_while_a_service_starts_leaves_no_process(
         signal.raise_signal(number)
         return True
 
+    def ignoring(handler: Handler) -> AbstractContextManager[None]:
+        signal.raise_signal(signal.SIGTERM)
+        return on_ending_signals(handler)
+
     monkeypatch.setattr(processes, "start", interrupted)
     monkeypatch.setattr(stack, "_wait", wait)
+    if moment == "and once more":
+        monkeypatch.setattr(stack, "on_ending_signals", ignoring)
     monkeypatch.setattr(stack, "_program", lambda name, *_: str(program.with_name(name)))
     former = signal.getsignal(number)
     try:

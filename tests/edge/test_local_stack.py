@@ -11,7 +11,7 @@ import pytest
 from contextgauge.errors import StopError
 from contextgauge.settings.local_stack import STATE_FILE, Running
 from streams.edge.local_stack import processes
-from streams.edge.local_stack.stack import LocalStack, MissingPartError, jars_folder
+from streams.edge.local_stack.stack import QUICK_START, LocalStack, MissingPartError, jars_folder
 
 
 def _parts(address: str) -> tuple[str, int]:
@@ -131,6 +131,21 @@ def test_jars_are_fetched_once_and_only_complete_ones_are_used(
         stack.prepare(["kafka"])
     assert [path.name for path in empty_cache.iterdir()] == ["kafka_1.jar"]
     assert (tmp_path / "mvn.runs").read_text() == "\n\n"
+
+
+@pytest.mark.parametrize("is_brief", [True, False])
+def test_only_a_broker_with_little_to_do_compiles_quickly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path, is_brief: bool
+) -> None:
+    empty_cache.mkdir(parents=True)
+    _program(
+        tmp_path, "java", f"echo $* >> {tmp_path}/commands; case $* in *format*) ;; *) exit 1; esac"
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(StopError, match="kafka did not start"):
+        LocalStack(tmp_path / "stack", is_brief=is_brief).start(["kafka"])
+    commands = (tmp_path / "commands").read_text().splitlines()
+    assert [QUICK_START in command.split() for command in commands] == [is_brief, is_brief]
 
 
 @pytest.mark.usefixtures("empty_cache")

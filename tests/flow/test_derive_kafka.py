@@ -196,13 +196,14 @@ async def test_a_worker_survives_broker_outages(killable_kafka: LocalStack, pref
     await kit.publish(MESSAGES[:third])
     await kit.log.stop()
     stack.kill("kafka")
-    async with kit.running(replace(kit.config, batch_messages=10)) as worker:
+    config = replace(kit.config, batch_messages=10, commit_pause_s=0.05)  # under way for a second
+    async with kit.running(config) as worker:
         retries = worker.figures.total
         await until(lambda: retries("worker_retries") > 1)
         await asyncio.to_thread(stack.start, ["kafka"])
         await kit.caught_up(worker)
         await kit.publish(MESSAGES[third : 2 * third])
-        # Else none may be under way: what was not fetched waits for the broker, without a retry.
+        # What was not fetched waits for the broker, without a retry.
         await until(lambda: worker.has_derived(third))
         before = retries("worker_retries")
         stack.kill("kafka")

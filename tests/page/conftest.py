@@ -126,6 +126,22 @@ class Said:
             self.errors.append(words)
 
 
+class Answering:
+    """Answers what tabs ask of the API, by what the running test says.
+
+    By a server, and not by Playwright: while that answers in a browser's place, the browser keeps
+    none of the page's files, and loads them again for each test.
+    """
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.api = Api()
+
+    async def answer(self, request: Request) -> Response:
+        """Answer one request."""
+        return await self.api.answer(request)
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def _window(browser: Browser, page_url: str) -> AsyncIterator[Page]:
     """The first tab of the context that tests share.
@@ -140,11 +156,14 @@ async def _window(browser: Browser, page_url: str) -> AsyncIterator[Page]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def page(_window: Page, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
+async def page(
+    _window: Page, _answering: Answering, request: pytest.FixtureRequest
+) -> AsyncIterator[Page]:
     """A tab; at the end nothing was wrong on its console, and nobody else was asked.
 
     A test that moves Playwright's clock is marked `own_context`: it is a context's, not a tab's.
     """
+    _answering.api = Api()
     context = _window.context
     if is_own := request.node.get_closest_marker("own_context") is not None:
         browser = cast("Browser", context.browser)
@@ -186,22 +205,6 @@ async def hasty(page: Page) -> None:
     )
 
 
-class Answering:
-    """Answers what tabs ask of the API, by what the running test says.
-
-    By a server, and not by Playwright: while that answers in a browser's place, the browser keeps
-    none of the page's files, and loads them again for each test.
-    """
-
-    def __init__(self) -> None:
-        self.url = ""
-        self.api = Api()
-
-    async def answer(self, request: Request) -> Response:
-        """Answer one request."""
-        return await self.api.answer(request)
-
-
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -232,8 +235,7 @@ def page_url(_answering: Answering) -> str:
 async def api(page: Page, _answering: Answering) -> Api:
     """An API that tells what the test says."""
     await page.add_init_script(PUSHED)
-    pretended = _answering.api = Api()
-    return pretended
+    return _answering.api
 
 
 @pytest_asyncio.fixture(loop_scope="session")

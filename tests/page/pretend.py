@@ -37,12 +37,12 @@ GONE = "x-gone"
 PUSHED = """
 (() => {
   // The feed is a stream that the test writes to; the rest of the API is the server's, or away.
+  const plain = window.fetch;
   const native = async (path, options) => {
     const answer = await plain(path, options);
-    if (answer.headers.has("x-gone")) throw new TypeError("Failed to fetch");
+    if (answer.headers.has("GONE")) throw new TypeError("Failed to fetch");
     return answer;
   };
-  const plain = window.fetch;
   const encoder = new TextEncoder();
   let controller = null;
   let number = 0;
@@ -81,7 +81,7 @@ PUSHED = """
     return Promise.resolve(new Response(body, { headers }));
   };
 })();
-"""
+""".replace("GONE", GONE)
 
 
 def records_of(lines: Iterable[Line]) -> list[Record]:
@@ -204,7 +204,7 @@ class Api:
             return {"partitions": [], "reading": self.reading}
         if parts == ["stats"]:
             return self.stats
-        session = parts[1]
+        session = parts[1] if parts[0] == "sessions" else ""
         if session not in self.sessions:
             return None
         if len(parts) == 2:

@@ -16,12 +16,16 @@ Handler: TypeAlias = Callable[[int, FrameType | None], object] | signal.Handlers
 def on_ending_signals(handler: Handler) -> Iterator[None]:
     """Handle Ctrl-C, the default of kill and a closed terminal, while the context lasts.
 
-    Without effect on other threads than the main one: Python handles signals on that one alone.
+    A closed terminal that is ignored already stays so (`nohup`). Without effect on other threads
+    than the main one: Python handles signals on that one alone.
     """
     with ExitStack() as restoring:
         if threading.current_thread() is threading.main_thread():
             for each in _SIGNALS:
-                restoring.callback(signal.signal, each, signal.getsignal(each))
+                former = signal.getsignal(each)
+                if each == signal.SIGHUP and former is signal.SIG_IGN:
+                    continue
+                restoring.callback(signal.signal, each, former)
                 signal.signal(each, handler)
         yield
 
