@@ -40,18 +40,19 @@ setup: $(VENV)/.development page  ## Make .venv, with uv or pip, from the lock f
 screenshots: setup  ## Recreate the pictures in docs/screens from simulated sessions.
 	$(BIN)/python -m tools.screenshots
 
-# Ctrl-C is for the command alone, which then ends well: make would end with an error. `exit` keeps
-# the shell from becoming the command.
-ALONE := ! test -t 0 || set -m;
+# In a terminal Ctrl-C is for the command alone, which then ends well: make would end with an error, and
+# `exit` keeps the shell from becoming the command. Elsewhere the command takes the shell's place: what
+# ends make would end the shell, and leave the command with its services.
+ALONE = test -t 0 || exec $(1); set -m; $(1); exit $$?
 
 demo: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## Real sessions through a real Kafka into a real Redis. SESSIONS=path: your own. SERVE=1: then the page.
-	@$(ALONE) $(BIN)/contextgauge demo $(if $(SERVE),--serve) $(if $(SESSIONS),"$(SESSIONS)"); exit $$?
+	@$(call ALONE,$(BIN)/contextgauge demo $(if $(SERVE),--serve) $(if $(SESSIONS),"$(SESSIONS)"))
 
 demo-compaction: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## An agent that is compacted by the service, through a real Kafka. SERVE=1: then the page.
-	@$(ALONE) $(BIN)/python -m tools.demo_compaction $(if $(SERVE),--serve); exit $$?
+	@$(call ALONE,$(BIN)/python -m tools.demo_compaction $(if $(SERVE),--serve))
 
 view: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## The page of the sessions on this machine. SESSIONS=path: of others.
-	@$(ALONE) $(BIN)/contextgauge view $(if $(SESSIONS),"$(SESSIONS)"); exit $$?
+	@$(call ALONE,$(BIN)/contextgauge view $(if $(SESSIONS),"$(SESSIONS)"))
 
 # Each pytest worker has one or two brokers, a Redis and a Chromium of its own, 1 to 2 GB of memory, and
 # waits for them at times: two more than a small machine has cores. Fast tests wait for nothing.
