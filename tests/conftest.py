@@ -32,7 +32,7 @@ from xdist.scheduler import LoadScopeScheduling
 from streams.codec.compiled import read_usual
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
 from tests.fork_server import ForkServer
-from tools.kafka_classes import ARCHIVE, OPTIONS
+from tools.kafka_classes import java_options
 
 LONG = bool(os.environ.get("LONG_TESTS"))
 """Whether `make test-long` runs: tests that have two forms run their long one."""
@@ -90,10 +90,7 @@ _COMMAND = [sys.executable, "-m", "streams"]
 
 def pytest_configure() -> None:
     """Let every JVM that a test starts come up quickly."""
-    options = OPTIONS
-    if ARCHIVE.exists():
-        options += f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off"
-    os.environ.setdefault("JDK_JAVA_OPTIONS", options)
+    os.environ.setdefault("JDK_JAVA_OPTIONS", java_options())
 
 
 def pytest_collection_finish() -> None:
@@ -204,9 +201,10 @@ def command_environment(settings: Mapping[str, str]) -> dict[str, str]:
     return kept | plain | {f"CONTEXTGAUGE_{name}": value for name, value in given.items()}
 
 
-def listen_to_interrupts() -> None:
-    """Undo what a shell does to jobs in the background: there SIGINT is ignored, and inherited."""
+def listen_to_signals() -> None:
+    """Undo what is inherited: a shell's jobs in the background ignore SIGINT, `nohup`'s SIGHUP."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class Command:
@@ -257,7 +255,7 @@ class Command:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            preexec_fn=listen_to_interrupts,  # noqa: PLW1509 -- sets one signal, no more
+            preexec_fn=listen_to_signals,  # noqa: PLW1509 -- sets two signals, no more
         )
         self._started.append(process)
         return process

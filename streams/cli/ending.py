@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from streams.cli.exits import by_signal
-from streams.edge.local_stack.signals import on_ending_signals
+from streams.edge.signals import on_ending_signals
 
 
 class Ending:

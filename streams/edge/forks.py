@@ -17,6 +17,7 @@ from typing import Generic, NoReturn, TypeVar
 
 from contextgauge.errors import StopError
 from schemas.topics import MIB
+from streams.edge.signals import ENDING_SIGNALS
 
 Task = TypeVar("Task")
 Part = TypeVar("Part")
@@ -163,7 +164,7 @@ class Forks(Generic[Task, Part]):
             self._pids[own] = pid
             return
         try:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for number in ENDING_SIGNALS:
                 signal.signal(number, signal.SIG_IGN)
             own.close()
             for pipe in self._pids:  # else their processes would not see this process's end

@@ -21,7 +21,7 @@ from streams.edge.local_stack import processes
 from streams.edge.local_stack.stack import CONFIG_FOLDER, LocalStack, jars_folder
 from tests.chaos.wire import Wire
 from tests.flow.derive_kit import until
-from tools.kafka_classes import ARCHIVE, OPTIONS
+from tools.kafka_classes import java_options
 
 NODES: Final = (1, 2, 3)
 USER: Final = "worker"
@@ -259,7 +259,4 @@ def _java(*arguments: str) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    options = OPTIONS
-    if ARCHIVE.exists():
-        options += f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off"
-    return {**os.environ, "JDK_JAVA_OPTIONS": options}
+    return {**os.environ, "JDK_JAVA_OPTIONS": java_options()}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.conftest import listen_to_interrupts
+from tests.conftest import listen_to_signals
 
 SESSION_TIMEOUT_MS: Final = 3_000
 """Short, so that many takeovers fit into a test; the local broker allows it."""
@@ -51,7 +51,7 @@ class WorkerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=listen_to_interrupts,  # noqa: PLW1509 -- sets one signal, no more
+                preexec_fn=listen_to_signals,  # noqa: PLW1509 -- sets two signals, no more
             )
 
     def code(self) -> int | None:

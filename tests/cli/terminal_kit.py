@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyte
 
-from tests.conftest import command_environment, listen_to_interrupts
+from tests.conftest import command_environment, listen_to_signals
 
 PATIENCE_S = 30.0
 """Until a screen shows what is waited for; a busy machine takes some seconds to start a command."""
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 def _take_terminal() -> None:
     """Make the new process the one that its terminal's Ctrl-C is for."""
-    listen_to_interrupts()
+    listen_to_signals()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 

@@ -9,6 +9,8 @@ import pytest
 from streams.cli.ending import Ending
 from streams.cli.exits import by_signal
 
+pytestmark = pytest.mark.usefixtures("hangup")
+
 
 class _Loops(asyncio.DefaultEventLoopPolicy):
     """Sends this process a signal while a loop is made, or while it is closed."""
@@ -37,14 +39,6 @@ def _policy() -> Iterator[None]:
     former = asyncio.get_event_loop_policy()
     yield
     asyncio.set_event_loop_policy(former)
-
-
-@pytest.fixture(autouse=True)
-def _heard() -> Iterator[None]:
-    """A closed terminal is not ignored, although these tests may run under `nohup`."""
-    former = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, former)
 
 
 @pytest.mark.usefixtures("_policy")

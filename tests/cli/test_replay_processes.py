@@ -16,7 +16,7 @@ from streams.cli.exits import Exit
 from streams.cli.transcripts import Replay
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, sample_sessions, simulate
-from tests.conftest import Command, command_environment, listen_to_interrupts
+from tests.conftest import Command, command_environment, listen_to_signals
 
 ROOT = Path(__file__).parents[2]
 
@@ -91,7 +91,7 @@ def _command(*arguments: str) -> "subprocess.Popen[bytes]":
         env=command_environment({}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=listen_to_interrupts,  # noqa: PLW1509 -- sets one signal, no more
+        preexec_fn=listen_to_signals,  # noqa: PLW1509 -- sets two signals, no more
         start_new_session=True,
     )
 

@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,8 @@ from streams import wiring
 from streams.cli.app import app
 from streams.cli.exits import by_signal
 from streams.edge.local_stack import processes, stack
-from streams.edge.local_stack.signals import Handler, on_ending_signals
 from streams.edge.local_stack.stack import LocalStack, jars_folder
+from streams.edge.signals import Handler, on_ending_signals
 
 
 @pytest.fixture
@@ -131,15 +130,7 @@ def test_up_status_and_down(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert not folder.exists()
 
 
-@pytest.fixture
-def _heard() -> Iterator[None]:
-    """A closed terminal ends commands, although these tests may run under `nohup`."""
-    former = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, former)
-
-
-@pytest.mark.usefixtures("_heard")
+@pytest.mark.usefixtures("hangup")
 @pytest.mark.parametrize(
     "moment", ["as soon as a process runs", "while it comes up", "and once more"]
 )

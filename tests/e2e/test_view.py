@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -101,15 +100,6 @@ def _files_read(file: Path) -> int:
         return count
 
 
-@pytest.fixture
-def hangup() -> Iterator[None]:
-    """Have processes that are started heed SIGHUP, which `nohup` makes them ignore."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
-
-
-@pytest.mark.usefixtures("hangup")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_it_cleanly_while_it_reads(
     command: Command, tmp_path: Path, folder: Path, number: signal.Signals

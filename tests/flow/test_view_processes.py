@@ -22,7 +22,7 @@ from streams.ports import DerivedFiles
 from streams.settings import load_settings
 from streams.wiring import view as wiring_view
 from streams.wiring.view import ReadingProcesses, other_processes
-from tests.conftest import command_environment, listen_to_interrupts
+from tests.conftest import command_environment, listen_to_signals
 from tests.flow.local_view_kit import RULES, Run, contents, figures, write_sample
 
 ROOT = Path(__file__).parents[2]
@@ -233,7 +233,7 @@ def test_ctrl_c_ends_all_processes_of_a_view(tmp_path: Path) -> None:
         env=command_environment({"STATE_FOLDER": str(tmp_path / "state")}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=listen_to_interrupts,  # noqa: PLW1509 -- sets one signal, no more
+        preexec_fn=listen_to_signals,  # noqa: PLW1509 -- sets two signals, no more
         start_new_session=True,
     )
     assert process.stdout is not None

@@ -32,10 +32,10 @@ from schemas.views import PARTITION_FIELD, PartitionView
 from streams import wiring
 from streams.codec import views as view_codec
 from streams.edge.local_stack import processes
-from streams.edge.local_stack.signals import on_ending_signals
 from streams.edge.local_stack.stack import LocalStack, Name
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryViews
+from streams.edge.signals import on_ending_signals
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.flow.dead_letters.reading import DeadReading, Selection
 from streams.ports import Health, Log, PartitionReader, ViewStore

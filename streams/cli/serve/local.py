@@ -17,6 +17,7 @@ from streams.cli.screen.output import err, say
 from streams.cli.serve.running import Report, say_problem, serve_until, warn_of_open_access
 from streams.cli.workers.addresses import beat
 from streams.edge.hosts import is_of_this_machine
+from streams.edge.signals import ENDING_SIGNALS, heeded_signals
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers
 from streams.ports import Health, ReadingProgress
@@ -40,8 +41,6 @@ _PAUSE_S = 60.0
 
 _STOP_S = 10.0
 """The reading stops after the lines in hand, some milliseconds."""
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def serve_local(
@@ -93,10 +92,8 @@ async def _run(
 ) -> None:
     """Read and serve until a signal. Raises what ended the reading."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    for number in _SIGNALS:
-        # `nohup` lets SIGHUP be ignored.
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, _stop, loop, stop)
+    for number in heeded_signals():
+        loop.add_signal_handler(number, _stop, loop, stop)
     failures: list[BaseException] = []
 
     def read() -> None:
@@ -128,7 +125,7 @@ async def _run(
 def _stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     """Stop; at the next signal end at once, which is safe too."""
     stop.set()
-    for number in _SIGNALS:
+    for number in ENDING_SIGNALS:
         loop.remove_signal_handler(number)
         signal.signal(number, signal.SIG_DFL)
 

@@ -27,7 +27,7 @@ from contextgauge.settings.local_stack import STATE_FILE, Running, Service, read
 from contextgauge.user_folders import cache_folder
 from streams import codec
 from streams.edge.local_stack import processes
-from streams.edge.local_stack.signals import ending_signals_wait, on_ending_signals
+from streams.edge.signals import ending_signals_wait, on_ending_signals
 
 CONFIG_FOLDER = Path(__file__).with_name("config")
 """`pom.xml`, which pins Kafka, and the templates of the services' settings."""

@@ -1,4 +1,4 @@
-"""Signals that ask this process to end, while it starts or stops child processes."""
+"""Signals that ask this process to end."""
 
 import signal
 import threading
@@ -7,25 +7,29 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import TypeAlias
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, the default of kill, and a closed terminal."""
 
 Handler: TypeAlias = Callable[[int, FrameType | None], object] | signal.Handlers
 
 
+def heeded_signals() -> Iterator[signal.Signals]:
+    """Yield those that this process is to heed: not a closed terminal that `nohup` ignores."""
+    for each in ENDING_SIGNALS:
+        if each != signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN:
+            yield each
+
+
 @contextmanager
 def on_ending_signals(handler: Handler) -> Iterator[None]:
-    """Handle Ctrl-C, the default of kill and a closed terminal, while the context lasts.
+    """Handle the signals that this process is to heed, while the context lasts.
 
-    A closed terminal that is ignored already stays so (`nohup`). Without effect on other threads
-    than the main one: Python handles signals on that one alone.
+    Without effect on other threads than the main one: Python handles signals on that one alone.
     """
     with ExitStack() as restoring:
         if threading.current_thread() is threading.main_thread():
-            for each in _SIGNALS:
-                former = signal.getsignal(each)
-                if each == signal.SIGHUP and former is signal.SIG_IGN:
-                    continue
-                restoring.callback(signal.signal, each, former)
+            for each in heeded_signals():
+                restoring.callback(signal.signal, each, signal.getsignal(each))
                 signal.signal(each, handler)
         yield
 
