@@ -12,6 +12,7 @@ from contextgauge.normalise.claude import is_transcript
 from contextgauge.normalise.codex import thread_of
 from contextgauge.normalise.fields import mapping, text
 from contextgauge.normalise.signals import Body
+from contextgauge.normalise.spellings import SESSION
 
 ContainerKind: TypeAlias = Literal["transcript", "rollout", "stream"]
 
@@ -71,7 +72,7 @@ class Container:
     def pass_over(self, body: Body) -> None:
         """Note a line's own session: in a stream it serves the lines after it."""
         if self.kind == "stream":
-            self.hint = text(body, "session_id", "sessionId") or thread_of(body) or self.hint
+            self.hint = text(body, *SESSION) or thread_of(body) or self.hint
 
 
 class Scout:

@@ -33,6 +33,7 @@ from contextgauge.normalise.signals import (
     Signal,
     Usage,
 )
+from contextgauge.normalise.spellings import AGENT, PARENT, SESSION, SIDECHAIN, SUBAGENT_TYPE
 
 OWN_CALL_PREFIX: Final = "acompact"
 """Agent ids of a compaction's own call begin so; their chains emit nothing (R11)."""
@@ -94,9 +95,9 @@ _TYPES: Final[dict[str, Reader]] = {
 }
 
 
-_SELDOM: Final = frozenset(
-    {"agent_id", "agentId", "parentToolUseId", "subagent_type", "subagentType", "task_id"}
-).union(("isSidechain", "is_sidechain"), claude.TRANSCRIPT_FIELDS)
+_SELDOM: Final = frozenset({"parentToolUseId", "task_id"}).union(
+    AGENT, SUBAGENT_TYPE, SIDECHAIN, claude.TRANSCRIPT_FIELDS
+)
 """Fields of a subagent or a transcript: most frames of a stream have none, which one look shows."""
 
 
@@ -121,10 +122,10 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         sidechain = False
         parent_id = name(body, "parent_tool_use_id")
     else:
-        agent_id = name(body, "agent_id", "agentId")
-        parent_id = name(body, "parent_tool_use_id", "parentToolUseId")
-        sidechain = flag(body, "isSidechain", "is_sidechain")
-        subagent_type = name(body, "subagent_type", "subagentType")
+        agent_id = name(body, *AGENT)
+        parent_id = name(body, *PARENT)
+        sidechain = flag(body, *SIDECHAIN)
+        subagent_type = name(body, *SUBAGENT_TYPE)
         task_id = name(body, "task_id")
         if not _reports_facts(signals):
             only_new = sidechain or parent_id is not None or not signals
@@ -242,14 +243,14 @@ def session_of(body: Body, hint: str | None) -> str | None:
     a rollout's own id for its head. A message whose own id is too long to be one belongs to no
     session, whatever its container is.
     """
-    own = long_name(body, "session_id", "sessionId") or codex.thread_of(body)
+    own = long_name(body, *SESSION) or codex.thread_of(body)
     if own is not None:
         return own
-    if text(body, "session_id", "sessionId") is not None:
+    if text(body, *SESSION) is not None:
         return None
     if (hinted := _short(hint, MAX_LONG_NAME)) is not None:
         return hinted
     if body.get("type") == "session_meta":
         return long_name(mapping(body, "payload") or {}, "id")
     request = mapping(body, "request") or {}
-    return long_name(mapping(request, "input") or {}, "session_id", "sessionId")
+    return long_name(mapping(request, "input") or {}, *SESSION)

@@ -36,6 +36,7 @@ from contextgauge.normalise.signals import (
     TurnEnded,
     UserLine,
 )
+from contextgauge.normalise.spellings import SESSION
 from contextgauge.receipts import ReportedReceipt
 from contextgauge.records import Category, ExhaustedReason, Runtime, Trigger
 
@@ -96,7 +97,7 @@ def facts_of(
 def _forked_from(body: Body) -> str | None:
     origin = mapping(body, "forked_from", "forkedFrom")
     if origin is not None:
-        return long_name(origin, "session_id", "sessionId")
+        return long_name(origin, *SESSION)
     return long_name(body, "forked_from", "forkedFrom")
 
 

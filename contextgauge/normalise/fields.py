@@ -1,7 +1,7 @@
 """Reading known fields tolerantly (R3): a wrong type is the same as absence.
 
-Where two names are given, they are the stream's and the transcript's spelling of one field; the
-first that is there with the right type counts.
+Where two names are given, they are two spellings of one field; the first that is there with the
+right type counts. `spellings.py` has those of the fields next to a message.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -80,6 +80,7 @@ cdef struct Frame:
     unsigned int seen
     Text type
     Text session
+    Text process  # a transcript's `session_id`: after `/clear` it names the process's first session
     Text uuid
     Text timestamp
     Text parent
@@ -331,7 +332,7 @@ cdef bint _field(Reader* r, Frame* frame, Text name) noexcept nogil:
     if is_name(name, b"type", 4):
         bit, text = 1, &frame.type
     elif is_name(name, b"session_id", 10):
-        bit, text = 2, &frame.session
+        bit, text = 2048, &frame.process
     elif is_name(name, b"uuid", 4):
         bit, text = 4, &frame.uuid
     elif is_name(name, b"timestamp", 9):
@@ -487,7 +488,7 @@ cdef tuple _said(Kind kind, Frame* frame, Response* response, Source* source):
     cdef tuple said = PyTuple_New(OWN_VALUES if source == NULL else ALL_VALUES)
     cdef Text key = frame.request if response.id.at == NULL else response.id
     _put(said, 0, <int>kind)
-    _put(said, 1, _name(frame.session))
+    _put(said, 1, _name(frame.process if frame.session.at == NULL else frame.session))
     _put(said, 2, _str(frame.uuid))
     _put(said, 3, _moment(frame.timestamp))
     _put(said, 4, _name(frame.parent))

@@ -204,6 +204,12 @@ FLOW_PROBLEMS: list[Problem] = [
         facts(dead=DeadLetters(5, 5, {"too_large": 5}, NOW - 5 * DAY_MS)),
         "5 d ago",
     ),
+    (
+        "publishers.spellings",
+        "note",
+        keying(differing={("sessionId", "session_id"): 12}),
+        "12 messages with another `session_id` than `sessionId`, which counts",
+    ),
     ("publishers.clocks", "warning", keying(ahead=7, most_ahead_ms=90_000), "by up to 90 s"),
     (
         "derive.workers",

@@ -1,7 +1,7 @@
 """Facts: the services to examine, what they reported, and what the settings expect of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, TypeVar
 
 from schemas.topics import Topic
@@ -103,7 +103,8 @@ class Keying:
     `other_partitioner`: the key is right and the partition isn't what murmur2 gives;
     `right_by_chance`: wrongly keyed, but on the right partition.
     `ahead` counts messages timestamped more than `AHEAD_MS` ahead of this machine's clock;
-    `newest_append_ms` is the newest timestamp that a broker set.
+    `newest_append_ms` is the newest timestamp that a broker set. `differing` counts messages whose
+    two spellings of a field differ, by the name that counts and the one that does not.
     """
 
     looked: int = 0
@@ -116,6 +117,7 @@ class Keying:
     most_ahead_ms: int = 0
     newest_ms: int | None = None
     newest_append_ms: int | None = None
+    differing: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from contextgauge.errors import VersionError
 from contextgauge.normalise import normalise, session_of
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.normalise.spellings import differing
 from contextgauge.partitioner import partition_of
 from schemas.commands import (
     CommandAccepted,
@@ -110,6 +111,8 @@ class KeyingSample:
         body = codec.decode(value, self._limit)
         if isinstance(body, DeadLetter):
             return None  # it is dead for another reason, whatever its key
+        for pair in differing(body):
+            self.keying.differing[pair] = self.keying.differing.get(pair, 0) + 1
         key, own = text_of(record.key), session_of(body, None)
         session = session_of(body, key)
         if session is None:

@@ -7,6 +7,7 @@ import pytest
 from contextgauge.normalise.signals import InputMessage
 from schemas.records import (
     CompactBoundary,
+    CompactionComplete,
     CompactionSummary,
     ContextLimits,
     ContextReading,
@@ -32,6 +33,7 @@ from tests.core.given import (
     session,
     side,
     status,
+    summary,
     system,
     token_count,
     usage,
@@ -55,6 +57,25 @@ def test_r01_the_session_may_change_within_one_stream() -> None:
 def test_r01_a_transcript_line_names_it_in_camel_case() -> None:
     records = Given().take(line(assistant(read=100)), hint="file")
     assert one(records, ContextReading).session_id == SESSION
+
+
+def test_r01_after_clear_a_line_belongs_to_its_session_not_to_its_process() -> None:
+    given = Given()
+    process = {"session_id": "of-the-process"}
+    given.take(line(user("<command-name>/clear</command-name>")))
+    records = given.take(line(assistant(read=62_166), 1) | process)
+    assert one(records, ContextReading).session_id == SESSION
+    records = given.take(line(boundary({"trigger": "manual", "pre_tokens": 115_665}), 2))
+    records += given.take(line(summary(isCompactSummary=True), 3) | process)
+    records += given.take(line(assistant("msg_2", read=58_460), 4) | process)
+    assert one(records, CompactionSummary).session_id == SESSION
+    assert one(records, CompactionComplete).tokens_saved == 57_205
+    assert list(given.sessions()) == [SESSION]
+
+
+def test_r02_of_two_names_of_an_agent_the_transcripts_counts() -> None:
+    records = Given().take(side(assistant(read=100), "a1") | {"agent_id": "other"})
+    assert one(records, ContextReading).chain == "a1"
 
 
 def test_r01_else_the_container_names_the_session() -> None:

@@ -58,6 +58,11 @@ def _keying(facts: Facts, expected: Expected) -> Iterator[Values]:
         "remedy": ". ".join(remedies),
         "dead_topic": expected.dead.name,
         "ahead_limit_ms": AHEAD_MS,
+        "differing": sum(keying.differing.values()),
+        "spellings": listed(
+            f"{counted(number, 'message')} with another `{other}` than `{first}`, which counts"
+            for (first, other), number in keying.differing.items()
+        ),
     }
 
 
