@@ -76,7 +76,12 @@ def test_a_timestamp_ahead_counts_if_a_publisher_set_it() -> None:
 
 
 def test_a_message_whose_two_spellings_differ_is_counted_by_what_counts() -> None:
-    line = USER | {"sessionId": SESSION, "session_id": "the-process", "agentId": "a", "agent_id": "a"}
+    line = USER | {
+        "sessionId": SESSION,
+        "session_id": "the-process",
+        "agentId": "a",
+        "agent_id": "a",
+    }
     keying = sampled(line, SESSION.encode(), RIGHT)
     assert keying.differing == {("sessionId", "session_id"): 1}
     assert keying.newest_wrong is None  # it is keyed by what counts

@@ -97,7 +97,7 @@ def derive(
 def derive_in(step: Step, normal: Normal) -> tuple[Record, ...]:
     """Apply one message to a session in place, and return its records in their order."""
     signals = normal.signals
-    only_fills, of_a_chain, bounds = _survey(signals)
+    only_fills, of_a_chain = _survey(signals)
     if only_fills:
         return _fill(step, normal)
     cause = known.cause_hash(normal.cause)
@@ -119,27 +119,24 @@ def derive_in(step: Step, normal: Normal) -> tuple[Record, ...]:
         _apply(step, signal)
     if step.limits_touched:
         limits.emit_limits(step)
-    step.known = known.add_boundary(step.known, cause) if bounds else known.add(step.known, cause)
+    step.known = known.add(step.known, cause)
     return step.records()
 
 
-def _survey(signals: tuple[Signal, ...]) -> tuple[bool, bool, bool]:
-    """Return whether a message only fills gaps, is its chain's, and has a boundary."""
-    only_fills, of_a_chain, bounds = True, False, False
+def _survey(signals: tuple[Signal, ...]) -> tuple[bool, bool]:
+    """Return whether a message only fills gaps, and is its chain's."""
+    only_fills, of_a_chain = True, False
     for signal in signals:
         if isinstance(signal, SessionFacts):
             only_fills = only_fills and signal.only_new
             continue
         only_fills = False
-        if type(signal) in _OF_A_CHAIN:
-            of_a_chain = True
-            if isinstance(signal, Boundary) or (isinstance(signal, Response) and signal.boundary):
-                bounds = True
-    return only_fills, of_a_chain, bounds
+        of_a_chain = of_a_chain or type(signal) in _OF_A_CHAIN
+    return only_fills, of_a_chain
 
 
 def _refresh(step: Step, cause: bytes) -> None:
-    """Take a repeated cause as the newest: what was seen last is kept last."""
+    """Take a repeated cause as a new one where it would be forgotten soon."""
     refreshed = known.refresh(step.known, cause)
     if refreshed is not step.known:
         step.known, step.changed = refreshed, True

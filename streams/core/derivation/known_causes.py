@@ -1,13 +1,20 @@
-"""Which causes a session has seen (R4): its boundaries, and the last 4 096 others.
+"""Which causes a session has seen (R4): all of its life's, up to 262 144.
+
+Runtimes write old lines again: a resume the last ones, a second compaction a whole history, a copy
+of a transcript all of it. A memory of the last few thousand misses such a stretch as a whole, since
+each line that is taken for new pushes out the one that comes next.
 
 Immutable, and cheap to extend: the newest hashes are one short byte string, older ones lie in
-segments, of which only the last grows. All are held as bytes and nothing else, for a worker holds
-very many. Persisted in small chunks, so that a batch writes only what it added.
+segments, of which only the last grows; old segments are joined into blocks. All are held as bytes
+and nothing else, for a worker holds very many. Persisted in small chunks, so that a batch writes
+only what it added. What is held depends on nothing but how many causes were added, so that a
+session that was stored and read back goes on as one that was not.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from streams.core.derivation.compiled import hashes
@@ -16,27 +23,29 @@ _text_hash: Final = None if hashes is None else hashes.text_hash
 _is_absent: Final = None if hashes is None else hashes.is_absent
 
 HASH_BYTES: Final = 8
-"""Bytes stored of a cause: 2**64 values make a false repeat in 4 096 practically impossible."""
+"""Bytes stored of a cause: 2**64 values make a false repeat in 262 144 practically impossible."""
 
 _EMPTY_HASH: Final = blake2b(digest_size=HASH_BYTES)
 """Only to be copied, which takes three quarters of the time of making another."""
 
-KEPT: Final = 4_096
-"""How many causes other than boundaries are known (R4)."""
-
-BOUNDARIES_KEPT: Final = KEPT
-"""How many boundaries are known: no real session comes near, and with as many as of the others,
-whatever is sent again of a session's last 4 096 messages is known."""
+KEPT: Final = 262_144
+"""How many causes are known at least (R4): 2 MiB of hashes. Real sessions have some ten thousand;
+the bound keeps one that never ends from growing without end."""
 
 SEGMENT: Final = 512
-"""Hashes in a segment: a look-up asks eight or nine."""
+"""Hashes in a segment."""
+
+_JOINED: Final = 8
+BLOCK: Final = _JOINED * SEGMENT
+"""Hashes in a block, into which old segments are joined: a look-up asks some sixteen segments, and
+one block for each 4 096 older causes. The oldest leave by blocks."""
 
 STEP: Final = 64
 """Hashes by which a segment grows: those in the tail are copied with each new one, and searched."""
 
-_FILTER_BYTES: Final = 1024
-"""A segment's filter has 8 192 bits, of which 512 hashes set 1 in 16: so seldom is a segment
-searched in vain. A search costs ten times as much as looking at a bit."""
+_FILTER_BYTES: Final = 2
+"""Of a filter, for each hash: 16 bits, of which it sets one. So seldom is a segment searched in
+vain; a search costs ten times as much as looking at a bit."""
 
 CHUNK: Final = 64
 """Hashes in a persisted chunk, which is written again with each `RECENT` of them."""
@@ -46,12 +55,9 @@ RECENT: Final = 16
 session, which is written with each batch in any case. A chunk of 64 each time would be 256 bytes of
 hashes, which do not compress; so it is some 80."""
 
-SLOTS: Final = KEPT // CHUNK + 1
-"""Slots of the persisted ring: the stored hashes lie in at most one more chunk than they fill."""
-
 
 class Segment(NamedTuple):
-    """`SEGMENT` hashes in order, the last segment's fewer; `filter` has a bit for each.
+    """Hashes in order, of a segment or a block; `filter` has a bit for each.
 
     It is empty where none was made.
     """
@@ -62,12 +68,16 @@ class Segment(NamedTuple):
 
 @dataclass(slots=True, init=False)
 class KnownCauses:
-    """`added` counts all causes ever added other than boundaries."""
+    """`added` counts all causes ever added, `first` those of them that are not held any more.
+
+    `boundaries` are hashes that versions 2 to 4 of the state kept apart; none is added.
+    """
 
     boundaries: bytes
     segments: tuple[Segment, ...]
     tail: bytes
     added: int
+    first: int
 
     def __init__(
         self,
@@ -75,11 +85,13 @@ class KnownCauses:
         segments: tuple[Segment, ...] = (),
         tail: bytes = b"",
         added: int = 0,
+        first: int = 0,
     ) -> None:
         self.boundaries = boundaries
         self.segments = segments
         self.tail = tail
         self.added = added
+        self.first = first
 
 
 NOTHING_KNOWN: Final = KnownCauses()
@@ -106,7 +118,7 @@ def short_hash(content: bytes) -> bytes:
 
 
 def is_known(known: KnownCauses, cause: bytes) -> bool:
-    """Return whether the cause is among the boundaries or the last 4 096 others."""
+    """Return whether the cause was added and is held."""
     is_absent = False
     if _is_absent is not None:  # pragma: no cover -- compiled
         is_absent = _is_absent(known.tail, known.segments, known.boundaries, cause)
@@ -114,60 +126,78 @@ def is_known(known: KnownCauses, cause: bytes) -> bool:
 
 
 def _is_held(known: KnownCauses, cause: bytes) -> bool:
-    if _find(known.tail, cause) >= 0:
+    if _has(known.tail, cause) or (known.boundaries and _has(known.boundaries, cause)):
         return True
-    if known.segments:
-        at, bit = _filter_bit(cause)
-        for place, (ordered, marks) in enumerate(known.segments):
-            if marks and not marks[at] & bit:
-                continue
-            if _find(ordered, cause) >= 0 and _still_kept(known, place, cause):
-                return True
-    return bool(known.boundaries) and _find(known.boundaries, cause) >= 0
+    return bool(known.segments) and _is_in(known.segments, cause)
+
+
+def _is_in(segments: tuple[Segment, ...], cause: bytes) -> bool:
+    number = cause[-1] << 8 | cause[-2]
+    at, bit = number >> 3, 1 << (number & 7)
+    for ordered, marks in segments:
+        if marks and not marks[at & len(marks) - 1] & bit:
+            continue
+        if _has(ordered, cause):
+            return True
+    return False
 
 
 def add(known: KnownCauses, cause: bytes) -> KnownCauses:
     """Return the causes with one more."""
     tail, added = known.tail + cause, known.added + 1
     if len(tail) < STEP * HASH_BYTES:
-        return KnownCauses(known.boundaries, known.segments, tail, added)
-    return KnownCauses(known.boundaries, _grown(known.segments, tail, added), b"", added)
+        return KnownCauses(known.boundaries, known.segments, tail, added, known.first)
+    segments, first = _grown(known.segments, tail, added), known.first
+    if added % BLOCK == 0 and added - KEPT > first:
+        segments, first = _without_oldest(segments, added - KEPT - first), added - KEPT
+    return KnownCauses(known.boundaries, segments, b"", added, first)
 
 
 def _grown(segments: tuple[Segment, ...], tail: bytes, added: int) -> tuple[Segment, ...]:
     """Return the segments with a full tail: a part of the last one, or the next one's beginning."""
     if added % SEGMENT == STEP:
-        return (*segments, Segment(tail, _marked(bytes(_FILTER_BYTES), tail)))
+        return (*_joined(segments), Segment(tail, _marked(bytes(SEGMENT * _FILTER_BYTES), tail)))
     ordered, marks = segments[-1]
-    whole = ordered + tail
-    # A filter that was not made when the session was read back is made now, once.
-    marks = _marked(marks, tail) if marks else _marked(bytes(_FILTER_BYTES), whole)
-    most = KEPT // SEGMENT + (added % SEGMENT > 0)
-    return (*segments[:-1], Segment(whole, marks))[-most:]
+    marks = _marked(marks, tail) if marks else _marks_of(ordered + tail)
+    return (*segments[:-1], Segment(ordered + tail, marks))
+
+
+def _joined(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """Return the segments with the older half of too many joined; filters of all are made."""
+    segments = tuple([part if part.filter else _filtered(part.ordered) for part in segments])
+    small = 0
+    while small < len(segments) and len(segments[-1 - small].ordered) <= SEGMENT * HASH_BYTES:
+        small += 1
+    if small < 2 * _JOINED:
+        return segments
+    begin = len(segments) - small
+    block = b"".join([part.ordered for part in segments[begin : begin + _JOINED]])
+    return (*segments[:begin], _filtered(block), *segments[begin + _JOINED :])
+
+
+def _without_oldest(segments: tuple[Segment, ...], count: int) -> tuple[Segment, ...]:
+    """Return the segments without so many of the oldest hashes."""
+    left = count * HASH_BYTES
+    for at, (ordered, marks) in enumerate(segments):
+        if left < len(ordered):
+            return (Segment(ordered[left:], marks), *segments[at + 1 :])
+        left -= len(ordered)
+    raise AssertionError("the newest are held")
 
 
 def refresh(known: KnownCauses, cause: bytes) -> KnownCauses:
-    """Return the causes with a known one as the newest.
+    """Return the causes with a known one as the newest, if it could leave soon.
 
-    So what was repeated lately is still known when it is repeated again, however long ago it
-    was first seen. One just added stays, and so does a boundary while none has to leave.
+    So what was repeated among the last 4 096 messages is still known when these are repeated.
     """
-    if known.tail.endswith(cause):
+    if known.added - known.first < KEPT - BLOCK:
         return known
-    place = _find(known.boundaries, cause)
-    if place < 0:
-        return add(known, cause)
-    if len(known.boundaries) < BOUNDARIES_KEPT * HASH_BYTES or known.boundaries.endswith(cause):
-        return known
-    at = place * HASH_BYTES
-    others = known.boundaries[:at] + known.boundaries[at + HASH_BYTES :]
-    return KnownCauses(others + cause, known.segments, known.tail, known.added)
-
-
-def add_boundary(known: KnownCauses, cause: bytes) -> KnownCauses:
-    """Return the causes with one more boundary: for the session's life, or until 4 096 newer."""
-    boundaries = (known.boundaries + cause)[-BOUNDARIES_KEPT * HASH_BYTES :]
-    return KnownCauses(boundaries, known.segments, known.tail, known.added)
+    old = 0
+    for at, part in enumerate(known.segments):
+        old += len(part.ordered) // HASH_BYTES
+        if old >= 3 * BLOCK:
+            return add(known, cause) if _is_in(known.segments[: at + 1], cause) else known
+    raise AssertionError("there are more than these")
 
 
 def recent(known: KnownCauses) -> bytes:
@@ -176,45 +206,50 @@ def recent(known: KnownCauses) -> bytes:
     return known.tail[-size:] if size else b""
 
 
-def chunks(before: KnownCauses, after: KnownCauses) -> dict[int, tuple[int, bytes]]:
-    """Return what the chunks grow by, by ring slot: the chunk's number and its hashes so far."""
-    written, end = before.added // RECENT * RECENT, after.added // RECENT * RECENT
-    if written == end:
+def chunks(before: KnownCauses, after: KnownCauses) -> dict[int, bytes]:
+    """Return the chunks that grew, by number, with all their hashes."""
+    written, end = max(before.added // RECENT * RECENT, after.first), after.added // RECENT * RECENT
+    if written >= end:
         return {}
-    oldest = max(written, after.added - KEPT)
-    hashes = _newest(after, after.added - oldest // CHUNK * CHUNK)
-    first = after.added - len(hashes) // HASH_BYTES
-    changed = {}
-    for number in range(oldest // CHUNK, (end - 1) // CHUNK + 1):
-        begin = max(number * CHUNK - first, 0) * HASH_BYTES
-        stop = (min((number + 1) * CHUNK, end) - first) * HASH_BYTES
-        changed[number % SLOTS] = (number, hashes[begin:stop])
-    return changed
+    hashes = _newest(after, after.added - written // CHUNK * CHUNK)
+    begin = after.added - len(hashes) // HASH_BYTES
+    grown = {}
+    for number in range(written // CHUNK, (end - 1) // CHUNK + 1):
+        start, stop = max(number * CHUNK, begin), min((number + 1) * CHUNK, end)
+        grown[number] = hashes[(start - begin) * HASH_BYTES : (stop - begin) * HASH_BYTES]
+    return grown
+
+
+def left_chunks(before: KnownCauses, after: KnownCauses) -> range:
+    """Return the numbers of the chunks whose hashes are not held any more."""
+    return range(before.first // CHUNK, after.first // CHUNK)
 
 
 def _newest(known: KnownCauses, count: int) -> bytes:
     """Return so many of the newest hashes, more of them, or all where there are fewer."""
-    hashes = known.tail
+    parts = [known.tail]
+    missing = count * HASH_BYTES - len(known.tail)
     for segment in reversed(known.segments):
-        if len(hashes) >= count * HASH_BYTES:
+        if missing <= 0:
             break
-        hashes = segment.ordered + hashes
-    return hashes
+        parts.append(segment.ordered)
+        missing -= len(segment.ordered)
+    return b"".join(reversed(parts))
 
 
 def from_chunks(
-    boundaries: bytes, added: int, newest: bytes, stored: Mapping[int, bytes]
+    boundaries: bytes, added: int, first: int, newest: bytes, stored: Mapping[int, bytes]
 ) -> KnownCauses:
     """Rebuild from the chunks by number and the newest hashes, which are in none of them.
 
-    Raises ValueError where they do not fit together.
+    `first` is a multiple of `CHUNK`. Raises ValueError where they do not fit together.
     """
     if added == 0:
-        return KnownCauses(boundaries)  # so far the session had boundaries only
-    oldest, end = max(added - KEPT, 0), added - len(newest) // HASH_BYTES
-    numbers = range(oldest // CHUNK, -(-end // CHUNK))
+        return KnownCauses(boundaries)
+    end = added - len(newest) // HASH_BYTES
+    numbers = range(first // CHUNK, -(-end // CHUNK))
     missing = [number for number in numbers if number not in stored]
-    if missing:
+    if missing or end < first:
         raise ValueError(f"chunks {missing} of the known causes are missing")
     # The last one may have more: version 3 stored the newest in chunks too.
     sizes = [min(CHUNK, end - number * CHUNK) * HASH_BYTES for number in numbers]
@@ -222,57 +257,39 @@ def from_chunks(
     if [len(part) for part in parts] != sizes:
         raise ValueError(f"{added} causes were added, the chunks end elsewhere")
     hashes = b"".join([*parts, newest])
-    begin = numbers.start * CHUNK
-    # Segments begin at multiples of SEGMENT; hashes before the first are older than needed
-    # unless they are still stored, so the first segment may be short.
-    cut = (-begin % SEGMENT) * HASH_BYTES
-    size = SEGMENT * HASH_BYTES
-    bounds = [*([0] if cut else []), *range(cut, len(hashes), size)]
-    parts = [
-        hashes[start:stop] for start, stop in zip(bounds, [*bounds[1:], len(hashes)], strict=True)
-    ]
-    tail = b""
-    if added % STEP:
-        size = added % STEP * HASH_BYTES
-        parts[-1], tail = parts[-1][:-size], parts[-1][-size:]
+    tail_at = (added - added % STEP - first) * HASH_BYTES
+    # The last segment grows on: it begins where it would have.
+    last_at = max(0, (added - added % STEP - STEP) // SEGMENT * SEGMENT - first) * HASH_BYTES
+    size = BLOCK * HASH_BYTES
+    bounds = [*range(0, last_at, size), last_at, tail_at]
     # Without filters: making them costs more than the searches of the few messages that most
     # sessions get between being read back and being put away again.
-    return KnownCauses(boundaries, tuple(Segment(part) for part in parts if part), tail, added)
+    segments = [Segment(hashes[at:to]) for at, to in pairwise(bounds) if at < to]
+    return KnownCauses(boundaries, tuple(segments), hashes[tail_at:], added, first)
+
+
+def _filtered(hashes: bytes) -> Segment:
+    return Segment(hashes, _marks_of(hashes))
+
+
+def _marks_of(hashes: bytes) -> bytes:
+    """Return a filter of hashes: of a segment's size, or of a block's."""
+    size = SEGMENT if len(hashes) <= SEGMENT * HASH_BYTES else BLOCK
+    return _marked(bytes(size * _FILTER_BYTES), hashes)
 
 
 def _marked(marks: bytes, hashes: bytes) -> bytes:
     """Return a filter with the bits of more hashes."""
-    marked = bytearray(marks)
+    marked, last = bytearray(marks), len(marks) - 1
     for begin in range(0, len(hashes), HASH_BYTES):
-        at, bit = _filter_bit(hashes[begin : begin + HASH_BYTES])
-        marked[at] |= bit
+        number = hashes[begin + 7] << 8 | hashes[begin + 6]
+        marked[number >> 3 & last] |= 1 << (number & 7)
     return bytes(marked)
 
 
-def _filter_bit(cause: bytes) -> tuple[int, int]:
-    """Return the byte of a filter and the bit in it for a hash."""
-    number = cause[-1] << 8 | cause[-2]
-    return number >> 3 & _FILTER_BYTES - 1, 1 << (number & 7)
-
-
-def _find(hashes: bytes, cause: bytes) -> int:
-    """Return the index of the cause in aligned hashes, or -1."""
+def _has(hashes: bytes, cause: bytes) -> bool:
+    """Return whether a hash is among others, each at a multiple of its size."""
     at = hashes.find(cause)
     while at > 0 and at % HASH_BYTES:
         at = hashes.find(cause, at + 1)
-    return at // HASH_BYTES if at >= 0 else -1
-
-
-def _still_kept(known: KnownCauses, place: int, cause: bytes) -> bool:
-    """Return whether a hash of a segment is among the last 4 096 (of the oldest, some may be)."""
-    segment, *later = known.segments[place:]
-    newer = (sum(len(other.ordered) for other in later) + len(known.tail)) // HASH_BYTES
-    behind = len(segment.ordered) // HASH_BYTES - _last_index(segment.ordered, cause)
-    return newer + behind <= KEPT
-
-
-def _last_index(hashes: bytes, cause: bytes) -> int:
-    at = hashes.rfind(cause)
-    while at % HASH_BYTES:
-        at = hashes.rfind(cause, 0, at + HASH_BYTES - 1)
-    return at // HASH_BYTES
+    return at >= 0

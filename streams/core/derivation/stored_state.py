@@ -17,9 +17,9 @@ from schemas.records import Json, Trigger
 from streams.core.derivation.known_causes import (
     CHUNK,
     HASH_BYTES,
-    SLOTS,
     chunks,
     from_chunks,
+    left_chunks,
     recent,
 )
 from streams.core.derivation.responses import count, is_whole, parted
@@ -35,20 +35,26 @@ from streams.core.derivation.state import (
 )
 from streams.core.derivation.transitions import Phase, Start, attempt_in
 
-STATE_VERSION: Final = 4
+STATE_VERSION: Final = 5
 """Version of the parts as they are written.
 
 3 has thresholds by window where 2 had them by epoch alone, and an attempt's last heartbeat. 4 has
-the newest causes in the session's own part, and a chain's older responses in a part of their own.
+the newest causes in the session's own part, and a chain's older responses in a part of their own. 5
+has causes for a session's life, where 4 had the last 4 096 in a ring of chunks.
 """
 
-READABLE_VERSIONS: Final = (2, 3, STATE_VERSION)
+READABLE_VERSIONS: Final = (2, 3, 4, STATE_VERSION)
 """Versions of parts that are read; a build refuses a partition whose state has another."""
 
 SESSION_PART: Final = "session"
 _CHAIN_PREFIX: Final = "chain:"
 _RESPONSES_PREFIX: Final = "responses:"
 _KNOWN_PREFIX: Final = "known:"
+
+_RING_KEPT: Final = 4_096
+_RING_SLOTS: Final = _RING_KEPT // CHUNK + 1
+"""Up to version 4, a chunk's name was its number modulo these slots. Such a chunk may still be
+there next to the one of its own name, which has more of its hashes."""
 
 
 class StoredPart(NamedTuple):
@@ -71,8 +77,9 @@ def pack(before: Session | None, after: Session) -> dict[str, StoredPart | None]
         former = old.chains.get(name)
         if former is not chain:
             parts |= _pack_chain(name, NEW_CHAIN if former is None else former, chain)
-    for slot, (number, hashes) in chunks(old.known, after.known).items():
-        parts[f"{_KNOWN_PREFIX}{slot}"] = StoredPart([number], hashes)
+    for number, hashes in chunks(old.known, after.known).items():
+        parts[f"{_KNOWN_PREFIX}{number}"] = StoredPart([number], hashes)
+    parts |= dict.fromkeys(_chunk_names(left_chunks(old.known, after.known)))
     parts[SESSION_PART] = _pack_session(after)
     return parts
 
@@ -82,12 +89,18 @@ def part_names(session: Session) -> list[str]:
 
     The newest causes are in a chunk only if version 3 wrote it, which cannot be seen any more.
     """
-    chunks_written = -(-session.known.added // CHUNK)
+    first, end = session.known.first // CHUNK, -(-session.known.added // CHUNK)
+    ring = range(min(first, _RING_SLOTS))
     return [
         SESSION_PART,
         *chained.from_iterable(_chain_parts(*each) for each in session.chains.items()),
-        *(f"{_KNOWN_PREFIX}{slot}" for slot in range(min(SLOTS, chunks_written))),
+        *_chunk_names(ring),
+        *_chunk_names(range(first, end)),
     ]
+
+
+def _chunk_names(numbers: Iterable[int]) -> list[str]:
+    return [f"{_KNOWN_PREFIX}{number}" for number in numbers]
 
 
 def _chain_parts(name: str, chain: Chain) -> list[str]:
@@ -113,15 +126,16 @@ def unpack(session_id: str, parts: Mapping[str, StoredPart]) -> Session:
 def _unpack(parts: Mapping[str, StoredPart]) -> Session:
     own, hashes = parts[SESSION_PART]
     sequence, applied, last_ms, added, phase, start, hint, last_reset, facts, *others = own
-    # Before version 4 all causes were in chunks.
-    (newest,) = others or (0,)
+    # Before version 4 all causes were in chunks, before version 5 the last ones in a ring of them.
+    newest, *others = others or (0,)
+    (first,) = others or (max(0, _whole(added) - _RING_KEPT) // CHUNK * CHUNK,)
     in_boundaries = len(hashes) - HASH_BYTES * _whole(newest)
-    stored = {}
+    stored: dict[int, bytes] = {}
     chains = {}
     for name, part in parts.items():
         if name.startswith(_KNOWN_PREFIX):
             (number,) = part.fields
-            stored[_whole(number)] = part.data
+            stored[_whole(number)] = max(stored.get(_whole(number), b""), part.data, key=len)
         elif name.startswith(_CHAIN_PREFIX):
             chain_name = name.removeprefix(_CHAIN_PREFIX)
             chains[chain_name] = _unpack_chain(part, parts.get(_RESPONSES_PREFIX + chain_name))
@@ -132,7 +146,9 @@ def _unpack(parts: Mapping[str, StoredPart]) -> Session:
         _whole(sequence),
         _whole(applied),
         None if last_ms is None else _whole(last_ms),
-        from_chunks(hashes[:in_boundaries], _whole(added), hashes[in_boundaries:], stored),
+        from_chunks(
+            hashes[:in_boundaries], _whole(added), _whole(first), hashes[in_boundaries:], stored
+        ),
         chains,
         attempt_in(
             Phase(cast("str", phase)),
@@ -159,6 +175,7 @@ def _pack_session(session: Session) -> StoredPart:
             session.last_reset,
             _listed(session.facts),
             len(newest) // HASH_BYTES,
+            known.first,
         ],
         known.boundaries + newest,
     )

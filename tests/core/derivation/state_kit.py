@@ -1,6 +1,10 @@
-"""What a changelog holds of a session, as a worker stores and reads it."""
+"""What a changelog holds of a session, as a worker stores and reads it; and its known causes."""
+
+from collections.abc import Iterable
 
 from streams import codec
+from streams.core.derivation import known_causes as known
+from streams.core.derivation.known_causes import HASH_BYTES, NOTHING_KNOWN, KnownCauses
 from streams.core.derivation.state import Session
 from streams.core.derivation.stored_state import StoredPart, pack, unpack
 from tests.core.given import SESSION, Given
@@ -28,3 +32,19 @@ class Store:
 def stored_parts(given: Given) -> dict[str, StoredPart]:
     packed = pack(None, given.session())
     return {name: part for name, part in packed.items() if part is not None}
+
+
+def cause(number: int) -> bytes:
+    """Return a hash; those of all numbers spread over a filter's bits."""
+    return number.to_bytes(HASH_BYTES - 2, "big") + (number * 40_503 % 2**16).to_bytes(2, "big")
+
+
+def with_causes(numbers: Iterable[int], before: KnownCauses = NOTHING_KNOWN) -> KnownCauses:
+    for number in numbers:
+        before = known.add(before, cause(number))
+    return before
+
+
+def held(seen: KnownCauses) -> bytes:
+    """All hashes that are held, in order."""
+    return b"".join(part.ordered for part in seen.segments) + seen.tail

@@ -1,7 +1,7 @@
 """The causes that a session knows (R4): how many, how long, and as they are stored."""
 
 import hashlib
-from collections.abc import Iterable
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -11,36 +11,29 @@ from contextgauge.normalise.signals import Usage
 from streams.core.derivation import known_causes as known
 from streams.core.derivation import responses
 from streams.core.derivation.known_causes import (
+    BLOCK,
     CHUNK,
     HASH_BYTES,
     KEPT,
     NOTHING_KNOWN,
     RECENT,
     SEGMENT,
-    SLOTS,
     STEP,
     KnownCauses,
 )
+from tests.core.derivation.state_kit import cause, held, with_causes
 
 
-def cause(number: int) -> bytes:
-    return number.to_bytes(HASH_BYTES, "big")
+@cache
+def full() -> KnownCauses:
+    """The first state in which causes have left."""
+    return with_causes(range(KEPT + BLOCK))
 
 
-def with_causes(numbers: Iterable[int], before: KnownCauses = NOTHING_KNOWN) -> KnownCauses:
-    for number in numbers:
-        before = known.add(before, cause(number))
-    return before
-
-
-def ring(stored: dict[int, tuple[int, bytes]]) -> dict[int, bytes]:
-    """The chunks by number, as the slots of the ring hold them, stale ones too."""
-    return dict(stored.values())
-
-
-def read_back(seen: KnownCauses, stored: dict[int, tuple[int, bytes]]) -> KnownCauses:
+def read_back(seen: KnownCauses, stored: dict[int, bytes]) -> KnownCauses:
     """The causes as they are read back from the chunks and the newest."""
-    return known.from_chunks(seen.boundaries, seen.added, known.recent(seen), ring(stored))
+    newest = known.recent(seen)
+    return known.from_chunks(seen.boundaries, seen.added, seen.first, newest, stored)
 
 
 def test_a_cause_is_known_by_8_bytes_of_its_hash() -> None:
@@ -49,65 +42,56 @@ def test_a_cause_is_known_by_8_bytes_of_its_hash() -> None:
     assert len(known.cause_hash("\ud800")) == HASH_BYTES == 8
 
 
-@pytest.mark.parametrize("added", [1, 511, 512, 513, 4_095, 4_096, 4_097, 4_500, 4_608, 9_999])
-def test_exactly_the_last_4096_are_known(added: int) -> None:
+@pytest.mark.parametrize("added", [1, 63, 64, 511, 512, 513, 4_096, 4_097, 9_999, 20_000])
+def test_all_causes_of_a_session_are_known(added: int) -> None:
     causes = with_causes(range(added))
-    first_kept = max(added - KEPT, 0)
     assert causes.added == added
-    assert all(known.is_known(causes, cause(number)) for number in range(first_kept, added))
-    assert not any(known.is_known(causes, cause(number)) for number in range(first_kept))
-    assert not known.is_known(causes, cause(added))
-    assert KEPT == 4_096
+    assert causes.first == 0
+    assert all(known.is_known(causes, cause(number)) for number in range(added))
+    assert not any(known.is_known(causes, cause(number)) for number in range(added, added + 3_000))
 
 
-def test_a_forgotten_cause_is_known_once_it_is_added_again() -> None:
-    causes = with_causes([*range(KEPT + 200), 0])
-    assert known.is_known(causes, cause(0))
-    assert known.is_known(causes, cause(KEPT + 199))
+def test_of_more_than_262144_the_oldest_leave_by_blocks() -> None:
+    causes = full()
+    assert KEPT == 262_144
+    assert causes.first == BLOCK
+    assert len(held(causes)) == KEPT * HASH_BYTES
+    assert not any(known.is_known(causes, cause(number)) for number in range(BLOCK))
+    assert all(known.is_known(causes, cause(number)) for number in range(BLOCK, 2 * BLOCK))
+    causes = with_causes(range(KEPT + BLOCK, KEPT + 2 * BLOCK - 1), causes)
+    assert known.is_known(causes, cause(BLOCK))
+    causes = with_causes([KEPT + 2 * BLOCK - 1], causes)
+    assert not known.is_known(causes, cause(2 * BLOCK - 1))
+    assert known.is_known(causes, cause(2 * BLOCK))
+    # A look-up stays short.
+    assert len(causes.segments) <= KEPT // BLOCK + 3 * BLOCK // SEGMENT
 
 
-def test_boundaries_are_known_for_life() -> None:
-    causes = known.add_boundary(NOTHING_KNOWN, cause(1 << 40))
-    causes = with_causes(range(3 * KEPT), known.add_boundary(causes, cause(1 << 41)))
+def test_a_repeated_cause_that_would_leave_soon_is_known_as_long_as_a_new_one() -> None:
+    causes = full()
+    assert known.refresh(causes, cause(KEPT)) is causes
+    assert known.refresh(with_causes(range(9)), cause(0)).added == 9
+    causes = known.refresh(causes, cause(BLOCK))
+    assert causes.added == KEPT + BLOCK + 1
+    causes = with_causes(range(2 * KEPT, 2 * KEPT + BLOCK), causes)
+    assert known.is_known(causes, cause(BLOCK))
+    assert not known.is_known(causes, cause(BLOCK + 1))
+
+
+def test_boundaries_that_were_kept_apart_are_known() -> None:
+    causes = with_causes(range(9), KnownCauses(cause(1 << 40) + cause(1 << 41)))
     assert known.is_known(causes, cause(1 << 40))
     assert known.is_known(causes, cause(1 << 41))
-    assert causes.added == 3 * KEPT
-
-
-def test_the_last_4096_boundaries_are_known_and_a_repeated_one_as_long_as_a_new_one() -> None:
-    causes = NOTHING_KNOWN
-    for number in range(KEPT):
-        causes = known.add_boundary(causes, cause(number))
-    assert known.refresh(causes, cause(KEPT - 1)) is causes
-    causes = known.refresh(causes, cause(0))
-    for number in range(KEPT, 2 * KEPT - 1):
-        causes = known.add_boundary(causes, cause(number))
-    assert known.is_known(causes, cause(0))
-    assert known.is_known(causes, cause(KEPT))
-    assert not any(known.is_known(causes, cause(number)) for number in range(1, KEPT))
-    assert len(causes.boundaries) == KEPT * HASH_BYTES
-    assert causes.added == 0
+    assert not known.is_known(causes, cause(1 << 42))
+    assert known.is_known(causes, cause(8))
 
 
 def test_old_causes_that_share_a_filter_bit_are_distinguished() -> None:
-    causes = with_causes(range(0, KEPT << 16, 1 << 16))
-    assert known.is_known(causes, cause(3 << 16))
-    assert not known.is_known(causes, cause((KEPT + 3) << 16))
-
-
-def test_a_repeated_cause_is_known_as_long_as_a_new_one() -> None:
-    causes = with_causes(range(100))
-    causes = with_causes(range(100, KEPT), known.refresh(causes, cause(0)))
-    causes = with_causes(range(KEPT, KEPT + 99), causes)
-    assert known.is_known(causes, cause(0))
-    assert not known.is_known(causes, cause(1))
-
-
-def test_the_latest_cause_and_a_boundary_are_not_added_again() -> None:
-    causes = known.add_boundary(with_causes(range(9)), cause(99))
-    assert known.refresh(causes, cause(8)) is causes
-    assert known.refresh(causes, cause(99)) is causes
-    assert known.refresh(causes, cause(7)).added == 10
+    causes = NOTHING_KNOWN
+    for number in range(2 * BLOCK):
+        causes = known.add(causes, (number << 16).to_bytes(HASH_BYTES, "big"))
+    assert known.is_known(causes, (3 << 16).to_bytes(HASH_BYTES, "big"))
+    assert not known.is_known(causes, ((2 * BLOCK + 3) << 16).to_bytes(HASH_BYTES, "big"))
 
 
 def test_hashes_are_found_at_their_places_only() -> None:
@@ -115,37 +99,28 @@ def test_hashes_are_found_at_their_places_only() -> None:
     causes = known.add(known.add(NOTHING_KNOWN, left), right)
     assert not known.is_known(causes, across)
     assert known.is_known(known.add(causes, across), across)
-    bounds = known.add_boundary(known.add_boundary(NOTHING_KNOWN, left), right)
+    bounds = KnownCauses(left + right)
     assert not known.is_known(bounds, across)
-
-
-def test_hashes_are_found_at_their_places_in_old_segments_too() -> None:
-    causes = NOTHING_KNOWN
-    for told in (b"BBBBCCCC", b"AAAABBBB", b"CCCCDDDD"):
-        causes = known.add(causes, told)
-    causes = with_causes(range(KEPT - 3), causes)
-    assert known.is_known(causes, b"BBBBCCCC")
-    causes = with_causes([KEPT], causes)
-    assert not known.is_known(causes, b"BBBBCCCC")
-    assert known.is_known(causes, b"AAAABBBB")
+    old = with_causes(range(3 * BLOCK), causes)
+    assert known.is_known(old, left)
+    assert not known.is_known(old, across)
 
 
 def test_nothing_added_is_nothing_stored() -> None:
     assert known.chunks(NOTHING_KNOWN, NOTHING_KNOWN) == {}
-    causes = with_causes(range(5))
-    assert known.chunks(causes, known.add_boundary(causes, cause(9))) == {}
-    assert known.from_chunks(b"", 0, b"", {}) == NOTHING_KNOWN
+    assert known.from_chunks(b"", 0, 0, b"", {}) == NOTHING_KNOWN
 
 
 def test_a_batch_stores_the_chunks_that_grew() -> None:
     before = with_causes(range(CHUNK + 3))
     after = with_causes(range(CHUNK + 3, 2 * CHUNK + RECENT + 1), before)
     found = known.chunks(before, after)
-    assert {number: len(hashes) // HASH_BYTES for number, hashes in found.values()} == {
+    assert {number: len(hashes) // HASH_BYTES for number, hashes in found.items()} == {
         1: CHUNK,
         2: RECENT,
     }
     assert known.recent(after) == cause(2 * CHUNK + RECENT)
+    assert list(known.left_chunks(before, after)) == []
 
 
 def test_the_newest_causes_change_no_chunk() -> None:
@@ -158,101 +133,82 @@ def test_the_newest_causes_change_no_chunk() -> None:
     assert known.recent(full) == b""
 
 
-def test_an_oversized_batch_stores_no_more_than_the_ring_holds() -> None:
-    found = known.chunks(NOTHING_KNOWN, with_causes(range(3 * KEPT + 17)))
-    assert len(found) == SLOTS
-    assert all(0 <= slot < SLOTS for slot in found)
+def test_chunks_whose_causes_left_are_deleted() -> None:
+    before = with_causes(range(1_000))
+    stored = known.chunks(NOTHING_KNOWN, before) | known.chunks(before, full())
+    left = known.left_chunks(before, full())
+    assert list(left) == list(range(BLOCK // CHUNK))
+    rest = {number: hashes for number, hashes in stored.items() if number not in left}
+    assert held(read_back(full(), rest)) == held(full())
+    # One batch may add more than is held.
+    assert min(known.chunks(NOTHING_KNOWN, full())) == BLOCK // CHUNK
 
 
 @given(
-    st.lists(st.integers(1, 700), min_size=1, max_size=25),
-    st.lists(st.booleans(), min_size=25, max_size=25),
+    st.lists(st.integers(1, 3_000), min_size=1, max_size=12),
+    st.lists(st.booleans(), min_size=12, max_size=12),
 )
 def test_stored_causes_equal_the_known_ones_for_any_batching(
     batches: list[int], restarts: list[bool]
 ) -> None:
-    stored: dict[int, tuple[int, bytes]] = {}
+    stored: dict[int, bytes] = {}
     causes, added = NOTHING_KNOWN, 0
     for size, restart in zip(batches, restarts, strict=False):
         after = with_causes(range(added, added + size), causes)
         stored |= known.chunks(causes, after)
         added += size
         causes = read_back(after, stored) if restart else after
-    restored = read_back(causes, stored)
-    plain = with_causes(range(added))
-    oldest = max(added - KEPT, 0)
-    some = range(oldest, added, 29)
-    for number in (*range(max(oldest - 70, 0), oldest + 70), *some, added - 1, added):
-        expected = known.is_known(plain, cause(number))
-        assert known.is_known(causes, cause(number)) == expected
-        assert known.is_known(restored, cause(number)) == expected
-    assert len(stored) <= SLOTS
-
-
-def layout(seen: KnownCauses) -> tuple[list[int], int]:
-    """Return how many hashes the segments have that cannot have been cut, and the tail."""
-    whole = [len(segment.ordered) // HASH_BYTES for segment in seen.segments]
-    return whole[-8:], len(seen.tail) // HASH_BYTES
-
-
-@pytest.mark.parametrize("added", [1, 63, 64, 65, 500, 511, 512, 513, 4_096, 4_100, 5_120, 5_555])
-def test_a_restored_memory_grows_like_the_original(added: int) -> None:
-    seen = with_causes(range(added))
-    restored = read_back(seen, known.chunks(NOTHING_KNOWN, seen))
-    assert layout(restored) == layout(seen)
-    for more in (1, 63, 64, 300, 700, 3_500):
-        numbers = range(added, added + more)
-        seen, restored = with_causes(numbers, seen), with_causes(numbers, restored)
-        added += more
-        assert layout(restored) == layout(seen)
-        assert len(seen.tail) < STEP * HASH_BYTES
-        assert len(restored.segments) <= KEPT // SEGMENT + 1
-        for number in (added - 1, added - 65, added - 513, added - 4_096, added - 4_097):
-            if number >= 0:
-                assert known.is_known(restored, cause(number)) == (added - KEPT <= number)
-
-
-def test_stale_slots_of_the_ring_are_not_read() -> None:
-    causes = with_causes(range(2 * KEPT))
-    stored = ring(known.chunks(NOTHING_KNOWN, causes))
-    stored[3] = b"stale".ljust(CHUNK * HASH_BYTES)
-    restored = known.from_chunks(cause(77), causes.added, known.recent(causes), stored)
-    assert known.is_known(restored, cause(77))
-    assert known.is_known(restored, cause(2 * KEPT - 1))
-    assert not known.is_known(restored, cause(3 * CHUNK))
+    assert held(causes) == held(read_back(causes, stored)) == held(with_causes(range(added)))
+    for number in (*range(0, added, 29), added - 1):
+        assert known.is_known(causes, cause(number))
+    assert not any(known.is_known(causes, cause(number)) for number in range(added, added + 200))
+    assert len(causes.tail) < STEP * HASH_BYTES
 
 
 def test_chunks_that_do_not_fit_together_are_refused() -> None:
     causes = with_causes(range(215))
-    stored, newest = ring(known.chunks(NOTHING_KNOWN, causes)), known.recent(causes)
+    stored, newest = known.chunks(NOTHING_KNOWN, causes), known.recent(causes)
     assert len(newest) == 7 * HASH_BYTES
+    one_less = {key: told for key, told in stored.items() if key != 1}
     with pytest.raises(ValueError, match="missing"):
-        known.from_chunks(b"", 215, newest, {key: told for key, told in stored.items() if key != 1})
+        known.from_chunks(b"", 215, 0, newest, one_less)
     with pytest.raises(ValueError, match="missing"):
-        known.from_chunks(b"", 300, newest, stored)
+        known.from_chunks(b"", 300, 0, newest, stored)
+    with pytest.raises(ValueError, match="missing"):
+        known.from_chunks(b"", 215, 256, newest, stored)
     with pytest.raises(ValueError, match="end elsewhere"):
-        known.from_chunks(b"", 216, newest, stored)
+        known.from_chunks(b"", 216, 0, newest, stored)
     with pytest.raises(ValueError, match="end elsewhere"):
-        known.from_chunks(b"", 215, newest[HASH_BYTES:], stored)
+        known.from_chunks(b"", 215, 0, newest[HASH_BYTES:], stored)
     with pytest.raises(ValueError, match="end elsewhere"):
-        known.from_chunks(b"", 215, newest, stored | {1: stored[1][:-HASH_BYTES]})
+        known.from_chunks(b"", 215, 0, newest, stored | {1: stored[1][:-HASH_BYTES]})
 
 
-@pytest.mark.parametrize("added", [1, 15, 16, 63, 64, 70, 203, KEPT + 5])
+@pytest.mark.parametrize("added", [1, 15, 16, 63, 64, 70, 203, 4_101])
 def test_what_version_3_stored_in_chunks_is_read(added: int) -> None:
     """It stored the newest in chunks too; a chunk that did not grow since has them still."""
     causes = with_causes(range(added))
-    up_to = with_causes(range(-(-added // RECENT) * RECENT))
-    stored = ring(known.chunks(NOTHING_KNOWN, up_to))
+    stored = known.chunks(NOTHING_KNOWN, with_causes(range(-(-added // RECENT) * RECENT)))
     stored[(added - 1) // CHUNK] = stored[(added - 1) // CHUNK][: ((added - 1) % CHUNK + 1) * 8]
-    assert known.from_chunks(b"", added, b"", stored) == read_back(
-        causes, known.chunks(NOTHING_KNOWN, causes)
-    )
+    assert held(known.from_chunks(b"", added, 0, b"", stored)) == held(causes)
     if more := -added % RECENT:
         after = with_causes(range(added, added + more - 1), causes)
-        assert known.from_chunks(b"", after.added, known.recent(after), stored) == read_back(
-            after, known.chunks(NOTHING_KNOWN, after)
-        )
+        read = known.from_chunks(b"", after.added, 0, known.recent(after), stored)
+        assert held(read) == held(after)
+
+
+@pytest.mark.parametrize("first", [0, 64, 5 * 64])
+@pytest.mark.parametrize("added", [400, 511, 512, 700, 4_500])
+def test_causes_that_begin_later_grow_on(first: int, added: int) -> None:
+    """A session of version 4 has its last 4 096 causes, from a chunk on."""
+    stored = known.chunks(NOTHING_KNOWN, with_causes(range(added)))
+    newest = known.recent(with_causes(range(added)))
+    causes = known.from_chunks(b"", added, first, newest, stored)
+    causes = with_causes(range(added, added + 2 * BLOCK), causes)
+    assert (causes.added, causes.first) == (added + 2 * BLOCK, first)
+    assert held(causes) == held(with_causes(range(added + 2 * BLOCK)))[first * HASH_BYTES :]
+    assert known.is_known(causes, cause(first))
+    assert not any(known.is_known(causes, cause(number)) for number in range(first))
 
 
 def memory_of(*names: str) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.records import ContextWarning
 from streams import codec
-from streams.core.derivation.known_causes import CHUNK, SLOTS
+from streams.core.derivation.known_causes import CHUNK
 from streams.core.derivation.stored_state import SESSION_PART, StoredPart, part_names, unpack
 from tests.core.derivation.state_kit import Store, stored_parts
 from tests.core.given import (
@@ -23,11 +23,29 @@ from tests.core.given import (
     result,
     session,
     side,
+    user,
 )
+
+SLOTS = 65
+"""Of the ring in which versions up to 4 had the last 4 096 causes."""
+
+
+def in_version_4(parts: dict[str, StoredPart]) -> dict[str, StoredPart]:
+    """Return a session's parts as version 4 wrote them: the last causes in a ring of chunks."""
+    older = {name: part for name, part in parts.items() if not name.startswith("known:")}
+    own = parts[SESSION_PART]
+    older[SESSION_PART] = StoredPart(own.fields[:10], own.data)
+    for name, part in parts.items():
+        if name.startswith("known:"):
+            (number,) = part.fields
+            assert isinstance(number, int)
+            older[f"known:{number % SLOTS}"] = part
+    return older
 
 
 def in_version_3(parts: dict[str, StoredPart]) -> dict[str, StoredPart]:
     """Return a session's parts as version 3 wrote them: all causes in chunks, a chain in one."""
+    parts = in_version_4(parts)
     older = {name: part for name, part in parts.items() if not name.startswith("responses:")}
     for name, part in older.items():
         if name.startswith("chain:"):
@@ -75,6 +93,26 @@ def test_a_session_of_version_3_goes_on_as_if_this_version_had_written_it(
         other.take(*repeated)
         given.take(*repeated)
     assert other.records == given.records[records:]
+
+
+def test_a_session_of_version_4_with_more_causes_than_its_ring_goes_on() -> None:
+    turns: list[Body] = [user(str(number)) for number in range(4_800)]
+    given = session(*turns[:4_500])
+    before, store = in_version_4(stored_parts(given)), Store()
+    assert len(before) == SLOTS + 2
+    store.parts = {name: (codec.dumps(part.fields), part.data) for name, part in before.items()}
+    other = Given()
+    other.sessions()[SESSION] = store.get()
+    for at in range(4_500, 4_800, 7):
+        stored = other.session()
+        other.take(*turns[at : at + 7])
+        store.put(stored, other.session())
+        other.sessions()[SESSION] = store.get()
+        assert set(store.parts) <= set(part_names(other.session()))
+    assert other.chain().total == 4_800
+    # What version 4 had forgotten is counted again; all that came since is known.
+    other.take(*turns[4_500 - 4_096 :])
+    assert other.chain().total == 4_800
 
 
 def in_version_2(given: Given) -> dict[str, StoredPart]:

@@ -97,19 +97,13 @@ def test_r04_a_resumed_session_that_rewrites_its_lines_gives_nothing_new() -> No
     assert given.take(*lines) == []
 
 
-@pytest.mark.parametrize(("others", "known"), [(4_095, True), (4_096, False)])
-def test_r04_the_last_4096_others_are_known(others: int, known: bool) -> None:
+def test_r04_all_messages_of_a_session_are_known() -> None:
     given = Given()
-    first = user("first")
-    given.take(first, *(user(str(number)) for number in range(others)), first)
-    assert given.chain().total == others + (1 if known else 2)
-
-
-def test_r04_a_boundary_is_known_for_the_sessions_life() -> None:
-    given = Given()
-    old = boundary({"trigger": "auto"})
-    given.take(old, *(user(str(number)) for number in range(4_200)))
-    assert given.take(old) == []
+    lines = [user("first"), boundary({"trigger": "auto"})]
+    lines += [user(str(number)) for number in range(6_000)]
+    given.take(*lines)
+    assert given.take(*lines) == []
+    assert given.chain().total == 6_001
 
 
 def test_r04_an_ignorable_flood_does_not_push_known_causes_out() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contextgauge.errors import VersionError
 from contextgauge.normalise.signals import InputMessage
 from schemas.records import Record
-from streams.core.derivation.known_causes import KEPT, SLOTS
+from streams.core.derivation.known_causes import BLOCK, KEPT
 from streams.core.derivation.state import Chain, KnownFacts, Session
 from streams.core.derivation.stored_state import (
     SESSION_PART,
@@ -23,7 +23,7 @@ from streams.core.derivation.stored_state import (
     unpack,
 )
 from streams.flow.derive.deriver import Changed, Deriver
-from tests.core.derivation.state_kit import Store, stored_parts
+from tests.core.derivation.state_kit import Store, held, stored_parts, with_causes
 from tests.core.given import (
     LARGE,
     MODEL,
@@ -232,18 +232,18 @@ def test_fields_are_plain_json() -> None:
     for part in pack(None, rich().session()).values():
         assert part is not None
         assert json.loads(json.dumps(part.fields)) == part.fields
-    assert STATE_VERSION == 4
+    assert STATE_VERSION == 5
 
 
 def test_all_parts_that_were_ever_stored_are_named_for_removal() -> None:
     told = Given()
     store = Store()
-    for number in range(KEPT // 50 + 5):
+    for number in range(20):
         before = told.sessions().get(SESSION)
         told.take(*(user(f"{number} {at}") for at in range(50)), side(user(), f"a{number % 3}"))
         store.put(before, told.session())
     assert set(part_names(told.session())) == set(store.parts)
-    assert len([name for name in store.parts if name.startswith("known:")]) == SLOTS
+    assert len([name for name in store.parts if name.startswith("known:")]) == 16
     small = session(user()).session()
     # Version 3 may have written the chunk.
     assert sorted(part_names(small)) == sorted([*pack(None, small), "known:0"])
@@ -252,17 +252,25 @@ def test_all_parts_that_were_ever_stored_are_named_for_removal() -> None:
 def test_a_restored_session_knows_exactly_the_same_causes() -> None:
     told = Given()
     store = Store()
-    bodies = [user(str(number)) for number in range(KEPT + 300)]
+    bodies = [user(str(number)) for number in range(5_000)]
     for begin in range(0, len(bodies), 97):
         before = told.sessions().get(SESSION)
         told.take(*bodies[begin : begin + 97])
         store.put(before, told.session())
         told.sessions()[SESSION] = store.get()
-    counted = told.chain().total
-    told.take(*bodies[-KEPT:])
-    assert told.chain().total == counted == len(bodies)
-    told.take(bodies[0])
-    assert told.chain().total == counted + 1
+    told.take(*bodies)
+    assert told.chain().total == len(bodies)
+
+
+def test_causes_that_left_are_deleted_from_what_is_stored() -> None:
+    before, after, store = session(user()).session(), session(user()).session(), Store()
+    before.known = with_causes(range(KEPT + BLOCK - 1))
+    after.known = with_causes([KEPT + BLOCK - 1], before.known)
+    store.put(None, before)
+    store.put(before, after)
+    assert "known:0" not in store.parts
+    assert held(store.get().known) == held(after.known)
+    assert set(store.parts) <= set(part_names(after))
 
 
 def long() -> Given:
