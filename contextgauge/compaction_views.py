@@ -58,7 +58,8 @@ class Compaction:
     """One compaction that succeeded, whole. `number` counts those of its chain, from 1.
 
     `tokens_after` and `tokens_saved` are measured by the chain's next reading; `complete` means
-    that this has happened, or that it can no longer happen.
+    that this has happened, or that it can no longer happen. `inherited`: it was another session's,
+    with whose history this one began (R30).
     """
 
     version: int = VIEW_VERSION
@@ -80,3 +81,4 @@ class Compaction:
     metadata: dict[str, Json]
     summary: str | None
     receipt: CompactionReceipt
+    inherited: bool = False

@@ -9,8 +9,8 @@ import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from contextgauge.normalise.claude import is_transcript
-from contextgauge.normalise.codex import thread_of
-from contextgauge.normalise.fields import mapping, text
+from contextgauge.normalise.codex import origin_of, thread_of, thread_owner
+from contextgauge.normalise.fields import text
 from contextgauge.normalise.signals import Body
 from contextgauge.normalise.spellings import SESSION
 
@@ -27,10 +27,10 @@ NAMES: Final = re.compile(rb'"(?:session(?:_id|Id)|thread(?:_id|Id)?)"(?:\s*:\s*
 
 
 class Line(NamedTuple):
-    """One line of a file: where it stands, its bytes without the line end, and its hint.
+    """One line of a file: where it stands, its bytes without the line end, and its hints.
 
     `size` is the line's length in bytes; it exceeds `len(value)` where only the beginning of a
-    gigantic line was read.
+    gigantic line was read. `thread_id` and `inherited` are those of `InputMessage`.
     """
 
     file: str
@@ -38,17 +38,29 @@ class Line(NamedTuple):
     value: bytes
     size: int
     session_hint: str | None
+    thread_id: str | None = None
+    inherited: bool | None = None
 
 
 class Container:
     """The hint for each line of one container."""
 
-    __slots__ = ("_encoded", "_encoded_hint", "hint", "kind")
+    __slots__ = ("_encoded", "_encoded_hint", "hint", "kind", "origin", "thread_id")
 
-    def __init__(self, kind: ContainerKind, hint: str | None) -> None:
+    def __init__(
+        self,
+        kind: ContainerKind,
+        hint: str | None,
+        thread_id: str | None = None,
+        origin: str | None = None,
+    ) -> None:
         self.kind = kind
         self.hint = hint
         """The session of the next line that names none; constant but in a stream."""
+        self.thread_id = thread_id
+        """The subagent's thread whose rollout it is: a chain of its session (R30)."""
+        self.origin = origin
+        """The thread whose lines a rollout may begin with; None once it is past them."""
         self._encoded = b""
         self._encoded_hint: str | None = None
 
@@ -85,6 +97,8 @@ class Scout:
     def __init__(self) -> None:
         self._kind: ContainerKind = "stream"
         self._session: str | None = None
+        self._thread_id: str | None = None
+        self._origin: str | None = None
         self.in_stream = False
         """Whether a line in the stream's spelling was seen: what a pipe is taken by."""
 
@@ -101,7 +115,8 @@ class Scout:
         if self._kind == "transcript":
             self._session = text(body, "sessionId")
         elif self._kind == "rollout" and body.get("type") == "session_meta":
-            self._session = text(mapping(body, "payload") or {}, "id")
+            self._session, self._thread_id = thread_owner(body)
+            self._origin = origin_of(body)
         return self._session is not None
 
     def container(self, name: str | None, fallback: str | None) -> Container:
@@ -112,4 +127,4 @@ class Scout:
         """
         if self._kind == "transcript":
             return Container("transcript", self._session or name or fallback)
-        return Container(self._kind, self._session or fallback)
+        return Container(self._kind, self._session or fallback, self._thread_id, self._origin)

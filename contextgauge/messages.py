@@ -24,6 +24,12 @@ TASK_ID_HEADER: Final = "task_id"
 AGENT_ID_HEADER: Final = "agent_id"
 """Kafka header by which a publisher names the agent that runs the session: one agent has many
 sessions. It is not the `agent_id` in a message, which names a subagent's chain (R2)."""
+THREAD_ID_HEADER: Final = "thread_id"
+"""Kafka header of a line of a Codex subagent's rollout: its thread. The key is then the session of
+the thread that started it, and the line belongs to a chain of that session (R30)."""
+INHERITED_HEADER: Final = "inherited"
+"""Kafka header of a line of a Codex rollout that begins with another thread's lines: whether this
+one is such a copy, `true` or `false`. Publishers that have the other rollout too can tell (R30)."""
 REDRIVEN_HEADER: Final = "redriven_from"
 """Kafka header of a message that was a dead letter: which one, as `PARTITION:OFFSET`. It
 names the origin of the message, and changes no record."""

@@ -62,6 +62,8 @@ class Common:
 
     `model` is the chain's model without a `[1m]`-like suffix. `task_id` is what the publisher
     set on the source message. `subagent_type` is the chain's, where a message reported it.
+    `inherited` is true where the source message is a copy of another session's (R30): it shows what
+    the context holds, and belongs in no total, average, chart or alert.
     """
 
     session_id: str
@@ -69,6 +71,7 @@ class Common:
     model: str | None
     task_id: str | None
     subagent_type: str | None
+    inherited: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,11 +355,15 @@ Kind: TypeAlias = Literal[
 
 DATA_CLASS_BY_KIND: Final[dict[str, type[RecordData]]] = {cls.kind: cls for cls in DATA_CLASSES}
 
-LATER_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {
+_LATER: Final[dict[type[RecordData], tuple[str, ...]]] = {
     CompactBoundary: ("messages_total", "receipt"),
     CompactionComplete: ("cache_rewrite_tokens",),
     ContextEdit: ("edits_left_out",),
     SessionInfo: ("publisher_agent_id",),
+}
+
+LATER_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {
+    cls: ("inherited", *_LATER.get(cls, ())) for cls in DATA_CLASSES
 }
 """Fields that a kind got after its first records were written. Where null they are left out, so
 that the messages of then still give the same bytes."""

@@ -112,7 +112,7 @@ class ChainView:
     the boundary's time. `differences` are the last positive ones between readings of this epoch,
     `growth_tokens` their median, `responses_left` how many more such steps fit. `latest` is the
     last boundary, whose rules may be checked at any time. `last_sequence` is the sequence of the
-    chain's last record.
+    chain's last record. `inherited`: the size is that of a copied response (R30).
     """
 
     chain: str
@@ -142,6 +142,7 @@ class ChainView:
     untimed: UntimedCompaction | None = None
     latest: PendingCompaction | None = None
     last_sequence: int = 0
+    inherited: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +198,7 @@ class CompactionBrief:
     duration_ms: int | None
     duration_source: DurationSource | None
     messages_since_last: int | None
+    inherited: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,13 +207,15 @@ class CompactionsView:
 
     `unknown_trigger` are those whose runtime reports no trigger. `messages` is the sum of the
     messages before each, `messages_per_compaction` their floored mean. `last` are the latest in
-    short, the newest last.
+    short, the newest last. `inherited` are those of another session whose history this one began
+    with (R30): they count nowhere else. Copies that a subagent began with are not among them.
     """
 
     manual: int = 0
     automatic: int = 0
     unknown_trigger: int = 0
     failed: int = 0
+    inherited: int = 0
     messages: int = 0
     messages_per_compaction: int | None = None
     last: tuple[CompactionBrief, ...] = ()

@@ -15,10 +15,12 @@ from contextgauge.delivery.shorten import fit
 from contextgauge.errors import ConfigError
 from contextgauge.messages import (
     AGENT_ID_HEADER,
+    INHERITED_HEADER,
     NO_SESSION,
     OBSERVED_HEADER,
     OBSERVED_LIVE,
     TASK_ID_HEADER,
+    THREAD_ID_HEADER,
     DeadLetter,
 )
 from contextgauge.normalise import normalise, session_of
@@ -110,6 +112,16 @@ def headers_of(*, is_live: bool, task_id: str | None, agent_id: str | None) -> H
     live = ((OBSERVED_HEADER, OBSERVED_LIVE),) if is_live else ()
     named = ((TASK_ID_HEADER, task_id), (AGENT_ID_HEADER, agent_id))
     return live + tuple((name, _name(name, value)) for name, value in named if value is not None)
+
+
+def headers_of_line(line: Line) -> Headers:
+    """Return the headers that only this line has: a subagent's thread, whether it is a copy."""
+    headers: Headers = ()
+    if line.thread_id is not None:
+        headers = ((THREAD_ID_HEADER, key_bytes(line.thread_id)),)
+    if line.inherited is not None:
+        headers = (*headers, (INHERITED_HEADER, b"true" if line.inherited else b"false"))
+    return headers
 
 
 def _name(header: str, value: str) -> bytes:

@@ -43,6 +43,9 @@ USUAL_RESPONSE: Final = 2
 USUAL_RESPONSE_END: Final = 3
 """What `fast_path.pyx` says of a message: its kind. Another is a line that says nothing."""
 
+_OPENS_TURN: Final = ("turn_context", "event_msg")
+"""Types of a rollout's lines that may open a turn."""
+
 _OF_ATTEMPTS: Final = (CompactionStatus, CompactionRefused)
 """A status that is marked as a subagent's moves nothing (R15)."""
 
@@ -115,7 +118,7 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
     """
     kind = body.get("type")
     signals = _TYPES.get(kind, _nothing)(body) if isinstance(kind, str) else _untyped(body)
-    if body.keys().isdisjoint(_SELDOM):
+    if body.keys().isdisjoint(_SELDOM) and message.thread_id is None:
         if not signals:
             return None
         agent_id = subagent_type = task_id = None
@@ -127,6 +130,10 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         sidechain = flag(body, *SIDECHAIN)
         subagent_type = name(body, *SUBAGENT_TYPE)
         task_id = name(body, "task_id")
+        if message.thread_id is not None and not sidechain and parent_id is None:
+            agent_id, sidechain = _short(message.thread_id, MAX_NAME), True
+            subagent_type = codex.subagent_type(body)
+            signals = tuple(map(_of_subagent, signals))
         if not _reports_facts(signals):
             only_new = sidechain or parent_id is not None or not signals
             signals = (*claude.transcript_facts(body, only_new=only_new), *signals)
@@ -145,7 +152,7 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         own_ms = codex.moment(body)
     return Normal(
         session_of(body, message.session_hint),
-        _digest(message.value) if uuid is None else uuid,
+        _cause(message) if uuid is None else uuid,
         own_ms,
         None if message.received_ms is None else in_range(message.received_ms),
         agent_id,
@@ -154,7 +161,16 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         subagent_type,
         _short(message.task_id, MAX_NAME) or task_id,
         signals,
+        claude.is_copy(body) or message.inherited,
+        codex.turn_ms(body) if kind in _OPENS_TURN else None,
     )
+
+
+def _of_subagent(signal: Signal) -> Signal:
+    """Return a signal of a subagent's rollout: what it says of its session is of itself only."""
+    if isinstance(signal, SessionFacts):
+        return signal._replace(model=None, forked_from=None, only_new=True)
+    return signal
 
 
 def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | None:
@@ -231,6 +247,12 @@ def _short(value: str | None, limit: int) -> str | None:
     return value if value and len(value) <= limit else None
 
 
+def _cause(message: InputMessage) -> str:
+    """Return what identifies a message without a uuid; two threads may have equal lines."""
+    digest = _digest(message.value)
+    return digest if message.thread_id is None else f"{message.thread_id} {digest}"
+
+
 def _digest(raw: bytes) -> str:
     """Return the SHA-256 of the raw bytes without the line end."""
     return hashlib.sha256(raw.removesuffix(b"\n").removesuffix(b"\r")).hexdigest()
@@ -251,6 +273,6 @@ def session_of(body: Body, hint: str | None) -> str | None:
     if (hinted := _short(hint, MAX_LONG_NAME)) is not None:
         return hinted
     if body.get("type") == "session_meta":
-        return long_name(mapping(body, "payload") or {}, "id")
+        return _short(codex.thread_owner(body)[0], MAX_LONG_NAME)
     request = mapping(body, "request") or {}
     return long_name(mapping(request, "input") or {}, *SESSION)

@@ -94,6 +94,14 @@ def facts_of(
     return (SessionFacts("claude-code", version, None, cwd, forked, only_new),)
 
 
+def is_copy(body: Body) -> bool | None:
+    """Return whether a line says that it is copied from another session; None: it does not say."""
+    origin = mapping(body, "forked_from", "forkedFrom")
+    if origin is None or long_name(origin, *SESSION) in (None, text(body, *SESSION)):
+        return None
+    return True
+
+
 def _forked_from(body: Body) -> str | None:
     origin = mapping(body, "forked_from", "forkedFrom")
     if origin is not None:

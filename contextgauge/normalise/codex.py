@@ -13,21 +13,24 @@ from contextgauge.normalise.fields import (
     in_range,
     long_name,
     mapping,
+    moment_ms,
     name,
     text,
+    uuid7_ms,
     window,
 )
 from contextgauge.normalise.signals import (
     Body,
     Boundary,
     CompactionStatus,
-    ModelReport,
     OwnWindow,
     Response,
     SessionFacts,
     Signal,
+    Thread,
     Timing,
     TurnEnded,
+    TurnModel,
     Twin,
     UserLine,
 )
@@ -46,18 +49,83 @@ _COMPACTION: Final = ("ContextCompaction", "contextCompaction")
 
 
 def session_meta(body: Body) -> tuple[Signal, ...]:
-    """Return the facts of a rollout's head."""
+    """Return the facts of a rollout's head, and its thread."""
     payload = mapping(body, "payload") or {}
-    return (
-        SessionFacts(
-            "codex",
-            name(payload, "cli_version"),
-            None,
-            long_name(payload, "cwd"),
-            long_name(payload, "forked_from_id", "forked_from"),
-            only_new=False,
-        ),
+    own = long_name(payload, "id")
+    facts = SessionFacts(
+        "codex",
+        name(payload, "cli_version"),
+        None,
+        long_name(payload, "cwd"),
+        long_name(payload, "forked_from_id", "forked_from") or _parent_of(payload),
+        only_new=False,
     )
+    if own is None:
+        return (facts,)
+    created_ms = uuid7_ms(own)
+    if created_ms is None:
+        created_ms = moment_ms(payload.get("timestamp") or body.get("timestamp"))
+    return (Thread(own, created_ms), facts)
+
+
+def thread_owner(body: Body) -> tuple[str | None, str | None]:
+    """Return the session of a rollout by its head, and the subagent's thread if it is one's (R30).
+
+    A subagent's rollout is a chain of its parent's session: of the session that its head names,
+    which all threads of one tree share, else of the parent itself.
+    """
+    payload = mapping(body, "payload") or {}
+    own, parent = text(payload, "id"), _parent_of(payload)
+    if own is None or parent is None or parent == own:
+        return own, None
+    session = long_name(payload, "session_id") or parent
+    return (parent if session == own else session), own
+
+
+def subagent_type(body: Body) -> str | None:
+    """Return the role of the subagent whose rollout begins with this head."""
+    payload = mapping(body, "payload") or {}
+    return name(payload, "agent_role") or name(_spawn_of(payload), "agent_role")
+
+
+def _parent_of(payload: Body) -> str | None:
+    """Return the thread that started a subagent's; None for one that a user started."""
+    return long_name(payload, "parent_thread_id") or long_name(
+        _spawn_of(payload), "parent_thread_id"
+    )
+
+
+def _spawn_of(payload: Body) -> Body:
+    subagent = mapping(mapping(payload, "source") or {}, "subagent") or {}
+    return mapping(subagent, "thread_spawn") or {}
+
+
+def origin_of(body: Body) -> str | None:
+    """Return the thread whose lines a rollout may begin with, by its head (R30)."""
+    payload = mapping(body, "payload") or {}
+    origin = long_name(payload, "forked_from_id", "forked_from") or _parent_of(payload)
+    return None if origin == text(payload, "id") else origin
+
+
+def copy_key(body: Body) -> str | None:
+    """Return what a size or a compaction of a rollout is known by, in a copy too (R30).
+
+    A copy has another time; the sum over the thread is a response's own.
+    """
+    payload = mapping(body, "payload") or {}
+    if body.get("type") == "compacted":
+        return f"compacted {payload!r}"
+    info = mapping(payload, "info") or {}
+    if payload.get("type") != "token_count" or not info:
+        return None
+    return f"{info.get('total_token_usage')!r} {info.get('last_token_usage')!r}"
+
+
+def turn_ms(body: Body) -> int | None:
+    """Return when the turn began that a line opens, by its id; None where the id has no time."""
+    payload = mapping(body, "payload") or {}
+    opens = body.get("type") == "turn_context" or payload.get("type") == "task_started"
+    return uuid7_ms(payload.get("turn_id")) if opens else None
 
 
 def turn_context(body: Body) -> tuple[Signal, ...]:
@@ -65,7 +133,7 @@ def turn_context(body: Body) -> tuple[Signal, ...]:
     payload = mapping(body, "payload") or {}
     model = name(payload, "model")
     facts = SessionFacts("codex", None, model, long_name(payload, "cwd"), None, only_new=False)
-    return (facts,) if model is None else (facts, ModelReport(model, is_init=False, of_turn=True))
+    return (facts,) if model is None else (facts, TurnModel(model))
 
 
 def response_item(body: Body) -> tuple[Signal, ...]:

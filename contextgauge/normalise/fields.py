@@ -4,6 +4,7 @@ Where two names are given, they are two spellings of one field; the first that i
 right type counts. `spellings.py` has those of the fields next to a message.
 """
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -122,3 +123,15 @@ def moment_ms(value: object) -> int | None:
         return None
     passed = moment - _EPOCH  # its parts are added up: a division takes twice as long
     return in_range(passed.days * DAY_MS + passed.seconds * 1_000 + passed.microseconds // 1_000)
+
+
+_UUID7: Final = re.compile(
+    r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z"
+)
+"""A UUID of version 7 begins with its time, 48 bits of milliseconds since 1970 (RFC 9562)."""
+
+
+def uuid7_ms(value: object) -> int | None:
+    """Return when a UUID of version 7 was made, milliseconds since 1970; None for anything else."""
+    parts = _UUID7.match(value) if isinstance(value, str) else None
+    return None if parts is None else in_range(int(parts[1] + parts[2], 16))

@@ -17,7 +17,9 @@ class InputMessage:
 
     `session_hint` is what the container says (R1): the Kafka key, or the file's session.
     `received_ms` is the record's CreateTime where the publisher marked it live, in milliseconds
-    since 1970. `task_id` and `publisher_agent_id` are the publisher's headers.
+    since 1970. `task_id` and `publisher_agent_id` are the publisher's headers. `thread_id` is the
+    subagent's thread whose rollout the line is from: a chain of the session. `inherited` is what
+    the reader of a file knows: whether the line is a copy of another session's (R30).
     """
 
     value: bytes
@@ -25,6 +27,8 @@ class InputMessage:
     received_ms: int | None
     task_id: str | None
     publisher_agent_id: str | None
+    thread_id: str | None
+    inherited: bool | None
 
     def __init__(
         self,
@@ -33,12 +37,16 @@ class InputMessage:
         received_ms: int | None = None,
         task_id: str | None = None,
         publisher_agent_id: str | None = None,
+        thread_id: str | None = None,
+        inherited: bool | None = None,  # noqa: FBT001 -- as the field says
     ) -> None:
         self.value = value
         self.session_hint = session_hint
         self.received_ms = received_ms
         self.task_id = task_id
         self.publisher_agent_id = publisher_agent_id
+        self.thread_id = thread_id
+        self.inherited = inherited
 
 
 @dataclass(slots=True, init=False)
@@ -227,7 +235,7 @@ class RuntimeWindows(NamedTuple):
 
 
 class OwnWindow(NamedTuple):
-    """The runtime reported the window of the main chain's model without naming it.
+    """The runtime reported the window of the chain's model without naming it.
 
     `of_next`: that of the next turn's model, if one is named before the next reading (R12).
     """
@@ -237,14 +245,26 @@ class OwnWindow(NamedTuple):
 
 
 class ModelReport(NamedTuple):
-    """The main chain's model, reported outside a response; `init` also brings its suffix (R12).
-
-    `of_turn`: by Codex' `turn_context`, whose window may have been reported before it.
-    """
+    """The main chain's model, reported outside a response; `init` also brings its suffix (R12)."""
 
     model: str
     is_init: bool
-    of_turn: bool = False
+
+
+class TurnModel(NamedTuple):
+    """The chain's model, by Codex' `turn_context`; its window may have been reported before it."""
+
+    model: str
+
+
+class Thread(NamedTuple):
+    """A rollout's head: its thread, and when that was created, in milliseconds since 1970 (R30).
+
+    A second one with another id is the head of the thread that the lines after it are copied from.
+    """
+
+    id: str
+    created_ms: int | None
 
 
 class AutoCompact(NamedTuple):
@@ -298,6 +318,8 @@ class MicroCompaction(NamedTuple):
 Signal: TypeAlias = (
     SessionFacts
     | ModelReport
+    | TurnModel
+    | Thread
     | RuntimeWindows
     | OwnWindow
     | AutoCompact
@@ -324,7 +346,9 @@ class Normal:
 
     `cause` identifies it: its uuid, else the SHA-256 of its bytes. `own_ms` is its own
     timestamp where valid, `live_ms` when a publisher saw it live (R28); both in milliseconds
-    since 1970. `agent_id`, `parent_id` and `sidechain` name the chain (R2).
+    since 1970. `agent_id`, `parent_id` and `sidechain` name the chain (R2). `inherited` says
+    whether the line is a copy of another session's, where that is known; `turn_ms` when the turn
+    began that the line opens, by its id (R30).
     """
 
     session_id: str | None
@@ -337,6 +361,8 @@ class Normal:
     subagent_type: str | None
     task_id: str | None
     signals: tuple[Signal, ...]
+    inherited: bool | None
+    turn_ms: int | None
 
     def __init__(
         self,
@@ -350,6 +376,8 @@ class Normal:
         subagent_type: str | None,
         task_id: str | None,
         signals: tuple[Signal, ...],
+        inherited: bool | None = None,  # noqa: FBT001 -- as the field says
+        turn_ms: int | None = None,
     ) -> None:
         self.session_id = session_id
         self.cause = cause
@@ -361,6 +389,8 @@ class Normal:
         self.subagent_type = subagent_type
         self.task_id = task_id
         self.signals = signals
+        self.inherited = inherited
+        self.turn_ms = turn_ms
 
     @property
     def time_ms(self) -> int | None:

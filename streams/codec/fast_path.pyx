@@ -552,7 +552,7 @@ def read_record(FetchedRecords records not None, Py_ssize_t index, Py_ssize_t li
 
 
 cdef bint _is_usual_source(Place* place, Source* source) noexcept nogil:
-    """Read a record's key and headers; False where one has text that is not ASCII."""
+    """Read a record's key and headers; False where one is seldom, or has text that is not ASCII."""
     cdef Bytes at = place.headers
     cdef Text name, value
     cdef long long size
@@ -575,6 +575,8 @@ cdef bint _is_usual_source(Place* place, Source* source) noexcept nogil:
             source.task = value
         elif is_name(name, b"agent_id", 8):
             source.agent = value
+        elif is_name(name, b"thread_id", 9) or is_name(name, b"inherited", 9):
+            return False
     return _is_ascii(source.key) and _is_ascii(source.task) and _is_ascii(source.agent)
 
 

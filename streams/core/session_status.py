@@ -263,7 +263,11 @@ def stalled_from(last_sign_ms: int | None) -> int | None:
 def _thrash(last: "Sequence[CompactionBrief]") -> Thrash | None:
     """Return the latest thrash among a session's last compactions, each chain by itself."""
     count, found = THRESHOLDS.thrash_compactions, []
-    succeeded = [(brief.chain, brief.time_ms) for brief in last if brief.outcome == "succeeded"]
+    succeeded = [
+        (brief.chain, brief.time_ms)
+        for brief in last
+        if brief.outcome == "succeeded" and not brief.inherited
+    ]
     for chain in {chain for chain, _ in succeeded}:
         times = sorted(time for name, time in succeeded if name == chain and time is not None)
         for first_ms, last_ms in zip(times, times[count - 1 :], strict=False):

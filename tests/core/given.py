@@ -289,12 +289,17 @@ class Given:
         received_ms: int | None = None,
         task_id: str | None = None,
         agent_id: str | None = None,
+        thread_id: str | None = None,
+        inherited: bool | None = None,
     ) -> list[Record]:
         """Derive the messages one by one, and return their records."""
         found: list[Record] = []
         for body in bodies:
             value = json.dumps(body).encode()
-            taken = self.deriver.derive(InputMessage(value, hint, received_ms, task_id, agent_id))
+            message = InputMessage(
+                value, hint, received_ms, task_id, agent_id, thread_id, inherited
+            )
+            taken = self.deriver.derive(message)
             assert taken.dead is None, taken.dead
             found.extend(taken.records)
         self.records.extend(found)

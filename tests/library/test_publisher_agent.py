@@ -92,7 +92,7 @@ def test_agent_is_none_for_an_invalid_name(agent_id: str) -> None:
 
 def test_agent_of_the_chain_is_another_thing() -> None:
     given = Given()
-    given.take(init(), side(assistant("s", read=9), agent_id="of-the-chain"), agent_id="a-1")
+    given.take(init(), side(assistant("s", read=9), "of-the-chain"), agent_id="a-1")
     assert agents(given) == ["a-1"]
     assert record_of(given.records, ContextReading).subject == "of-the-chain"
 

@@ -33,7 +33,8 @@ def receipt_box(compaction: Compaction) -> Panel:
 
 def _marker(compaction: Compaction) -> str:
     own = compaction.receipt
-    parts = [f"Context compacted #{compaction.number}"]
+    what = "Inherited compaction" if compaction.inherited else "Context compacted"
+    parts = [f"{what} #{compaction.number}"]
     if own.messages_archived is not None:
         parts.append(f"{count(own.messages_archived, 'message')} archived")
     if own.tokens_saved is not None:

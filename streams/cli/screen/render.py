@@ -201,7 +201,8 @@ def _messages(chain: ChainView, now_ms: int) -> str:
     # What a compaction keeps is not among them (R23), so they are not all that is active.
     words = exact(chain.messages)
     if chain.messages != chain.messages_total:
-        words += f" since the last compaction or reset, {exact(chain.messages_total)} in all"
+        all_words = "in all" if chain.messages < chain.messages_total else "its own"
+        words += f" since the last compaction or reset, {exact(chain.messages_total)} {all_words}"
     has_oldest = chain.messages > 0 and chain.oldest_ms is not None
     return words + (f" · oldest {ago(chain.oldest_ms, now_ms)}" if has_oldest else "")
 
@@ -246,6 +247,7 @@ def _last_compactions(
         number = f"#{brief.number} " if brief.number is not None else ""
         what = _OUTCOMES[brief.outcome] or brief.trigger or "unknown trigger"
         where = "" if brief.chain == MAIN_CHAIN else f" ({labels[brief.chain]})"
+        what += ", inherited" if brief.inherited else ""
         table.add_row(
             Text(f"{number}{what}{where}", style="" if succeeded else "red"),
             thousands(brief.tokens_before),
@@ -281,8 +283,9 @@ def compactions_table(
     for each in compactions:
         where = "" if each.chain == MAIN_CHAIN else f" ({labels[each.chain]})"
         paired = " paired" if each.duration_source == "paired" else ""
+        inherited = ", inherited" if each.inherited else ""
         table.add_row(
-            Text(f"#{each.number} {each.trigger or 'unknown trigger'}{where}"),
+            Text(f"#{each.number} {each.trigger or 'unknown trigger'}{inherited}{where}"),
             _figure(each.tokens_before),
             after(each, each.tokens_after),
             after(each, each.tokens_saved),
@@ -354,6 +357,7 @@ def compactions_words(view: SessionView) -> str:
             (counts.manual, "manual"),
             (counts.unknown_trigger, "unknown trigger"),
             (counts.failed, failure_name(view)),
+            (counts.inherited, "inherited"),
         )
         if number
     ]

@@ -256,8 +256,10 @@ def _state(view: SessionView, now_ms: int) -> Text:
 
 
 def _compactions(view: SessionView) -> Text:
-    """Return successful compactions and unsuccessful attempts: 1, 2 not completed."""
+    """Return successful compactions, inherited ones, and unsuccessful attempts."""
     shown = Text(exact(successful(view)))
+    if view.compactions.inherited:
+        shown.append(f", {exact(view.compactions.inherited)} inherited", style="dim")
     if not view.compactions.failed:
         return shown
     return shown.append(f", {exact(view.compactions.failed)} {failure_name(view)}", style="red")

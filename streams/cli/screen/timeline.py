@@ -106,6 +106,7 @@ def timeline(
             if is_entry:
                 is_guess = guessed.get(record.subject, False)
                 description = describe(record.data, guessed=is_guess)
+                description = f"inherited · {description}" if record.data.inherited else description
                 was_guessed = was_guessed or (is_guess and GUESS in description)
                 kind = Text(record.data.kind, style=_style(record.data))
                 lines.append(_line([record], labels, kind, description, day))

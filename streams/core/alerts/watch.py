@@ -166,6 +166,10 @@ class Watch:
         Whether they are fresh enough to be sent is for the caller to ask.
         """
         match record.data:
+            case SessionInfo() as data:
+                self._info(data)
+            case data if data.inherited:
+                pass  # it was another session's, which raises the alert (R30)
             case ContextReading() as data:
                 return list(self._read(record, data, now_ms))
             case CompactionStart() as data:
@@ -180,8 +184,6 @@ class Watch:
                 return list(self._exhausted(record, data))
             case PinsChecked() as data:
                 return list(self._pins_checked(record, data))
-            case SessionInfo() as data:
-                self._info(data)
         return []
 
     def recall(self, record: Record, logged_ms: int) -> None:

@@ -217,7 +217,7 @@ class Trigger:
             session = self._session(data.session_id)
             session.identify(data.publisher_agent_id, data.cwd)
             return []
-        if data.chain != MAIN_CHAIN or not self._book.may_be_automatic:
+        if data.chain != MAIN_CHAIN or data.inherited or not self._book.may_be_automatic:
             return []
         if isinstance(data, (CompactBoundary, ContextReset)):
             self._session(data.session_id).ended(logged_ms)

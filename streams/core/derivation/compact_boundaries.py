@@ -76,7 +76,9 @@ def bound(step: Step, boundary: Boundary) -> None:
     chain.announced = ()
     chain.boundaries += 1
     chain.awaited = awaited if boundary.summary is None else None
-    chain.unmeasured = Unmeasured(boundary_id, boundary.trigger, pre_tokens, duration)
+    chain.unmeasured = Unmeasured(
+        boundary_id, boundary.trigger, pre_tokens, duration, step.inherited is True
+    )
     chain.twin = _TWINS.get(boundary.form)
     chain.untimed = boundary_id if duration is None else None
     chain.boundary_id = boundary_id
@@ -149,9 +151,7 @@ def user_line(step: Step, line: UserLine) -> None:
             _summarise(step, awaited.boundary_id, line.text)
             chain.awaited = None
     elif line.counted:
-        chain.messages += 1
-        chain.since_boundary += 1
-        chain.total += 1
+        step.count_message(chain)
 
 
 def complete(step: Step, name: str, chain: Chain, usage: Usage | None) -> None:
@@ -166,10 +166,15 @@ def complete(step: Step, name: str, chain: Chain, usage: Usage | None) -> None:
     saved: int | None = None
     if pending.tokens_before is not None and tokens_after is not None:
         saved = pending.tokens_before - tokens_after
+    common = step.common(name, chain.model)
+    common["inherited"] = pending.inherited or None
     step.emit(
         CompactionComplete(
-            **step.common(name, chain.model),
-            **pending._asdict(),
+            **common,
+            boundary_id=pending.boundary_id,
+            trigger=pending.trigger,
+            tokens_before=pending.tokens_before,
+            duration_ms=pending.duration_ms,
             tokens_after=tokens_after,
             tokens_saved=saved,
             cache_rewrite_tokens=None if usage is None else usage.creation,

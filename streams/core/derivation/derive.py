@@ -26,9 +26,11 @@ from contextgauge.normalise.signals import (
     RuntimeWindows,
     SessionFacts,
     Signal,
+    Thread,
     Timing,
     TriggerHint,
     TurnEnded,
+    TurnModel,
     UserLine,
 )
 from schemas.records import MAIN_CHAIN, Record, Runtime, SessionInfo
@@ -42,6 +44,7 @@ from streams.core.derivation import (
     known_causes as known,
 )
 from streams.core.derivation import (
+    inherited,
     limits,
     readings,
 )
@@ -67,6 +70,9 @@ _OF_A_CHAIN: Final = frozenset(
         MicroCompaction,
         Reset,
         TriggerHint,
+        OwnWindow,
+        TurnModel,
+        Thread,
     )
 )
 """Signals that belong to the message's chain; all others are the main chain's (R2)."""
@@ -207,6 +213,11 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one ar
                 step.hint = signal.trigger
         case ModelReport():
             limits.apply_model(step, signal)
+        case TurnModel():
+            limits.apply_turn_model(step, signal)
+        case Thread():
+            if inherited.begin(step.edit(step.subject), signal, step.normal.own_ms):
+                step.inherited = True
         case RuntimeWindows():
             limits.apply_windows(step, signal)
         case OwnWindow():
@@ -226,8 +237,11 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one ar
 def _apply_facts(step: Step, message: SessionFacts) -> None:
     """Take facts of the session; emit them, first and whenever one changes (`session_info`).
 
-    A subagent's line fills what is not known yet but changes nothing: its folder is its own.
+    A subagent's line fills what is not known yet but changes nothing: its folder is its own. So
+    does a copy of another session's line.
     """
+    if step.inherited:
+        message = message._replace(only_new=True)
     facts = step.facts
     changed: dict[str, Any] = {}
     for name in _FACTS:

@@ -11,6 +11,7 @@ from contextgauge.normalise.signals import (
     ModelReport,
     OwnWindow,
     RuntimeWindows,
+    TurnModel,
 )
 from contextgauge.windows import base_name
 from schemas.records import MAIN_CHAIN, ContextLimits, Json, WindowSource
@@ -92,7 +93,12 @@ def apply_model(step: Step, message: ModelReport) -> None:
     if message.is_init:
         _take_suffix(step, base, suffix)
     set_model(step, MAIN_CHAIN, base)
-    if message.of_turn:
+
+
+def apply_turn_model(step: Step, message: TurnModel) -> None:
+    """Take the model of the chain's turn, and the window that was reported for the turn."""
+    set_model(step, step.subject, base_name(message.model)[0])
+    if step.subject == MAIN_CHAIN:
         apply_turn_window(step)
 
 
@@ -156,7 +162,12 @@ def apply_windows(step: Step, message: RuntimeWindows) -> None:
 
 
 def apply_own_window(step: Step, message: OwnWindow) -> None:
-    """Take the window of the main chain's model, or of the model that its next turn names."""
+    """Take the window of the chain's model, or of the model that the main chain's next turn names.
+
+    A subagent's responses report it with their sizes.
+    """
+    if message.of_next and step.subject != MAIN_CHAIN:
+        return
     if message.of_next:
         step.facts = step.facts._replace(turn_window=message.window)
     else:
@@ -178,7 +189,7 @@ def apply_turn_window(step: Step) -> None:
 
 
 def _set_own_window(step: Step, window: int) -> None:
-    name = step.main.model or _NO_MODEL
+    name = step.chains[step.subject].model or _NO_MODEL
     windows = _with(step.facts.reported_windows, name, window)
     step.facts = step.facts._replace(reported_windows=windows)
     _resolve(step, [name])

@@ -59,7 +59,8 @@ def respond(step: Step, response: Response) -> None:
         bound(step, response.boundary)
     if remembered is None:
         previous_output = _begin(step, chain, key)
-    _take_output(chain, key, response.output)
+    if not step.inherited:
+        _take_output(chain, key, response.output)
     if response.edits or response.exhausted:
         marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
     usage = response.usage
@@ -114,9 +115,7 @@ def _begin(step: Step, chain: Chain, key: bytes) -> int | None:
     before = chain.output
     chain.response = key
     chain.output = None
-    chain.messages += 1
-    chain.since_boundary += 1
-    chain.total += 1
+    step.count_message(chain)
     return before
 
 
@@ -176,6 +175,7 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
             model=chain.model,
             task_id=step.normal.task_id,
             subagent_type=chain.subagent_type,
+            inherited=step.inherited,
             response_id=response_id,
             used_tokens=used,
             input_tokens=usage.input,
@@ -190,7 +190,7 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
         )
     )
     complete(step, name, chain, usage)
-    if window is not None and percent is not None:
+    if window is not None and percent is not None and not step.inherited:
         chain.announced = _warn(step, chain, usage, window, source, percent)
     chain.used, chain.percent = used, percent
     chain.awaited = chain.unmeasured = chain.twin = None

@@ -28,6 +28,21 @@ class Unmeasured(NamedTuple):
     trigger: Trigger | None
     tokens_before: int | None
     duration_ms: int | None
+    inherited: bool = False
+
+
+class ThreadState(NamedTuple):
+    """A rollout's thread, and whether its lines are copies of its origin's history (R30).
+
+    `copying`: the lines are copies until one shows that it is not. `copied_ms` is the latest copy's
+    own time; `has_turns`: turns have ids that tell their times, which decide then.
+    """
+
+    id: str
+    created_ms: int | None
+    copying: bool = False
+    copied_ms: int | None = None
+    has_turns: bool = False
 
 
 class ReportedLimits(NamedTuple):
@@ -57,7 +72,7 @@ class Chain:
     boundary if its duration is null (R29). `twin` is the other form in which the latest boundary
     may be reported, until the next reading or attempt. `boundary_id` is the latest boundary's.
     `remembered` counts the responses that the memory ever got; 0 while it is as version 3 stored
-    it, which did not count them.
+    it, which did not count them. `thread` is there for a Codex rollout.
     """
 
     memory: bytes
@@ -80,6 +95,7 @@ class Chain:
     twin: Twin | None
     boundary_id: str | None
     remembered: int
+    thread: ThreadState | None
 
     def __init__(
         self,
@@ -103,6 +119,7 @@ class Chain:
         twin: Twin | None = None,
         boundary_id: str | None = None,
         remembered: int = 0,
+        thread: ThreadState | None = None,
     ) -> None:
         self.memory = memory
         self.response = response
@@ -124,6 +141,7 @@ class Chain:
         self.twin = twin
         self.boundary_id = boundary_id
         self.remembered = remembered
+        self.thread = thread
 
     def copy(self) -> "Chain":
         """Return another one that is equal."""
@@ -148,6 +166,7 @@ class Chain:
             self.twin,
             self.boundary_id,
             self.remembered,
+            self.thread,
         )
 
 

@@ -9,6 +9,7 @@ from typing import Final, TypedDict
 
 from contextgauge.normalise.signals import ContextUsage, Normal
 from schemas.records import MAIN_CHAIN, CompactionComplete, Kind, Record, RecordData
+from streams.core.derivation import inherited
 from streams.core.derivation.record_ids import Distinction, record_id
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_CHAIN, NEW_SESSION, Chain, Session
@@ -64,6 +65,7 @@ class CommonFields(TypedDict):
     model: str | None
     task_id: str | None
     subagent_type: str | None
+    inherited: bool | None
 
 
 class Step:
@@ -91,6 +93,8 @@ class Step:
         self.was_reset: str | None = None
         self.normal = NO_MESSAGE
         self.subject = MAIN_CHAIN
+        self.inherited: bool | None = None
+        """True while the message is a copy of another session's (R30), else None."""
         self.limits_touched = False
         self.first_read: str | None = None
         self.has_own_window = False
@@ -119,6 +123,9 @@ class Step:
         kind = normal.subagent_type
         if kind is not None and subject != MAIN_CHAIN:
             chain.subagent_type = kind
+        self.inherited = None
+        if normal.inherited is not None or chain.thread is not None:
+            self.inherited = inherited.is_inherited(chain, normal) or None
 
     def edit(self, name: str) -> Chain:
         """Return a chain that may be changed: that of the session before stays as it is."""
@@ -127,6 +134,13 @@ class Step:
         self._edited.add(name)
         chain = self.chains[name] = self.chains.get(name, NEW_CHAIN).copy()
         return chain
+
+    def count_message(self, chain: Chain) -> None:
+        """Count a message of the chain (R23): a copy is in its context, but is not its own."""
+        chain.messages += 1
+        if not self.inherited:
+            chain.since_boundary += 1
+            chain.total += 1
 
     def learn(self, aliases: Mapping[str, str]) -> None:
         """Take what is known of which tool use runs which agent (R2)."""
@@ -169,6 +183,7 @@ class Step:
             "model": model,
             "task_id": self.normal.task_id,
             "subagent_type": chain.subagent_type,
+            "inherited": self.inherited,
         }
 
     def record_id(self, chain: str, kind: Kind, extra: Distinction = ()) -> str:

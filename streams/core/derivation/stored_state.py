@@ -31,6 +31,7 @@ from streams.core.derivation.state import (
     KnownFacts,
     ReportedLimits,
     Session,
+    ThreadState,
     Unmeasured,
 )
 from streams.core.derivation.transitions import Phase, Start, attempt_in
@@ -40,7 +41,8 @@ STATE_VERSION: Final = 5
 
 3 has thresholds by window where 2 had them by epoch alone, and an attempt's last heartbeat. 4 has
 the newest causes in the session's own part, and a chain's older responses in a part of their own. 5
-has causes for a session's life, where 4 had the last 4 096 in a ring of chunks.
+has causes for a session's life, where 4 had the last 4 096 in a ring of chunks, and rollouts'
+threads.
 """
 
 READABLE_VERSIONS: Final = (2, 3, 4, STATE_VERSION)
@@ -249,8 +251,9 @@ def _announced(values: list[Any]) -> tuple[Any, ...]:
 _MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
     (9, _announced),
     (11, AwaitedSummary._make),
-    (12, Unmeasured._make),
+    (12, lambda values: Unmeasured(*values)),
     (13, lambda values: ReportedLimits(*values)),
+    (18, lambda values: ThreadState(*values)),
 )
 """Fields of a chain that JSON has as lists, by their place after the response."""
 

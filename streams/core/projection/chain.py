@@ -12,13 +12,18 @@ _breakdown = maker(Breakdown)
 
 
 def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: bool) -> ChainView:
-    """Return the chain after a reading; a compaction that is under way stays so."""
+    """Return the chain after a reading; a compaction that is under way stays so.
+
+    A copy's shows the size, but neither growth nor a peak of this chain (R30).
+    """
     used, time_ms, before = data.used_tokens, record.time_ms, chain.used_tokens
     differences, growth = chain.differences, chain.growth_tokens
-    if before is not None and used > before and chain.breakdown is not None:
+    is_own = not data.inherited
+    is_pair = is_own and not chain.inherited and chain.breakdown is not None
+    if is_pair and before is not None and used > before:
         differences = (*differences, used - before)[-GROWTH_DIFFERENCES:]
         growth = _median(differences)
-    is_peak = chain.peak_tokens is None or used > chain.peak_tokens
+    is_peak = is_own and (chain.peak_tokens is None or used > chain.peak_tokens)
     threshold = _threshold(chain)
     limit_tokens = data.window if threshold is None else threshold
     # Set in one copy rather than by `replace`: half of all records are readings.
@@ -47,6 +52,7 @@ def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: 
     after.growth_tokens = growth
     after.responses_left = _responses_left(limit_tokens, used, growth)
     after.last_sequence = record.sequence
+    after.inherited = not is_own
     return closed(after, ChainView)
 
 
@@ -91,6 +97,7 @@ def begin_epoch(chain: ChainView, time_ms: int | None) -> ChainView:
         differences=(),
         growth_tokens=None,
         responses_left=None,
+        inherited=False,
     )
 
 

@@ -25,10 +25,10 @@ from streams.core.session_status import leading_chain
 
 
 def entry_stream(record: Record) -> EntryStream | None:
-    """Return the stream that keeps the record; heartbeats are in the view only."""
+    """Return the stream that keeps the record; heartbeats and copied sizes are in the view only."""
     match record.data:
-        case ContextReading():
-            return "readings"
+        case ContextReading() as data:
+            return None if data.inherited else "readings"
         case CompactionProgress():
             return None
         case _:
@@ -99,6 +99,7 @@ def compaction(before: Compaction | None, record: Record) -> Compaction | None:
                 duration_ms=data.duration_ms,
                 duration_source=data.duration_source,
                 messages_since_last=data.messages_since_last,
+                inherited=data.inherited is True,
                 complete=False,
                 metadata=data.metadata,
                 summary=None,

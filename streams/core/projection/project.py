@@ -125,7 +125,7 @@ def _chain(before: ChainView | None, record: Record, attempt: AttemptView | None
         case ContextReset():
             chain = begin_epoch(chain, time_ms)
         case CompactBoundary():
-            chain = _bound(raise_peak(chain, data), record, data)
+            chain = _bound(chain if data.inherited else raise_peak(chain, data), record, data)
         case CompactionComplete():
             chain = replace(chain, pending=None)
         case CompactionTiming() if awaits(chain, data):
@@ -195,7 +195,7 @@ def _compactions(
     match data:
         case CompactBoundary():
             return _succeeded(before, record, data)
-        case CompactionFailed():
+        case CompactionFailed() if not data.inherited:
             return replace(
                 before,
                 failed=before.failed + 1,
@@ -243,13 +243,19 @@ def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -
         duration_ms=data.duration_ms,
         duration_source=data.duration_source,
         messages_since_last=data.messages_since_last,
+        inherited=data.inherited is True,
     )
+    last = (*before.last, brief)[-LAST_COMPACTIONS:]
+    if data.inherited:
+        # A subagent's copies are of its own session, where they are among the last already.
+        is_main = data.chain == MAIN_CHAIN
+        return replace(before, inherited=before.inherited + 1, last=last) if is_main else before
     name = COUNTED_AS[data.trigger]
     counted: dict[str, Any] = {name: getattr(before, name) + 1}
     after = replace(
         before,
         messages=before.messages + data.messages_since_last,
-        last=(*before.last, brief)[-LAST_COMPACTIONS:],
+        last=last,
         **counted,
     )
     count = after.manual + after.automatic + after.unknown_trigger

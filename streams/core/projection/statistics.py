@@ -78,8 +78,8 @@ def fields(record: Record, view: SessionView | None, newest_ms: int | None) -> t
     `view` is the session's before the record: a timing is counted where its boundary was. An hour
     that is too old to be kept is not begun again.
     """
-    if type(record.data) is ContextReading:
-        return ()  # most are
+    if type(record.data) is ContextReading or record.data.inherited:
+        return ()  # most are readings; what is inherited counts where it was done (R30)
     match record.data:
         case CompactBoundary() | CompactionComplete() | CompactionFailed():
             model, time_ms = record.data.model, record.time_ms

@@ -23,12 +23,16 @@ Kind = ContainerKind | Literal["open"]
 _KINDS = (*get_args(ContainerKind), "open")
 
 
+_OPTIONAL = ("hint", "thread_id", "origin")
+"""Fields that may be null, or missing where an earlier version wrote the entry."""
+
+
 class Position(NamedTuple):
     """Up to where a file was published, and what its container is.
 
     `offset` is the begin of the first line that was not sent, `number` how many lines are before
     it. `unfinished` bytes from there were sent as a line that had no end yet. `hint` is the
-    session of lines that name none (R1).
+    session of lines that name none (R1), `thread_id` and `origin` are those of the container.
     """
 
     path: str
@@ -42,6 +46,8 @@ class Position(NamedTuple):
     hint: str | None = None
     modified_ns: int = 0
     seen_s: int = 0
+    thread_id: str | None = None
+    origin: str | None = None
 
     @property
     def end(self) -> int:
@@ -61,13 +67,13 @@ def from_entry(entry: Mapping[str, Any]) -> Position:
         if kind is int:
             # A file's time may be before 1970.
             fits = type(value) is int and (value >= 0 or name == "modified_ns")
-        elif name == "hint":
+        elif name in _OPTIONAL:
             fits = value is None or isinstance(value, str)
         else:
             fits = isinstance(value, str) and (name != "kind" or value in _KINDS)
         if not fits:
             raise ValueError(f"{name} of a file is not what it should be")
-    return Position(**{name: entry[name] for name in Position._fields})
+    return Position(**{name: entry[name] for name in Position._fields if name in entry})
 
 
 def print_at(descriptor: int, end: int) -> str:

@@ -167,7 +167,8 @@ def _read_pipe(source: Source, descriptor: int, fallback: str | None) -> Iterato
 def _hinted(container: Container, block: Block) -> Block:
     """Return the lines with their hints; only in a stream does a line matter to those after it."""
     if container.kind != "stream":
-        return [line._replace(session_hint=container.hint) for line in block]
+        hint, thread_id = container.hint, container.thread_id
+        return [line._replace(session_hint=hint, thread_id=thread_id) for line in block]
     hinted: list[Line] = []
     for line in block:
         hinted.append(line._replace(session_hint=container.hint))

@@ -14,6 +14,7 @@ from schemas.messages import DeadLetter
 from schemas.records import Json
 from schemas.topics import MIB
 from streams import codec
+from streams.edge.files.origins import CopiedHistory, copied_history
 from streams.edge.files.positions import Position, print_at
 from streams.edge.files.watch import Source
 from streams.ports import LineBatch
@@ -62,6 +63,7 @@ class FileTail:
         self._container = Container("stream", None)
         """What the file is, once that is decided."""
         self._scout: Scout | None = None
+        self._copied: CopiedHistory | None = None
         self._first_seen_s: float | None = None
         self._searched = 0
 
@@ -225,6 +227,8 @@ class FileTail:
             print=print_at(descriptor, end),
             kind="open" if self._scout is not None else self._container.kind,
             hint=self._container.hint,
+            thread_id=self._container.thread_id,
+            origin=self._container.origin,
         )
         if not unfinished:
             after = after._replace(offset=end, number=at.number + len(lines))
@@ -238,7 +242,22 @@ class FileTail:
                 self._show(body)
                 hint = self._container.hint
                 self._container.pass_over(body)
-        return line_of(self.source.name, number, value, size, hint)
+        line = line_of(self.source.name, number, value, size, hint)
+        if self._container.kind != "rollout":
+            return line
+        return line._replace(thread_id=self._container.thread_id, inherited=self._is_copy(value))
+
+    def _is_copy(self, value: bytes) -> bool | None:
+        """Return whether a rollout's line is a copy of its origin's, where that can be seen."""
+        container = self._container
+        if container.origin is None:
+            return None
+        if self._copied is None:
+            self._copied = copied_history(self.source.name, container.origin)
+        is_copy = None if self._copied is None else self._copied.look(value)
+        if self._copied is None or self._copied.is_over:
+            container.origin = self._copied = None
+        return is_copy
 
     def _show(self, body: dict[str, Json]) -> None:
         """Show a line to the scout: it may be the first that tells what the file is."""
@@ -257,7 +276,9 @@ class FileTail:
         at = self.read
         if at.kind != "open" or at.offset:
             kind = "stream" if at.kind == "open" else at.kind
-            self._container = Container(kind, at.hint or self._fallback)
+            session = at.hint or self._fallback
+            self._container = Container(kind, session, at.thread_id, at.origin)
+            self._copied = None
             self._scout = Scout() if at.kind == "open" else None
             return True
         scout, examined = Scout(), 0

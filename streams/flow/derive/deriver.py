@@ -7,7 +7,7 @@ from and where records go.
           └▶ JSON ─▶ normaliser ───────────────┘
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -24,10 +24,12 @@ from contextgauge.normalise.signals import (
 )
 from schemas.messages import (
     AGENT_ID_HEADER,
+    INHERITED_HEADER,
     NO_SESSION,
     OBSERVED_HEADER,
     OBSERVED_LIVE,
     TASK_ID_HEADER,
+    THREAD_ID_HEADER,
     DeadLetter,
 )
 from schemas.records import Record
@@ -76,12 +78,17 @@ def _has_objects(signals: tuple[Signal, ...]) -> bool:
     return False
 
 
+_TRUTHS: Final[Mapping[bytes | None, bool]] = {b"true": True, b"false": False}
+
+
 def input_message(record: LogRecord) -> InputMessage:
     """Return a Kafka record as an input message; one without a value is like a blank line."""
     _, timestamp_ms, key, body, headers, created = record
     received_ms: int | None = None
     task_id: str | None = None
     agent_id: str | None = None
+    thread_id: str | None = None
+    inherited: bool | None = None
     for name, value in headers:
         if name == OBSERVED_HEADER:
             live = value == OBSERVED_LIVE and created and timestamp_ms >= 0
@@ -90,8 +97,12 @@ def input_message(record: LogRecord) -> InputMessage:
             task_id = text_of(value)
         elif name == AGENT_ID_HEADER:
             agent_id = text_of(value)
+        elif name == THREAD_ID_HEADER:
+            thread_id = text_of(value)
+        elif name == INHERITED_HEADER:
+            inherited = _TRUTHS.get(value)
     hint = None if key is None else text_of(key)
-    return InputMessage(body or b"", hint, received_ms, task_id, agent_id)
+    return InputMessage(body or b"", hint, received_ms, task_id, agent_id, thread_id, inherited)
 
 
 def text_of(value: bytes | None) -> str | None:
@@ -255,7 +266,8 @@ class Deriver:
     def _read(self, message: InputMessage) -> Normal | DeadLetter | None:
         """Return the normalised message or its dead letter; None for one without meaning here."""
         value = message.value
-        if _read_usual is not None and len(value) <= self.limit_bytes:
+        is_plain = message.thread_id is None and message.inherited is None
+        if _read_usual is not None and is_plain and len(value) <= self.limit_bytes:
             usual = _read_usual(value)
             if usual is not None:
                 return normalise_usual(usual, message) if usual else None

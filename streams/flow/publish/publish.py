@@ -11,7 +11,7 @@ from itertools import islice
 
 from contextgauge.containers import Line
 from contextgauge.delivery.derivable import DerivableCheck
-from contextgauge.delivery.outgoing import headers_of, keyed
+from contextgauge.delivery.outgoing import headers_of, headers_of_line, keyed
 from contextgauge.delivery.privacy import strip_text
 from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter
@@ -103,7 +103,8 @@ class LinePublisher:
         session_id, value, is_short = prepared
         partition = partition_of(session_id, config.partitions)
         key = codec.key_bytes(session_id)
-        record = NewRecord(config.topic, partition, key, value, self._headers[is_live])
+        headers = self._headers[is_live] + headers_of_line(line)
+        record = NewRecord(config.topic, partition, key, value, headers)
         await self.producer.send(record)
         done.messages += 1
         done.sent_bytes += len(value)

@@ -48,4 +48,12 @@ def derive_line(
         if isinstance(fitted, DeadLetter):
             return DeriveResult(None, (), fitted)
         value = fitted
-    return deriver.derive(InputMessage(value, line.session_hint, received_ms))
+    return deriver.derive(
+        InputMessage(
+            value,
+            line.session_hint,
+            received_ms,
+            thread_id=line.thread_id,
+            inherited=line.inherited,
+        )
+    )

@@ -183,7 +183,7 @@ function compactionWords(item, status, view, nowMs) {
     case "failed":
       return [OUTCOMES[item.failure.outcome] ?? OUTCOMES.failed, item.failure.error === null ? "" : errorWords(item.failure.error)];
     default:
-      return ["Compaction completed", savedWords(item.document)];
+      return [item.document.inherited ? "Inherited compaction" : "Compaction completed", savedWords(item.document)];
   }
 }
 

@@ -314,13 +314,15 @@ function outlookWords(view, chain) {
 
 /** Messages since the last compaction or reset; what a compaction keeps is not among them. */
 function messagesWords({ messages, messages_total: all }) {
-  return messages === all ? exact(all) : `${exact(messages)} since the last compaction or reset · ${exact(all)} in all`;
+  // Copies of another session's messages are in the context, and not among its own.
+  const rest = messages > all ? "its own" : "in all";
+  return messages === all ? exact(all) : `${exact(messages)} since the last compaction or reset · ${exact(all)} ${rest}`;
 }
 
 function figuresOf(view, chain) {
   const [until, more] = untilWords(view, chain);
-  const { manual, automatic, unknown_trigger: unknownTrigger, failed, messages_per_compaction: each } = view.compactions;
-  const kinds = [[automatic, "automatic"], [manual, "manual"], [unknownTrigger, "unknown trigger"], [failed, failureName(view)]];
+  const { manual, automatic, unknown_trigger: unknownTrigger, failed, inherited, messages_per_compaction: each } = view.compactions;
+  const kinds = [[automatic, "automatic"], [manual, "manual"], [unknownTrigger, "unknown trigger"], [failed, failureName(view)], [inherited, "inherited"]];
   const many = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`).join(", ");
   const { thrash } = view.status;
   const pairs = [

@@ -32,6 +32,7 @@ from tests.core.given import (
     compacting,
     failed,
     init,
+    line,
     record_of,
     result,
     side,
@@ -99,6 +100,17 @@ def test_pressure_is_alerted_once_per_epoch() -> None:
     assert again.id != alert.id
     assert watched.take(clear(at=9)) == []
     assert [found.id in {alert.id, again.id} for found in watched.take(at(95, 10, "h"))] == [False]
+
+
+def test_what_a_fork_inherited_raises_no_alert() -> None:
+    origin = {"sessionId": "origin"}
+    watched = Watched(rule(Pressure(85)), rule(Thrashing(2, MINUTE_MS), "thrash"))
+    copied = [line(body, n, forkedFrom=origin) for n, body in enumerate(
+        [at(90, 1, "a"), boundary(AUTO), at(95, 3, "b"), boundary(AUTO), at(20, 5, "c")]
+    )]  # fmt: skip
+    assert watched.take(*copied) == []
+    (alert,) = watched.take(line(at(86, 60, "d"), 60), line(boundary(AUTO), 61))
+    assert alert.kind == "pressure"
 
 
 def test_the_id_of_a_pressure_alert_depends_only_on_its_epoch() -> None:

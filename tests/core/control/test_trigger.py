@@ -35,6 +35,7 @@ from tests.core.given import (
     boundary,
     clear,
     init,
+    line,
     side,
 )
 
@@ -115,6 +116,13 @@ def test_a_record_just_young_enough_does() -> None:
 
 def test_a_sidechain_compacts_no_session() -> None:
     assert Deciding(ON).take(init(at=0), side(at(99, 1))) == []
+
+
+def test_a_size_that_a_fork_inherited_compacts_no_session() -> None:
+    deciding = Deciding(ON)
+    copied = line(at(99, 1), 1, forkedFrom={"sessionId": "origin"})
+    assert deciding.take(init(at=0), copied) == []
+    assert requests(deciding.take(at(99, 2)))
 
 
 def test_nothing_more_is_requested_while_a_command_is_open() -> None:

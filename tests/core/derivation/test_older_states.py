@@ -35,6 +35,9 @@ def in_version_4(parts: dict[str, StoredPart]) -> dict[str, StoredPart]:
     older = {name: part for name, part in parts.items() if not name.startswith("known:")}
     own = parts[SESSION_PART]
     older[SESSION_PART] = StoredPart(own.fields[:10], own.data)
+    for name, part in older.items():
+        if name.startswith("chain:"):
+            older[name] = StoredPart(part.fields[:19], part.data)
     for name, part in parts.items():
         if name.startswith("known:"):
             (number,) = part.fields
@@ -51,7 +54,7 @@ def in_version_3(parts: dict[str, StoredPart]) -> dict[str, StoredPart]:
         if name.startswith("chain:"):
             apart = parts.get(name.replace("chain", "responses"))
             memory = (b"" if apart is None else apart.data) + part.data
-            older[name] = StoredPart(part.fields[:-1], memory[-32 * 25 :])
+            older[name] = StoredPart(part.fields[:18], memory[-32 * 25 :])
     own = parts[SESSION_PART]
     added, newest = own.fields[3], own.fields[9]
     assert isinstance(added, int)

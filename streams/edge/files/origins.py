@@ -1,0 +1,90 @@
+"""Which lines of a rollout stand in its origin's rollout too, where that is on this machine (R30).
+
+A line's sizes and compactions are compared: what they report of the whole thread is a response's
+own. Without the origin's rollout the derivation decides by what the lines themselves show.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from contextgauge.normalise.codex import copy_key
+from contextgauge.normalise.fields import mapping, text, uuid7_ms
+from schemas.messages import DeadLetter
+from streams import codec
+
+_SIGNS: Final = (b'"token_count"', b'"compacted"')
+"""Texts in the lines that are compared."""
+
+_HEAD: Final = b'"session_meta"'
+
+
+class CopiedHistory:
+    """Tells of a rollout's lines, in order, whether they are copies; see the module."""
+
+    def __init__(self, keys: frozenset[str]) -> None:
+        self._keys = keys
+        self._thread_id: str | None = None
+        self._has_begun = False
+        self.is_over = False
+        """Whether the first line was seen that the origin does not have."""
+
+    def look(self, value: bytes) -> bool | None:
+        """Return whether a line is a copy; None where the line does not show it."""
+        if self.is_over:
+            return None
+        if _HEAD in value and (thread_id := _thread_of(value)) is not None:
+            self._has_begun = self._has_begun or self._thread_id not in (None, thread_id)
+            self._thread_id = self._thread_id or thread_id
+        key = _key(value)
+        if key is None:
+            return self._has_begun or None
+        if key in self._keys:
+            self._has_begun = True
+            return True
+        self.is_over = True
+        return False if self._has_begun else None
+
+
+def copied_history(path: str, origin: str) -> CopiedHistory | None:
+    """Return what is known of a rollout's origin; None where it is not on this machine."""
+    for candidate in _candidates(Path(path), origin):
+        try:
+            content = candidate.read_bytes()
+        except OSError:
+            continue
+        keys = map(_key, content.split(b"\n"))
+        return CopiedHistory(frozenset(key for key in keys if key is not None))
+    return None
+
+
+def _thread_of(value: bytes) -> str | None:
+    body = codec.decode(value)
+    if isinstance(body, DeadLetter) or body.get("type") != "session_meta":
+        return None
+    return text(mapping(body, "payload") or {}, "id")
+
+
+def _key(value: bytes) -> str | None:
+    if not any(sign in value for sign in _SIGNS):
+        return None
+    body = codec.decode(value)
+    return None if isinstance(body, DeadLetter) else copy_key(body)
+
+
+def _candidates(path: Path, origin: str) -> Iterator[Path]:
+    """Yield the files that may be a thread's rollout: near another one, or where its day has it."""
+    folders = [path.parent]
+    made_ms = uuid7_ms(origin)
+    if made_ms is not None:
+        day = datetime.fromtimestamp(made_ms / 1_000, UTC)
+        days = [day + timedelta(days=shift) for shift in (0, -1, 1)]  # names are in local time
+        sessions = path.parent.parent.parent.parent
+        folders += [sessions / f"{each:%Y}" / f"{each:%m}" / f"{each:%d}" for each in days]
+    for folder in folders:
+        try:
+            files = sorted(folder.iterdir())
+        except OSError:
+            continue
+        yield from (file for file in files if origin in file.name and file != path)
