@@ -40,9 +40,9 @@ WindowSource: TypeAlias = Literal["configured", "runtime", "catalog", "default",
 Trigger: TypeAlias = Literal["manual", "auto"]
 TriggerReason: TypeAlias = Literal["manual", "threshold_exceeded"]
 TokenSource: TypeAlias = Literal["reported", "last_reading"]
-DurationSource: TypeAlias = Literal["reported", "paired", "precomputed"]
-"""`precomputed`: reported, but of a summary that was made in the background, without a wait: it is
-outside all duration statistics."""
+DurationSource: TypeAlias = Literal["reported", "paired", "derived", "precomputed"]
+"""`derived`: from the prompt of the compaction's own call to the boundary. `precomputed`: reported,
+but of a summary made in the background, without a wait: outside all duration statistics."""
 
 Outcome: TypeAlias = Literal["failed", "blocked", "unknown"]
 Runtime: TypeAlias = Literal["claude-code", "codex", "gemini", "openai", "other"]

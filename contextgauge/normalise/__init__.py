@@ -137,9 +137,8 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         if not _reports_facts(signals):
             only_new = sidechain or parent_id is not None or not signals
             signals = (*claude.transcript_facts(body, only_new=only_new), *signals)
-        own_call = _is_own_call(agent_id, sidechain=sidechain)
-        if own_call and parent_id is None:
-            return None
+        if parent_id is None and _is_own_call(agent_id, sidechain=sidechain):
+            signals = claude.own_call(agent_id or "", body)
     if sidechain or parent_id is not None:
         signals = tuple(signal for signal in signals if not isinstance(signal, _OF_ATTEMPTS))
     if not signals:
@@ -197,8 +196,7 @@ def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | N
     if is_transcript:
         only_new = sidechain or parent_id is not None or not signals
         signals = (*claude.facts_of(usual[9], usual[10], None, only_new=only_new), *signals)
-        own_call = _is_own_call(agent_id, sidechain=sidechain)
-        if not signals or (own_call and parent_id is None):
+        if not signals:
             return None
     if agent := _short(message.publisher_agent_id, MAX_NAME):
         signals = _of_agent(signals, agent, only_new=sidechain or parent_id is not None)

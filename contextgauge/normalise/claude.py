@@ -27,8 +27,10 @@ from contextgauge.normalise.signals import (
     MicroCompaction,
     ModelReport,
     ModelWindow,
+    OwnCall,
     PinCheck,
     Reset,
+    Response,
     RuntimeWindows,
     SessionFacts,
     Signal,
@@ -116,6 +118,21 @@ def assistant(body: Body) -> tuple[Signal, ...]:
         usage = mapping(body, "context_usage", "contextUsage")
         return () if usage is None else context_usage(usage)
     return (read_response(body, message, output_is_final=is_transcript(body)),)
+
+
+def own_call(call: str, body: Body) -> tuple[OwnCall, ...]:
+    """Return what a line of a compaction's own call says: the prompt began it, the answer ends it.
+
+    Lines before the prompt are the runtime's own, marked as such.
+    """
+    if body.get("type") == "user":
+        return () if flag(body, "isMeta", "is_meta") else (OwnCall(call),)
+    answers = assistant(body) if body.get("type") == "assistant" else ()
+    return tuple(
+        OwnCall(call, each.usage, each.output)
+        for each in answers
+        if isinstance(each, Response) and each.usage is not None
+    )
 
 
 def message(body: Body) -> tuple[Signal, ...]:

@@ -38,7 +38,7 @@ class InputMessage:
         task_id: str | None = None,
         publisher_agent_id: str | None = None,
         thread_id: str | None = None,
-        inherited: bool | None = None,  # noqa: FBT001 -- as the field says
+        inherited: bool | None = None,
     ) -> None:
         self.value = value
         self.session_hint = session_hint
@@ -94,6 +94,14 @@ class Boundary(NamedTuple):
     precomputed: bool = False
     form: Twin | None = None
     receipt: ReportedReceipt | None = None
+
+
+class OwnCall(NamedTuple):
+    """A line of a compaction's own call (R11): its prompt, or an answer with what it cost."""
+
+    call: str
+    usage: Usage | None = None
+    output: int | None = None
 
 
 class PinCheck(NamedTuple):
@@ -329,6 +337,7 @@ Signal: TypeAlias = (
     | CompactionRefused
     | Boundary
     | Timing
+    | OwnCall
     | PinCheck
     | Reset
     | TurnEnded
@@ -376,7 +385,7 @@ class Normal:
         subagent_type: str | None,
         task_id: str | None,
         signals: tuple[Signal, ...],
-        inherited: bool | None = None,  # noqa: FBT001 -- as the field says
+        inherited: bool | None = None,
         turn_ms: int | None = None,
     ) -> None:
         self.session_id = session_id

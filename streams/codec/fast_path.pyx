@@ -623,6 +623,8 @@ cdef object _read(Bytes begin, Py_ssize_t size, Source* source):
         return None
     if r.bits and not is_utf8(begin, r.end):
         return None
+    if frame.is_side and frame.agent.at != NULL and frame.agent.size >= 8 and memcmp(frame.agent.at, b"acompact", 8) == 0:
+        return None  # a compaction's own call
     if source != NULL and frame.uuid.at == NULL and not (has_event and _says_nothing(event)):
         return None  # its bytes are needed to identify it
     if has_message == has_event:

@@ -75,23 +75,6 @@ SAID: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
         ),
     ),
     (
-        side(user("go on", uuid=UUID), "acompact-1", at=2),
-        (
-            1,
-            SESSION,
-            UUID,
-            START_MS + 2_000,
-            None,
-            "acompact-1",
-            None,
-            True,
-            True,
-            "2.1.329",
-            "/repo",
-            *NO_RESPONSE,
-        ),
-    ),
-    (
         line(any_message("progress", uuid=UUID), at=2),
         (
             0,

@@ -19,6 +19,8 @@ from schemas.records import (
 )
 from streams.edge.files import reading
 from streams.edge.files.origins import copied_history
+from streams.edge.files.positions import Position
+from streams.edge.files.tail import FileTail
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import derive_line
 from tests.core.given import RULES, Body, moment, rollout, token_count
@@ -169,8 +171,8 @@ def test_a_follower_that_restarts_within_a_copy_goes_on_with_it(tmp_path: Path) 
         path.write_bytes(b"".join(content[:end]))
         status = path.stat()
         if at is None:
-            at = reading.Position(source.name, status.st_dev, status.st_ino)
-        tail = reading.FileTail(source, at._replace(inode=status.st_ino), None)
+            at = Position(source.name, status.st_dev, status.st_ino)
+        tail = FileTail(source, at._replace(inode=status.st_ino), None)
         tail.size = status.st_size
         for piece in tail.pieces(0.0, final=True):
             for each in piece.lines:

@@ -15,6 +15,7 @@ _SOURCES = {
     "last_reading": "of the last response",
     "next_reading": "of the next response",
     "paired": "from start to end",
+    "derived": "by the call that wrote the summary",
     "precomputed": "in the background",
 }
 

@@ -184,7 +184,10 @@ def _with_attributes(view: Object) -> Any:  # noqa: ANN401 -- the judgement read
         chains={name: SimpleNamespace(**chain) for name, chain in view["chains"].items()},
         attempt=None if attempt is None else SimpleNamespace(**attempt),
         compactions=SimpleNamespace(
-            last=[SimpleNamespace(**{"inherited": False, **brief}) for brief in view["compactions"]["last"]]
+            last=[
+                SimpleNamespace(**{"inherited": False, **brief})
+                for brief in view["compactions"]["last"]
+            ]
         ),
     )
 

@@ -22,6 +22,7 @@ from schemas.records import (
     PinsChecked,
     TokenSource,
 )
+from streams.core.derivation import own_calls
 from streams.core.derivation.compaction_attempts import duration_ms, move
 from streams.core.derivation.state import AwaitedSummary, Chain, Unmeasured
 from streams.core.derivation.step import Step
@@ -46,10 +47,15 @@ def bound(step: Step, boundary: Boundary) -> None:
     if name == MAIN_CHAIN:
         start = move(step, AttemptEvent.BOUNDARY)
         step.hint = None
-    chain = step.chains[name]
+    chain = step.edit(name)
     complete(step, name, chain, None)
+    call = own_calls.take(chain, step.normal.own_ms)
+    boundary = own_calls.with_cost(boundary, call)
     pre_tokens, source = _pre_tokens(boundary, chain)
     duration, duration_source = _duration(step, boundary, start)
+    if duration is None:
+        duration = own_calls.duration_ms(call, step.normal.own_ms)
+        duration_source = None if duration is None else "derived"
     boundary_id = step.emit(
         CompactBoundary(
             **step.common(name, chain.model),

@@ -18,6 +18,7 @@ from contextgauge.normalise.signals import (
     MicroCompaction,
     ModelReport,
     Normal,
+    OwnCall,
     OwnWindow,
     PinCheck,
     Reset,
@@ -41,12 +42,13 @@ from streams.core.derivation import (
     compaction_attempts as attempts,
 )
 from streams.core.derivation import (
-    known_causes as known,
-)
-from streams.core.derivation import (
     inherited,
     limits,
+    own_calls,
     readings,
+)
+from streams.core.derivation import (
+    known_causes as known,
 )
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_SESSION, KnownFacts, Session
@@ -106,6 +108,8 @@ def derive_in(step: Step, normal: Normal) -> tuple[Record, ...]:
     only_fills, of_a_chain = _survey(signals)
     if only_fills:
         return _fill(step, normal)
+    if isinstance(signals[-1], OwnCall):
+        return _note_own_call(step, normal, signals[-1])
     cause = known.cause_hash(normal.cause)
     if known.is_known(step.known, cause):
         _refresh(step, cause)
@@ -148,6 +152,17 @@ def _refresh(step: Step, cause: bytes) -> None:
         step.known, step.changed = refreshed, True
 
 
+def _note_own_call(step: Step, normal: Normal, line: OwnCall) -> tuple[Record, ...]:
+    """Note a line of a compaction's own call: the boundary that it belongs to tells of it (R11)."""
+    cause = known.cause_hash(normal.cause)
+    if known.is_known(step.known, cause):
+        _refresh(step, cause)
+    else:
+        own_calls.note(step.edit(MAIN_CHAIN), line, normal.own_ms)
+        step.known, step.changed = known.add(step.known, cause), True
+    return ()
+
+
 def _fill(step: Step, normal: Normal) -> tuple[Record, ...]:
     """Take facts that only fill gaps; one that fills none is not remembered: floods have many."""
     facts, step.normal = step.facts, normal
@@ -181,7 +196,7 @@ def _chain_of(facts: KnownFacts, normal: Normal) -> tuple[str, Mapping[str, str]
     return _NOT_MAIN if name == MAIN_CHAIN else name, aliases
 
 
-def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one arm per signal
+def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 -- one arm per signal
     match signal:
         case Response():
             readings.respond(step, signal)
@@ -197,6 +212,8 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one ar
             boundaries.reset(step, signal)
         case Timing():
             boundaries.apply_timing(step, signal)
+        case OwnCall():
+            pass  # noted before
         case PinCheck():
             boundaries.check_pins(step, signal)
         case CompactionStatus(event="COMPACTING"):

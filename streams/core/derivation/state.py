@@ -31,6 +31,17 @@ class Unmeasured(NamedTuple):
     inherited: bool = False
 
 
+class CallState(NamedTuple):
+    """A compaction's own call (R11): when its prompt and its last answer came, and what it cost."""
+
+    call: str
+    began_ms: int | None = None
+    ended_ms: int | None = None
+    input: int | None = None
+    read: int | None = None
+    output: int | None = None
+
+
 class ThreadState(NamedTuple):
     """A rollout's thread, and whether its lines are copies of its origin's history (R30).
 
@@ -73,6 +84,7 @@ class Chain:
     may be reported, until the next reading or attempt. `boundary_id` is the latest boundary's.
     `remembered` counts the responses that the memory ever got; 0 while it is as version 3 stored
     it, which did not count them. `thread` is there for a Codex rollout.
+    `calls` are compactions' own calls whose boundaries have not come.
     """
 
     memory: bytes
@@ -96,6 +108,7 @@ class Chain:
     boundary_id: str | None
     remembered: int
     thread: ThreadState | None
+    calls: tuple[CallState, ...]
 
     def __init__(
         self,
@@ -120,6 +133,7 @@ class Chain:
         boundary_id: str | None = None,
         remembered: int = 0,
         thread: ThreadState | None = None,
+        calls: tuple[CallState, ...] = (),
     ) -> None:
         self.memory = memory
         self.response = response
@@ -142,6 +156,7 @@ class Chain:
         self.boundary_id = boundary_id
         self.remembered = remembered
         self.thread = thread
+        self.calls = calls
 
     def copy(self) -> "Chain":
         """Return another one that is equal."""
@@ -167,6 +182,7 @@ class Chain:
             self.boundary_id,
             self.remembered,
             self.thread,
+            self.calls,
         )
 
 

@@ -27,6 +27,7 @@ from streams.core.derivation.state import (
     NEW_CHAIN,
     NEW_SESSION,
     AwaitedSummary,
+    CallState,
     Chain,
     KnownFacts,
     ReportedLimits,
@@ -42,7 +43,7 @@ STATE_VERSION: Final = 5
 3 has thresholds by window where 2 had them by epoch alone, and an attempt's last heartbeat. 4 has
 the newest causes in the session's own part, and a chain's older responses in a part of their own. 5
 has causes for a session's life, where 4 had the last 4 096 in a ring of chunks, and rollouts'
-threads.
+threads and compactions' own calls.
 """
 
 READABLE_VERSIONS: Final = (2, 3, 4, STATE_VERSION)
@@ -254,6 +255,7 @@ _MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
     (12, lambda values: Unmeasured(*values)),
     (13, lambda values: ReportedLimits(*values)),
     (18, lambda values: ThreadState(*values)),
+    (19, lambda values: tuple(CallState(*value) for value in values)),
 )
 """Fields of a chain that JSON has as lists, by their place after the response."""
 

@@ -7,6 +7,7 @@ const PREVIEW_CHARACTERS = 80;
 const TRIGGERS = { manual: "manual", auto: "automatic" };
 export const DURATION_SOURCES = {
   reported: "reported by the runtime", paired: "from start to end",
+  derived: "by the call that wrote the summary",
   precomputed: "in the background: nobody waited",
 };
 const BEFORE_SOURCES = { reported: "reported by the runtime", last_reading: "of the last response" };

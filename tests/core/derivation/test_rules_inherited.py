@@ -11,12 +11,12 @@ from schemas.records import (
     ContextWarning,
     SessionInfo,
 )
-from schemas.views import SessionView
+from schemas.views import Aggregates, SessionView
 from streams.core.derivation.inherited import PAUSE_MS
 from streams.core.projection import statistics
 from streams.core.projection.documents import entry_stream
 from streams.core.projection.project import project
-from streams.core.projection.statistics import Aggregates, counted
+from streams.core.projection.statistics import counted
 from tests.core.derivation.state_kit import Store
 from tests.core.given import (
     START_MS,

@@ -2,7 +2,9 @@
 
 import pytest
 
+from contextgauge.receipts import ReportedReceipt
 from schemas.records import CompactBoundary, ContextReading, ContextWarning
+from tests.core.derivation.state_kit import Store
 from tests.core.given import (
     MODEL,
     SESSION,
@@ -16,6 +18,7 @@ from tests.core.given import (
     message_delta,
     message_start,
     one,
+    plain,
     rollout,
     session,
     side,
@@ -223,6 +226,81 @@ def test_r11_a_compactions_own_call_emits_nothing() -> None:
     assert not every(given.records, ContextReading)
     assert not every(given.records, CompactBoundary)
     assert not every(given.records, ContextWarning)
+
+
+def own_call(answer: str, prompted: float, answered: float, call: str = "acompact-1") -> list[Body]:
+    """The lines of a compaction's own call: the runtime's, its prompt, its answer in two lines."""
+    return [
+        side(user("<system-reminder>", isMeta=True), call, prompted - 500),
+        side(user("Write a summary."), call, prompted),
+        side(
+            assistant(answer, fresh=3, creation=2_487, read=166_758, output=6), call, answered - 1
+        ),
+        side(assistant(answer, fresh=3, creation=2_487, read=166_758, output=900), call, answered),
+    ]
+
+
+AUTOMATIC = {"trigger": "auto", "pre_tokens": 167_094}
+
+
+def test_r11_a_compactions_own_call_is_its_cost_and_its_duration() -> None:
+    given = Given()
+    given.take(*own_call("c", 100, 186.5))
+    bound = one(given.take(line(boundary(AUTOMATIC), 187)), CompactBoundary)
+    assert (bound.duration_ms, bound.duration_source) == (87_000, "derived")
+    assert bound.receipt == ReportedReceipt(
+        summary_input_tokens=169_248,
+        summary_cache_read_tokens=166_758,
+        summary_output_tokens=900,
+    )
+    other = one(given.take(line(boundary(AUTOMATIC), 188)), CompactBoundary)
+    assert (other.duration_ms, other.receipt) == (None, None)
+
+
+def test_r11_each_boundary_has_the_call_that_ended_before_it() -> None:
+    given = Given()
+    for place, at in enumerate((1_000, 2_000, 3_000)):
+        given.take(*own_call(f"c{place}", at, at + 10 * place + 10, f"acompact-{place}"))
+    records = given.take(
+        line(boundary(AUTOMATIC), 1_011), line(assistant("a", read=9), 1_020),
+        line(boundary(AUTOMATIC), 2_200),  # of a call that is not there: the second one failed
+        line(boundary(AUTOMATIC), 3_031),
+    )  # fmt: skip
+    assert [data.duration_ms for data in every(records, CompactBoundary)] == [11_000, None, 31_000]
+
+
+def test_r11_what_the_boundary_reports_itself_counts() -> None:
+    given = Given()
+    given.take(*own_call("c", 100, 186.5))
+    bound = one(given.take(line(boundary(AUTOMATIC | {"duration_ms": 5}), 187)), CompactBoundary)
+    assert (bound.duration_ms, bound.duration_source) == (5, "reported")
+    assert bound.receipt is not None
+
+
+def test_r11_a_call_without_a_prompt_or_a_boundary_without_a_time_has_no_duration() -> None:
+    given = Given()
+    given.take(*own_call("c", 100, 186.5)[2:])
+    bound = one(given.take(line(boundary(AUTOMATIC), 187)), CompactBoundary)
+    assert (bound.duration_ms, bound.receipt is None) == (None, False)
+    given.take(*own_call("d", 300, 386))
+    assert one(given.take(boundary(AUTOMATIC)), CompactBoundary).receipt is None
+
+
+def test_r11_an_own_call_that_is_written_again_is_known_and_an_odd_line_says_nothing() -> None:
+    given = Given()
+    lines = own_call("c", 100, 186.5)
+    given.take(*lines, *lines, side(any_message("progress"), "acompact-1"))
+    given.take(side(plain({"role": "x"}), "acompact-1"), line(boundary(AUTOMATIC), 187))
+    given.take(*lines)
+    assert given.chain().calls == ()
+
+
+def test_r11_own_calls_are_stored_with_the_session() -> None:
+    given, store = Given(), Store()
+    given.take(*own_call("c", 100, 186.5))
+    store.put(None, given.session())
+    given.sessions()[SESSION] = store.get()
+    assert one(given.take(line(boundary(AUTOMATIC), 187)), CompactBoundary).duration_ms == 87_000
 
 
 def test_r11_an_agent_that_only_contains_the_word_is_an_agent() -> None:
