@@ -79,8 +79,10 @@ class ContextReading(Common):
     """The size of a chain's context, reported by one API response (R6 to R10).
 
     `used_tokens` is input + cache creation + cache read, without output. A part that was not
-    reported is null and counts 0. `messages` counts since the last boundary or reset (R23), this
-    response included; `messages_total` since the session's start.
+    reported is null and counts 0. `cache_creation_1h_tokens` is the part of the cache creation that
+    is kept for an hour, the rest for five minutes. `output_tokens` is the response's output where
+    it was known then, else the next reading has it. `messages` counts since the last boundary or
+    reset (R23), this response included; `messages_total` since the session's start.
     """
 
     kind: ClassVar[Literal["context_reading"]] = "context_reading"
@@ -95,6 +97,8 @@ class ContextReading(Common):
     used_percent: float | None
     messages: int
     messages_total: int
+    cache_creation_1h_tokens: int | None = None
+    output_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,6 +360,7 @@ Kind: TypeAlias = Literal[
 DATA_CLASS_BY_KIND: Final[dict[str, type[RecordData]]] = {cls.kind: cls for cls in DATA_CLASSES}
 
 _LATER: Final[dict[type[RecordData], tuple[str, ...]]] = {
+    ContextReading: ("cache_creation_1h_tokens", "output_tokens"),
     CompactBoundary: ("messages_total", "receipt"),
     CompactionComplete: ("cache_rewrite_tokens",),
     ContextEdit: ("edits_left_out",),

@@ -186,7 +186,7 @@ def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | N
         signals = claude.COUNTED_LINE
     elif kind == USUAL_RESPONSE:
         key: str | None = usual[11]
-        usage = Usage(usual[13], usual[14], usual[15])
+        usage = Usage(usual[13], usual[14], usual[15], usual[17])
         output: int | None = usual[16] if is_transcript else None
         signals = (
             Response(key, key, usual[12], usage, output, (), exhausted=False, boundary=None),

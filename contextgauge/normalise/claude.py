@@ -142,7 +142,9 @@ def message(body: Body) -> tuple[Signal, ...]:
     """
     if body.get("role") != "assistant" or mapping(body, "usage") is None:
         return ()
-    return () if is_no_response(body, body) else (read_response(body, body, output_is_final=False),)
+    if is_no_response(body, body):
+        return ()
+    return (read_response(body, body, output_is_final=True, is_whole=True),)
 
 
 def user(body: Body) -> tuple[Signal, ...]:

@@ -173,7 +173,10 @@ def _usage(own_window: int | None, last: Body | None, total: Body | None) -> tup
     if last is not None:
         key = None if total is None else f"total {[count(total, *part) for part in _TOTALS]}"
         usage, output = read_codex_usage(last), read_output(last)
-        signals.append(Response(key, None, None, usage, output, (), exhausted=False, boundary=None))
+        response = Response(
+            key, None, None, usage, output, (), exhausted=False, boundary=None, is_whole=True
+        )
+        signals.append(response)
     return tuple(signals)
 
 

@@ -29,7 +29,9 @@ def is_no_response(body: Body, message: Body) -> bool:
     )
 
 
-def read_response(body: Body, message: Body, *, output_is_final: bool) -> Response:
+def read_response(
+    body: Body, message: Body, *, output_is_final: bool, is_whole: bool = False
+) -> Response:
     """Return the response that an assistant frame, a transcript line or a raw response is."""
     key = name(message, "id", "responseId", "response_id") or name(body, "request_id", "requestId")
     usage = find_usage(message) or find_usage(body)
@@ -50,6 +52,7 @@ def read_response(body: Body, message: Body, *, output_is_final: bool) -> Respon
         applied_edits(message),
         message.get("stop_reason") == _WINDOW_EXCEEDED,
         boundary,
+        is_whole=is_whole,
     )
 
 
@@ -145,5 +148,5 @@ def raw_response(body: Body) -> tuple[Signal, ...]:
     kind = body.get("object")
     known = isinstance(kind, str) and kind.startswith(PROVIDER_OBJECTS)
     if known or mapping(body, "usageMetadata", "usage_metadata") is not None:
-        return (read_response(body, body, output_is_final=False),)
+        return (read_response(body, body, output_is_final=True, is_whole=True),)
     return ()

@@ -51,21 +51,27 @@ class InputMessage:
 
 @dataclass(slots=True, init=False)
 class Usage:
-    """Input-side counts of one API response: `input` excludes the cached parts (R7)."""
+    """Input-side counts of one API response: `input` excludes the cached parts (R7).
+
+    `creation_1h` is the part of `creation` that is cached for an hour, where that is reported.
+    """
 
     input: int | None
     creation: int | None
     read: int | None
+    creation_1h: int | None
 
     def __init__(
         self,
         input: int | None,
         creation: int | None,
         read: int | None,
+        creation_1h: int | None = None,
     ) -> None:
         self.input = input
         self.creation = creation
         self.read = read
+        self.creation_1h = creation_1h
 
     @property
     def used(self) -> int:
@@ -125,7 +131,7 @@ class Response:
 
     `key` identifies the response in the chain's memory, `response_id` in records. `output` is
     the response's output where this line has the final count. `boundary` is a compaction reported
-    inside the response (R29).
+    inside the response (R29). `is_whole`: no other line of the response will come.
     """
 
     key: str | None
@@ -136,6 +142,7 @@ class Response:
     edits: tuple[dict[str, Json], ...]
     exhausted: bool
     boundary: Boundary | None
+    is_whole: bool
 
     def __init__(
         self,
@@ -147,6 +154,8 @@ class Response:
         edits: tuple[dict[str, Json], ...],
         exhausted: bool,
         boundary: Boundary | None,
+        *,
+        is_whole: bool = False,
     ) -> None:
         self.key = key
         self.response_id = response_id
@@ -156,6 +165,7 @@ class Response:
         self.edits = edits
         self.exhausted = exhausted
         self.boundary = boundary
+        self.is_whole = is_whole
 
 
 class ResponseEnd(NamedTuple):

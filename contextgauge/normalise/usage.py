@@ -115,4 +115,6 @@ def _of_anthropic(counted: Body) -> Usage | None:
     read = count(counted, "cache_read_input_tokens")
     if fresh is None and creation is None and read is None:
         return None
-    return Usage(fresh, creation, read)
+    by_age = mapping(counted, "cache_creation")
+    creation_1h = None if by_age is None else count(by_age, "ephemeral_1h_input_tokens")
+    return Usage(fresh, creation, read, creation_1h)

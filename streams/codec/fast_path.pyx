@@ -53,8 +53,8 @@ cdef PyObject* _names[_NAMES]
 
 cdef enum:
     VARINT_BYTES = 10  # of a number, at most
-    OWN_VALUES = 17
-    ALL_VALUES = 23
+    OWN_VALUES = 18
+    ALL_VALUES = 24
 
 cdef struct Source:  # what a record adds to its message
     long long offset
@@ -75,6 +75,7 @@ cdef struct Counts:
     long long creation
     long long read
     long long output
+    long long creation_1h
 
 cdef struct Frame:
     unsigned int seen
@@ -103,13 +104,32 @@ cdef struct Response:
 
 cdef inline bint _is_of_no_interest_in_usage(Text name) noexcept nogil:
     return (
-        is_name(name, b"cache_creation", 14)
-        or is_name(name, b"service_tier", 12)
+        is_name(name, b"service_tier", 12)
         or is_name(name, b"inference_geo", 13)
         or is_name(name, b"server_tool_use", 15)
         or is_name(name, b"speed", 5)
         or is_name(name, b"model", 5)
     )
+
+
+cdef bint _creation(Reader* r, Counts* counts) noexcept nogil:
+    """Read by how long what was written to the cache is kept."""
+    cdef Text name
+    cdef unsigned int seen = 0
+    cdef int more
+    if r.at[0] == c'n':
+        return skip_word(r, b"null", 4)
+    more = enter(r, c'{', c'}')
+    while more > 0:
+        if not read_name(r, &name):
+            return False
+        if is_name(name, b"ephemeral_1h_input_tokens", 25):
+            if not (once(&seen, 1) and read_count(r, &counts.creation_1h)):
+                return False
+        elif not skip_any(r):
+            return False
+        more = next_one(r, c'}')
+    return more == 0
 
 
 cdef bint _usage(Reader* r, Counts* counts, Text* kind) noexcept nogil:
@@ -130,6 +150,8 @@ cdef bint _usage(Reader* r, Counts* counts, Text* kind) noexcept nogil:
             is_usual = once(&seen, 4) and read_count(r, &counts.read)
         elif is_name(name, b"output_tokens", 13):
             is_usual = once(&seen, 8) and read_count(r, &counts.output)
+        elif is_name(name, b"cache_creation", 14):
+            is_usual = once(&seen, 64) and _creation(r, counts)
         elif kind != NULL and is_name(name, b"type", 4):
             is_usual = once(&seen, 16) and read_text(r, kind)
         elif kind == NULL and is_name(name, b"iterations", 10):
@@ -141,6 +163,7 @@ cdef bint _usage(Reader* r, Counts* counts, Text* kind) noexcept nogil:
         more = next_one(r, c'}')
     if is_iterated:
         counts.input, counts.creation, counts.read = counted.input, counted.creation, counted.read
+        counts.creation_1h = counted.creation_1h
     return more == 0
 
 
@@ -153,7 +176,7 @@ cdef bint _iterations(Reader* r, Counts* counted, bint* is_iterated) noexcept no
         return skip_word(r, b"null", 4)
     more = enter(r, c'[', c']')
     while more > 0:
-        counts.input = counts.creation = counts.read = counts.output = -1
+        counts.input = counts.creation = counts.read = counts.output = counts.creation_1h = -1
         kind.at = NULL
         if not _usage(r, &counts, &kind):
             return False
@@ -504,13 +527,14 @@ cdef tuple _said(Kind kind, Frame* frame, Response* response, Source* source):
     _put(said, 14, _int(response.counts.creation))
     _put(said, 15, _int(response.counts.read))
     _put(said, 16, _int(response.counts.output))
+    _put(said, 17, _int(response.counts.creation_1h))
     if source != NULL:
-        _put(said, 17, _name(source.key))
-        _put(said, 18, source.timestamp_ms if source.is_live and source.timestamp_ms >= 0 else None)
-        _put(said, 19, _name(source.task))
-        _put(said, 20, _name(source.agent))
-        _put(said, 21, source.offset)
-        _put(said, 22, source.timestamp_ms)
+        _put(said, 18, _name(source.key))
+        _put(said, 19, source.timestamp_ms if source.is_live and source.timestamp_ms >= 0 else None)
+        _put(said, 20, _name(source.task))
+        _put(said, 21, _name(source.agent))
+        _put(said, 22, source.offset)
+        _put(said, 23, source.timestamp_ms)
     return said
 
 
@@ -520,7 +544,7 @@ def read(value, /):
     A message that says nothing gives an empty tuple. Else it is its kind; session id, uuid, timestamp (in
     milliseconds since 1970 where it is written as usual); parent's tool use, agent id and subagent's type as they stand; whether it is a transcript's and a
     side line; the runtime's version and folder; and of a response its id, model, input, cache
-    creation, cache read and output tokens. What is null or not there is None.
+    creation, cache read and output tokens, and what was written to the cache for an hour. What is null or not there is None.
     """
     if not PyBytes_CheckExact(value):
         return None
@@ -602,7 +626,7 @@ cdef object _read(Bytes begin, Py_ssize_t size, Source* source):
     memset(&response, 0, sizeof(response))
     event.at, event.size = NULL, 0
     response.counts.input = response.counts.creation = -1
-    response.counts.read = response.counts.output = -1
+    response.counts.read = response.counts.output = response.counts.creation_1h = -1
     more = enter(&r, c'{', c'}')
     while more > 0:
         if not read_name(&r, &name):

@@ -22,6 +22,7 @@ from tests.core.given import (
     user,
 )
 
+BY_AGE = {"ephemeral_5m_input_tokens": 2, "ephemeral_1h_input_tokens": 7}
 HINT = "the-key's-session"
 SEEN_MS = 1_790_000_000_000
 
@@ -50,6 +51,11 @@ def same(value: bytes) -> bool:
     else:
         assert wanted is None
     return True
+
+
+def told(message: dict[str, Any], **fields: object) -> dict[str, Any]:
+    """Return a message whose inner message says something else."""
+    return {**message, "message": {**message["message"], **fields}}
 
 
 def dump(body: object) -> bytes:
@@ -95,6 +101,16 @@ USUAL: list[dict[str, Any]] = [
         },
     },
     message_start("msg_2", read=70),
+    told(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": BY_AGE}),
+    told(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": None}),
+    told(
+        RESPONSE,
+        usage={
+            **usage(1, 9, 3),
+            "cache_creation": BY_AGE,
+            "iterations": [{"type": "message", **usage(4, 5, 6), "cache_creation": {}}],
+        },
+    ),
     message_delta(85),
     {name: told for name, told in LINE.items() if name not in ("isSidechain", "parentUuid")},
     {name: told for name, told in LINE.items() if name not in ("sessionId", "parentUuid")},
@@ -116,14 +132,11 @@ USUAL: list[dict[str, Any]] = [
 """What is read in short."""
 
 
-def told(message: dict[str, Any], **fields: object) -> dict[str, Any]:
-    """Return a message whose inner message says something else."""
-    return {**message, "message": {**message["message"], **fields}}
-
-
 COUNTS = usage(1, 2, 3)
 START = message_start("msg_2", read=70)
 UNUSUAL: list[object] = [
+    told(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": []}),
+    told(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": {"ephemeral_1h_input_tokens": -1}}),
     {},
     [],
     "text",

@@ -21,9 +21,9 @@ from tests.core.given import (
 
 UUID = "the-uuid"
 AT_2 = (SESSION, UUID, START_MS + 2_000)
-NO_RESPONSE = (None, None, None, None, None, None)
+NO_RESPONSE = 7 * (None,)
 RESPONSE = assistant("msg_1", read=40, creation=5, fresh=6, output=7, uuid=UUID, model="model-1")
-OF_RESPONSE = ("msg_1", "model-1", 6, 5, 40, 7)
+OF_RESPONSE = ("msg_1", "model-1", 6, 5, 40, 7, None)
 
 SAID: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
     (
@@ -40,7 +40,23 @@ SAID: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
     ),
     (
         {**message_delta(85), "uuid": UUID},
-        (3, SESSION, UUID, *4 * (None,), False, False, None, None, None, None, 2, 5_000, 5_000, 85),
+        (
+            3,
+            SESSION,
+            UUID,
+            *4 * (None,),
+            False,
+            False,
+            None,
+            None,
+            None,
+            None,
+            2,
+            5_000,
+            5_000,
+            85,
+            None,
+        ),
     ),
     (
         line(RESPONSE, at=2),

@@ -180,4 +180,4 @@ def test_names_that_share_a_place_in_the_cache_stay_apart() -> None:
         for index, name in enumerate(sessions):
             usual = read_record(messages, index, LARGE_BYTES)
             assert usual is not None
-            assert (usual[1], usual[17]) == (name, name)
+            assert (usual[1], usual[18]) == (name, name)

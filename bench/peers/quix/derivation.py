@@ -201,9 +201,12 @@ class Step(Attempts):
         counts = [reported, creation, read]
         if reported + creation + read > 0 and chain["counts"] != counts:
             chain["counts"] = counts
-            self.read(key, reported, creation, read)
+            by_age = usage.get("cache_creation") or {}
+            self.read(key, reported, creation, read, by_age.get("ephemeral_1h_input_tokens"))
 
-    def read(self, key: str, reported: int, creation: int, read: int) -> None:
+    def read(
+        self, key: str, reported: int, creation: int, read: int, creation_1h: int | None
+    ) -> None:
         """Emit a reading, the completion that it measures and the warning that it causes."""
         chain, name = self.chain, self.subject
         used = reported + creation + read
@@ -228,6 +231,8 @@ class Step(Attempts):
             "messages": chain["messages"],
             "messages_total": chain["total"],
         }
+        if creation_1h is not None:
+            fields["cache_creation_1h_tokens"] = creation_1h
         self.emit(READING, name, "context_reading", fields)
         self.complete(chain, used, creation)
         chain["used"], chain["percent"] = used, percent

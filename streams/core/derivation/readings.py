@@ -68,7 +68,7 @@ def respond(step: Step, response: Response) -> None:
         counted = responses.counts_hash(usage)
         if not marks & responses.READ_MARK or counted != counts:
             counts, marks = counted, marks | responses.READ_MARK
-            _read(step, response.response_id, usage, previous_output)
+            _read(step, response, usage, previous_output)
     known = (counts, previous_output, marks)
     if known != remembered:
         _remember(chain, key, known)
@@ -155,7 +155,7 @@ def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -
     )
 
 
-def _read(step: Step, response_id: str | None, usage: Usage, previous_output: int | None) -> None:
+def _read(step: Step, response: Response, usage: Usage, previous_output: int | None) -> None:
     """Emit a reading, the completion that it measures and the warning that it causes."""
     name = step.subject
     chain = step.edit(name)
@@ -176,7 +176,7 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
             task_id=step.normal.task_id,
             subagent_type=chain.subagent_type,
             inherited=step.inherited,
-            response_id=response_id,
+            response_id=response.response_id,
             used_tokens=used,
             input_tokens=usage.input,
             cache_creation_tokens=usage.creation,
@@ -187,6 +187,8 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
             used_percent=percent,
             messages=chain.messages,
             messages_total=chain.total,
+            cache_creation_1h_tokens=usage.creation_1h,
+            output_tokens=response.output if response.is_whole else None,
         )
     )
     complete(step, name, chain, usage)

@@ -207,7 +207,7 @@ class Deriver:
     def derive_usual(self, usual: Usual) -> DeriveResult:
         """Derive what the compiled reader says of a fetched record's message."""
         # Its value only identifies a message without a uuid, and usual ones have one.
-        message = InputMessage(b"", usual[17], usual[18], usual[19], usual[20])
+        message = InputMessage(b"", usual[18], usual[19], usual[20], usual[21])
         normal = normalise_usual(usual, message)
         if normal is None:
             return IGNORED

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from schemas.records import ContextReading
 from streams.core.derivation.readings import used_percent
 from tests.core.given import (
+    SESSION,
     Body,
     Given,
     any_message,
     assistant,
     every,
     kinds,
+    line,
     model_window,
     one,
     plain,
@@ -249,3 +251,26 @@ def test_a_percentage_is_floored_to_two_decimals_however_large_it_is(
     tokens: int, window: int
 ) -> None:
     assert used_percent(tokens, window) == float(Fraction(tokens * 10_000 // window, 100))
+
+
+def test_r07_what_is_cached_for_an_hour_is_told_from_what_is_cached_for_minutes() -> None:
+    by_age = {"ephemeral_5m_input_tokens": 500, "ephemeral_1h_input_tokens": 1_500}
+    body = plain(usage(1, 2_000, 3) | {"cache_creation": by_age})
+    assert one(Given().take(body), ContextReading).cache_creation_1h_tokens == 1_500
+    body = plain(usage(1, 2_000, 3))
+    assert one(Given().take(body), ContextReading).cache_creation_1h_tokens is None
+
+
+@pytest.mark.parametrize(
+    ("body", "output"),
+    [
+        (token_count({"input_tokens": 9, "output_tokens": 7}, 9), 7),
+        ({"object": "response", "usage": {"input_tokens": 9, "output_tokens": 7}}, 7),
+        ({"type": "message", "role": "assistant", "usage": usage(9, output=7)}, 7),
+        (line(assistant("a", fresh=9, output=7)), None),  # another line of it may come
+        (assistant("a", fresh=9, output=7), None),
+    ],
+)
+def test_a_reading_has_its_output_where_that_is_final(body: Body, output: int | None) -> None:
+    given = Given()
+    assert one(given.take(body, hint=SESSION), ContextReading).output_tokens == output

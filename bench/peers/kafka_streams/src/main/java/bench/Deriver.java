@@ -317,6 +317,9 @@ final class Deriver {
     percent("used_percent", percent);
     number("messages", c.messages);
     number("messages_total", c.total);
+    if (message.creationOneHour != NONE) {
+      number("cache_creation_1h_tokens", message.creationOneHour);
+    }
     end(READING, id, "context_reading", subject);
     complete(used);
     c.used = used;

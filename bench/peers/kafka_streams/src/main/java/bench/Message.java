@@ -43,6 +43,7 @@ final class Message {
   // event
   String eventType;
   long output;
+  long creationOneHour;
   // status, hooks, init
   boolean hasStatus;
   String status;
@@ -80,6 +81,7 @@ final class Message {
     Message message = new Message();
     message.value = value;
     message.input = message.creation = message.read = message.output = NONE;
+    message.creationOneHour = NONE;
     message.preTokens = message.postTokens = message.durationMs = NONE;
     message.rawMax = message.total = message.compactThreshold = NONE;
     message.compactEnabled = -1;
@@ -205,6 +207,7 @@ final class Message {
         case "cache_creation_input_tokens" -> made = number(inner);
         case "cache_read_input_tokens" -> cached = number(inner);
         case "output_tokens" -> output = number(inner);
+        case "cache_creation" -> creationByAge(inner);
         case "iterations" -> iterated = iterations(inner);
         default -> parser.skipChildren();
       }
@@ -213,6 +216,22 @@ final class Message {
       input = in;
       creation = made;
       read = cached;
+    }
+  }
+
+  private void creationByAge(JsonToken token) throws IOException {
+    if (token != JsonToken.START_OBJECT) {
+      parser.skipChildren();
+      return;
+    }
+    String name;
+    while ((name = parser.nextFieldName()) != null) {
+      JsonToken inner = parser.nextToken();
+      if ("ephemeral_1h_input_tokens".equals(name)) {
+        creationOneHour = number(inner);
+      } else {
+        parser.skipChildren();
+      }
     }
   }
 
