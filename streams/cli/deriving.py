@@ -20,6 +20,7 @@ from schemas.topics import MIB
 from streams import codec, wiring
 from streams.core.derivation.state import Session
 from streams.edge.files import reading as files
+from streams.edge.files.content import expected_bytes
 from streams.edge.files.watch import Source, group_of
 from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
@@ -42,7 +43,8 @@ class DerivedBlock(NamedTuple, Generic[Made]):
     """What a block of lines gave. `made` is made of its records, `lines` are without blank ones.
 
     `sessions` are those that this block was the first one to name, `states` of the last
-    part of a process's task: how it left its sessions.
+    part of a process's task: how it left its sessions. `partly_read` are files that could not be
+    read to their ends, with the reasons.
     """
 
     lines: int
@@ -51,6 +53,7 @@ class DerivedBlock(NamedTuple, Generic[Made]):
     made: Sequence[Made]
     sessions: frozenset[str] = frozenset()
     states: Mapping[str, _Entries] | None = None
+    partly_read: Mapping[str, str] | None = None
 
 
 class Derivation(Generic[Made]):
@@ -137,12 +140,19 @@ class Derivation(Generic[Made]):
 
     def _derived(self, sources: Sequence[Source], deriver: Deriver) -> Iterator[DerivedBlock[Made]]:
         needs_fallback = False
-        for block in files.read(sources, self._fallback):
+        partly_read: dict[str, str] = {}
+
+        def failed(path: str, error: OSError) -> None:
+            partly_read[path] = str(error.strerror)
+
+        for block in files.read(sources, self._fallback, failed):
             lines = sum(not line.value.isspace() and bool(line.value) for line in block)
             if self._fallback is not None and not needs_fallback:
                 needs_fallback = any(map(self._needs_fallback, block))
             for derived in replay_lines(deriver, [block], self._limit_bytes):
                 yield DerivedBlock(lines, needs_fallback, derived.dead, self._make(derived.records))
+        if partly_read:
+            yield DerivedBlock(0, needs_fallback, [], (), partly_read=partly_read)
 
     def _needs_fallback(self, line: Line) -> bool:
         """Return whether neither the line nor its file names a session."""
@@ -173,7 +183,7 @@ def _tasks(sources: Sequence[Source]) -> list[list[Source]]:
             return []
         if not stat.S_ISREG(status.st_mode):
             return []
-        sizes[source] = status.st_size
+        sizes[source] = expected_bytes(source.name, status.st_size)
     if sum(sizes.values()) < _FORK_BYTES:
         return []
     tasks: list[list[Source]] = []

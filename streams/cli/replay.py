@@ -133,7 +133,8 @@ def replay(  # noqa: PLR0913 -- each is an option
             _show(replayed)
         else:
             write_lines([view_codec.encode(each) for each in replayed.views().values()])
-    if strict and replayed.rejected.total:
+    is_partly_read = isinstance(replayed, Replay) and replayed.unreadable > 0
+    if is_partly_read or (strict and replayed.rejected.total):
         raise typer.Exit(Exit.STOPPED)
 
 

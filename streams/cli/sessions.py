@@ -26,7 +26,8 @@ from streams.cli.transcripts import Replay, is_path, session_of
 from streams.codec import views as view_codec
 from streams.core.session_status import THRESHOLDS, leading_chain, status_of
 from streams.core.until_compaction import CompactionPoints
-from streams.edge.files.session_files import SessionFiles, transcript_folders
+from streams.edge.files.runtime_folders import transcript_folders
+from streams.edge.files.session_files import SessionFiles
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
 from streams.settings import Settings

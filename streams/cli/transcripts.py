@@ -6,7 +6,7 @@
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -27,7 +27,8 @@ from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
 from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files import reading as files
-from streams.edge.files.watch import SUBAGENTS, SUFFIX
+from streams.edge.files.housekeeping import SUFFIX, SUFFIXES, plain_path
+from streams.edge.files.watch import SUBAGENTS
 
 Made = TypeVar("Made")
 
@@ -36,7 +37,7 @@ _PATH_BEGINNINGS = ("/", "./", "../", "~/")
 
 def is_path(text: str) -> bool:
     """Return whether an argument is a path to transcripts, and no session's id."""
-    if text == files.STANDARD_INPUT or text.startswith(_PATH_BEGINNINGS) or text.endswith(SUFFIX):
+    if text == files.STANDARD_INPUT or text.startswith(_PATH_BEGINNINGS) or text.endswith(SUFFIXES):
         return True
     return os.path.exists(text)  # noqa: PTH110 -- False for what no file can be named, where Path raises
 
@@ -45,7 +46,8 @@ class Replay:
     """The records of transcripts. `rejected` counts the lines that could not be derived.
 
     Folders are derived in several processes, `processes` at most: by default one for each core.
-    With `leave_out`, what cannot be read is reported on standard error, and `unreadable` counts it.
+    With `leave_out`, what cannot be read is reported on standard error, and `unreadable` counts it;
+    so it does what can be read in part only.
     Raises ConfigError for a path that holds no transcripts, and otherwise for what cannot be read.
     """
 
@@ -69,11 +71,20 @@ class Replay:
         self._processes = processes or cores()
         self._is_fallback_used = fallback is None
         self._lines = self._position = 0
+        self._partly_read: set[str] = set()
         self._models: dict[str, Aggregates] = {}
 
     def _leave_out(self, path: str, error: OSError) -> None:
         self.unreadable += 1
         sys.stderr.write(f"{safe(path)}: cannot be read: {error.strerror}\n")
+
+    def _report_partly_read(self, reasons: Mapping[str, str] | None) -> None:
+        for path, reason in (reasons or {}).items():
+            # Files may be derived twice, in other processes and here.
+            if path not in self._partly_read:
+                self._partly_read.add(path)
+                self.unreadable += 1
+                sys.stderr.write(f"{safe(path)}: {reason}\n")
 
     def records(self) -> Iterator[Sequence[Record]]:
         """Yield the records in input order, those of a block of lines at a time.
@@ -97,6 +108,7 @@ class Replay:
             for part in parts:
                 self._lines += part.lines
                 self._is_fallback_used = self._is_fallback_used or part.needs_fallback
+                self._report_partly_read(part.partly_read)
                 self._is_any_right = self._lines > self.rejected.total + len(part.dead)
                 for line, letter in part.dead:
                     self.rejected(line, letter)
@@ -192,8 +204,9 @@ def session_of(path: str) -> "ReplayedSession":
 
 def session_folder(path: str) -> str | None:
     """Return the folder with the subagents of a transcript: `X` of `X.jsonl`; None without one."""
-    folder = _expanded(path).removesuffix(SUFFIX)
-    has_subagents = path.endswith(SUFFIX) and (Path(folder) / SUBAGENTS).is_dir()
+    plain = plain_path(_expanded(path))
+    folder = plain.removesuffix(SUFFIX)
+    has_subagents = plain.endswith(SUFFIX) and (Path(folder) / SUBAGENTS).is_dir()
     return folder if has_subagents else None
 
 

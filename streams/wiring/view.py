@@ -14,10 +14,11 @@ from contextgauge.errors import ConfigError, StopError
 from contextgauge.state_folder import state_folder
 from streams import codec, wiring
 from streams.core.derivation.stored_state import STATE_VERSION
-from streams.edge.files.session_files import FirstPrompts, transcript_folders
+from streams.edge.files.runtime_folders import transcript_folders
+from streams.edge.files.session_files import FirstPrompts
 from streams.edge.files.transcripts import LocalTranscripts
 from streams.edge.files.unread import UnreadFiles, read_whole
-from streams.edge.files.watch import TranscriptFinder
+from streams.edge.files.watch import TranscriptFinder, find_file
 from streams.edge.forks import Forks, ProcessDiedError, TaskFailedError
 from streams.edge.sqlite.database import Lock, delete_unused
 from streams.edge.sqlite.store import SqliteStore
@@ -158,7 +159,8 @@ def checked_paths(paths: Sequence[str]) -> list[str]:
     for path in paths:
         try:
             checked.append(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111 -- without following links
-            Path(checked[-1]).stat()
+            if find_file(checked[-1]) is None:
+                Path(checked[-1]).stat()
         except (FileNotFoundError, NotADirectoryError):
             raise ConfigError(f"{path}: no such file or folder") from None
         except OSError as error:

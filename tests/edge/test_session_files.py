@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 
 from streams.edge.files import session_files
-from streams.edge.files.session_files import (
-    FirstPrompts,
-    SessionFiles,
-    first_prompt,
-    transcript_folders,
-)
+from streams.edge.files.session_files import FirstPrompts, SessionFiles, first_prompt
 
 ID = "258c7280-ae70-4798-800f-63464d01a85d"
 OTHER = "258c7280-0000-4798-800f-63464d01a85d"
@@ -113,16 +108,3 @@ def test_a_named_file_stands_for_the_session_in_it(tmp_path: Path) -> None:
     other = write(tmp_path / "crud.jsonl", rollout, codex("two"))
     local = SessionFiles([], [named, other])
     assert local.titles([ID, OTHER]) == {ID: "one", OTHER: "two"}
-
-
-def test_the_runtimes_folders_are_those_of_their_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert transcript_folders({}) == [
-        tmp_path / ".claude" / "projects",
-        tmp_path / ".codex" / "sessions",
-    ]
-    assert transcript_folders(
-        {"CLAUDE_CONFIG_DIR": str(tmp_path / "mine"), "CODEX_HOME": str(tmp_path / "no")}
-    ) == [tmp_path / "mine" / "projects", tmp_path / "no" / "sessions"]

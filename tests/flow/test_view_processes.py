@@ -14,7 +14,7 @@ from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams.core.projection import statistics
 from streams.edge.files import unread
 from streams.edge.files.folders import write_folder
-from streams.edge.files.unread import Seen, UnreadFile, UnreadFiles
+from streams.edge.files.unread import UnreadFile, UnreadFiles, seen_of
 from streams.flow.simulator import SimulationOptions, sample_sessions, simulate
 from streams.flow.view.derivation import LocalDerivation
 from streams.flow.view.other_process import derive_files
@@ -128,8 +128,7 @@ def test_hours_and_models_are_counted_as_in_one_process(
 def test_a_process_keeps_nothing_of_the_files_that_it_has_derived(tmp_path: Path) -> None:
     folder = write_sample(tmp_path / "p")
     path = max(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)
-    status = path.stat()
-    seen = Seen(status.st_mtime_ns, status.st_size, status.st_dev, status.st_ino)
+    seen = seen_of(path.stat(), str(path))
     pieces = unread.read_whole([UnreadFile(str(path), seen, final=True)])
     gc.collect()
     gc.disable()

@@ -28,6 +28,9 @@ from contextgauge.records import Json
 from streams.cli.screen.figures import count, duration, exact
 from streams.cli.screen.output import err, out, say
 from streams.edge.control.service_file import EXTRACTIVE, make_summariser
+from streams.edge.files.content import DamagedError, read_whole
+from streams.edge.files.housekeeping import plain_path
+from streams.edge.files.watch import find_file
 
 STANDARD = "-"
 
@@ -135,15 +138,20 @@ def _target(file: str, output: str | None, *, force: bool) -> Path | None:
     """Return where to write, None for standard output. Raises ConfigError."""
     if output == STANDARD or (output is None and file == STANDARD):
         return None
-    target = Path(output or f"{Path(file).stem}.compacted.json")
+    target = Path(output or f"{Path(plain_path(file)).stem}.compacted.json")
     if target.exists() and not force:
         raise ConfigError(f"{target} exists: name another --output, or overwrite it with --force")
     return target
 
 
 def _bytes_of(file: str) -> bytes:
+    if file == STANDARD:
+        return sys.stdin.buffer.read()
+    found = find_file(file)
     try:
-        return sys.stdin.buffer.read() if file == STANDARD else Path(file).read_bytes()
+        return Path(file).read_bytes() if found is None else read_whole(found.place)
+    except DamagedError as error:
+        raise ConfigError(f"{file}: {error.strerror}") from error
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
 

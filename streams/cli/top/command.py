@@ -25,7 +25,8 @@ from streams.cli.top.keys import KeyByKey, Keys
 from streams.cli.top.state import Chosen, press, rows
 from streams.codec import views as view_codec
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
-from streams.edge.files.session_files import SessionFiles, transcript_folders
+from streams.edge.files.runtime_folders import transcript_folders
+from streams.edge.files.session_files import SessionFiles
 from streams.ports import Clock, Ranking, ViewReader
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import Snapshots, ViewsGoneError

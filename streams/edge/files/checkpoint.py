@@ -17,6 +17,7 @@ from schemas.topics import MIB
 from streams import codec
 from streams.edge.files.follower import Follower
 from streams.edge.files.positions import Position, from_entry
+from streams.edge.files.watch import find_file
 from streams.ports import Clock, LineBatch
 
 if sys.platform != "win32":
@@ -152,10 +153,8 @@ class Checkpoint:
 def _is_remembered(position: Position, now_s: int) -> bool:
     if now_s - position.seen_s < _FORGOTTEN_S:
         return True
-    try:
-        return os.stat(position.path).st_ino == position.inode  # noqa: PTH116 -- done for many
-    except OSError:
-        return False
+    file = find_file(position.path)
+    return file is not None and file.stat.st_ino == position.inode
 
 
 def _sync_folder(folder: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from contextgauge.errors import ConfigError, StopError
 from streams.edge.files.objects import object_of
+from streams.edge.files.runtime_folders import CLAUDE, homes
 
 _FIELD: Final = "statusLine"
 _BACKUP_SUFFIX: Final = ".before-contextgauge"
@@ -24,8 +25,7 @@ _INDENT: Final = re.compile(rb'\n([ \t]+)"')
 
 def settings_path(environment: Mapping[str, str]) -> Path:
     """Return the user's settings file of Claude Code; a link's target, so that the link stays."""
-    folder = environment.get("CLAUDE_CONFIG_DIR")
-    return (Path(folder) if folder else Path.home() / ".claude").resolve() / "settings.json"
+    return homes(CLAUDE, environment)[0].resolve() / "settings.json"
 
 
 class ClaudeSettings:

@@ -4,6 +4,7 @@ What happens to a file, and what is done then:
 
 - it grows: the new lines are read; its end without a line end is waited for;
 - it is renamed: it is the same file under another name, and read on;
+- its runtime compresses or archives it, or writes it as a plain file again: it is read on;
 - it is replaced (rotation): the former file is read to its end first, by the descriptor that is
   held or under its new name, then the new one from its beginning. A copy that begins with all
   that was read (as `rsync` makes) is read on;
@@ -19,7 +20,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from streams.edge.files.positions import Position, StoredPositions, absolute, print_at
+from streams.edge.files.content import open_content
+from streams.edge.files.positions import Position, StoredPositions, absolute
 from streams.edge.files.tail import FileTail
 from streams.edge.files.watch import FolderInodes, TranscriptFile, source_of
 from streams.ports import Clock, LineBatch
@@ -113,9 +115,12 @@ class Follower:
         positions = self._remembered.all()
         for tail in [*self._tails.values(), *self._orphans]:
             at = tail.acknowledged
-            modified_ns = tail.signature[0] if tail.signature and at.end == tail.size else 0
+            modified_ns, file_bytes = (at.end == tail.size and tail.signature) or (0, 0)
             positions[at.identity] = at._replace(
-                path=absolute(tail.source.name), modified_ns=modified_ns, seen_s=now_s
+                path=absolute(tail.source.name),
+                modified_ns=modified_ns,
+                seen_s=now_s,
+                stored_bytes=file_bytes if tail.is_compressed else 0,
             )
         return list(positions.values())
 
@@ -145,6 +150,7 @@ class Follower:
             if tail is None:
                 self._tails[each.path] = self._begin(each, now_s)
             else:
+                tail.move_to(each.place)
                 self._look_at(tail, each.stat, now_s)
         self._drop_gone({each.path for each in files})
         self._tails = {each.path: self._tails[each.path] for each in files}
@@ -155,7 +161,7 @@ class Follower:
     def _rename(self, files: Sequence[TranscriptFile]) -> None:
         """Give tails whose file has another name now that name."""
         at_path = {each.path: (each.stat.st_dev, each.stat.st_ino) for each in files}
-        at_identity = {identity: path for path, identity in at_path.items()}
+        at_identity = {at_path[each.path]: each for each in files}
         moved = [
             (path, tail)
             for path, tail in self._tails.items()
@@ -165,12 +171,12 @@ class Follower:
             del self._tails[path]
         returned = [tail for tail in self._orphans if tail.read.identity in at_identity]
         for tail in (*(tail for _, tail in moved), *returned):
-            path = at_identity[tail.read.identity]
+            path, _, place = at_identity[tail.read.identity]
             former = self._tails.get(path)
             if former is not None:
                 former.was_replaced = True
                 self._orphan(former)
-            tail.source = source_of(path)
+            tail.move_to(place)
             tail.was_replaced = False
             self._tails[path] = tail
             self._renamed.append(tail)
@@ -181,7 +187,7 @@ class Follower:
         status = file.stat
         identity = (status.st_dev, status.st_ino)
         named = absolute(file.path)
-        tail = FileTail(source_of(file.path), Position(named, *identity), self._fallback)
+        tail = FileTail(source_of(file.place), Position(named, *identity), self._fallback)
         age_s = max(0.0, self._clock.now_ms() / 1_000 - status.st_mtime)
         tail.size, tail.looked_s, tail.changed_s = status.st_size, now_s, now_s - age_s
         tail.signature = (status.st_mtime_ns, status.st_size)
@@ -205,13 +211,12 @@ class Follower:
 
     def _is_as_left(self, tail: FileTail, stored: Position, file: TranscriptFile) -> bool:
         status = file.stat
-        if status.st_size < stored.end:
-            return False
-        untouched = (status.st_size, status.st_mtime_ns) == (stored.end, stored.modified_ns)
+        untouched = (status.st_size, status.st_mtime_ns) == (stored.file_bytes, stored.modified_ns)
         if untouched and stored.identity == (status.st_dev, status.st_ino):
+            tail.size, tail.is_compressed = stored.end, stored.stored_bytes > 0
             return True  # nothing was written since: it need not be opened
         try:
-            return tail.holds_what_was_read(tail.open(file.path))
+            return tail.holds_what_was_read(tail.open(file.place))
         except OSError:
             return True  # unknown: reading it will raise the reason
         finally:
@@ -228,10 +233,10 @@ class Follower:
         if former.identity == (file.stat.st_dev, file.stat.st_ino):
             self._report(f"{file.path}: rewritten: it is read from its beginning")
             return
-        path = self._inodes.find(Path(file.path).parent, former.identity)
+        path = self._inodes.find(Path(file.place).parent, former.identity)
         if path is None:
             return
-        tail = FileTail(source_of(file.path), former, self._fallback)
+        tail = FileTail(source_of(file.place), former, self._fallback)
         tail.looked_s = tail.changed_s = now_s
         try:
             tail.size = path.stat().st_size
@@ -246,23 +251,19 @@ class Follower:
     def _replaced(self, tail: FileTail, file: TranscriptFile) -> FileTail | None:
         """Take note that another file has the name now; return the tail if it goes on there."""
         try:
-            descriptor = os.open(file.path, os.O_RDONLY)
+            content = open_content(file.place)
         except OSError:
             return tail
         try:
-            status = os.fstat(descriptor)
-            is_copy = status.st_size >= tail.read.end > 0 and (
-                print_at(descriptor, tail.read.end) == tail.read.print
-            )
+            device, inode = content.identity
+            is_copy = tail.read.end > 0 and tail.holds_what_was_read(content)
         finally:
-            os.close(descriptor)
+            content.close()
         self._remembered.drop(tail.acknowledged.identity)
         if is_copy:
             tail.close()
-            tail.read = tail.read._replace(device=status.st_dev, inode=status.st_ino)
-            tail.acknowledged = tail.acknowledged._replace(
-                device=status.st_dev, inode=status.st_ino
-            )
+            tail.read = tail.read._replace(device=device, inode=inode)
+            tail.acknowledged = tail.acknowledged._replace(device=device, inode=inode)
             return tail
         tail.was_replaced = True
         self._orphan(tail)
@@ -291,15 +292,14 @@ class Follower:
 
     def _remember(self, tail: FileTail) -> None:
         """Keep how far a file was sent that is not there: it may come back, as a disk does."""
-        now_s = self._clock.now_ms() // 1_000
-        path = absolute(tail.source.name)
-        self._remembered.remember(tail.acknowledged._replace(path=path, seen_s=now_s))
+        seen_s, path = self._clock.now_ms() // 1_000, absolute(tail.source.name)
+        self._remembered.remember(tail.acknowledged._replace(path=path, seen_s=seen_s))
 
     def _look_at_hot(self, now_s: float) -> None:
-        for path, tail in self._tails.items():
+        for tail in self._tails.values():
             if now_s - tail.changed_s < _HOT_S:
                 try:
-                    status = os.stat(path)  # noqa: PTH116 -- done for many, each moment
+                    status = os.stat(tail.source.name)  # noqa: PTH116 -- done for many, each moment
                 except OSError:
                     continue
                 if (status.st_dev, status.st_ino) == tail.read.identity:
@@ -318,7 +318,7 @@ class Follower:
         if now_s - tail.looked_s > _LIVE_GAP_S or not self._follow:
             tail.live_from = status.st_size
         tail.looked_s = now_s
-        tail.size = status.st_size
+        tail.resize(status.st_size)
         tail.waits = False
         self._opened += not tail.is_open
         try:
@@ -339,7 +339,7 @@ class Follower:
         for tail in renamed:
             # Whatever has its former name now comes after it.
             with contextlib.suppress(OSError):
-                tail.size = os.fstat(tail.open(tail.source.name)).st_size
+                tail.size = tail.open(tail.source.name).size()
                 yield from self._read(tail, now_s, final=False)
         for tail in list(self._orphans):
             yield from self._read_orphan(tail, now_s)
@@ -373,7 +373,7 @@ class Follower:
     def _read_orphan(self, tail: FileTail, now_s: float) -> Iterator[LineBatch]:
         """Read a file without a name to its end; after a while, its last line is its last."""
         try:
-            size = os.fstat(tail.open(tail.source.name)).st_size
+            size = tail.open(tail.source.name).size()
         except OSError:  # it could not be read, and let go of then: there is no way back to it
             self._orphans.remove(tail)
             return

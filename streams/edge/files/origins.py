@@ -13,6 +13,8 @@ from contextgauge.normalise.codex import copy_key
 from contextgauge.normalise.fields import mapping, text, uuid7_ms
 from schemas.messages import DeadLetter
 from streams import codec
+from streams.edge.files.content import lines_in
+from streams.edge.files.housekeeping import archive_of, known_path
 
 _SIGNS: Final = (b'"token_count"', b'"compacted"')
 """Texts in the lines that are compared."""
@@ -51,10 +53,9 @@ def copied_history(path: str, origin: str) -> CopiedHistory | None:
     """Return what is known of a rollout's origin; None where it is not on this machine."""
     for candidate in _candidates(Path(path), origin):
         try:
-            content = candidate.read_bytes()
+            keys = [_key(line) for line in lines_in(str(candidate))]
         except OSError:
             continue
-        keys = map(_key, content.split(b"\n"))
         return CopiedHistory(frozenset(key for key in keys if key is not None))
     return None
 
@@ -75,16 +76,19 @@ def _key(value: bytes) -> str | None:
 
 def _candidates(path: Path, origin: str) -> Iterator[Path]:
     """Yield the files that may be a thread's rollout: near another one, or where its day has it."""
-    folders = [path.parent]
+    known = Path(known_path(str(path)))
+    archive = archive_of(str(known.parent))
+    folders = [path.parent, *([] if archive is None else [Path(archive)])]
     made_ms = uuid7_ms(origin)
     if made_ms is not None:
         day = datetime.fromtimestamp(made_ms / 1_000, UTC)
         days = [day + timedelta(days=shift) for shift in (0, -1, 1)]  # names are in local time
-        sessions = path.parent.parent.parent.parent
+        sessions = known.parent.parent.parent.parent
         folders += [sessions / f"{each:%Y}" / f"{each:%m}" / f"{each:%d}" for each in days]
     for folder in folders:
         try:
             files = sorted(folder.iterdir())
         except OSError:
             continue
+        # A plain file sorts before its compressed form.
         yield from (file for file in files if origin in file.name and file != path)

@@ -3,6 +3,7 @@
 A file is known by device and inode, and by a hash of the bytes just before the place up to which it
 was read. The bytes are the stronger proof: an inode is given to another file once its own is gone,
 a file may be rewritten in its place, and some file systems renumber their devices at each mount.
+Places and bytes are those of the content: a file that is compressed meanwhile has the same.
 """
 
 import hashlib
@@ -11,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 from contextgauge.containers import ContainerKind
-
-PRINT_BYTES = 1_024
-"""Bytes that are hashed. A line of a transcript holds ids of its own, so a few would do."""
+from streams.edge.files.content import PRINT_BYTES, Content
+from streams.edge.files.housekeeping import known_path
 
 _DIGEST_BYTES = 16
 
@@ -26,6 +26,9 @@ _KINDS = (*get_args(ContainerKind), "open")
 _OPTIONAL = ("hint", "thread_id", "origin")
 """Fields that may be null, or missing where an earlier version wrote the entry."""
 
+_LATER = ("stored_bytes",)
+"""Numbers that may be missing where an earlier version wrote the entry."""
+
 
 class Position(NamedTuple):
     """Up to where a file was published, and what its container is.
@@ -33,6 +36,8 @@ class Position(NamedTuple):
     `offset` is the begin of the first line that was not sent, `number` how many lines are before
     it. `unfinished` bytes from there were sent as a line that had no end yet. `hint` is the
     session of lines that name none (R1), `thread_id` and `origin` are those of the container.
+    `modified_ns` is the time of a file that was read to its end, `stored_bytes` its size where it
+    is compressed.
     """
 
     path: str
@@ -48,11 +53,17 @@ class Position(NamedTuple):
     seen_s: int = 0
     thread_id: str | None = None
     origin: str | None = None
+    stored_bytes: int = 0
 
     @property
     def end(self) -> int:
         """Where what was sent ends."""
         return self.offset + self.unfinished
+
+    @property
+    def file_bytes(self) -> int:
+        """The size of the file, where it was read to its end."""
+        return self.stored_bytes or self.end
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -63,7 +74,7 @@ class Position(NamedTuple):
 def from_entry(entry: Mapping[str, Any]) -> Position:
     """Read a checkpoint's entry. Raises ValueError where it is none."""
     for name, kind in Position.__annotations__.items():
-        value = entry.get(name)
+        value = entry.get(name, 0 if name in _LATER else None)
         if kind is int:
             # A file's time may be before 1970.
             fits = type(value) is int and (value >= 0 or name == "modified_ns")
@@ -76,16 +87,16 @@ def from_entry(entry: Mapping[str, Any]) -> Position:
     return Position(**{name: entry[name] for name in Position._fields if name in entry})
 
 
-def print_at(descriptor: int, end: int) -> str:
-    """Return the hash of the bytes before a place of an open file."""
+def print_at(content: Content, end: int) -> str:
+    """Return the hash of the bytes before a place. A line has ids of its own: a few would do."""
     begin = max(0, end - PRINT_BYTES)
-    content = os.pread(descriptor, end - begin, begin)
-    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
+    value = content.read(end - begin, begin)
+    return hashlib.blake2b(value, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def absolute(path: str) -> str:
-    """Return the path from the root, under which a checkpoint knows a file."""
-    return os.path.abspath(path)  # noqa: PTH100 -- without following links
+    """Return the path from the root, under which a checkpoint knows a file wherever it lies."""
+    return os.path.abspath(known_path(path))  # noqa: PTH100 -- without following links
 
 
 class StoredPositions:

@@ -5,10 +5,14 @@ What a path may be:
 - a file: that file alone, even if subagents' files lie next to it;
 - a session's folder `X` (it has a `subagents` folder in it, or `X.jsonl` next to it and no
   transcripts of its own): `X.jsonl` first, then `X/subagents/**/*.jsonl` by name;
+- Codex's folder `sessions`, or one of its days: with what Codex moved from there to
+  `archived_sessions`;
 - any other folder, such as a projects folder: every session below it, by path, each with its
   subagents after it; loose `agent-*.jsonl` files (as early versions wrote them) come last in
   their folder;
 - `-`: standard input.
+
+Each `.jsonl` may be a `.jsonl.zst`; of both forms of a file the plain one is read.
 
 A regular file is read twice, so that a transcript's first `sessionId` serves the lines before it
 too. A pipe cannot be: there, lines are held back until one shows what they are, but at most
@@ -29,21 +33,16 @@ from contextgauge.errors import ConfigError
 from schemas.messages import DeadLetter
 from schemas.topics import MIB
 from streams import codec
+from streams.edge.files.content import HELD_LINE_BYTES, DamagedError, split_lines
+from streams.edge.files.housekeeping import SUFFIX
 from streams.edge.files.positions import Position
-from streams.edge.files.tail import (
-    HELD_LINE_BYTES,
-    LOOK_AHEAD_BYTES,
-    LOOK_AHEAD_LINES,
-    FileTail,
-    line_of,
-    split_lines,
-)
+from streams.edge.files.tail import LOOK_AHEAD_BYTES, LOOK_AHEAD_LINES, FileTail, line_of
 from streams.edge.files.watch import (
-    SUFFIX,
     Failed,
     Source,
     TranscriptFile,
     TranscriptFinder,
+    find_file,
     source_of,
 )
 
@@ -65,23 +64,29 @@ def find(paths: Iterable[str], failed: Failed = refuse) -> list[TranscriptFile]:
     `failed` gets what cannot be looked at below a folder. Raises ConfigError for a path that is not
     there, cannot be looked at or holds no transcripts.
     """
-    files: list[TranscriptFile] = []
+    files: dict[str, TranscriptFile] = {}
     for text in paths:
-        path = Path(text)
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            raise ConfigError(f"{text}: no such file or folder") from None
-        except OSError as error:
-            raise ConfigError(f"{text}: {error.strerror}") from error
-        if not stat.S_ISDIR(status.st_mode):
-            files.append(TranscriptFile(str(path), status))
-            continue
-        transcripts = TranscriptFinder([text]).look(0.0, failed)
-        if not transcripts:
-            raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
-        files.extend(transcripts)
-    return files
+        for each in _files_of(text, failed):
+            files.setdefault(each.path, each)
+    return list(files.values())
+
+
+def _files_of(text: str, failed: Failed) -> list[TranscriptFile]:
+    path, file = Path(text), find_file(text)
+    try:
+        status = path.stat() if file is None else file.stat
+    except FileNotFoundError:
+        raise ConfigError(f"{text}: no such file or folder") from None
+    except OSError as error:
+        raise ConfigError(f"{text}: {error.strerror}") from error
+    if file is not None:
+        return [file]
+    if not stat.S_ISDIR(status.st_mode):
+        return [TranscriptFile(str(path), status, str(path))]
+    transcripts = TranscriptFinder([text]).look(0.0, failed)
+    if not transcripts:
+        raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
+    return transcripts
 
 
 def expand(paths: Iterable[str], failed: Failed = refuse) -> list[Source]:
@@ -89,28 +94,32 @@ def expand(paths: Iterable[str], failed: Failed = refuse) -> list[Source]:
 
     `failed` also gets the files that this process may not read.
     """
-    sources: list[Source] = []
+    sources: dict[str, Source] = {}
     for text in paths:
         if text == STANDARD_INPUT:
-            sources.append(Source("<stdin>", None, None))
-        else:
-            for each in find([text], failed):
-                if os.access(each.path, os.R_OK):
-                    sources.append(source_of(each.path))
-                else:
-                    failed(each.path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
-    return sources
+            sources[text] = Source("<stdin>", None, None)
+            continue
+        for each in find([text], failed):
+            if os.access(each.place, os.R_OK):
+                sources.setdefault(each.path, source_of(each.place))
+            else:
+                failed(each.place, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+    return list(sources.values())
 
 
-def read(sources: Iterable[Source], fallback: str | None = None) -> Iterator[Block]:
+def read(
+    sources: Iterable[Source], fallback: str | None = None, failed: Failed = refuse
+) -> Iterator[Block]:
     """Yield the lines of all sources in order, in blocks of what one reading gave.
 
-    `fallback` is the session of lines that neither they nor their container name one for.
-    Raises ConfigError for a file that cannot be read.
+    `fallback` is the session of lines that neither they nor their container name one for. `failed`
+    gets the files of which only a part could be read. Raises ConfigError for one that cannot be.
     """
     for source in sources:
         try:
             yield from _read_source(source, fallback)
+        except DamagedError as error:
+            failed(source.name, error)
         except OSError as error:
             raise ConfigError(f"{source.name}: {error.strerror or error}") from error
 

@@ -5,23 +5,22 @@ A title is read only to be shown on this machine: it enters no record and no top
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 from contextgauge.containers import SIGNS, Scout
+from streams.edge.files.content import open_content
+from streams.edge.files.housekeeping import plain_path, session_in
 from streams.edge.files.objects import object_of
+from streams.edge.files.watch import find_file
 
 _READ_BYTES: Final = 1_048_576
 """The first prompt is within the first kilobytes, unless attachments come before it."""
 
 _CHARACTERS: Final = 200
 """Of a title: more than any screen has room for."""
-
-_SESSION: Final = re.compile(
-    r"(?:rollout-.*-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z"
-)
-"""Names of transcripts: Claude Code's `<id>.jsonl`, Codex's `rollout-<time>-<id>.jsonl`."""
 
 _PROMPTS: Final = re.compile(rb'"user(?:_message)?"')
 """JSON spellings, one of which is in any line with a prompt."""
@@ -30,16 +29,11 @@ _NOT_TYPED: Final = ("<", "Caveat:", "# AGENTS.md", "[Request interrupted")
 """Beginnings of what runtimes write in the user's name: commands, their output, instructions."""
 
 
-def transcript_folders(environment: Mapping[str, str]) -> list[Path]:
-    """Return the folders in which the runtimes of this machine keep transcripts, there or not."""
-    claude = environment.get("CLAUDE_CONFIG_DIR") or "~/.claude"
-    codex = environment.get("CODEX_HOME") or "~/.codex"
-    folders = (Path(claude) / "projects", Path(codex) / "sessions")
-    return [folder.expanduser().absolute() for folder in folders]
-
-
 class FirstPrompts:
-    """First prompts of transcripts: each is read once, or looked for again once its file grew."""
+    """First prompts of transcripts: each is read once, or looked for again once its file grew.
+
+    A transcript is known by the path that it has or had.
+    """
 
     def __init__(self) -> None:
         self._prompts: dict[Path, str] = {}
@@ -49,13 +43,13 @@ class FirstPrompts:
         """Return a transcript's first prompt; None where there is none (yet)."""
         if path in self._prompts:
             return self._prompts[path]
-        try:
-            size = min(path.stat().st_size, _READ_BYTES)
-        except OSError:
+        file = find_file(str(path))
+        if file is None:
             return None
+        size = min(file.stat.st_size, _READ_BYTES)
         if size != self._read_bytes.get(path):
             self._read_bytes[path] = size
-            prompt = first_prompt(path)
+            prompt = first_prompt(Path(file.place))
             if prompt is not None:
                 self._prompts[path] = prompt
         return self._prompts.get(path)
@@ -66,7 +60,8 @@ class SessionFiles:
 
     def __init__(self, folders: Sequence[Path], files: Sequence[Path] = ()) -> None:
         self._folders, self._files = folders, files
-        self._paths: dict[str, Path] = {}
+        self._paths: dict[str, list[Path]] = {}
+        """Each session's transcripts, by their names: the last one is that it goes on in."""
         self._prompts = FirstPrompts()
         self._unknown: frozenset[str] = frozenset()
 
@@ -74,7 +69,7 @@ class SessionFiles:
         """Return the session's transcript; None where it is not on this machine."""
         if not self._paths:
             self._look()
-        return self._paths.get(session_id)
+        return self._paths.get(session_id, [None])[-1]
 
     def beginning_with(self, prefix: str) -> list[str]:
         """Return the sessions whose ids begin so."""
@@ -87,18 +82,26 @@ class SessionFiles:
             self._look()
             self._unknown = frozenset(session_ids) - self._paths.keys()
         found = [each for each in session_ids if each in self._paths]
-        prompts = {each: self._prompts.of(self._paths[each]) for each in found}
+        prompts = {each: self._first_prompt(self._paths[each]) for each in found}
         return {each: prompt for each, prompt in prompts.items() if prompt is not None}
 
+    def _first_prompt(self, paths: Sequence[Path]) -> str | None:
+        prompts = map(self._prompts.of, paths)
+        return next((prompt for prompt in prompts if prompt is not None), None)
+
     def _look(self) -> None:
+        found: dict[str, dict[str, Path]] = {}
         for folder in self._folders:
             for parent, _, names in os.walk(folder):
                 for name in names:
-                    match = _SESSION.match(name)
-                    if match is not None:
-                        self._paths[match[1]] = Path(parent, name)
+                    session = session_in(name)
+                    if session is not None:
+                        found.setdefault(session, {})[plain_path(name)] = Path(parent, name)
+        self._paths |= {
+            session: [paths[name] for name in sorted(paths)] for session, paths in found.items()
+        }
         for path in self._files:
-            self._paths.setdefault(_session_of(path), path)
+            self._paths.setdefault(_session_of(path), [path])
 
 
 def first_prompt(path: Path) -> str | None:
@@ -119,8 +122,8 @@ def _session_of(path: Path) -> str:
 def _bodies(path: Path, signs: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
     """Yield the first lines of a file that have one of the signs."""
     try:
-        with path.open("rb") as file:
-            text = file.read(_READ_BYTES)
+        with closing(open_content(str(path))) as content:
+            text = content.read(_READ_BYTES, 0)
     except OSError:
         return
     for line in text.split(b"\n"):

@@ -5,8 +5,7 @@ goes on, and only what was acknowledged is ever remembered.
 """
 
 import errno
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from contextgauge.containers import NAMES, SIGN_BYTES, SIGNS, Container, Line, Scout
@@ -14,17 +13,21 @@ from schemas.messages import DeadLetter
 from schemas.records import Json
 from schemas.topics import MIB
 from streams import codec
+from streams.edge.files.content import (
+    HELD_LINE_BYTES,
+    Content,
+    DamagedError,
+    open_content,
+    split_lines,
+)
 from streams.edge.files.origins import CopiedHistory, copied_history
 from streams.edge.files.positions import Position, print_at
-from streams.edge.files.watch import Source
+from streams.edge.files.watch import Source, source_of
 from streams.ports import LineBatch
 
 LOOK_AHEAD_LINES = 1_000
 LOOK_AHEAD_BYTES = 16 * MIB
 """What a pipe's reader may wait for at most; a transcript names its session in its first lines."""
-
-HELD_LINE_BYTES = 256 * MIB
-"""Longest line that is held in memory whole; of a longer one only its beginning and size stay."""
 
 _BLOCK_BYTES = MIB
 
@@ -55,10 +58,12 @@ class FileTail:
         """Whether all whole lines were read, and the last one has no end yet."""
         self.was_replaced = False
         """Whether another file has its name."""
+        self.is_compressed = position.stored_bytes > 0
+        """Whether it lies compressed, as far as that is known."""
         self.reported_error: str | None = None
         """The error that was reported last: why it cannot be read."""
         self._fallback = fallback
-        self._descriptor: int | None = None
+        self._file: Content | None = None
         self._is_decided = False
         self._container = Container("stream", None)
         """What the file is, once that is decided."""
@@ -70,36 +75,53 @@ class FileTail:
     @property
     def is_open(self) -> bool:
         """Whether it holds a descriptor."""
-        return self._descriptor is not None
+        return self._file is not None
 
     @property
     def lag(self) -> int:
         """Bytes that were not read yet."""
         return max(0, self.size - self.read.end)
 
-    def open(self, path: str) -> int:
+    def open(self, path: str) -> Content:
         """Open the file, if it is not open. Raises OSError, also where another has the name."""
-        if self._descriptor is None:
-            descriptor = os.open(path, os.O_RDONLY)
-            status = os.fstat(descriptor)
-            if (status.st_dev, status.st_ino) != self.read.identity:
-                os.close(descriptor)
+        if self._file is None:
+            file = open_content(path)
+            if file.identity != self.read.identity:
+                file.close()
                 raise OSError(errno.ESTALE, "another file has the name now")
-            self._descriptor = descriptor
-        return self._descriptor
+            self._file = file
+            self.is_compressed = file.is_compressed
+            if file.is_compressed:
+                # All that it holds was written long before.
+                self.size = self.live_from = file.size()
+        return self._file
 
     def close(self) -> None:
         """Let go of the file."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def move_to(self, place: str) -> None:
+        """Take note of where the file lies."""
+        if place != self.source.name:
+            self.source = source_of(place)
+
+    def resize(self, file_bytes: int) -> None:
+        """Take note of a file's new size. What a compressed one holds is measured once it opens."""
+        if self.is_compressed:
+            self.close()
+        self.size = file_bytes
 
     def give_up(self, error: OSError) -> str | None:
         """Let go of a file that cannot be read, for now; return why where that is news."""
         self.close()
-        self.signature = None
-        self.size = min(self.size, self.read.end)
-        reported_error = f"cannot be read: {error.strerror}"
+        if isinstance(error, DamagedError):
+            reported_error = str(error.strerror)
+        else:
+            self.signature = None
+            self.size = min(self.size, self.read.end)
+            reported_error = f"cannot be read: {error.strerror}"
         if error.errno in (errno.ESTALE, errno.ENOENT) or reported_error == self.reported_error:
             return None
         self.reported_error = reported_error
@@ -123,80 +145,83 @@ class FileTail:
         self._searched = 0
         self.waits = False
 
-    def holds_what_was_read(self, descriptor: int) -> bool:
+    def holds_what_was_read(self, file: Content) -> bool:
         """Return whether a file's bytes before the position are those that were read."""
         end = self.read.end
-        return end == 0 or (
-            os.fstat(descriptor).st_size >= end and print_at(descriptor, end) == self.read.print
-        )
+        return end == 0 or (file.size() >= end and print_at(file, end) == self.read.print)
 
     def pieces(self, now_s: float, *, final: bool) -> Iterator[LineBatch]:
         """Yield the lines up to `size`. `final`: the last one is given though it has no end.
 
         The position moves when the next is asked for, and so not while the lines are being sent.
         Before each it is looked whether the file still holds what was read: one that is cut off
-        and rewritten meanwhile is left for the next look. Raises OSError.
+        and rewritten meanwhile is left for the next look. Raises OSError; DamagedError after what
+        can be read of a file whose rest cannot.
         """
-        descriptor = self.open(self.source.name)
-        self._end_unfinished(descriptor)
+        file = self.open(self.source.name)
+        final = final and file.damage is None
+        self._end_unfinished(file)
         while self.read.end < self.size:
-            self._is_decided = self._is_decided or self._decide(descriptor, now_s, final=final)
+            self._is_decided = self._is_decided or self._decide(file, now_s, final=final)
             if not self._is_decided:
                 return
-            if not self.holds_what_was_read(descriptor):
+            if not self.holds_what_was_read(file):
                 self.signature = None
                 return
-            lines = self._next(descriptor, final=final)
+            lines = self._next(file, final=final)
             if lines is None:
                 self.waits = True
-                return
+                break
             batch, after = lines
             yield batch
             self.read = after
+        if file.damage is not None:
+            raise file.damage
 
     def _acknowledge(self, after: Position) -> None:
         self.acknowledged = after
 
-    def _end_unfinished(self, descriptor: int) -> None:
+    def _end_unfinished(self, file: Content) -> None:
         """Pass over a line that was sent without its end, if it has just got that."""
         at = self.read
         if not at.unfinished or self.size <= at.end:
             return
-        if os.pread(descriptor, 1, at.end) == b"\n":
+        if file.read(1, at.end) == b"\n":
             after = at._replace(offset=at.end + 1, number=at.number + 1, unfinished=0)
-            self.read = after._replace(print=print_at(descriptor, after.offset))
+            self.read = after._replace(print=print_at(file, after.offset))
         else:
-            self.read = at._replace(unfinished=0, print=print_at(descriptor, at.offset))
+            self.read = at._replace(unfinished=0, print=print_at(file, at.offset))
 
-    def _next(self, descriptor: int, *, final: bool) -> tuple[LineBatch, Position] | None:
+    def _next(self, file: Content, *, final: bool) -> tuple[LineBatch, Position] | None:
         """Return the next lines, those of one block or a longer one, and the position after."""
         begin = self.read.offset
+        file.hold(begin)
         is_live = begin >= self.live_from
         limit = self.size if is_live else min(self.live_from, self.size)
-        content = os.pread(descriptor, min(_BLOCK_BYTES, limit - begin), begin)
+        content = file.read(min(_BLOCK_BYTES, limit - begin), begin)
         length = content.rfind(b"\n") + 1
         if length == 0 and not is_live and begin + len(content) == limit < self.size:
             # A line was being written when the file was first seen: it ends live.
             is_live, limit = True, self.size
-            content = os.pread(descriptor, min(_BLOCK_BYTES, limit - begin), begin)
+            content = file.read(min(_BLOCK_BYTES, limit - begin), begin)
             length = content.find(b"\n") + 1
         if length:
             values = content[: length - 1].split(b"\n")
-            return self._taken(descriptor, values, begin + length, is_live=is_live)
-        end = self._line_end(descriptor)
+            return self._taken(file, values, begin + length, is_live=is_live)
+        end = self._line_end(file)
         if end is None and not final:
             return None
         size = (self.size if end is None else end) - begin
-        value = os.pread(descriptor, min(size, HELD_LINE_BYTES), begin)
+        value = file.read(min(size, HELD_LINE_BYTES), begin)
         if end is None:
-            return self._taken(descriptor, [value], self.size, is_live=False, unfinished=size)
-        return self._taken(descriptor, [value], end + 1, is_live=is_live, size=size)
+            return self._taken(file, [value], self.size, is_live=False, unfinished=size)
+        return self._taken(file, [value], end + 1, is_live=is_live, size=size)
 
-    def _line_end(self, descriptor: int) -> int | None:
+    def _line_end(self, file: Content) -> int | None:
         """Return where the first line ends; what was searched is not searched again."""
         at = max(self._searched, self.read.offset)
         while at < self.size:
-            content = os.pread(descriptor, min(_BLOCK_BYTES, self.size - at), at)
+            content = file.read(min(_BLOCK_BYTES, self.size - at), at)
             place = content.find(b"\n")
             if place >= 0:
                 return at + place
@@ -208,7 +233,7 @@ class FileTail:
 
     def _taken(
         self,
-        descriptor: int,
+        file: Content,
         values: list[bytes],
         end: int,
         *,
@@ -224,7 +249,7 @@ class FileTail:
         ]
         after = at._replace(
             unfinished=unfinished,
-            print=print_at(descriptor, end),
+            print=print_at(file, end),
             kind="open" if self._scout is not None else self._container.kind,
             hint=self._container.hint,
             thread_id=self._container.thread_id,
@@ -271,7 +296,7 @@ class FileTail:
         elif self._scout.in_stream:
             self._scout = None
 
-    def _decide(self, descriptor: int, now_s: float, *, final: bool) -> bool:
+    def _decide(self, file: Content, now_s: float, *, final: bool) -> bool:
         """Find out what the file is (R1); False while its lines do not show it."""
         at = self.read
         if at.kind != "open" or at.offset:
@@ -282,8 +307,8 @@ class FileTail:
             self._scout = Scout() if at.kind == "open" else None
             return True
         scout, examined = Scout(), 0
-        is_signed = _is_signed(descriptor, self.size)
-        for lines, value in enumerate(_values(descriptor, self.size), 1):
+        is_signed = _is_signed(file, self.size)
+        for lines, value in enumerate(_values(file, self.size), 1):
             examined += len(value)
             is_early = lines <= LOOK_AHEAD_LINES and examined <= LOOK_AHEAD_BYTES
             seeks_name = is_early and not scout.in_stream
@@ -311,42 +336,17 @@ def line_of(name: str, number: int, value: bytes, size: int, hint: str | None) -
     return Line(name, number, value, size, hint)
 
 
-def split_lines(blocks: Iterable[bytes]) -> Iterator[list[tuple[bytes, int]]]:
-    """Yield the lines that end in each block, then one that has no end, with their sizes.
-
-    Of a line that is too long to be held the value is only its beginning.
-    """
-    pending: list[bytes] = []
-    pending_bytes = 0
-    for block in blocks:
-        head, newline, rest = block.partition(b"\n")
-        pending_bytes += len(head)
-        if pending_bytes <= HELD_LINE_BYTES:
-            pending.append(head)
-        if not newline:
-            continue
-        *whole, last = rest.split(b"\n")
-        first = b"".join(pending), pending_bytes
-        yield [first, *((value, len(value)) for value in whole)]
-        pending, pending_bytes = [last], len(last)
-    if pending_bytes:
-        yield [(b"".join(pending), pending_bytes)]
-
-
-def _is_signed(descriptor: int, size: int) -> bool:
+def _is_signed(file: Content, size: int) -> bool:
     """Return whether a sign of a transcript or a rollout is anywhere up to a size."""
     begins = range(0, size, _LOOK_BYTES)
     ends = (min(at + _LOOK_BYTES + SIGN_BYTES, size) for at in begins)
-    return any(
-        SIGNS.search(os.pread(descriptor, end - at, at))
-        for at, end in zip(begins, ends, strict=True)
-    )
+    return any(SIGNS.search(file.read(end - at, at)) for at, end in zip(begins, ends, strict=True))
 
 
-def _values(descriptor: int, size: int) -> Iterator[bytes]:
+def _values(file: Content, size: int) -> Iterator[bytes]:
     """Yield the lines up to a size."""
     begins = range(0, size, _LOOK_BYTES)
-    blocks = (os.pread(descriptor, min(_LOOK_BYTES, size - at), at) for at in begins)
+    blocks = (file.read(min(_LOOK_BYTES, size - at), at) for at in begins)
     for lines in split_lines(blocks):
         for value, _ in lines:
             yield value

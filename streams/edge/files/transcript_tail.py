@@ -4,11 +4,13 @@ Transcripts grow to hundreds of megabytes, and a status line is drawn many times
 bounded, and only lines that can affect the size are parsed.
 """
 
-from os import SEEK_END, SEEK_SET
-from typing import Any, BinaryIO, NamedTuple
+from contextlib import closing
+from typing import Any, NamedTuple
 
 from contextgauge.containers import Scout
+from streams.edge.files.content import Content, open_content
 from streams.edge.files.objects import object_of
+from streams.edge.files.watch import find_file
 
 _MIB = 1_048_576
 
@@ -73,17 +75,17 @@ def read_tail(file_name: str, tail_bytes: int) -> TranscriptTail:
     Of a rollout, also the models before them. Lines that are not JSON objects are skipped, such as
     one that is being written. Raises OSError.
     """
-    with open(file_name, "rb") as file:
-        session = _rollout_session(file.readline(_MIB))
-        end = file.seek(0, SEEK_END)
+    with closing(open_content(_place_of(file_name))) as content:
+        session = _rollout_session(_first_line(content))
+        end = content.size()
         begin = max(0, end - tail_bytes)
-        tail = _read(file, begin, end)
+        tail = content.read(end - begin, begin)
         if begin:
             # The first line is incomplete: it belongs to the older part.
             cut = tail.find(b"\n") + 1 or len(tail)
             begin, tail = begin + cut, tail[cut:]
         older_begin = max(0, begin - OLDER_BYTES)
-        older = _read(file, older_begin, begin)
+        older = content.read(begin - older_begin, older_begin)
     parts = (_COMPACTION,) if session is None else _ROLLOUT_PARTS
     return TranscriptTail(
         older=_parsed(_lines_with(older, parts)),
@@ -96,21 +98,28 @@ def read_tail(file_name: str, tail_bytes: int) -> TranscriptTail:
 
 def holds_messages(file_name: str) -> bool:
     """Return whether one of a file's first lines is a JSON object. Raises OSError."""
-    with open(file_name, "rb") as file:
-        return bool(_parsed(file.read(_MIB).split(b"\n")))
+    with closing(open_content(_place_of(file_name))) as content:
+        return bool(_parsed(content.read(_MIB, 0).split(b"\n")))
+
+
+def _place_of(file_name: str) -> str:
+    """Return where a transcript lies: its runtime may have put it away."""
+    file = find_file(file_name)
+    return file_name if file is None else file.place
+
+
+def _first_line(content: Content) -> bytes:
+    """Return the first line; of a longer one than a mebibyte what is before that."""
+    line, end, _ = content.read(_MIB // 16, 0).partition(b"\n")
+    return line if end else content.read(_MIB, 0).partition(b"\n")[0]
 
 
 def _rollout_session(first_line: bytes) -> str | None:
     """Return the session that a rollout's first line names (R1)."""
     scout = Scout()
-    for body, _ in _parsed([first_line.rstrip(b"\n")] if _HEAD in first_line else []):
+    for body, _ in _parsed([first_line] if _HEAD in first_line else []):
         scout.look(body)
     return scout.container(None, None).hint
-
-
-def _read(file: BinaryIO, begin: int, end: int) -> bytes:
-    file.seek(begin, SEEK_SET)
-    return file.read(end - begin)
 
 
 def _is_relevant(line: bytes) -> bool:

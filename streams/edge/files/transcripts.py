@@ -5,6 +5,7 @@ done then:
 
 - nothing: it is not opened, now or after a restart: its size, time and inode are the same;
 - it grows: its new lines are read, also where a longer copy took its place;
+- its runtime compresses or archives it, or writes it as a plain file again: nothing of it changes;
 - it is cut off, rewritten or gone: it is lost, and its sessions are derived again;
 - it cannot be looked at or read: that is reported, and what was read before stays.
 
@@ -18,6 +19,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from streams import codec
+from streams.edge.files.content import DamagedError
+from streams.edge.files.housekeeping import places
 from streams.edge.files.positions import Position, from_entry
 from streams.edge.files.tail import FileTail
 from streams.edge.files.unread import (
@@ -26,6 +29,7 @@ from streams.edge.files.unread import (
     UnreadFiles,
     mark_of,
     position_after,
+    seen_of,
     tasks_of,
     unread_tail,
 )
@@ -195,7 +199,7 @@ class LocalTranscripts:
         files = self._look_around(now_s, unseen.__setitem__)
         self._report_unseen(unseen)
         gap_s = None if self._swept_s is None else now_s - self._swept_s
-        self._files = {each.path: _seen(each.stat) for each in files}
+        self._files = {each.path: seen_of(each.stat, each.place) for each in files}
         since_ns = (self._clock.now_ms() - int(_HOT_S * 1_000)) * 1_000_000
         self._hot = {path: None for path, seen in self._files.items() if seen[0] >= since_ns}
         due = {path for path, failure in self._failed.items() if now_s >= failure.retry_s}
@@ -206,7 +210,7 @@ class LocalTranscripts:
             if known != seen or path in due:
                 lost += self._changed(path, seen, now_s, gap_s)
         for path in [path for path in self._read if path not in self._files]:
-            if not _is_in(path, unseen):
+            if not any(_is_in(place, unseen) for place in places(path)):
                 lost.append(path)
         for path in before.keys() - self._files.keys():
             self._unread.pop(path, None)
@@ -246,8 +250,9 @@ class LocalTranscripts:
         """Look at the files that changed lately; return those that are lost."""
         lost = []
         for path in self._hot:
+            place = self._files[path].place
             try:
-                seen = _seen(os.stat(path))  # noqa: PTH116 -- done for many, each moment
+                seen = seen_of(os.stat(place), place)  # noqa: PTH116 -- done for many, each moment
             except OSError:
                 self._next_sweep_s = 0.0
                 continue
@@ -270,10 +275,12 @@ class LocalTranscripts:
         is_live = is_live and now_s - self._came_s[path] >= _SETTLED_S
         self._unread[path] = self._unchanged_since_s(seen) if gap_s is None else now_s
         tail = self._tails.get(path)
+        if tail is not None:
+            tail.move_to(seen.place)
         if at is not None:
-            tail = tail or self._begin(path, seen)
+            tail = tail or FileTail(source_of(seen.place), at, None)
             try:
-                if not self._goes_on(tail, at, seen):
+                if not self._goes_on(path, tail, seen):
                     self._close(path)
                     return [path]
             except OSError as error:
@@ -282,7 +289,7 @@ class LocalTranscripts:
         elif tail is None or tail.read.identity != (seen.device, seen.inode):
             self._close(path)
             return []  # it is begun when its turn comes: that may be of thousands
-        tail.size = seen.size
+        tail.resize(seen.size)
         if not is_live:
             tail.live_from = seen.size
         self._tails[path] = tail
@@ -293,17 +300,13 @@ class LocalTranscripts:
         age_s = self._clock.now_ms() / 1_000 - seen.modified_ns / 1_000_000_000
         return self._clock.monotonic_s() - max(0.0, age_s)
 
-    def _begin(self, path: str, seen: Seen) -> FileTail:
-        at = self._read.get(path) or Position("", seen.device, seen.inode)
-        return FileTail(source_of(path), at, None)
-
-    def _goes_on(self, tail: FileTail, at: Position, seen: Seen) -> bool:
+    def _goes_on(self, path: str, tail: FileTail, seen: Seen) -> bool:
         """Return whether a file begins with what was read; a longer copy does, too."""
+        at = self._read[path]
         if at.identity != (seen.device, seen.inode):
             tail.close()
             moved = at._replace(device=seen.device, inode=seen.inode)
-            tail.read = tail.acknowledged = moved
-            self._read[tail.source.name] = moved
+            tail.read = tail.acknowledged = self._read[path] = moved
         try:
             return tail.holds_what_was_read(tail.open(tail.source.name))
         finally:
@@ -330,7 +333,7 @@ class LocalTranscripts:
         seen = self._files[path]
         tail = self._tails.get(path)
         if tail is None:
-            tail = self._tails[path] = unread_tail(path, self._read.get(path), seen)
+            tail = self._tails[path] = unread_tail(self._read.get(path), seen)
         for piece in tail.pieces(now_s, final=now_s - self._unread[path] > _QUIET_S):
             piece.settle()
             tail.read = tail.acknowledged
@@ -346,9 +349,10 @@ class LocalTranscripts:
         if tail.read.end >= tail.size:
             self._close(path)
             self._unread.pop(path, None)
-            if path not in self._read or self._read[path].modified_ns != seen.modified_ns:
-                # Empty, or its time alone has changed.
-                at = self._read[path] = tail.read._replace(modified_ns=seen.modified_ns)
+            at = position_after(tail, seen)
+            if at != self._read.get(path):
+                # Empty, or its time or place alone has changed.
+                self._read[path] = at
                 yield TranscriptPiece(path, (), None, 0, mark_of(at))
 
     def _close(self, path: str) -> None:
@@ -363,27 +367,26 @@ class LocalTranscripts:
         reason, former = str(error.strerror), self._failed.get(path)
         self._failed[path] = _Failure(reason, self._clock.monotonic_s() + _RETRY_S)
         if error.errno not in _REPLACED and (former is None or former.reason != reason):
-            self._report(f"{path}: cannot be read: {reason}")
+            cannot = "" if isinstance(error, DamagedError) else "cannot be read: "
+            self._report(f"{self._files[path].place}: {cannot}{reason}")
 
     def _count(self) -> None:
         unread = [path for path in self._unread if path in self._files]
-        rest = sum(max(0, self._files[path].size - self._end(path)) for path in unread)
+        rest = sum(self._rest(path) for path in unread)
         total = sum(seen.size for seen in self._files.values())
         files = len(self._files)
         self._progress = ReadingProgress(files, files - len(unread), total, total - rest)
 
-    def _end(self, path: str) -> int:
-        at = self._read.get(path)
-        return 0 if at is None else at.end
-
-
-def _seen(status: os.stat_result) -> Seen:
-    return Seen(status.st_mtime_ns, status.st_size, status.st_dev, status.st_ino)
+    def _rest(self, path: str) -> int:
+        """Return how much of a file is unread; of a compressed one all, until it was read."""
+        seen, at = self._files[path], self._read.get(path)
+        is_plain = seen.expected_bytes == seen.size
+        return max(0, seen.size - at.end) if is_plain and at is not None else seen.size
 
 
 def _is_as_left(at: Position, seen: Seen) -> bool:
     """Return whether nothing was written to a file since it was read to its end."""
-    return (at.modified_ns, at.end, at.inode) == (seen.modified_ns, seen.size, seen.inode)
+    return (at.modified_ns, at.file_bytes, at.inode) == (seen.modified_ns, seen.size, seen.inode)
 
 
 def _is_in(path: str, places: Collection[str]) -> bool:

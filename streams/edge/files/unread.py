@@ -1,10 +1,12 @@
 """Files that were not read at all yet: described for other processes, and read there, whole."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from schemas.topics import MIB
 from streams import codec
+from streams.edge.files.content import expected_bytes
 from streams.edge.files.positions import Position
 from streams.edge.files.tail import FileTail
 from streams.edge.files.watch import source_of
@@ -12,12 +14,21 @@ from streams.ports import TranscriptPiece
 
 
 class Seen(NamedTuple):
-    """What is known of a file's metadata: a tenth of what the system returns, for thousands."""
+    """What is known of a file's metadata: a tenth of what the system returns, for thousands.
+
+    `place` is where it lies.
+    """
 
     modified_ns: int
     size: int
     device: int
     inode: int
+    place: str
+
+    @property
+    def expected_bytes(self) -> int:
+        """How much there is to read, as far as that can be said before."""
+        return expected_bytes(self.place, self.size)
 
 
 class UnreadFile(NamedTuple):
@@ -37,12 +48,17 @@ _LARGEST_BYTES = 32 * MIB
 is held in memory. A session beyond the largest size is left out, to be read piece by piece."""
 
 
+def seen_of(status: os.stat_result, place: str) -> Seen:
+    """Return what is known of a file that lies there."""
+    return Seen(status.st_mtime_ns, status.st_size, status.st_dev, status.st_ino, place)
+
+
 def tasks_of(sessions: Iterable[UnreadFiles]) -> list[UnreadFiles]:
     """Return the files of sessions in tasks for other processes; none where these are few."""
     tasks: list[list[UnreadFile]] = []
     room = total = 0
     for files in sessions:
-        size = sum(each.seen.size for each in files)
+        size = sum(each.seen.expected_bytes for each in files)
         if not 0 < size <= _LARGEST_BYTES:
             continue
         if room <= 0:
@@ -53,9 +69,9 @@ def tasks_of(sessions: Iterable[UnreadFiles]) -> list[UnreadFiles]:
     return list[UnreadFiles](tasks) if total >= _MANY_BYTES else []
 
 
-def unread_tail(path: str, at: Position | None, seen: Seen) -> FileTail:
+def unread_tail(at: Position | None, seen: Seen) -> FileTail:
     """Return what reads a file on from a position; what it holds was written before."""
-    tail = FileTail(source_of(path), at or Position("", seen.device, seen.inode), None)
+    tail = FileTail(source_of(seen.place), at or Position("", seen.device, seen.inode), None)
     tail.live_from = tail.size = seen.size
     return tail
 
@@ -63,7 +79,7 @@ def unread_tail(path: str, at: Position | None, seen: Seen) -> FileTail:
 def read_whole(files: UnreadFiles) -> Iterator[TranscriptPiece]:
     """Yield the pieces of files, each from its beginning. Raises OSError."""
     for path, seen, final in files:
-        tail = unread_tail(path, None, seen)
+        tail = unread_tail(None, seen)
         try:
             for piece in tail.pieces(0.0, final=final):
                 piece.settle()
@@ -76,9 +92,12 @@ def read_whole(files: UnreadFiles) -> Iterator[TranscriptPiece]:
 
 
 def position_after(tail: FileTail, seen: Seen) -> Position:
-    """Return how far a file was read; with its time only if that is all of it."""
+    """Return how far a file was read; with its time and size only if that is all of it."""
     is_whole = tail.read.end == tail.size
-    return tail.read._replace(modified_ns=seen.modified_ns if is_whole else 0)
+    return tail.read._replace(
+        modified_ns=seen.modified_ns if is_whole else 0,
+        stored_bytes=seen.size if is_whole and tail.is_compressed else 0,
+    )
 
 
 def mark_of(at: Position) -> bytes:

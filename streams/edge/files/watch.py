@@ -3,19 +3,30 @@
 Notifications of the kernel do not come from network file systems, from other machines or through
 virtual ones, and have limits that a folder of thousands exceeds; metadata is right everywhere. A
 folder is listed again only where its modification time shows that entries came or went.
+
+A transcript that its runtime compresses or archives is the same one at another place, see
+`streams.edge.files.housekeeping`; where it lies in several, one of them counts.
 """
 
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from contextgauge.errors import ConfigError
+from streams.edge.files.housekeeping import (
+    COMPRESSED,
+    SUFFIX,
+    SUFFIXES,
+    archive_of,
+    known_path,
+    places,
+    session_in,
+)
 
-SUFFIX = ".jsonl"
 SUBAGENTS = "subagents"
 _AGENT_PREFIX = "agent-"
 
@@ -42,10 +53,22 @@ class Source(NamedTuple):
 
 
 class TranscriptFile(NamedTuple):
-    """A transcript that is there, and its metadata."""
+    """A transcript that is there: the path that it is known by, its metadata, where it lies."""
 
     path: str
     stat: os.stat_result
+    place: str
+
+
+class _Root(NamedTuple):
+    """A folder whose transcripts are found, and that to which a runtime moves some of them."""
+
+    folder: str
+    archive: str | None
+
+
+_Places = dict[str, Sequence[str]]
+"""Where transcripts lie, by the paths that they are known by; the place that counts comes first."""
 
 
 @dataclass(slots=True)
@@ -73,12 +96,16 @@ class TranscriptFinder:
     """
 
     def __init__(self, paths: Iterable[str], folders: Iterable[str] = ()) -> None:
+        named = list(folders)
+        archives = {archive_of(folder) for folder in named}
         self._files: list[str] = []
-        self._roots: list[str] = list(folders)
+        self._roots = [_Root(each, archive_of(each)) for each in named if each not in archives]
         self._known: dict[str, _Folder] = {}
         self._listed_s = 0.0
         # For each root what was there, as it was found and in reading order.
-        self._ordered: dict[str, tuple[list[str], list[str]]] = {}
+        self._ordered: dict[_Root, tuple[list[str], _Places]] = {}
+        self._found: dict[str, str] = {}
+        """Where each transcript was at the last look."""
         for text in paths:
             try:
                 self._add(text)
@@ -93,12 +120,12 @@ class TranscriptFinder:
             main = path.parent / (path.name + SUFFIX)
             if _is_session_folder(path, main):
                 self._files.append(str(main))
-                self._roots.append(str(path / SUBAGENTS))
+                self._roots.append(_Root(str(path / SUBAGENTS), None))
             else:
-                self._roots.append(str(path))
+                self._roots.append(_Root(str(path), archive_of(str(path))))
         elif path.exists() and not path.is_file():
             raise ConfigError(f"{text}: only files and folders can be followed")
-        elif path.exists() or path.parent.is_dir():
+        elif path.exists() or path.parent.is_dir() or find_file(text) is not None:
             self._files.append(str(path))
         else:
             raise ConfigError(f"{text}: no such file or folder, nor the folder that would hold it")
@@ -106,25 +133,35 @@ class TranscriptFinder:
     @property
     def missing(self) -> list[str]:
         """The files that were named and are not there yet."""
-        return [path for path in self._files if not Path(path).exists()]
+        return [path for path in self._files if find_file(path) is None]
 
     def look(self, now_s: float, failed: Failed = _ignore) -> list[TranscriptFile]:
         """Return all transcripts that are there, in reading order; what vanishes is left out."""
         if now_s - self._listed_s >= _WHOLE_S:
             self._listed_s = now_s
             self._known.clear()
-        paths = dict.fromkeys(self._files)
+        listed: _Places = {known_path(path): places(path) for path in self._files}
         for root in self._roots:
-            paths |= dict.fromkeys(self._in_order(root, now_s, failed))
-        files = (_found(path, failed) for path in paths)
-        return [each for each in files if each is not None]
+            for path, at in self._in_order(root, now_s, failed).items():
+                listed.setdefault(path, at)
+        files = [_first_of(path, at, failed) for path, at in listed.items()]
+        found = {each.path: each for each in files if each is not None}
+        # What is being moved may be in no listing.
+        for path in self._found.keys() - found.keys():
+            moved = _first_of(path, places(self._found[path]), _ignore)
+            if moved is not None:
+                found[path] = moved
+        self._found = {path: each.place for path, each in found.items()}
+        return list(found.values())
 
-    def _in_order(self, root: str, now_s: float, failed: Failed) -> list[str]:
+    def _in_order(self, root: _Root, now_s: float, failed: Failed) -> _Places:
         """Return what is below a root, in reading order; sorting takes longer than looking."""
-        paths = list(self._below(root, now_s, failed))
+        paths = list(self._below(root.folder, now_s, failed))
+        if root.archive is not None:
+            paths += self._below(root.archive, now_s, failed)
         known = self._ordered.get(root)
         if known is None or known[0] != paths:
-            known = self._ordered[root] = paths, sorted(paths, key=_order_of)
+            known = self._ordered[root] = paths, _places_in(root, paths)
         return known[1]
 
     def _below(self, root: str, now_s: float, failed: Failed) -> Iterator[str]:
@@ -160,7 +197,7 @@ class TranscriptFinder:
                 # A link to a folder is not followed: it could lead round in a circle.
                 if entry.is_dir(follow_symlinks=False):
                     known.folders.append(entry.path)
-                elif entry.name.endswith(SUFFIX) and _may_be_file(entry):
+                elif entry.name.endswith(SUFFIXES) and _may_be_file(entry):
                     known.files.append(entry.path)
         subagents = os.path.join(path, SUBAGENTS)  # noqa: PTH118 -- as above
         if subagents in known.folders:
@@ -175,25 +212,46 @@ def _may_be_file(entry: os.DirEntry[str]) -> bool:
         return True
 
 
-def _found(path: str, failed: Failed) -> TranscriptFile | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116 -- as above
-    except _GONE:
-        return None
-    except OSError as error:
-        failed(path, error)
-        return None
-    return TranscriptFile(path, status) if stat.S_ISREG(status.st_mode) else None
+def _first_of(path: str, at: Iterable[str], failed: Failed) -> TranscriptFile | None:
+    for place in at:
+        try:
+            status = os.stat(place)  # noqa: PTH116 -- as above
+        except _GONE:
+            continue
+        except OSError as error:
+            failed(place, error)
+            return None
+        if stat.S_ISREG(status.st_mode):
+            return TranscriptFile(path, status, place)
+    return None
+
+
+def _places_in(root: _Root, paths: Iterable[str]) -> _Places:
+    """Return where the transcripts of a root lie, in reading order."""
+    found: dict[str, list[str]] = {}
+    begin = os.path.join(root.folder, "")  # noqa: PTH118 -- as above
+    for path in paths:
+        known = known_path(path)
+        if path.startswith(begin) or known.startswith(begin):
+            found.setdefault(known, []).append(path)
+    for at in found.values():
+        at.sort(key=lambda place: place.endswith(COMPRESSED))
+    return {path: found[path] for path in sorted(found, key=_order_of)}
+
+
+def find_file(path: str) -> TranscriptFile | None:
+    """Return a transcript that has or had a path; None where it is nowhere."""
+    return _first_of(known_path(path), places(path), _ignore)
 
 
 def source_of(name: str) -> Source:
     """Return a file's source; a subagent's file belongs to the session whose folder holds it."""
-    path = Path(name)
+    path, known = Path(name), Path(known_path(name))
     folders = path.absolute().parts
     if path.name.startswith(_AGENT_PREFIX) and SUBAGENTS in folders[:-1]:
         inner = len(folders) - 1 - folders[::-1].index(SUBAGENTS)
         return Source(str(path), path, folders[inner - 1])
-    return Source(str(path), path, path.name.removesuffix(SUFFIX))
+    return Source(str(path), path, known.name.removesuffix(SUFFIX))
 
 
 def group_of(path: str) -> tuple[bool, str]:
@@ -201,11 +259,14 @@ def group_of(path: str) -> tuple[bool, str]:
 
     That one's session is in its lines only.
     """
+    path = known_path(path)
+    name = os.path.basename(path)  # noqa: PTH119 -- for thousands
+    if name.startswith("rollout-") and (session := session_in(name)) is not None:
+        return False, session
     folder, found, _ = path.rpartition(f"{os.sep}{SUBAGENTS}{os.sep}")
     if found:
         return False, folder
-    is_loose = os.path.basename(path).startswith(_AGENT_PREFIX)  # noqa: PTH119 -- for thousands
-    return is_loose, path.removesuffix(SUFFIX)
+    return name.startswith(_AGENT_PREFIX), path.removesuffix(SUFFIX)
 
 
 def _order_of(path: str) -> list[str]:
@@ -222,7 +283,9 @@ def _is_session_folder(folder: Path, main: Path) -> bool:
     """Return whether a folder is a session's; `main` is the transcript that would be next to it."""
     if (folder / SUBAGENTS).is_dir():
         return True
-    return main.is_file() and folder.is_dir() and not any(folder.rglob(f"*{SUFFIX}"))
+    if find_file(str(main)) is None:
+        return False
+    return not any(name.endswith(SUFFIXES) for _, _, names in os.walk(folder) for name in names)
 
 
 class FolderInodes:
