@@ -1,6 +1,7 @@
 """`publish --follow`, `--again`, `--no-text` and live marks, by the command and a real Kafka."""
 
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -24,6 +25,7 @@ from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import LogRecord
 from tests.conftest import LONG, Command, command_environment
+from tests.edge.follower_kit import Codex
 from tests.flow.derive_kit import until as until_true
 from tests.flow.test_publish import everything
 
@@ -87,6 +89,33 @@ def end(process: "subprocess.Popen[str]", by: signal.Signals = signal.SIGTERM) -
     _, said = process.communicate(timeout=30)
     assert process.returncode == 0, said
     return said
+
+
+def test_what_codex_puts_away_is_sent_once(
+    command: Command, settings: dict[str, str], tmp_path: Path
+) -> None:
+    codex, other = Codex(tmp_path / "codex"), tmp_path / "codex" / "sessions" / "other.jsonl"
+    codex.append(told(1), told(2))
+    folder = str(tmp_path / "codex" / "sessions")
+    process = command.start("publish", "--follow", folder, **settings)
+    until(settings, 2)
+    numbers = itertools.count(3)
+    for step in (Codex.compress, Codex.put_away, Codex.decompress, Codex.compress, Codex.take_back):
+        step(codex)
+        # Once a line of another file is sent, all before it was seen.
+        add(other, number := next(numbers))
+        assert len(until(settings, number)) == number
+    codex.append(told(number := next(numbers)))
+    records = until(settings, number)
+    (last,) = (record for record in records if record.value == told(number).encode())
+    assert is_live(last)
+    end(process)
+    codex.put_away()
+    codex.compress()
+    once = command("publish", folder, **settings)
+    assert f"{number} lines already sent" in once.stderr
+    values = sorted(record.value or b"" for record in sent(settings))
+    assert values == sorted(told(each).encode() for each in range(1, number + 1))
 
 
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ import pytest
 
 from tests.cli.terminal_kit import Terminal
 from tests.conftest import Command
+from tests.core.given import moment
+from tests.edge.follower_kit import Codex
+from tests.edge.test_origins import derived, head, history, thread
 from tests.flow.local_view_kit import Run, contents, figures, write_sample
 
 PATIENCE_S = 60.0
@@ -50,6 +54,13 @@ class View:
             if reading is not None and reading["read_bytes"] == reading["bytes"] > 0:
                 return
             assert time.monotonic() < end_s, reading
+            time.sleep(0.05)
+
+    def wait(self, condition: Callable[[], bool]) -> None:
+        """Wait until it is true of what the view shows."""
+        end_s = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < end_s
             time.sleep(0.05)
 
     def file(self) -> Path:
@@ -142,6 +153,76 @@ def test_the_transcripts_of_this_machine_are_found_and_those_that_come_later(
     while not any(each["identity"]["runtime"] == "codex" for each in view.sessions().values()):
         assert time.monotonic() < end_s
         time.sleep(0.05)
+
+
+def test_what_codex_puts_away_stays_in_the_view_and_in_its_totals(
+    command: Command, tmp_path: Path
+) -> None:
+    home, claude = tmp_path / "codex", tmp_path / "claude"
+    command.environment |= {"CLAUDE_CONFIG_DIR": str(claude), "CODEX_HOME": str(home)}
+    names = [f"rollout-2026-08-16T14-07-04-{thread(number)}.jsonl" for number in (1, 2, 3)]
+    first, second, third = rollouts = [Codex(home, name) for name in names]
+    for number, codex in enumerate(rollouts, 1):
+        lines = [head(number), *history(number, 16, 0)[0]]
+        stamped = ({**line, "timestamp": moment(n)} for n, line in enumerate(lines))
+        codex.append(*map(json.dumps, stamped))
+    records = [record.id for record in derived(home)]
+    view = View(command, tmp_path / "state")
+    view.wait_until_read()
+    sessions, totals = _derived_in(view), _compactions(view)
+    assert list(sessions) == [thread(number) for number in (1, 2, 3)]
+    assert totals["measured"] == 6
+    marks = (f"mark-{number}" for number in range(100))
+
+    def assert_nothing_changes(view: View) -> None:
+        """Look until a line is shown that is written now: so all before it was seen."""
+        mark = next(marks)
+        _transcript(claude / "projects" / f"{mark}.jsonl", mark, mark)
+        end_s, is_seen = time.monotonic() + PATIENCE_S, False
+        while not is_seen:
+            assert time.monotonic() < end_s
+            is_seen = mark in view.sessions()
+            assert (_derived_in(view), _compactions(view)) == (sessions, totals)
+
+    first.compress()
+    second.put_away()
+    assert_nothing_changes(view)
+    second.compress()
+    first.put_away()
+    assert_nothing_changes(view)
+    assert view.stop() == 0
+    third.put_away()
+    view = View(command, tmp_path / "state")
+    view.wait_until_read()
+    first.take_back()
+    first.decompress()
+    assert_nothing_changes(view)
+    assert [record.id for record in derived(home)] == records
+    # It goes on where it was; and what is deleted is gone.
+    (more, *_), _ = history(9, 1, 5_000_000)
+    first.append(json.dumps(more))
+    view.wait(lambda: _derived_in(view)[thread(1)]["sequence"] > sessions[thread(1)]["sequence"])
+    assert _compactions(view) == totals
+    second.place.unlink()
+    view.wait(lambda: thread(2) not in view.sessions())
+    assert view.stop() == 0
+    _, errors = view.process.communicate()
+    assert "cannot be read" not in errors
+
+
+def _derived_in(view: View) -> dict[str, dict[str, Any]]:
+    """Return Codex's sessions; those that are derived again have other positions."""
+    fields = ("position", "sequence", "compactions")
+    return {
+        name: {field: session[field] for field in fields}
+        for name, session in sorted(view.sessions().items())
+        if session["identity"]["runtime"] == "codex"
+    }
+
+
+def _compactions(view: View) -> dict[str, Any]:
+    total = view.get("v1/stats")["total"]
+    return {name: total[name] for name in ("measured", "saved_tokens", "unknown_trigger")}
 
 
 def test_wrong_arguments_are_a_clear_error(command: Command, tmp_path: Path) -> None:

@@ -1,14 +1,19 @@
 """A follower over real files, with a clock that the test moves."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import zstandard
 
 from streams.edge.files import reading as files
 from streams.edge.files.follower import Follower
 from streams.edge.files.positions import Position, from_entry
 from streams.edge.files.watch import TranscriptFile, TranscriptFinder
 from streams.ports import LineBatch
+
+ROLLOUT = "rollout-2026-08-16T14-07-04-01a00ae5-0000-7000-8000-000000000001.jsonl"
 
 
 @dataclass
@@ -98,3 +103,63 @@ def add(path: Path, *values: str, end: str = "\n") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as target:
         target.write("\n".join(values) + end)
+
+
+def compressed(value: bytes, frames: int = 1) -> bytes:
+    """Return bytes as zstd compresses them, in one frame or several."""
+    size = max(1, -(-len(value) // frames))
+    parts = [value[at : at + size] for at in range(0, len(value), size)] or [b""]
+    packer = zstandard.ZstdCompressor(level=3, write_content_size=False, write_checksum=True)
+    return b"".join(packer.compress(part) for part in parts)
+
+
+class Codex:
+    """One rollout, and what Codex's housekeeping does to it: times are kept as Codex keeps them."""
+
+    def __init__(self, home: Path, name: str = ROLLOUT) -> None:
+        self.day = home / "sessions" / "2026" / "08" / "16"
+        self.archive = home / "archived_sessions"
+        self.place = self.day / name
+
+    def append(self, *values: str, at_s: float | None = None) -> None:
+        """Write lines, as a plain file again if it is compressed."""
+        self.decompress()
+        add(self.place, *values)
+        if at_s is not None:
+            os.utime(self.place, (at_s, at_s))
+
+    def compress(self) -> None:
+        if self.place.suffix == ".zst":
+            return
+        status = self.place.stat()
+        packed = self.place.with_name(self.place.name + ".zst")
+        temporary = packed.with_name("rollout-compress-x.tmp")
+        temporary.write_bytes(compressed(self.place.read_bytes()))
+        os.utime(temporary, ns=(status.st_atime_ns, status.st_mtime_ns))
+        temporary.rename(packed)
+        self.place.unlink()
+        self.place = packed
+
+    def decompress(self) -> None:
+        if self.place.suffix != ".zst":
+            return
+        plain = self.place.with_suffix("")
+        temporary = plain.with_name(plain.name + ".tmp")
+        value = zstandard.ZstdDecompressor().decompressobj().decompress(self.place.read_bytes())
+        temporary.write_bytes(value)
+        temporary.rename(plain)
+        self.place.unlink()
+        self.place = plain
+
+    def put_away(self) -> None:
+        """Archive it."""
+        self._move(self.archive)
+
+    def take_back(self) -> None:
+        """Take it from the archive; its time is then that of this."""
+        self._move(self.day)
+        self.place.touch()
+
+    def _move(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.place = self.place.rename(folder / self.place.name)

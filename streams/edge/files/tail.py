@@ -159,7 +159,6 @@ class FileTail:
         can be read of a file whose rest cannot.
         """
         file = self.open(self.source.name)
-        final = final and file.damage is None
         self._end_unfinished(file)
         while self.read.end < self.size:
             self._is_decided = self._is_decided or self._decide(file, now_s, final=final)
@@ -168,7 +167,7 @@ class FileTail:
             if not self.holds_what_was_read(file):
                 self.signature = None
                 return
-            lines = self._next(file, final=final)
+            lines = self._next(file, final=final and file.damage is None)
             if lines is None:
                 self.waits = True
                 break

@@ -1,0 +1,440 @@
+"""A transcript that its runtime compresses, archives or takes back stays the same one."""
+
+import errno
+import os
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contextgauge.errors import ConfigError
+from streams.edge.files import reading as files
+from streams.edge.files.housekeeping import archive_of, known_path, places, session_in
+from streams.edge.files.origins import copied_history
+from streams.edge.files.session_files import SessionFiles, first_prompt
+from streams.edge.files.transcript_tail import holds_messages, read_tail
+from streams.edge.files.watch import TranscriptFinder, group_of, source_of
+from tests.edge.follower_kit import ROLLOUT, Bench, Codex, add, compressed, told
+from tests.edge.test_local_transcripts import OLD_S, Reading
+
+THREAD, LATER = "01a00ae5-0000-7000-8000-000000000001", "01a00ae5-0000-7000-8000-00000000000f"
+REVERTED = ROLLOUT.replace(".jsonl", f"_{LATER}.jsonl")
+
+Step = Callable[[Codex], None]
+STEPS: list[Step] = [Codex.compress, Codex.decompress, Codex.put_away, Codex.take_back]
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.edge.files.follower.POLL_S", 0.0)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        f"/u/sessions/2026/08/16/{ROLLOUT}",
+        f"/u/sessions/2026/08/16/{ROLLOUT}.zst",
+        f"/u/archived_sessions/{ROLLOUT}",
+        f"/u/archived_sessions/{ROLLOUT}.zst",
+        f"/u/sessions/{ROLLOUT}",
+    ],
+)
+def test_a_rollout_is_known_by_one_path_wherever_it_lies(place: str) -> None:
+    assert known_path(place) == f"/u/sessions/2026/08/16/{ROLLOUT}"
+    assert place in places(place)
+    assert set(places(known_path(place))) <= set(places(place))
+    assert source_of(place).session == ROLLOUT.removesuffix(".jsonl")
+    assert group_of(place) == (False, THREAD)
+
+
+@pytest.mark.parametrize(
+    ("place", "known", "others"),
+    [
+        ("/p/a.jsonl", "/p/a.jsonl", ["/p/a.jsonl.zst"]),
+        ("/p/a.jsonl.zst", "/p/a.jsonl", ["/p/a.jsonl"]),
+        ("/u/sessions/a.jsonl", "/u/sessions/a.jsonl", ["/u/sessions/a.jsonl.zst"]),
+        (
+            "sessions/rollout-x.jsonl",
+            "sessions/rollout-x.jsonl",
+            [
+                "archived_sessions/rollout-x.jsonl",
+                "sessions/rollout-x.jsonl.zst",
+                "archived_sessions/rollout-x.jsonl.zst",
+            ],
+        ),
+        ("/p/what.zst", "/p/what.zst", ["/p/what.zst.zst"]),
+    ],
+)
+def test_other_transcripts_are_known_by_their_plain_names(
+    place: str, known: str, others: list[str]
+) -> None:
+    assert known_path(place) == known
+    assert [each for each in places(place) if each != place] == others
+
+
+def test_the_archive_is_that_of_codex() -> None:
+    assert archive_of("/u/.codex/sessions") == "/u/.codex/archived_sessions"
+    assert archive_of("/u/.codex/sessions/2026/08") == "/u/.codex/archived_sessions"
+    assert archive_of("/u/.claude/projects") is None
+
+
+def test_the_name_of_a_later_rollout_names_its_session_first() -> None:
+    assert session_in(REVERTED) == session_in(ROLLOUT + ".zst") == THREAD
+    assert session_in(f"{THREAD}.jsonl") == THREAD
+    assert session_in("agent-1.jsonl") is None
+    assert group_of(f"/u/sessions/2026/08/17/{REVERTED}") == group_of(f"/u/sessions/{ROLLOUT}")
+
+
+def found(*paths: Path) -> list[str]:
+    """Return where the transcripts of paths lie."""
+    return [each.place for each in TranscriptFinder(map(str, paths)).look(0.0)]
+
+
+def test_of_a_plain_and_a_compressed_file_the_plain_one_counts(tmp_path: Path) -> None:
+    plain = tmp_path / "sessions" / "2026" / "08" / "16" / ROLLOUT
+    add(plain, told(1), told(2))
+    packed = plain.with_name(ROLLOUT + ".zst")
+    packed.write_bytes(compressed(told(1).encode() + b"\n"))
+    for named in (tmp_path, plain.parent, plain, packed):
+        assert found(named) == [str(plain)]
+        assert [each.place for each in files.find([str(named)])] == [str(plain)]
+    assert len(files.expand([str(packed), str(plain), str(tmp_path)])) == 1
+    archived = tmp_path / "archived_sessions" / ROLLOUT
+    add(archived, told(1))
+    assert found(tmp_path / "sessions") == [str(plain)]
+
+
+def test_archived_rollouts_come_with_their_folder_their_day_and_their_name(tmp_path: Path) -> None:
+    codex, other = Codex(tmp_path), Codex(tmp_path, ROLLOUT.replace("08-16", "09-01"))
+    other.day = other.day.parent.parent / "09" / "01"
+    other.place = other.day / other.place.name
+    for each in (codex, other):
+        each.append(told(1))
+    name = codex.place
+    codex.put_away()
+    other.put_away()
+    codex.compress()
+    assert found(tmp_path / "sessions") == [str(codex.place), str(other.place)]
+    assert found(tmp_path / "sessions" / "2026" / "08") == [str(codex.place)]
+    assert found(name) == found(codex.place) == [str(codex.place)]
+    assert found(codex.archive) == [str(codex.place), str(other.place)]
+    assert found(tmp_path / "sessions", codex.archive) == [str(codex.place), str(other.place)]
+    assert TranscriptFinder([str(name)]).missing == []
+    assert [each.place for each in files.find([str(name)])] == [str(codex.place)]
+    for folders in (["sessions"], ["sessions", "archived_sessions"], ["archived_sessions"]):
+        finder = TranscriptFinder((), [str(tmp_path / each) for each in folders])
+        assert [each.place for each in finder.look(0.0)] == [str(codex.place), str(other.place)]
+    with pytest.raises(ConfigError, match="no such file"):
+        files.find([str(tmp_path / "sessions" / "2026" / "08" / "16" / "no.jsonl")])
+
+
+def test_a_session_folder_has_its_compressed_main_file(tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl.zst").write_bytes(compressed(told(1).encode() + b"\n"))
+    add(tmp_path / "s" / "subagents" / "agent-a.jsonl", told(2))
+    assert [Path(place).name for place in found(tmp_path / "s")] == [
+        "s.jsonl.zst",
+        "agent-a.jsonl",
+    ]
+    (tmp_path / "t.jsonl.zst").write_bytes(compressed(told(3).encode() + b"\n"))
+    (tmp_path / "t").mkdir()
+    assert found(tmp_path / "t") == [str(tmp_path / "t.jsonl.zst")]
+    (tmp_path / "t" / "mine.jsonl.zst").write_bytes(b"")
+    assert found(tmp_path / "t") == [str(tmp_path / "t" / "mine.jsonl.zst")]
+
+
+@pytest.mark.parametrize("is_listed", ["before", "after"])
+def test_a_file_that_moves_while_its_folders_are_listed_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_listed: str
+) -> None:
+    """It is taken back: its folder was listed before, and the archive is listed after that."""
+    codex = Codex(tmp_path)
+    codex.append(told(1))
+    codex.put_away()
+    finder = TranscriptFinder([str(tmp_path / "sessions")])
+    assert [each.place for each in finder.look(0.0)] == [str(codex.place)]
+    scandir = os.scandir
+
+    def moving(path: str) -> Any:
+        listed = scandir(path)
+        if Path(path) == (codex.day if is_listed == "before" else codex.archive):
+            monkeypatch.undo()
+            codex.take_back()
+        return listed
+
+    monkeypatch.setattr(os, "scandir", moving)
+    for _ in range(2):
+        assert [each.path for each in finder.look(100.0)] == [str(codex.day / ROLLOUT)]
+    codex.place.unlink()
+    assert finder.look(200.0) == []
+
+
+@pytest.mark.parametrize("is_later", [False, True], ids=["while it reads", "between two runs"])
+@pytest.mark.parametrize("steps", [STEPS, STEPS[2:], [Codex.put_away, Codex.compress]], ids=len)
+def test_a_view_reads_nothing_again_and_loses_nothing(
+    tmp_path: Path, steps: list[Step], is_later: bool
+) -> None:
+    codex = Codex(tmp_path)
+    codex.append(told(1), told(2), at_s=OLD_S)
+    reading = Reading(tmp_path / "sessions")
+    assert reading.lines() == [told(1), told(2)]
+    for step in steps:
+        step(codex)
+        if is_later:
+            reading.start()
+        assert reading.lines() == []
+        assert list(reading.marks) == [str(codex.day / ROLLOUT)]
+    codex.append(told(3))
+    assert reading.lines() == [told(3)]
+    assert reading.events == []
+    codex.place.unlink()
+    assert reading.lost() == [ROLLOUT]
+
+
+@pytest.mark.parametrize("is_later", [False, True], ids=["while it follows", "between two runs"])
+@pytest.mark.parametrize("named", ["sessions", f"sessions/2026/08/16/{ROLLOUT}"])
+def test_a_follower_sends_nothing_again_and_misses_nothing(
+    tmp_path: Path, named: str, is_later: bool
+) -> None:
+    codex = Codex(tmp_path)
+    codex.append(told(1), told(2))
+    bench = Bench([str(tmp_path / named)])
+    assert bench.places() == [(ROLLOUT, 1, "s"), (ROLLOUT, 2, "s")]
+    for number, step in enumerate([*STEPS, Codex.put_away, Codex.compress], 3):
+        step(codex)
+        if is_later:
+            bench.restart()
+        assert bench.lines() == []
+        assert {at.path for at in bench.follower.positions()} == {str(codex.day / ROLLOUT)}
+        codex.append(told(number))
+        assert bench.places() == [(ROLLOUT, number, "s")]
+    assert bench.events == []
+
+
+def test_lines_that_follow_a_plain_copy_are_live(tmp_path: Path) -> None:
+    codex = Codex(tmp_path)
+    codex.append(told(1), at_s=OLD_S)
+    codex.compress()
+    bench, reading = Bench([str(tmp_path)]), Reading(tmp_path)
+    assert [piece.live for piece in bench.pieces()] == [False]
+    assert [piece.received_ms for piece in reading.pieces()] == [None]
+    codex.decompress()
+    assert bench.lines() == reading.lines() == []
+    codex.append(told(2))
+    assert [piece.live for piece in bench.pieces()] == [True]
+    (piece,) = reading.pieces()
+    assert piece.received_ms is not None
+    codex.compress()
+    assert bench.pieces() == []
+    other = Codex(tmp_path, ROLLOUT.replace("14-07", "15-00"))
+    other.append(told(3))
+    other.compress()
+    assert [piece.live for piece in bench.pieces()] == [False]
+
+
+def test_a_compressed_file_that_did_not_change_is_not_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codex = Codex(tmp_path)
+    codex.append(told(1), at_s=OLD_S)
+    codex.compress()
+    bench, reading = Bench([str(tmp_path)], follow=False), Reading(tmp_path)
+    assert bench.lines() == reading.lines() == [told(1)]
+
+    def refused(path: str, *_: object) -> int:
+        raise AssertionError(path)
+
+    monkeypatch.setattr(os, "open", refused)
+    for _ in range(3):
+        bench.restart()
+        reading.start()
+        assert bench.lines() == reading.lines() == []
+    assert bench.follower.already_sent == 1
+    progress = reading.transcripts.progress()
+    assert progress is not None
+    assert progress.is_done
+
+
+def test_marks_of_earlier_versions_still_hold(tmp_path: Path) -> None:
+    add(tmp_path / "a.jsonl", told(1))
+    bench = Bench([str(tmp_path)], follow=False)
+    assert bench.lines() == [told(1)]
+    (at,) = bench.follower.positions()
+    entry = at._asdict()
+    del entry["stored_bytes"]
+    from streams.edge.files.positions import from_entry  # noqa: PLC0415 -- of this test only
+
+    bench.positions = [from_entry(entry)]
+    bench.start()
+    assert bench.lines() == []
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_whatever_is_done_to_a_rollout_each_line_is_read_once(tmp_path: Path, number: int) -> None:
+    """In any order, with lines written between, and with restarts of the readers."""
+    chance = random.Random(number)  # noqa: S311 -- nothing secret
+    codex, written = Codex(tmp_path), 1
+    codex.append(told(0))
+    # The readers' clock is that of the files: everything is written now.
+    bench, reading = Bench([str(tmp_path / "sessions")]), Reading(tmp_path / "sessions")
+    sent, shown = list[str](), list[str]()
+    for _ in range(60):
+        match chance.randrange(8):
+            case 0:
+                codex.compress()
+            case 1:
+                codex.decompress()
+            case 2 if codex.place.parent == codex.day:
+                codex.put_away()
+            case 2:
+                codex.take_back()
+            case 3 | 4:
+                for _ in range(chance.randrange(1, 4)):
+                    codex.append(told(written))
+                    written += 1
+            case 5:
+                sent += bench.lines()
+            case 6:
+                shown += reading.lines()
+            case _:
+                bench.restart()
+                reading.start()
+    sent, shown = sent + bench.lines(), shown + reading.lines()
+    assert sent == shown == [told(each) for each in range(written)]
+    assert bench.events == reading.events == []
+
+
+def test_a_rewritten_rollout_is_noticed_in_each_form(tmp_path: Path) -> None:
+    codex = Codex(tmp_path)
+    codex.append(told(1), told(2), at_s=OLD_S)
+    bench, reading = Bench([str(tmp_path)]), Reading(tmp_path)
+    assert bench.lines() == reading.lines() == [told(1), told(2)]
+    codex.place.unlink()
+    codex.append(told(7), told(8), at_s=OLD_S)
+    codex.compress()
+    assert reading.lost() == [ROLLOUT]
+    assert bench.lines() == reading.lines() == [told(7), told(8)]
+    codex.place.write_bytes(compressed(told(9).encode() + b"\n"))
+    assert reading.lost() == [ROLLOUT]
+    assert bench.lines() == reading.lines() == [told(9)]
+
+
+def test_a_damaged_file_is_named_once_and_read_up_to_there(tmp_path: Path) -> None:
+    codex = Codex(tmp_path)
+    codex.append(*map(told, range(20_000)), at_s=OLD_S)
+    codex.compress()
+    whole = codex.place.read_bytes()
+    add(tmp_path / "sessions" / "other.jsonl", told(50_000))
+
+    def cut(length: int) -> None:
+        codex.place.write_bytes(whole[:length])
+        os.utime(codex.place, (OLD_S, OLD_S))
+
+    cut(len(whole) // 2)
+    bench, reading = Bench([str(tmp_path)]), Reading(tmp_path)
+    for lines, events in ((bench.lines, bench.events), (reading.lines, reading.events)):
+        first = lines()
+        assert first[-1] == told(50_000) or first[0] == told(50_000)
+        known = len(first) - 1
+        assert 0 < known < 20_000
+        assert sorted(first) == sorted([*map(told, range(known)), told(50_000)])
+        for _ in range(3):
+            assert lines() == []
+        (event,) = events
+        assert event.startswith(f"{codex.place}: the compressed data is cut off after ")
+    cut(len(whole))
+    assert bench.lines() == reading.lines() == [*map(told, range(known, 20_000))]
+    once = Bench([str(codex.place)], follow=False)
+    assert len(once.lines()) == 20_000
+    assert once.events == []
+
+
+def test_a_damaged_file_is_given_to_who_reads_it_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(compressed(b"{}\n" * 9) + compressed(b"{}\n")[:-8])
+    failed = list[str]()
+    blocks = files.read(
+        files.expand([str(path)]), None, lambda name, error: failed.append(f"{name}: {error}")
+    )
+    assert sum(map(len, blocks)) == 9
+    (text,) = failed
+    assert text.startswith(f"{path}: ")
+    with pytest.raises(ConfigError, match="cut off after 27 bytes"):
+        list(files.read(files.expand([str(path)])))
+    once = Bench([str(path)], follow=False)
+    assert len(once.lines()) == 9
+    assert once.follower.unreadable == 1
+
+
+def test_an_archive_that_cannot_be_looked_at_is_not_taken_for_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codex = Codex(tmp_path)
+    codex.append(told(1), at_s=OLD_S)
+    codex.put_away()
+    reading = Reading(tmp_path / "sessions")
+    assert reading.lines() == [told(1)]
+    really: dict[str, Callable[..., Any]] = {
+        name: getattr(os, name) for name in ("stat", "scandir")
+    }
+
+    def refusing(name: str) -> Callable[..., Any]:
+        def refused(path: Any, *more: Any, **options: Any) -> Any:
+            if str(path).startswith(str(codex.archive)):
+                raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+            return really[name](path, *more, **options)
+
+        return refused
+
+    for name in really:
+        monkeypatch.setattr(os, name, refusing(name))
+    for _ in range(2):
+        reading.clock.at_s += 100
+        assert reading.lines() == []
+        reading.start()
+    assert set(reading.events) == {
+        f"{codex.archive}: cannot be read: {os.strerror(errno.EIO)}",
+    }
+
+
+def test_what_reads_parts_of_a_file_reads_compressed_ones(tmp_path: Path) -> None:
+    codex = Codex(tmp_path)
+    head = f'{{"type":"session_meta","payload":{{"id":"{THREAD}"}}}}'
+    typed = '{"type":"event_msg","payload":{"type":"user_message","message":"go"}}'
+    more = [f'{{"type":"compacted","payload":{{"message":"{each}"}}}}' for each in range(5_000)]
+    codex.append(head, typed, *more)
+    name = codex.place
+    sizes = (10_000, 1 << 20, 16 << 20)
+    plain = [read_tail(str(name), size) for size in sizes]
+    codex.compress()
+    codex.put_away()
+    for path in (name, codex.place):
+        assert [read_tail(str(path), size) for size in sizes] == plain
+        assert holds_messages(str(path))
+    assert first_prompt(codex.place) == "go"
+    local = SessionFiles([tmp_path / "sessions", codex.archive])
+    assert local.path(THREAD) == codex.place
+    assert local.titles([THREAD]) == {THREAD: "go"}
+    # It is taken back: the title is still that of the same file.
+    codex.take_back()
+    assert local.titles([THREAD]) == {THREAD: "go"}
+    later = Codex(tmp_path, REVERTED.replace("14-07", "15-00"))
+    later.append(head)
+    local = SessionFiles([tmp_path])
+    assert local.path(THREAD) == later.place
+    assert local.titles([THREAD]) == {THREAD: "go"}
+
+
+def test_the_origin_of_a_fork_is_found_where_it_was_put_away(tmp_path: Path) -> None:
+    codex = Codex(tmp_path)
+    line = '{"type":"compacted","payload":{"message":"x"}}'
+    codex.append(line)
+    child = tmp_path / "sessions" / "2026" / "11" / "01" / "rollout-2.jsonl"
+    steps: Iterable[Step] = [Codex.compress, Codex.put_away, Codex.decompress]
+    for step in steps:
+        step(codex)
+        copied = copied_history(str(child), THREAD)
+        assert copied is not None
+        assert copied.look(line.encode()) is True
+    assert copied_history(str(codex.archive / "rollout-2.jsonl.zst"), THREAD) is not None
