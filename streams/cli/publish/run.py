@@ -10,7 +10,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,6 +34,7 @@ from streams.edge.files.checkpoint import (
     CheckpointTarget,
 )
 from streams.edge.files.follower import Follower
+from streams.edge.files.housekeeping import COMPRESSED
 from streams.edge.files.watch import TranscriptFile, TranscriptFinder
 from streams.flow.publish.follow import in_thread, publish_pieces
 from streams.flow.publish.publish import LinePublisher, PublishConfig, PublishCounts, publish
@@ -197,7 +198,7 @@ class _Run:
                 return stored_offsets
 
             keeper = CheckpointedFollower(follower, checkpoint, clock, offsets)
-            total = None if self.request.follow else sum(each.stat.st_size for each in look(0.0))
+            total = None if self.request.follow else _total_bytes(look(0.0))
             with self.status.of(follower, total):
                 try:
                     await self._send_with_checkpoint(keeper)
@@ -278,6 +279,12 @@ class _Run:
                 )
             else:
                 sending.result()
+
+
+def _total_bytes(transcripts: Iterable[TranscriptFile]) -> int | None:
+    """Return how much there is to read; None where a compressed file does not show that."""
+    sizes = [(each.place.endswith(COMPRESSED), each.stat.st_size) for each in transcripts]
+    return None if any(packed for packed, _ in sizes) else sum(size for _, size in sizes)
 
 
 def _from_pipes(request: Request) -> Iterator[LineBatch]:

@@ -188,7 +188,7 @@ def open_content(path: str) -> Content:
 
 
 def expected_bytes(path: str, stored_bytes: int) -> int:
-    """Return how much a file holds, as far as that can be said without reading it."""
+    """Return how much a file holds, as far as that is known without reading it."""
     return stored_bytes * _EXPECTED_RATIO if path.endswith(COMPRESSED) else stored_bytes
 
 

@@ -27,7 +27,7 @@ class Seen(NamedTuple):
 
     @property
     def expected_bytes(self) -> int:
-        """How much there is to read, as far as that can be said before."""
+        """How much there is to read, as far as that is known before."""
         return expected_bytes(self.place, self.size)
 
 

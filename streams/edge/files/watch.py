@@ -142,8 +142,7 @@ class TranscriptFinder:
             self._known.clear()
         listed: _Places = {known_path(path): places(path) for path in self._files}
         for root in self._roots:
-            for path, at in self._in_order(root, now_s, failed).items():
-                listed.setdefault(path, at)
+            listed = {**listed, **self._in_order(root, now_s, failed), **listed}
         files = [_first_of(path, at, failed) for path, at in listed.items()]
         found = {each.path: each for each in files if each is not None}
         # What is being moved may be in no listing.
