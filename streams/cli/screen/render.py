@@ -337,6 +337,7 @@ def _state(view: SessionView, now_ms: int) -> str:
     if state == "unknown":
         return "not measured since the last compaction or reset" if chain.peak_tokens else UNKNOWN
     as_of = "" if chain.as_of_ms is None else f" {ago(chain.as_of_ms, now_ms)}"
+    as_of += ", inherited from the session that it was forked from" if chain.inherited else ""
     return f"stale, {status.settled}{as_of}" if state == "stale" else f"{state}{as_of}"
 
 
