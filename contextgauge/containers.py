@@ -8,9 +8,9 @@ comes before the hint.
 import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from contextgauge.normalise.claude import is_transcript
 from contextgauge.normalise.codex import thread_of
 from contextgauge.normalise.fields import mapping, text
+from contextgauge.normalise.session_facts import is_transcript
 from contextgauge.normalise.signals import Body
 
 ContainerKind: TypeAlias = Literal["transcript", "rollout", "stream"]

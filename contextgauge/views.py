@@ -108,10 +108,11 @@ class ChainView:
     gave one. `until_compaction_tokens` is the auto-compact threshold minus the size, and may be
     negative; null where the threshold is not known or auto-compaction is off. The peak is the
     largest reading or size before a compaction, with its percentage then. `messages` counts since
-    the last boundary or reset, `oldest_ms` is when the oldest of them was seen: after a boundary,
-    the boundary's time. `differences` are the last positive ones between readings of this epoch,
-    `growth_tokens` their median, `responses_left` how many more such steps fit. `latest` is the
-    last boundary, whose rules may be checked at any time. `last_sequence` is the sequence of the
+    the last boundary or reset, null until a record has a count; `oldest_ms` is when the oldest of
+    them was seen: after a boundary, the boundary's time. `differences` are the last positive ones
+    between readings of this epoch, `growth_tokens` their median, `responses_left` how many more
+    such steps fit. `latest` is the last boundary, whose rules may be checked at any time.
+    `last_sequence` is the sequence of the
     chain's last record.
     """
 
@@ -132,8 +133,8 @@ class ChainView:
     until_compaction_tokens: int | None = None
     peak_tokens: int | None = None
     peak_percent: float | None = None
-    messages: int = 0
-    messages_total: int = 0
+    messages: int | None = None
+    messages_total: int | None = None
     oldest_ms: int | None = None
     differences: tuple[int, ...] = ()
     growth_tokens: int | None = None

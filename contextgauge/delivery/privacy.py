@@ -303,6 +303,7 @@ _RESPONSE: Final[Fields] = {
     "object": _provider_object,
     "content": _content,
     "output": _content,
+    "parts": _content,
 }
 """An API response of any provider, bare or in a frame."""
 
@@ -326,14 +327,15 @@ _FIELDS: Final[Fields] = {
         _NAME,
         "uuid parentUuid parent_uuid logicalParentUuid logical_parent_uuid requestId request_id "
         "agentId agent_id parent_tool_use_id parentToolUseId task_id subagent_type subagentType "
-        "boundary_id version claude_code_version claudeCodeVersion runtime_version fallback_model "
-        "fallbackModel",
+        "boundary_id version claude_code_version claudeCodeVersion qwen_code_version "
+        "runtime_version fallback_model fallbackModel $rewindTo",
     ),
     **_named(_LONG_NAME, "cwd thread_id"),
     **_named(
         _word,
         "subtype runtime terminal_reason terminalReason compact_result compactResult trigger "
-        "hook_event_name hookEventName hook_event hookEvent hook_name hookName scope method source",
+        "hook_event_name hookEventName hook_event hookEvent hook_name hookName scope method source "
+        "provenance",
     ),
     **_named(_error, "compact_error compactError"),
     **_named(_origin, "forked_from forkedFrom"),
@@ -341,11 +343,12 @@ _FIELDS: Final[Fields] = {
     **_named(
         _structure,
         "compact_metadata compactMetadata microcompactMetadata microcompact_metadata "
-        "autocompact_state autocompactState value",
+        "autocompact_state autocompactState value tokens",
     ),
     **_named(_of(_ANSWER), "context_usage contextUsage"),
     "timestamp": _time,
     "message": _message,
+    "systemPayload": _of({"info": _structure, "compressedHistory": _rows(_RESPONSE)}),
     "event": _of(_EVENT),
     "delta": _DELTA,
     "response": _of({**_RESPONSE, "subtype": _word, "request_id": _NAME, "response": _of(_ANSWER)}),

@@ -6,10 +6,10 @@ record, now or later (R4).
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from contextgauge.normalise import claude, codex, responses
+from contextgauge.normalise import claude, codex, gemini, qwen, responses, session_facts
 from contextgauge.normalise.fields import (
     MAX_LONG_NAME,
     MAX_NAME,
@@ -21,6 +21,7 @@ from contextgauge.normalise.fields import (
     name,
     text,
 )
+from contextgauge.normalise.runtimes import CLAUDE_CODE, QWEN_CODE, of_transcript
 from contextgauge.normalise.signals import (
     Body,
     CompactionRefused,
@@ -91,12 +92,23 @@ _TYPES: Final[dict[str, Reader]] = {
     "message_start": responses.bare_event,
     "message_delta": responses.bare_event,
     "response.completed": responses.completed_response,
+    "gemini": gemini.message,
 }
+
+_ADAPTERS: Final[Mapping[str, Mapping[str, Reader]]] = {
+    QWEN_CODE: {
+        "assistant": qwen.assistant,
+        "user": qwen.user,
+        "tool_result": qwen.user,
+        "system": qwen.system,
+    }
+}
+"""Readers of runtimes whose transcripts have Claude Code's fields, by a line's type."""
 
 
 _SELDOM: Final = frozenset(
     {"agent_id", "agentId", "parentToolUseId", "subagent_type", "subagentType", "task_id"}
-).union(("isSidechain", "is_sidechain"), claude.TRANSCRIPT_FIELDS)
+).union(("isSidechain", "is_sidechain"), session_facts.TRANSCRIPT_FIELDS)
 """Fields of a subagent or a transcript: most frames of a stream have none, which one look shows."""
 
 
@@ -104,7 +116,7 @@ def _untyped(body: Body) -> tuple[Signal, ...]:
     """Read what has no `type`: a hook's input, a notification, or a provider's bare response."""
     if "method" in body:
         return codex.notification(body)
-    return claude.hook_input(body) or responses.raw_response(body)
+    return claude.hook_input(body) or gemini.rewind(body) or responses.raw_response(body)
 
 
 def normalise(body: Body, message: InputMessage) -> Normal | None:
@@ -113,7 +125,10 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
     `body` is its object, parsed.
     """
     kind = body.get("type")
-    signals = _TYPES.get(kind, _nothing)(body) if isinstance(kind, str) else _untyped(body)
+    readers: Mapping[str, Reader] = _TYPES
+    if session_facts.is_transcript(body):
+        readers = _ADAPTERS.get(of_transcript(body) or CLAUDE_CODE, _TYPES)
+    signals = readers.get(kind, _nothing)(body) if isinstance(kind, str) else _untyped(body)
     if body.keys().isdisjoint(_SELDOM):
         if not signals:
             return None
@@ -128,7 +143,7 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         task_id = name(body, "task_id")
         if not _reports_facts(signals):
             only_new = sidechain or parent_id is not None or not signals
-            signals = (*claude.transcript_facts(body, only_new=only_new), *signals)
+            signals = (*session_facts.transcript_facts(body, only_new=only_new), *signals)
         own_call = _is_own_call(agent_id, sidechain=sidechain)
         if own_call and parent_id is None:
             return None
@@ -179,7 +194,10 @@ def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | N
         signals = (ResponseEnd(usual[16], (), exhausted=False),)
     if is_transcript:
         only_new = sidechain or parent_id is not None or not signals
-        signals = (*claude.facts_of(usual[9], usual[10], None, only_new=only_new), *signals)
+        version: str | None = usual[9]
+        runtime = None if version is None else CLAUDE_CODE
+        facts = session_facts.facts_of(runtime, version, usual[10], None, only_new=only_new)
+        signals = (*facts, *signals)
         own_call = _is_own_call(agent_id, sidechain=sidechain)
         if not signals or (own_call and parent_id is None):
             return None

@@ -2,8 +2,17 @@
 
 from typing import Final
 
-from contextgauge.normalise.fields import flag, items, mapping, name
-from contextgauge.normalise.signals import Body, Boundary, Response, ResponseEnd, Signal
+from contextgauge.normalise.fields import flag, items, mapping, name, window
+from contextgauge.normalise.signals import (
+    Body,
+    Boundary,
+    ModelWindow,
+    OwnWindow,
+    Response,
+    ResponseEnd,
+    RuntimeWindows,
+    Signal,
+)
 from contextgauge.normalise.usage import (
     find_usage,
     read_output,
@@ -51,6 +60,22 @@ def read_response(body: Body, message: Body, *, output_is_final: bool) -> Respon
         message.get("stop_reason") == _WINDOW_EXCEEDED,
         boundary,
     )
+
+
+def named_window(body: Body, message: Body, response: Response) -> tuple[Signal, ...]:
+    """Return the window that a response's line names, for its model (R12, R32).
+
+    A limit that the response exceeds is another's.
+    """
+    usage = find_usage(message) or find_usage(body)
+    tokens = window(body, "contextWindowSize")
+    if tokens is None and usage is not None:
+        tokens = window(usage, "max_tokens")
+    if tokens is None or (response.usage is not None and response.usage.used > tokens):
+        return ()
+    if response.model is None:
+        return (OwnWindow(tokens),)
+    return (RuntimeWindows((ModelWindow(response.model, None, tokens),)),)
 
 
 def applied_edits(holder: Body) -> tuple[dict[str, Json], ...]:

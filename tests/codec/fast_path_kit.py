@@ -122,6 +122,13 @@ def told(message: dict[str, Any], **fields: object) -> dict[str, Any]:
 
 COUNTS = usage(1, 2, 3)
 START = message_start("msg_2", read=70)
+OF_OTHERS: list[dict[str, Any]] = [
+    {**LINE, "type": "progress", "message": None},
+    {"type": "progress", "sessionId": "s", "version": "2.1.329"},
+    {**LINE, "message": {"role": "user"}},
+]
+"""Lines with a transcript's fields that Claude Code does not write so."""
+
 UNUSUAL: list[object] = [
     {},
     [],

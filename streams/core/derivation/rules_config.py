@@ -8,7 +8,7 @@ from typing import Final
 from contextgauge.windows import Catalog, base_name, plain_name
 
 RULES_VERSION: Final = "2"
-"""Version of R1 to R31 as implemented; raised when the same input would give other records."""
+"""Version of R1 to R32 as implemented; raised when the same input would give other records."""
 
 DEFAULT_WINDOW: Final = 200_000
 """Window assumed for a model that nothing is known of, tokens (seed: Claude 4.5's)."""
