@@ -78,12 +78,14 @@ class Scout:
     """Finds out what a container is, from its lines' bodies in order.
 
     One line with `sessionId`, `isSidechain` or `parentUuid` makes it a transcript, a
-    `session_meta` a rollout; whichever comes first counts. A stream has neither.
+    `session_meta` a rollout; whichever comes first counts. A stream has neither: the session that
+    it names first is also that of the lines before.
     """
 
     def __init__(self) -> None:
         self._kind: ContainerKind = "stream"
         self._session: str | None = None
+        self._named: str | None = None
         self.in_stream = False
         """Whether a line in the stream's spelling was seen: what a pipe is taken by."""
 
@@ -96,12 +98,18 @@ class Scout:
                 self._kind = "rollout"
             else:
                 named = text(body, "session_id") or thread_of(body)
-                self.in_stream = self.in_stream or named is not None
+                self._named = self._named or named
+                self.in_stream = self._named is not None
         if self._kind == "transcript":
             self._session = text(body, "sessionId")
         elif self._kind == "rollout" and body.get("type") == "session_meta":
             self._session = text(mapping(body, "payload") or {}, "id")
         return self._session is not None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a line showed what the container is."""
+        return self._kind != "stream" or self.in_stream
 
     def container(self, name: str | None, fallback: str | None) -> Container:
         """Return the container.
@@ -111,4 +119,6 @@ class Scout:
         """
         if self._kind == "transcript":
             return Container("transcript", self._session or name or fallback)
+        if self._kind == "stream":
+            return Container("stream", self._named or fallback)
         return Container(self._kind, self._session or fallback)

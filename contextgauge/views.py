@@ -105,9 +105,10 @@ class ChainView:
     """One conversation with a model: the main one or a subagent's.
 
     `used_tokens` to `as_of_ms` are the size; `categories` the runtime's own account, where it
-    gave one. `until_compaction_tokens` is the auto-compact threshold minus the size, and may be
-    negative; null where the threshold is not known or auto-compaction is off. The peak is the
-    largest reading or size before a compaction, with its percentage then. `messages` counts since
+    gave one, of the size `categories_tokens`. `until_compaction_tokens` is the auto-compact
+    threshold minus the size, and may be negative; null where the threshold is not known or
+    auto-compaction is off. The peak is the largest reading or size before a compaction, with its
+    percentage then. `messages` counts since
     the last boundary or reset, null until a record has a count; `oldest_ms` is when the oldest of
     them was seen: after a boundary, the boundary's time. `differences` are the last positive ones
     between readings of this epoch, `growth_tokens` their median, `responses_left` how many more
@@ -126,6 +127,7 @@ class ChainView:
     window_source: WindowSource | None = None
     breakdown: Breakdown | None = None
     categories: tuple[Category, ...] | None = None
+    categories_tokens: int | None = None
     as_of_ms: int | None = None
     auto_compact_enabled: bool | None = None
     auto_compact_threshold: int | None = None

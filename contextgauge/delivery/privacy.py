@@ -310,6 +310,9 @@ _RESPONSE: Final[Fields] = {
 _ITEM: Final = _of(_named(_word, "type") | _named(_NAME, "id"))
 """An item of Codex."""
 
+_THREAD: Final = _of(_named(_LONG_NAME, "id cwd forkedFromId") | _named(_NAME, "cliVersion"))
+"""A thread of Codex' app server."""
+
 _DELTA: Final = _of(_named(_word, "type stop_reason"))
 
 _EVENT: Final[Fields] = {
@@ -357,11 +360,10 @@ _FIELDS: Final[Fields] = {
             **_named(_LONG_NAME, "threadId turnId"),
             "tokenUsage": _structure,
             "item": _ITEM,
-            "thread": _of(
-                {**_named(_LONG_NAME, "id cwd forkedFromId"), **_named(_NAME, "cliVersion")}
-            ),
+            "thread": _THREAD,
         }
     ),
+    "result": _of({"thread": _THREAD, "model": _NAME}),
 }
 """A message's own fields, and those of a hook's input."""
 

@@ -116,6 +116,8 @@ def _untyped(body: Body) -> tuple[Signal, ...]:
     """Read what has no `type`: a hook's input, a notification, or a provider's bare response."""
     if "method" in body:
         return codex.notification(body)
+    if "result" in body:
+        return codex.answer(body)
     return claude.hook_input(body) or gemini.rewind(body) or responses.raw_response(body)
 
 
@@ -191,7 +193,9 @@ def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | N
             Response(key, key, usual[12], usage, output, (), exhausted=False, boundary=None),
         )
     elif kind == USUAL_RESPONSE_END:
-        signals = (ResponseEnd(usual[16], (), exhausted=False),)
+        counts = Usage(usual[13], usual[14], usual[15])
+        measured = counts if counts.used else None
+        signals = (ResponseEnd(usual[16], (), exhausted=False, usage=measured),)
     if is_transcript:
         only_new = sidechain or parent_id is not None or not signals
         version: str | None = usual[9]

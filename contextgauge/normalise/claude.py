@@ -271,7 +271,7 @@ def context_usage(answer: Body) -> tuple[Signal, ...]:
     has_rows = isinstance(listed, list) and len(listed) <= MAX_CATEGORIES
     usage = ContextUsage(
         model=name(answer, "model"),
-        total_tokens=count(answer, "totalTokens", "total_tokens"),
+        total_tokens=window(answer, "totalTokens", "total_tokens"),
         raw_max_tokens=raw_max,
         categories=_categories(answer) if has_rows else None,
         message_breakdown=mapping(answer, "messageBreakdown", "message_breakdown"),

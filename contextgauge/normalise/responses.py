@@ -134,7 +134,7 @@ def _says_compacted(block: dict[str, Json]) -> bool:
 
 
 def stream_event(body: Body) -> tuple[Signal, ...]:
-    """Return what a partial-message event says: the start is a reading, the delta never is."""
+    """Return what a partial-message event says: the start is a reading, the delta seldom is."""
     return bare_event(mapping(body, "event") or {}, body)
 
 
@@ -150,13 +150,15 @@ def bare_event(event: Body, frame: Body | None = None) -> tuple[Signal, ...]:
     if kind != "message_delta":
         return ()
     usage = mapping(event, "usage")
+    counts = None if usage is None else read_usage(usage)
     delta = mapping(event, "delta")
     end = ResponseEnd(
         output=None if usage is None else read_output(usage),
         edits=applied_edits(event),
         exhausted=delta is not None and delta.get("stop_reason") == _WINDOW_EXCEEDED,
+        usage=None if counts is None or not counts.used else counts,
     )
-    return (end,) if end != (None, (), False) else ()
+    return (end,) if end != (None, (), False, None) else ()
 
 
 def completed_response(body: Body) -> tuple[Signal, ...]:

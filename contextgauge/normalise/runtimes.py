@@ -34,7 +34,8 @@ class Format(NamedTuple):
     `label` is the name for people. `signs`: one that fits is enough. `is_read`: this version reads
     it. `is_transcript`: its lines have a transcript's fields, which others have too.
     `has_default_window`: the default is assumed for a model that nothing is known of. `document` is
-    the field that lists the messages where a file is a single JSON object.
+    the field that lists the messages where a file is a single JSON object, `files` the end of such
+    a file's path, as a regular expression.
     """
 
     runtime: Runtime
@@ -44,6 +45,7 @@ class Format(NamedTuple):
     is_transcript: bool = False
     has_default_window: bool = False
     document: str | None = None
+    files: str | None = None
 
     @property
     def session(self) -> str:
@@ -78,6 +80,7 @@ FORMATS: Final = (
         is_read=True,
         is_transcript=True,
         document="messages",
+        files=r"[/\\]chats[/\\]session-[^/\\]*\.json\Z",
     ),
     Format(
         CLAUDE_CODE,

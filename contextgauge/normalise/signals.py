@@ -143,11 +143,15 @@ class Response:
 
 
 class ResponseEnd(NamedTuple):
-    """A stream's `message_delta`: the final output of the response under way; never a reading."""
+    """A stream's `message_delta`: the final output of the response under way.
+
+    Its `usage` is a reading only where the response has none: gateways report sizes at its end.
+    """
 
     output: int | None
     edits: tuple[dict[str, Json], ...]
     exhausted: bool
+    usage: Usage | None = None
 
 
 @dataclass(slots=True, init=False)

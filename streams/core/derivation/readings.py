@@ -74,7 +74,10 @@ def respond(step: Step, response: Response) -> None:
 
 
 def end_response(step: Step, end: ResponseEnd) -> None:
-    """Apply the end of the chain's latest response; without one there is nothing to end."""
+    """Apply the end of the chain's latest response; without one there is nothing to end.
+
+    It measures a response that reported no size before (R9).
+    """
     chain = step.edit(step.subject)
     remembered = responses.find(chain.memory, chain.response) if chain.response else None
     if remembered is None:
@@ -82,6 +85,10 @@ def end_response(step: Step, end: ResponseEnd) -> None:
     _take_output(chain, chain.response, end.output)
     counts, previous_output, marks = remembered
     added = _once(step, marks, edits=end.edits, exhausted=end.exhausted)
+    if end.usage is not None and not marks & responses.READ_MARK:
+        added |= responses.READ_MARK
+        counts = responses.counts_hash(end.usage)
+        _read(step, None, end.usage, previous_output)
     if added:
         known = (counts, previous_output, marks | added)
         _remember(chain, chain.response, known)
