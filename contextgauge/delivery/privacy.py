@@ -311,8 +311,6 @@ _ITEM: Final = _of(_named(_word, "type") | _named(_NAME, "id"))
 """An item of Codex."""
 
 _THREAD: Final = _of(_named(_LONG_NAME, "id cwd forkedFromId") | _named(_NAME, "cliVersion"))
-"""A thread of Codex' app server."""
-
 _DELTA: Final = _of(_named(_word, "type stop_reason"))
 
 _EVENT: Final[Fields] = {

@@ -41,6 +41,18 @@ SHAPES: dict[str, list[dict[str, Any]]] = {
          "content": "a S3cret of mine", "tokens": {"input": 90_000, "cached": 5, "output": 9}},
         {"$rewindTo": "g1"},
     ],
+    "answers of Codex' app server": [
+        {"id": 2, "result": {"thread": {"id": SESSION, "cliVersion": "0.146.0", "cwd": "/repo",
+                                        "preview": "a S3cret of mine"}, "model": "gpt-5.6"}},
+        {"method": "thread/tokenUsage/updated", "emittedAtMs": 1_790_000_000_000, "params": {
+            "threadId": SESSION, "tokenUsage": {"last": {
+                "inputTokens": 90_000, "cacheWriteInputTokens": 400}}}},
+        {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}},
+    ],
+    "a gateway's sizes": [
+        {"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 0}}},
+        {"type": "message_delta", "delta": {}, "usage": {"input_tokens": 9, "output_tokens": 4}},
+    ],
     "a local refusal": [
         {"type": "system", "subtype": "model_refusal_fallback", "scope": "local",
          "fallback_model": "gpt-4", "content": "a S3cret of mine"},

@@ -119,8 +119,13 @@ def split_objects(
             pending, enough = pending[:most_bytes], 0
         yield [(value, len(value)) for value in values]
     values, end, is_open = objects_in(pending)
-    rest = [(pending[end:].strip(), len(pending) - end + skipped)] if is_open else []
+    rest = [(torn(pending[end:]), len(pending) - end + skipped)] if is_open else []
     yield [*((value, len(value)) for value in values), *rest]
+
+
+def torn(content: bytes) -> bytes:
+    """Return an object without its end, and without what stands before it in a list."""
+    return content.lstrip(b" \t\r\n,[").rstrip()
 
 
 def compact(value: bytes) -> bytes:

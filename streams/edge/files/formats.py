@@ -1,4 +1,4 @@
-"""Files of runtimes that this version does not read: how they are told from those that it reads."""
+"""Files of runtimes that this version does not read: how they are distinguished from those that it reads."""
 
 import errno
 import os
@@ -41,15 +41,16 @@ def unread_format(path: str) -> runtimes.Format | None:
 def unread_in(values: Iterable[bytes]) -> runtimes.Format | None:
     """Return the format of a file that begins with these lines; see `unread_format`."""
     scout = Scout()
-    unread: runtimes.Format | None = None
     for _, value in zip(range(FIRST_LINES), values, strict=False):
         body = codec.decode(value, limit=HEAD_BYTES)
         if isinstance(body, DeadLetter):
             continue
-        if scout.look(body) or scout.in_stream or scout.is_known:
-            return None
-        unread = unread or runtimes.unread(body)
-    return unread
+        if (unread := runtimes.unread(body)) is not None:
+            return unread
+        scout.look(body)
+        if scout.is_known:
+            break
+    return None
 
 
 def counted(unread: Counter[str]) -> str:

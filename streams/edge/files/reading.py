@@ -27,6 +27,7 @@ from pathlib import Path
 
 from contextgauge.containers import Container, Line, Scout
 from contextgauge.errors import ConfigError
+from contextgauge.normalise import runtimes
 from schemas.messages import DeadLetter
 from schemas.topics import MIB
 from streams import codec
@@ -35,7 +36,6 @@ from streams.edge.files.formats import (
     FIRST_LINES,
     UnreadFormatError,
     unread_format,
-    unread_in,
 )
 from streams.edge.files.positions import Position
 from streams.edge.files.tail import (
@@ -161,24 +161,25 @@ def _read_pipe(source: Source, descriptor: int, fallback: str | None) -> Iterato
     scout = Scout()
     container: Container | None = None
     held: list[Line] = []
-    first: list[bytes] = []
-    held_bytes = 0
+    held_bytes = lines = 0
     for block in _split(source.name, descriptor):
         if container is not None:
             yield _hinted(container, block)
             continue
         for line in block:
             body = codec.decode(line.value, limit=HELD_LINE_BYTES)
-            known = not isinstance(body, DeadLetter) and (scout.look(body) or scout.in_stream)
-            if not known and len(first) < FIRST_LINES:
-                first.append(line.value)
+            if isinstance(body, DeadLetter):
+                known = False
+            else:
+                is_first, lines = not scout.is_known and lines < FIRST_LINES, lines + 1
+                if is_first and (other := runtimes.unread(body)) is not None:
+                    raise UnreadFormatError(other)
+                known = scout.look(body) or scout.in_stream
             held_bytes += line.size
             if known or held_bytes > LOOK_AHEAD_BYTES:
                 container = scout.container(source.session, fallback)
                 break
         held.extend(block)
-        if not scout.is_known and (other := unread_in(first)) is not None:
-            raise UnreadFormatError(other)
         if container is None and len(held) >= LOOK_AHEAD_LINES:
             container = scout.container(source.session, fallback)
         if container is not None:

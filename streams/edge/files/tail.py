@@ -21,6 +21,7 @@ from streams.edge.files.documents import (
     document_of,
     objects_in,
     split_objects,
+    torn,
 )
 from streams.edge.files.formats import FIRST_LINES, UnreadFormatError
 from streams.edge.files.positions import Position, print_at
@@ -226,7 +227,7 @@ class FileTail:
             # Its end was never written, or it is too long to be held.
             return self._taken(
                 descriptor,
-                [content[:HELD_LINE_BYTES]],
+                [torn(content[:HELD_LINE_BYTES])],
                 self.size,
                 is_live=is_live,
                 size=len(content),
@@ -306,7 +307,6 @@ class FileTail:
             self._scout = Scout() if at.kind == "open" else None
             return True
         scout, examined = Scout(), 0
-        unread: runtimes.Format | None = None
         is_signed = _is_signed(descriptor, self.size)
         for lines, value in enumerate(_values(descriptor, self.size, self._document), 1):
             examined += len(value)
@@ -320,13 +320,12 @@ class FileTail:
                 body = codec.decode(value, limit=HELD_LINE_BYTES)
                 if isinstance(body, DeadLetter):
                     continue
-                unread = unread or runtimes.unread(body)
+                if is_first and (unread := runtimes.unread(body)) is not None:
+                    raise UnreadFormatError(unread)
                 if scout.look(body):
                     break
         container = scout.container(self.source.session, self._fallback)
         is_known = scout.is_known
-        if unread is not None and not is_known:
-            raise UnreadFormatError(unread)
         if self._first_seen_s is None:
             self._first_seen_s = now_s
         if not (is_known or final or now_s - self._first_seen_s >= _UNDECIDED_S):
