@@ -5,7 +5,7 @@ is the name on the wire); `Record` is the CloudEvents 1.0 envelope
 around it. Token counts are whole tokens, durations whole milliseconds, percentages are floored
 to two decimals. A field is null where the source did not report it: nothing is made up.
 
-The source of every field is `docs/RULES.md`; the numbers R1 to R31 there are the rules' names.
+The source of every field is `docs/RULES.md`; the numbers R1 to R32 there are the rules' names.
 """
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
@@ -34,8 +34,12 @@ else:
     # seen to it already that what is here is JSON.
     Json = Any
 
-WindowSource: TypeAlias = Literal["configured", "runtime", "catalog", "default", "exceeded"]
-"""Where a window is known from, best first; `exceeded`: the assumed one was proven wrong."""
+WindowSource: TypeAlias = Literal[
+    "configured", "runtime", "catalog", "default", "exceeded", "unknown"
+]
+"""Where a window is known from, best first; `exceeded`: the assumed one was proven wrong.
+
+`unknown`: nothing is known of it, and none is assumed for that runtime."""
 
 Trigger: TypeAlias = Literal["manual", "auto"]
 TriggerReason: TypeAlias = Literal["manual", "threshold_exceeded"]
@@ -45,7 +49,9 @@ DurationSource: TypeAlias = Literal["reported", "paired", "derived", "precompute
 but of a summary made in the background, without a wait: outside all duration statistics."""
 
 Outcome: TypeAlias = Literal["failed", "blocked", "unknown"]
-Runtime: TypeAlias = Literal["claude-code", "codex", "gemini", "openai", "other"]
+Runtime: TypeAlias = Literal["claude-code", "codex", "qwen-code", "gemini", "openai", "other"]
+"""What runs an agent; `contextgauge/normalise/runtimes.py` has by what each is recognised."""
+
 ExhaustedReason: TypeAlias = Literal[
     "prompt_too_long",
     "blocking_limit",

@@ -303,12 +303,14 @@ _RESPONSE: Final[Fields] = {
     "object": _provider_object,
     "content": _content,
     "output": _content,
+    "parts": _content,
 }
 """An API response of any provider, bare or in a frame."""
 
 _ITEM: Final = _of(_named(_word, "type") | _named(_NAME, "id"))
 """An item of Codex."""
 
+_THREAD: Final = _of(_named(_LONG_NAME, "id cwd forkedFromId") | _named(_NAME, "cliVersion"))
 _DELTA: Final = _of(_named(_word, "type stop_reason"))
 
 _EVENT: Final[Fields] = {
@@ -326,14 +328,15 @@ _FIELDS: Final[Fields] = {
         _NAME,
         "uuid parentUuid parent_uuid logicalParentUuid logical_parent_uuid requestId request_id "
         "agentId agent_id parent_tool_use_id parentToolUseId task_id subagent_type subagentType "
-        "boundary_id version claude_code_version claudeCodeVersion runtime_version fallback_model "
-        "fallbackModel",
+        "boundary_id version claude_code_version claudeCodeVersion qwen_code_version "
+        "runtime_version fallback_model fallbackModel $rewindTo",
     ),
     **_named(_LONG_NAME, "cwd thread_id"),
     **_named(
         _word,
         "subtype runtime terminal_reason terminalReason compact_result compactResult trigger "
-        "hook_event_name hookEventName hook_event hookEvent hook_name hookName scope method source",
+        "hook_event_name hookEventName hook_event hookEvent hook_name hookName scope method source "
+        "provenance",
     ),
     **_named(_error, "compact_error compactError"),
     **_named(_origin, "forked_from forkedFrom"),
@@ -341,11 +344,12 @@ _FIELDS: Final[Fields] = {
     **_named(
         _structure,
         "compact_metadata compactMetadata microcompactMetadata microcompact_metadata "
-        "autocompact_state autocompactState value",
+        "autocompact_state autocompactState value tokens",
     ),
     **_named(_of(_ANSWER), "context_usage contextUsage"),
     "timestamp": _time,
     "message": _message,
+    "systemPayload": _of({"info": _structure, "compressedHistory": _rows(_RESPONSE)}),
     "event": _of(_EVENT),
     "delta": _DELTA,
     "response": _of({**_RESPONSE, "subtype": _word, "request_id": _NAME, "response": _of(_ANSWER)}),
@@ -354,11 +358,10 @@ _FIELDS: Final[Fields] = {
             **_named(_LONG_NAME, "threadId turnId"),
             "tokenUsage": _structure,
             "item": _ITEM,
-            "thread": _of(
-                {**_named(_LONG_NAME, "id cwd forkedFromId"), **_named(_NAME, "cliVersion")}
-            ),
+            "thread": _THREAD,
         }
     ),
+    "result": _of({"thread": _THREAD, "model": _NAME}),
 }
 """A message's own fields, and those of a hook's input."""
 

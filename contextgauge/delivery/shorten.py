@@ -41,7 +41,7 @@ Dump: TypeAlias = Callable[[Json], bytes]
 _WRAPPERS = frozenset(
     {
         *("message", "event", "payload", "response", "request", "input", "value"),
-        *("params", "item", "thread"),
+        *("params", "item", "thread", "result", "systemPayload"),
     }
 )
 """Objects that derivation looks into, where nothing but such objects is around them."""

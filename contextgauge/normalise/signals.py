@@ -5,7 +5,7 @@ apply. Token counts are whole tokens; None means «not reported».
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from contextgauge.receipts import ReportedReceipt
 from contextgauge.records import Category, ExhaustedReason, Json, Runtime, Trigger
@@ -169,11 +169,15 @@ class Response:
 
 
 class ResponseEnd(NamedTuple):
-    """A stream's `message_delta`: the final output of the response under way; never a reading."""
+    """A stream's `message_delta`: the final output of the response under way.
+
+    Its `usage` is a reading only where the response has none: gateways report sizes at its end.
+    """
 
     output: int | None
     edits: tuple[dict[str, Json], ...]
     exhausted: bool
+    usage: Usage | None = None
 
 
 @dataclass(slots=True, init=False)
@@ -222,9 +226,14 @@ class CompactionRefused(NamedTuple):
 
 
 class Reset(NamedTuple):
-    """The conversation was cleared."""
+    """The conversation was cleared; with `keeps_messages`, only its last turns were removed."""
 
     reason: str
+    keeps_messages: bool = False
+
+
+ROLLED_BACK: Final = Reset("rollback", keeps_messages=True)
+"""The last turns were removed: how large the rest is shows with the next reading."""
 
 
 class TurnEnded(NamedTuple):

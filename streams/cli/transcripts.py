@@ -5,7 +5,7 @@
 
 import os
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
@@ -27,6 +27,7 @@ from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
 from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files import reading as files
+from streams.edge.files.formats import UnreadFormatError, counted
 from streams.edge.files.watch import SUBAGENTS, SUFFIX
 
 Made = TypeVar("Made")
@@ -60,9 +61,12 @@ class Replay:
     ) -> None:
         self.unreadable = 0
         failed = self._leave_out if leave_out else files.refuse
-        self.sources = files.expand((_expanded(path) for path in paths), failed)
+        unread: Counter[str] = Counter()
+        self.sources = files.expand((_expanded(path) for path in paths), failed, unread)
+        if unread and self.sources:
+            sys.stderr.write(f"not read: {counted(unread)}\n")
         if not self.sources:
-            raise ConfigError("nothing can be read")
+            raise ConfigError(counted(unread) if unread else "nothing can be read")
         self.rejected = RejectedLines("derived", is_any_right=lambda: self._is_any_right)
         self._is_any_right = False
         self._fallback, self._on_dead = fallback, on_dead
@@ -73,7 +77,8 @@ class Replay:
 
     def _leave_out(self, path: str, error: OSError) -> None:
         self.unreadable += 1
-        sys.stderr.write(f"{safe(path)}: cannot be read: {error.strerror}\n")
+        cannot = "" if isinstance(error, UnreadFormatError) else "cannot be read: "
+        sys.stderr.write(f"{safe(path)}: {cannot}{error.strerror}\n")
 
     def records(self) -> Iterator[Sequence[Record]]:
         """Yield the records in input order, those of a block of lines at a time.

@@ -645,6 +645,10 @@ cdef object _read(Bytes begin, Py_ssize_t size, Source* source):
     skip_blank(&r)
     if more < 0 or r.at != r.end or frame.type.at == NULL:
         return None
+    if frame.is_transcript and frame.version.at != NULL and not (
+        response.seen & 1 if has_message else frame.seen & 1024
+    ):
+        return None  # whether Claude Code wrote it shows in other fields
     if r.bits and not is_utf8(begin, r.end):
         return None
     if frame.is_side and frame.agent.at != NULL and frame.agent.size >= 8 and memcmp(frame.agent.at, b"acompact", 8) == 0:

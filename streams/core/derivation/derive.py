@@ -268,6 +268,8 @@ def _apply_facts(step: Step, message: SessionFacts) -> None:
     if not changed:
         return
     facts = step.facts = facts._replace(**changed)
+    # A window is assumed for some runtimes only.
+    step.limits_touched = step.limits_touched or "runtime" in changed
     step.emit(
         SessionInfo(
             **step.common(MAIN_CHAIN, facts.model),

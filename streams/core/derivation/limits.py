@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeVar
 
+from contextgauge.normalise.runtimes import DEFAULT_WINDOW_OF
 from contextgauge.normalise.signals import (
     AutoCompact,
     ContextUsage,
@@ -49,7 +50,9 @@ def window_of(
         listed = _by_model(facts.suffixed, model) or rules.catalog.window(model)
         if listed is not None:
             return listed, "catalog"
-    return rules.default_window, "default"
+    if facts.runtime in DEFAULT_WINDOW_OF:
+        return rules.default_window, "default"
+    return None, "unknown"
 
 
 def _by_model(windows: Mapping[str, int], name: str) -> int | None:

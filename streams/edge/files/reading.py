@@ -16,19 +16,27 @@ too. A pipe cannot be: there, lines are held back until one shows what they are,
 rollout is a stream.
 """
 
-import errno
 import os
 import stat
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from contextgauge.containers import Container, Line, Scout
 from contextgauge.errors import ConfigError
+from contextgauge.normalise import runtimes
 from schemas.messages import DeadLetter
 from schemas.topics import MIB
 from streams import codec
+from streams.edge.files.documents import document_of, may_be_document
+from streams.edge.files.formats import (
+    FIRST_LINES,
+    UnreadFormatError,
+    unread_format,
+)
 from streams.edge.files.positions import Position
 from streams.edge.files.tail import (
     HELD_LINE_BYTES,
@@ -36,8 +44,9 @@ from streams.edge.files.tail import (
     LOOK_AHEAD_LINES,
     FileTail,
     line_of,
-    split_lines,
+    split_values,
 )
+from streams.edge.files.torn import whole_objects
 from streams.edge.files.watch import (
     SUFFIX,
     Failed,
@@ -84,10 +93,13 @@ def find(paths: Iterable[str], failed: Failed = refuse) -> list[TranscriptFile]:
     return files
 
 
-def expand(paths: Iterable[str], failed: Failed = refuse) -> list[Source]:
+def expand(
+    paths: Iterable[str], failed: Failed = refuse, unread: Counter[str] | None = None
+) -> list[Source]:
     """Return the containers that the paths stand for, in reading order. Raises as `find` does.
 
-    `failed` also gets the files that this process may not read.
+    `failed` also gets the files that this process may not read, and those that were named and are
+    of a runtime that it does not read. In a folder these are left out, and counted in `unread`.
     """
     sources: list[Source] = []
     for text in paths:
@@ -95,10 +107,17 @@ def expand(paths: Iterable[str], failed: Failed = refuse) -> list[Source]:
             sources.append(Source("<stdin>", None, None))
         else:
             for each in find([text], failed):
-                if os.access(each.path, os.R_OK):
+                try:
+                    other = unread_format(each.path) if stat.S_ISREG(each.stat.st_mode) else None
+                except OSError as error:
+                    failed(each.path, error)
+                    continue
+                if other is None:
                     sources.append(source_of(each.path))
+                elif unread is None or each.path == text:
+                    failed(each.path, UnreadFormatError(other))
                 else:
-                    failed(each.path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+                    unread[other.label] += 1
     return sources
 
 
@@ -142,14 +161,20 @@ def _read_pipe(source: Source, descriptor: int, fallback: str | None) -> Iterato
     scout = Scout()
     container: Container | None = None
     held: list[Line] = []
-    held_bytes = 0
+    held_bytes = lines = 0
     for block in _split(source.name, descriptor):
         if container is not None:
             yield _hinted(container, block)
             continue
         for line in block:
             body = codec.decode(line.value, limit=HELD_LINE_BYTES)
-            known = not isinstance(body, DeadLetter) and (scout.look(body) or scout.in_stream)
+            if isinstance(body, DeadLetter):
+                known = False
+            else:
+                is_first, lines = not scout.is_known and lines < FIRST_LINES, lines + 1
+                if is_first and (other := runtimes.unread(body)) is not None:
+                    raise UnreadFormatError(other)
+                known = scout.look(body) or scout.in_stream
             held_bytes += line.size
             if known or held_bytes > LOOK_AHEAD_BYTES:
                 container = scout.container(source.session, fallback)
@@ -181,11 +206,17 @@ def _hinted(container: Container, block: Block) -> Block:
 
 
 def _split(name: str, descriptor: int) -> Iterator[list[Line]]:
-    """Yield the descriptor's lines, those of one reading at a time, without their line ends."""
+    """Yield the descriptor's lines or objects, those of one reading at a time."""
     number = 0
-    for lines in split_lines(iter(partial(os.read, descriptor, _BLOCK_BYTES), b"")):
+    blocks = iter(partial(os.read, descriptor, _BLOCK_BYTES), b"")
+    head = next(blocks, b"")
+    while may_be_document(head) and (more := next(blocks, b"")):
+        head += more
+    for lines in split_values(document_of(head), chain([head], blocks)):
         yield [
-            line_of(name, at, value, size, None)
+            line_of(name, at, part, len(part) if len(parts) > 1 else size, None)
             for at, (value, size) in enumerate(lines, number + 1)
+            for parts in (whole_objects(value),)
+            for part in parts
         ]
         number += len(lines)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from streams import codec
+from streams.edge.files.formats import UnreadFormatError
 from streams.edge.files.positions import Position, from_entry
 from streams.edge.files.tail import FileTail
 from streams.edge.files.unread import (
@@ -363,7 +364,8 @@ class LocalTranscripts:
         reason, former = str(error.strerror), self._failed.get(path)
         self._failed[path] = _Failure(reason, self._clock.monotonic_s() + _RETRY_S)
         if error.errno not in _REPLACED and (former is None or former.reason != reason):
-            self._report(f"{path}: cannot be read: {reason}")
+            cannot = "" if isinstance(error, UnreadFormatError) else "cannot be read: "
+            self._report(f"{path}: {cannot}{reason}")
 
     def _count(self) -> None:
         unread = [path for path in self._unread if path in self._files]

@@ -7,6 +7,7 @@ folder is listed again only where its modification time shows that entries came 
 
 import contextlib
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -14,8 +15,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contextgauge.errors import ConfigError
+from contextgauge.normalise.runtimes import FORMATS
 
 SUFFIX = ".jsonl"
+_DOCUMENT = re.compile("|".join(each.files for each in FORMATS if each.files))
+"""Paths of transcripts that are JSON documents."""
+
 SUBAGENTS = "subagents"
 _AGENT_PREFIX = "agent-"
 
@@ -160,7 +165,9 @@ class TranscriptFinder:
                 # A link to a folder is not followed: it could lead round in a circle.
                 if entry.is_dir(follow_symlinks=False):
                     known.folders.append(entry.path)
-                elif entry.name.endswith(SUFFIX) and _may_be_file(entry):
+                elif (entry.name.endswith(SUFFIX) or _DOCUMENT.search(entry.path)) and _may_be_file(
+                    entry
+                ):
                     known.files.append(entry.path)
         subagents = os.path.join(path, SUBAGENTS)  # noqa: PTH118 -- as above
         if subagents in known.folders:
