@@ -175,12 +175,11 @@ async def test_a_failover_of_redis_is_followed_and_a_wrong_server_for_long_is_no
         await projection.start()
         await projection.add(*records[:50])
         await projection.store.stop()
-        await pair.replicate()
         served = Served(command, port, REDIS_URL=pair.url, STUCK_AFTER_S="5")
         await served.start()
         await until(served.url, "/readyz", 200)
         before = (await until(served.url, "/v1/sessions", 200)).json()
-        await pair.promote(answers_reads=False)
+        await pair.fail_over(answers_reads=False)
         await until(served.url, "/readyz", 503)
         assert (await until(served.url, "/healthz", 200)).json()["live"]
         restart = await until(served.url, "/healthz", 503)
