@@ -8,7 +8,6 @@ from streams.flow.doctor.facts import (
     DeadLetters,
     MiskeyedMessage,
     OpenCommands,
-    Unsettled,
     WorkerProgress,
 )
 from streams.ports import Generations, ProjectorHeartbeat, ViewPosition
@@ -34,10 +33,8 @@ from tests.doctor.cases import (
     broker_configs,
     brokers,
     facts,
-    held_up,
     kept,
     keying,
-    open_on,
     partitions,
     redis,
     topic,
@@ -46,6 +43,7 @@ from tests.doctor.cases import (
     with_topic,
     without_conversations,
 )
+from tests.doctor.transaction_problems import TRANSACTION_PROBLEMS
 
 ONE_OF_TWO = [Bootstrap("a:1", None), Bootstrap("b:1", AWAY)]
 NO_CONFIG = Failure("refused", "unknown command 'CONFIG'")
@@ -117,30 +115,6 @@ EVENTS, MESSAGES, STATE = "context.events", "agent.messages", "context.state"
 
 TOPIC_PROBLEMS: list[Problem] = [
     ("topics.present", "error", with_topic(STATE, None), "does not exist"),
-    (
-        "topics.transactions",
-        "warning",
-        open_on(MESSAGES, 0, 1),
-        "70 s on partition 0, 1, and 80 offsets wait: of producer 4000 (epoch 3), with the trans",
-    ),
-    (
-        "topics.transactions",
-        "error",
-        open_on(EVENTS, 1, timeout_ms=5_000),
-        "their-app, which Kafka has not aborted after its timeout of 5 s",
-    ),
-    (
-        "topics.transactions",
-        "error",
-        open_on(STATE, 1, started_ms=None, timeout_ms=None, transactional_id=None),
-        "60 s on partition 1, and 40 offsets wait: of producer 4000 (epoch 3), whose transaction",
-    ),
-    (
-        "topics.transactions",
-        "note",
-        facts(unsettled={(STATE, 1): Unsettled(20, 60, REFUSED)}),
-        "40 offsets on partition 1 wait behind an open transaction, whose producer is unknown",
-    ),
     ("topics.present", "note", without_conversations("context.commands"), "nothing uses it"),
     ("topics.present", "error", with_topic("context.commands", None), "does not exist"),
     ("kafka.access", "error", facts(commands=REFUSED), "refused"),
@@ -300,15 +274,6 @@ FLOW_PROBLEMS: list[Problem] = [
         facts(project={0: WorkerProgress(0, 10, 100, None)}),
         "the end, 10",
     ),
-    ("derive.lag", "warning", held_up(open_on(MESSAGES, 1)), "for 70 s; most on partition 1 (40)"),
-    ("derive.lag", "warning", held_up(open_on(MESSAGES, 1)), "an open transaction on partition 1"),
-    ("project.lag", "warning", held_up(open_on(EVENTS, 0)), "an open transaction on partition 0"),
-    (
-        "conversations.lag",
-        "warning",
-        held_up(open_on(MESSAGES, 1)),
-        "an open transaction on partition 1",
-    ),
     (
         "project.lag",
         "warning",
@@ -420,4 +385,10 @@ UNKNOWN: list[Problem] = [
     ("clock.redis", "skipped", redis(clock=AWAY), "TIME"),
 ]
 
-PROBLEMS = [*KAFKA_PROBLEMS, *TOPIC_PROBLEMS, *FLOW_PROBLEMS, *REDIS_PROBLEMS]
+PROBLEMS = [
+    *KAFKA_PROBLEMS,
+    *TOPIC_PROBLEMS,
+    *TRANSACTION_PROBLEMS,
+    *FLOW_PROBLEMS,
+    *REDIS_PROBLEMS,
+]

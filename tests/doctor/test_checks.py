@@ -146,7 +146,7 @@ def test_a_transaction_that_is_under_way_is_no_problem() -> None:
     assert severities(open_on("context.events", 0, **recent), "topics.transactions") == {"ok"}
 
 
-def test_who_holds_a_partition_and_what_to_do_is_said() -> None:
+def test_who_holds_a_partition_and_what_to_do_is_reported() -> None:
     (finding,) = findings(open_on("agent.messages", 0, 1), "topics.transactions")
     assert finding.subject == "agent.messages"
     assert finding.figures == {

@@ -49,7 +49,7 @@ async def test_who_holds_the_messages_is_named(
     )
     (finding,) = findings["topics.transactions"]
     assert finding.subject == messages
-    assert "on partition 0, 1, and 22 offsets wait: of producer" in finding.message
+    assert "on partition 0, 1 and holds back 22 offsets: that of producer" in finding.message
     assert f"with the transactional id {settings['TOPIC_PREFIX']}another-app" in finding.message
     assert "Kafka aborts its transaction in 3 min (its timeout is 4 min)" in finding.remedy
     assert f"--topic {messages} --partition 0 --start-offset 0`" in finding.remedy

@@ -103,7 +103,8 @@ def test_waiting_behind_an_open_transaction_is_logged_once_and_when_it_ends() ->
             told.lag.report(100, ends(181, stable=100))
         (warning,) = logs
         assert (warning["partition"], warning["offset"], warning["waiting"]) == (3, 100, 81)
-        assert "contextgauge doctor" in warning["event"]
+        assert warning["event"] == "waiting behind an open transaction"
+        assert "contextgauge doctor" in warning["see"]
         told.lag.report(100, ends(182))
         assert [entry["event"] for entry in logs[1:]] == ["the open transaction has ended"]
         assert told.messages == 82

@@ -32,18 +32,16 @@ def _until(log: Path, words: str, times: int = 1) -> int:
     return len(text)
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
 def test_workers_and_publishers_whose_sessions_expire_go_on_without_a_warning(
     secured_kafka: Secured,
     redis_url: str,
     command: Command,
     prefix: str,
     tmp_path: Path,
-    mechanism: str,
 ) -> None:
     names = ("TOPIC_PREFIX", "GROUP_PREFIX", "KEY_PREFIX")
     settings = dict.fromkeys(names, prefix) | {
-        **secured_kafka.kafka_settings("sessions", "admin", mechanism),
+        **secured_kafka.kafka_settings("sessions", "admin", "PLAIN"),
         "REDIS_URL": redis_url,
         "PARTITIONS": "2",
         "LOG_FORMAT": "json",
@@ -114,7 +112,7 @@ async def test_requests_at_once_wait_for_the_renewal_of_their_connection(
 ) -> None:
     topic, connection = prefix + "agent.messages", _connection(log)
     began_s = time.monotonic()
-    while time.monotonic() - began_s < 2.5 * SESSION_MS / 1_000:
+    while time.monotonic() - began_s < 1.5 * SESSION_MS / 1_000:
         counts = await asyncio.gather(*[log.partition_counts([topic]) for _ in range(5)])
         assert {count[topic] for count in counts} == {4}
         await asyncio.sleep(0.1)

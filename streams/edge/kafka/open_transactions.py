@@ -26,7 +26,7 @@ from streams.ports.inspection import OpenTransaction, OpenTransactions
 Address: TypeAlias = tuple[str, int]
 
 Ask: TypeAlias = Callable[[Address, Request[Any]], Awaitable[Any]]
-"""Asks one broker. Raises aiokafka's errors, and whatever else its caller wants to be told."""
+"""Asks one broker. Raises aiokafka's errors."""
 
 _PRODUCERS_API, _DESCRIBE_API, _LIST_API, _VERSION = 61, 65, 66, 0
 _TEXT = CompactString("utf-8")
@@ -196,7 +196,7 @@ async def open_transactions(
 ) -> OpenTransactions:
     """Return the open transactions of partitions, given by their leaders.
 
-    Raises what `ask` does, and the error of a partition that cannot be examined.
+    Raises what `ask` raises, and the error of a partition that cannot be examined.
     """
     found: dict[tuple[str, int], list[OpenTransaction]] = {}
     for address, partitions in leaders.items():

@@ -62,7 +62,8 @@ class Lag:
         elif not self._is_held and now_s - self._held_since_s >= HELD_S:
             self._is_held = True
             logger.warning(
-                "waiting behind an open transaction: `contextgauge doctor` names its producer",
+                "waiting behind an open transaction",
+                see="`contextgauge doctor` names its producer",
                 partition=self._partition,
                 offset=ends.stable,
                 waiting=ends.high - ends.stable,
