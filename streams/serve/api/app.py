@@ -19,7 +19,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from contextgauge.errors import FormerViewsError, RetryError, StopError
+from contextgauge.errors import FormerViewsError, RetryError, StopError, WrongServerError
 from streams import codec
 from streams.serve.api import answers, control, doc_pages, routes
 from streams.serve.api.guard import PROBES, STREAM, Guard, is_private
@@ -184,7 +184,8 @@ async def _watch(serving: Serving, reading: Reading) -> None:
             await reading.snapshots.now()
         except (RetryError, StopError, ViewsGoneError) as error:
             # A StopError too may be fixed: Redis refuses access, or has views of another version.
-            serving.health.away(reporter, serving.service, _SEE_LOG)
+            is_wrong = isinstance(error, WrongServerError)
+            serving.health.away(reporter, serving.service, _SEE_LOG, is_wrong_server=is_wrong)
             if not logged or (isinstance(error, StopError) and str(error) != logged):
                 logged = str(error)
                 serving.report("checking the views", error)
