@@ -84,13 +84,9 @@ class Installation:
         self.folder, home = folder / "empty", folder / "home"
         self.folder.mkdir()
         home.mkdir()
-        cache = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-        kept = {
-            n: v for n, v in os.environ.items() if not n.startswith(("CONTEXTGAUGE_", "PYTHON"))
-        }
+        kept = {n: v for n, v in os.environ.items() if not n.startswith("PYTHON")}
         self.environment = kept | {
             "HOME": str(home),
-            "XDG_CACHE_HOME": cache,  # Kafka's jars
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
             "COLUMNS": "120",
         }

@@ -276,7 +276,6 @@ async def test_a_cancelled_agent_leaves_nothing_running(kafka: str, topic_prefix
 async def test_a_missing_kafka_address_is_an_error_at_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delenv("CONTEXTGAUGE_BOOTSTRAP_SERVERS", raising=False)
     monkeypatch.setattr(LocalStack, "services", lambda _: {})
     with pytest.raises(ConfigError, match="CONTEXTGAUGE_BOOTSTRAP_SERVERS"):
         await Publisher(when_full="wait").__aenter__()

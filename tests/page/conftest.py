@@ -71,17 +71,11 @@ def charts() -> str:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+async def browser() -> AsyncIterator[Browser]:
     """A Chromium with an empty profile."""
     executable = _chromium()
-    home = str(tmp_path_factory.mktemp("home"))
-    environment = {name: value for name, value in os.environ.items() if "PROXY" not in name.upper()}
     async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(
-            executable_path=executable,
-            args=FLAGS,
-            env={**environment, "HOME": home},
-        )
+        started = await playwright.chromium.launch(executable_path=executable, args=FLAGS)
         yield started
         await started.close()
 
