@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 
 from streams.cli.app import Commands, app
 from tests.docs.test_docs import ROOT
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.service
 
@@ -35,7 +36,6 @@ NOT_INSTALLED = re.compile(
 """What a checkout has and an installation has not."""
 
 COMMANDS = {name for section in Commands.sections.values() for name in section}
-PATIENCE_S = 60.0
 
 RULES = """
 [[targets]]

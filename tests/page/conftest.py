@@ -21,6 +21,7 @@ from starlette.routing import Route
 from streams.serve.api.page import FOLDER, page_routes
 from tests.page.pretend import PUSHED, Api
 from tests.page.told import NOW_MS, SESSION, Told
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,6 +75,7 @@ def charts() -> str:
 async def browser() -> AsyncIterator[Browser]:
     """A Chromium with an empty profile."""
     executable = _chromium()
+    expect.set_options(timeout=PATIENCE_S * 1_000)
     async with async_playwright() as playwright:
         started = await playwright.chromium.launch(executable_path=executable, args=FLAGS)
         yield started
