@@ -37,4 +37,4 @@ def settle(environment: MutableMapping[str, str]) -> None:
             del environment[name]
     home = tempfile.mkdtemp(prefix="contextgauge-home-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
-    environment.update(HOME=home, XDG_CACHE_HOME=str(cache), TERM="dumb")
+    environment.update(HOME=home, XDG_CACHE_HOME=str(cache), TERM="xterm")
