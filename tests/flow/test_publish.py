@@ -37,7 +37,6 @@ from streams.flow.replay.replay import replay
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import Log, LogRecord, NewRecord
 from tests.conftest import Command
-from tests.patience import PATIENCE_S
 
 TOPIC = Topic("messages", "session id", "delete", -1, 9 * MIB)
 PARTITIONS = 4
@@ -377,7 +376,7 @@ def test_an_unavailable_broker_is_reported_and_ctrl_c_stops_the_command(
     assert "`contextgauge stack up` starts Kafka" in remedy
     assert "retrying" in again  # the remedy is told once
     process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=PATIENCE_S)
+    _, rest = process.communicate(timeout=60)
     assert process.returncode != 0
     assert not any(word in told + rest for word in ("Traceback", "aiokafka"))
 
