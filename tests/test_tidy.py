@@ -96,7 +96,16 @@ def _nodes(path: Path) -> list[ast.AST]:
 def _tracked() -> list[Path]:
     """All files that git knows or would add; in a copy without git, all that are not hidden."""
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        [
+            "git",
+            "-c",
+            "safe.directory=*",
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            "-z",
+        ],
         cwd=ROOT,
         capture_output=True,
         check=False,

@@ -106,6 +106,7 @@ def _print_version(*, requested: bool) -> None:
         from importlib.metadata import version  # noqa: PLC0415 -- nothing else needs it
 
         sys.stdout.write(f"contextgauge {version('contextgauge')}{build.mark()}\n")
+        sys.stdout.flush()  # at the interpreter's end, an error is no longer shown as one
         raise typer.Exit
 
 

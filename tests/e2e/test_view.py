@@ -16,8 +16,7 @@ import pytest
 from tests.cli.terminal_kit import Terminal
 from tests.conftest import Command
 from tests.flow.local_view_kit import Run, contents, figures, write_sample
-
-PATIENCE_S = 60.0
+from tests.patience import PATIENCE_S
 
 
 class View:

@@ -12,9 +12,7 @@ from schemas.topics import MIB, Topic
 from streams.edge.kafka.log import KafkaLog
 from streams.ports import NewRecord
 from tests.flow.derive_kit import until
-
-PATIENCE_S = 30.0
-"""A test that waits for longer has failed; it never waits so long otherwise."""
+from tests.patience import PATIENCE_S
 
 BOUND_BYTES = 256 * 1024
 

@@ -19,8 +19,9 @@ from streams.edge.local_stack.stack import LocalStack
 from streams.edge.telemetry.server import listening, port_of
 from tests.conftest import Command
 from tests.failover_kit import RedisPair
+from tests.patience import PATIENCE_S
 from tests.secure.documented import redis_acl
-from tests.serve.redis_kit import PARTITIONS, PATIENCE_S, Projection, Served, become, listen, until
+from tests.serve.redis_kit import PARTITIONS, Projection, Served, become, listen, until
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from tests.flow.control.control_kit import (
     until_so,
 )
 from tests.flow.project_kit import ProjectKit
+from tests.patience import PATIENCE_S
 
 
 async def test_an_alert_is_sent_and_its_record_acknowledged(kit: ControlKit) -> None:
@@ -327,7 +328,7 @@ async def test_a_record_that_cannot_be_read_ends_the_worker_unacknowledged(
     await producer.stop()
     await kit.write(pressured(90, session="s2"))
     with pytest.raises(VersionError):
-        await asyncio.wait_for(kit.worker().run(), 20)
+        await asyncio.wait_for(kit.worker().run(), PATIENCE_S)
     assert kit.acknowledged == before
 
 
