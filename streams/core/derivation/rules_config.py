@@ -10,6 +10,13 @@ from contextgauge.windows import Catalog, base_name, plain_name
 RULES_VERSION: Final = "2"
 """Version of R1 to R31 as implemented; raised when the same input would give other records."""
 
+STATE_VERSION: Final = 4
+"""Version of the parts of a session's state as they are written.
+
+3 has thresholds by window where 2 had them by epoch alone, and an attempt's last heartbeat. 4 has
+the newest causes in the session's own part, and a chain's older responses in a part of their own.
+"""
+
 DEFAULT_WINDOW: Final = 200_000
 """Window assumed for a model that nothing is known of, tokens (seed: Claude 4.5's)."""
 
