@@ -6,11 +6,10 @@ import warnings
 from pathlib import Path
 
 from pydantic import SecretStr
-from pydantic_settings import BaseSettings
 
 from contextgauge.errors import ConfigError
 from contextgauge.kafka.security import KafkaSecurity
-from contextgauge.settings.forms import PREFIX
+from contextgauge.settings.forms import PREFIX, SettingsPart
 from contextgauge.settings.kafka import KafkaSettings
 from contextgauge.tls_files import TlsFiles, context_of
 
@@ -58,7 +57,7 @@ def kafka_security(settings: KafkaSettings) -> KafkaSecurity:
     )
 
 
-def tls_files(settings: BaseSettings, service: str) -> TlsFiles:
+def tls_files(settings: SettingsPart, service: str) -> TlsFiles:
     """Return the TLS files of a service's settings, `kafka` or `redis`."""
 
     def file(name: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from contextgauge import __version__
 from streams.cli import build
 from streams.cli.lazy import LazyGroup
 from streams.cli.screen.figures import forgive_encodings
@@ -103,9 +104,7 @@ app = typer.Typer(
 
 def _print_version(*, requested: bool) -> None:
     if requested:
-        from importlib.metadata import version  # noqa: PLC0415 -- nothing else needs it
-
-        sys.stdout.write(f"contextgauge {version('contextgauge')}{build.mark()}\n")
+        sys.stdout.write(f"contextgauge {__version__}{build.mark()}\n")
         sys.stdout.flush()  # at the interpreter's end, an error is no longer shown as one
         raise typer.Exit
 

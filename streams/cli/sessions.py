@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,16 +14,17 @@ from schemas.records import Json, Record
 from schemas.views import Compaction, SessionView
 from streams import codec, wiring
 from streams.cli.exits import Exit
+from streams.cli.inputs import is_path
+from streams.cli.listing import Listing, Order
 from streams.cli.screen.figures import exact, safe
 from streams.cli.screen.options import AsJson, SessionOrPath, Titles
 from streams.cli.screen.output import err, out, reading, say, write_json
 from streams.cli.screen.receipt import receipt_box
 from streams.cli.screen.render import status_box, status_line
-from streams.cli.screen.sessions_table import live_first, sessions_table
+from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline
-from streams.cli.transcripts import Replay, is_path, session_of
 from streams.codec import views as view_codec
-from streams.core.session_status import THRESHOLDS, leading_chain, status_of
+from streams.core.session_status import THRESHOLDS, status_of
 from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.session_files import SessionFiles, transcript_folders
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
@@ -33,13 +33,6 @@ from streams.settings import Settings
 
 if TYPE_CHECKING:
     from streams.edge.redis.views import RedisViews
-
-
-class Order(StrEnum):
-    """How sessions are sorted."""
-
-    recent = "recent"
-    pressure = "pressure"
 
 
 def sessions(
@@ -75,16 +68,15 @@ def sessions(
     if titles and as_json:
         raise ConfigError("--titles and --json exclude each other: titles are for the screen only")
     if paths:
-        replayed = Replay(paths, leave_out=True)
+        listing = Listing(paths)
         with reading():
-            views, points = _ordered(list(replayed.views().values()), order), replayed.points()
-        files = [source.path for source in replayed.sources if source.path is not None]
-        shown = views[:limit]
+            views, total, points = listing.read(order, limit)
+        files = [source.path for source in listing.sources if source.path is not None]
         if as_json:
-            _write_sessions(shown, shown, points)
+            _write_sessions(views, views, points)
         else:
-            _show_sessions(shown, len(views), points, titles=titles, files=files)
-        if replayed.unreadable:
+            _show_sessions(views, total, points, titles=titles, files=files)
+        if listing.unreadable:
             raise typer.Exit(Exit.STOPPED)
         return
 
@@ -140,6 +132,8 @@ def status(
         show(view, (await reader.with_arrivals([view]))[0], points, latest)
 
     if is_path(session):
+        from streams.cli.transcripts import session_of  # noqa: PLC0415 -- what derives, for files
+
         with reading():
             replayed = session_of(session)
         show(replayed.view, replayed.view, replayed.points, replayed.latest_compaction())
@@ -189,6 +183,8 @@ def events(
         show(view, await reader.records(view.session_id, readings=readings))
 
     if is_path(session):
+        from streams.cli.transcripts import session_of  # noqa: PLC0415 -- what derives, for files
+
         with reading():
             replayed = session_of(session)
         hidden = {"compaction_progress"} if readings else {"compaction_progress", "context_reading"}
@@ -202,19 +198,6 @@ async def ranked(reader: Sessions, order: Order, limit: int) -> list[SessionView
     if order is Order.recent:
         return await reader.ranked("recent", limit)
     return await reader.fullest(limit, SystemClock().now_ms() - THRESHOLDS.stale_after_ms)
-
-
-def _ordered(views: list[SessionView], order: Order) -> list[SessionView]:
-    if order is Order.recent:
-        return sorted(views, key=lambda view: -(view.last_ms or 0))
-    return live_first(sorted(views, key=_free), SystemClock().now_ms())
-
-
-def _free(view: SessionView) -> float:
-    """Return what orders sessions by pressure: the fullest first, unknown sizes last."""
-    leading = leading_chain(view)
-    used = None if leading is None else leading.used_percent
-    return float("inf") if used is None else -used
 
 
 def _write_sessions(

@@ -32,6 +32,7 @@ from streams.ports.local import OtherProcesses as OtherProcesses
 from streams.ports.local import ReadingProgress as ReadingProgress
 from streams.ports.local import TranscriptPiece as TranscriptPiece
 from streams.ports.local import TranscriptReader as TranscriptReader
+from streams.ports.local import Visits as Visits
 from streams.ports.log import NO_ID as NO_ID
 from streams.ports.log import SCATTERED as SCATTERED
 from streams.ports.log import Approval as Approval

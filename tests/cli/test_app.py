@@ -79,9 +79,9 @@ def test_a_wrong_setting_is_exit_2_and_one_line(command: Command) -> None:
 
 def test_characters_that_the_encoding_lacks_are_replaced() -> None:
     script = (
-        "import importlib.metadata, sys\n"
+        "import sys\n"
         "from streams.cli import app\n"
-        "importlib.metadata.version = lambda name: '\\u2588'\n"
+        "app.__version__ = '\\u2588'\n"
         "sys.argv = ['contextgauge', '--version']\n"
         "app.main()\n"
     )

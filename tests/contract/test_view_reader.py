@@ -38,7 +38,7 @@ class Filled:
 
     async def write(self, offset: int, changes: ViewChanges = NOTHING) -> None:
         if isinstance(self._store, SqliteStore):
-            self._store.commit(LocalChanges(offset, changes, {}, {}, {}, ()))
+            self._store.commit(LocalChanges(offset, changes, {}, {}, {}, {}))
         else:
             position = ViewPosition(offset, 0, 1, caught_up=False)
             result = await self._store.apply(

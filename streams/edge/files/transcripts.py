@@ -25,8 +25,10 @@ from streams.edge.files.unread import (
     Seen,
     UnreadFile,
     UnreadFiles,
+    is_as_left,
     mark_of,
     position_after,
+    seen_of,
     tasks_of,
     unread_tail,
 )
@@ -58,6 +60,9 @@ _QUIET_S = 10.0
 
 _RETRY_S = 60.0
 """A file that cannot be read is left alone for so long, unless it changes."""
+
+_SETTLED_KINDS = ("transcript", "rollout")
+"""Of other files, later lines may show that they are one of these, whose lines have other hints."""
 
 _REPLACED = (errno.ENOENT, errno.ESTALE)
 """Errors of a file that went away or was replaced between two looks: the next one shows that."""
@@ -102,6 +107,8 @@ class LocalTranscripts:
         """Files that other processes read."""
         self._tails: dict[str, FileTail] = {}
         """Files that are being read or were not read to their ends."""
+        self._in_parts: set[str] = set()
+        """Files that were read in parts before it was settled what they are, or what a line is."""
         self._swept_s: float | None = None
         self._next_sweep_s = 0.0
         self._next_look_s = 0.0
@@ -123,6 +130,7 @@ class LocalTranscripts:
         """Read these files from their beginnings; those that are gone, no more."""
         for path in paths:
             self._read.pop(path, None)
+            self._in_parts.discard(path)
             self._close(path)
             if path in self._files:
                 self._unread[path] = self._unchanged_since_s(self._files[path])
@@ -160,7 +168,7 @@ class LocalTranscripts:
             mark = marks.get(path)
             if mark is not None:
                 at = self._read[path] = from_entry(codec.loads(mark))
-                if _is_as_left(at, seen):
+                if is_as_left(at, seen):
                     self._unread.pop(path)
         self._count()
         return True
@@ -196,7 +204,7 @@ class LocalTranscripts:
         files = self._look_around(now_s, unseen.__setitem__)
         self._report_unseen(unseen)
         gap_s = None if self._swept_s is None else now_s - self._swept_s
-        self._files = {each.path: _seen(each.stat) for each in files}
+        self._files = {each.path: seen_of(each.stat) for each in files}
         since_ns = (self._clock.now_ms() - int(_HOT_S * 1_000)) * 1_000_000
         self._hot = {path: None for path, seen in self._files.items() if seen[0] >= since_ns}
         due = {path for path, failure in self._failed.items() if now_s >= failure.retry_s}
@@ -248,7 +256,7 @@ class LocalTranscripts:
         lost = []
         for path in self._hot:
             try:
-                seen = _seen(os.stat(path))  # noqa: PTH116 -- done for many, each moment
+                seen = seen_of(os.stat(path))  # noqa: PTH116 -- done for many, each moment
             except OSError:
                 self._next_sweep_s = 0.0
                 continue
@@ -264,7 +272,7 @@ class LocalTranscripts:
         seen when it was written.
         """
         at = self._read.get(path)
-        if at is not None and _is_as_left(at, seen):
+        if at is not None and is_as_left(at, seen):
             self._failed.pop(path, None)
             return []
         is_live = gap_s is not None and gap_s <= _LIVE_GAP_S and path not in self._failed
@@ -277,6 +285,8 @@ class LocalTranscripts:
                 if not self._goes_on(tail, at, seen):
                     self._close(path)
                     return [path]
+                if at.unfinished or (at.end and at.kind not in _SETTLED_KINDS):
+                    self._in_parts.add(path)
             except OSError as error:
                 self._fail(path, error)
                 return []
@@ -339,7 +349,10 @@ class LocalTranscripts:
             now_ms = self._clock.now_ms()
             modified_ms = max(0, seen.modified_ns // 1_000_000)
             received_ms = now_ms if piece.live else None
-            yield TranscriptPiece(path, piece.lines, received_ms, modified_ms, mark_of(at))
+            is_as_once = path not in self._in_parts
+            yield TranscriptPiece(
+                path, piece.lines, received_ms, modified_ms, mark_of(at), is_as_once
+            )
             if tail.read.end < tail.size and self._clock.monotonic_s() >= self._next_look_s:
                 return
         tail.close()
@@ -377,15 +390,6 @@ class LocalTranscripts:
     def _end(self, path: str) -> int:
         at = self._read.get(path)
         return 0 if at is None else at.end
-
-
-def _seen(status: os.stat_result) -> Seen:
-    return Seen(status.st_mtime_ns, status.st_size, status.st_dev, status.st_ino)
-
-
-def _is_as_left(at: Position, seen: Seen) -> bool:
-    """Return whether nothing was written to a file since it was read to its end."""
-    return (at.modified_ns, at.end, at.inode) == (seen.modified_ns, seen.size, seen.inode)
 
 
 def _is_in(path: str, places: Collection[str]) -> bool:

@@ -1,5 +1,6 @@
 """Files that were not read at all yet: described for other processes, and read there, whole."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -73,6 +74,16 @@ def read_whole(files: UnreadFiles) -> Iterator[TranscriptPiece]:
                 yield TranscriptPiece(path, piece.lines, None, modified_ms, mark_of(at))
         finally:
             tail.close()
+
+
+def seen_of(status: os.stat_result) -> Seen:
+    """Return what is known of a file by its metadata."""
+    return Seen(status.st_mtime_ns, status.st_size, status.st_dev, status.st_ino)
+
+
+def is_as_left(at: Position, seen: Seen) -> bool:
+    """Return whether nothing was written to a file since it was read to its end."""
+    return (at.modified_ns, at.end, at.inode) == (seen.modified_ns, seen.size, seen.inode)
 
 
 def position_after(tail: FileTail, seen: Seen) -> Position:
