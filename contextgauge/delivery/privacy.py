@@ -311,6 +311,8 @@ _ITEM: Final = _of(_named(_word, "type") | _named(_NAME, "id"))
 """An item of Codex."""
 
 _THREAD: Final = _of(_named(_LONG_NAME, "id cwd forkedFromId") | _named(_NAME, "cliVersion"))
+_SPAWN: Final = _of({"parent_thread_id": _LONG_NAME, "agent_role": _NAME})
+_SOURCE: Final = _of({"subagent": _of({"thread_spawn": _SPAWN})})
 _DELTA: Final = _of(_named(_word, "type stop_reason"))
 
 _EVENT: Final[Fields] = {
@@ -367,13 +369,14 @@ _FIELDS: Final[Fields] = {
 
 _PAYLOADS: Final[Mapping[str, Fields]] = {
     "session_meta": {
-        **_named(_LONG_NAME, "id cwd forked_from_id forked_from"),
-        **_named(_NAME, "cli_version"),
+        **_named(_LONG_NAME, "id session_id cwd forked_from_id forked_from parent_thread_id"),
+        **_named(_NAME, "cli_version agent_role"),
         "timestamp": _time,
+        "source": _SOURCE,
     },
-    "turn_context": {"cwd": _LONG_NAME, "model": _NAME},
+    "turn_context": {"cwd": _LONG_NAME, **_named(_NAME, "model turn_id")},
     "response_item": {**_named(_word, "type role status"), "content": _content},
-    "event_msg": {"type": _word, "info": _structure, "item": _ITEM},
+    "event_msg": {"type": _word, "info": _structure, "item": _ITEM, "turn_id": _NAME},
     "compacted": {
         "message": _text,
         "compaction_response_id": _NAME,

@@ -49,6 +49,17 @@ SHAPES: dict[str, list[dict[str, Any]]] = {
                 "inputTokens": 90_000, "cacheWriteInputTokens": 400}}}},
         {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}},
     ],
+    "a subagent's rollout": [
+        {"timestamp": "2026-09-08T10:00:00Z", "type": "session_meta", "payload": {
+            "id": "01992000-0000-7000-8000-00000000000c", "session_id": SESSION, "cwd": "/repo",
+            "source": {"subagent": {"thread_spawn": {"parent_thread_id": SESSION,
+                                                     "agent_role": "explorer"}}},
+            "base_instructions": "a S3cret of mine"}},
+        {"timestamp": "2026-09-08T10:00:00.001Z", "type": "turn_context", "payload": {
+            "model": "gpt-5.6", "turn_id": "01991000-0000-7000-8000-000000000001"}},
+        {"timestamp": "2026-09-08T10:00:09Z", "type": "event_msg", "payload": {
+            "type": "token_count", "info": {"last_token_usage": {"input_tokens": 90_000}}}},
+    ],
     "a gateway's sizes": [
         {"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 0}}},
         {"type": "message_delta", "delta": {}, "usage": {"input_tokens": 9, "output_tokens": 4}},
