@@ -12,8 +12,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from contextgauge.compaction_views import VIEW_VERSION
-from contextgauge.records import (
-    Category,
+from contextgauge.record_words import (
     DurationSource,
     Outcome,
     Runtime,
@@ -21,6 +20,7 @@ from contextgauge.records import (
     TriggerReason,
     WindowSource,
 )
+from contextgauge.records import Category
 from contextgauge.units import DAY_MS
 
 if TYPE_CHECKING:

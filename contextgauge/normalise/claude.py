@@ -43,7 +43,8 @@ from contextgauge.normalise.signals import (
     UserLine,
 )
 from contextgauge.receipts import ReportedReceipt
-from contextgauge.records import Category, ExhaustedReason, Trigger
+from contextgauge.record_words import ExhaustedReason, Trigger
+from contextgauge.records import Category
 
 MAX_CATEGORIES: Final = 1_000
 """Rows of a context-usage answer; a longer list is none. Real ones have about ten."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast, get_args
 
 from contextgauge.normalise.signals import Body
-from contextgauge.records import Runtime
+from contextgauge.record_words import Runtime
 
 CLAUDE_CODE: Final[Runtime] = "claude-code"
 CODEX: Final[Runtime] = "codex"

@@ -6,7 +6,7 @@ from contextgauge.normalise.fields import long_name, mapping, name, text
 from contextgauge.normalise.runtimes import of_init, of_transcript
 from contextgauge.normalise.signals import Body, ModelReport, SessionFacts, Signal
 from contextgauge.normalise.spellings import SESSION
-from contextgauge.records import Runtime
+from contextgauge.record_words import Runtime
 
 TRANSCRIPT_FIELDS: Final[tuple[str, ...]] = ("sessionId", "isSidechain", "parentUuid")
 _VERSIONS: Final = (

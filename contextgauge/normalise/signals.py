@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from contextgauge.receipts import ReportedReceipt
-from contextgauge.records import Category, ExhaustedReason, Json, Runtime, Trigger
+from contextgauge.record_words import ExhaustedReason, Runtime, Trigger
+from contextgauge.records import Category, Json
 
 
 @dataclass(slots=True, init=False)

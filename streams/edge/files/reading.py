@@ -37,15 +37,9 @@ from streams.edge.files.formats import (
     UnreadFormatError,
     unread_format,
 )
+from streams.edge.files.lines import HELD_LINE_BYTES, line_of, split_values
 from streams.edge.files.positions import Position
-from streams.edge.files.tail import (
-    HELD_LINE_BYTES,
-    LOOK_AHEAD_BYTES,
-    LOOK_AHEAD_LINES,
-    FileTail,
-    line_of,
-    split_values,
-)
+from streams.edge.files.tail import LOOK_AHEAD_BYTES, LOOK_AHEAD_LINES, FileTail
 from streams.edge.files.torn import whole_objects
 from streams.edge.files.watch import (
     SUFFIX,

@@ -6,10 +6,10 @@ goes on, and only what was acknowledged is ever remembered.
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
-from contextgauge.containers import NAMES, SIGN_BYTES, SIGNS, Container, Line, Scout
+from contextgauge.containers import NAMES, SIGNS, Container, Line, Scout
 from contextgauge.normalise import runtimes
 from schemas.messages import DeadLetter
 from schemas.records import Json
@@ -20,10 +20,10 @@ from streams.edge.files.documents import (
     Document,
     document_of,
     objects_in,
-    split_objects,
     torn,
 )
 from streams.edge.files.formats import FIRST_LINES, UnreadFormatError
+from streams.edge.files.lines import HELD_LINE_BYTES, is_signed, line_of, values_of
 from streams.edge.files.origins import CopiedHistory, copied_history
 from streams.edge.files.positions import Position, print_at
 from streams.edge.files.torn import whole_objects
@@ -34,13 +34,7 @@ LOOK_AHEAD_LINES = 1_000
 LOOK_AHEAD_BYTES = 16 * MIB
 """What a pipe's reader may wait for at most; a transcript names its session in its first lines."""
 
-HELD_LINE_BYTES = 256 * MIB
-"""Longest line that is held in memory whole; of a longer one only its beginning and size stay."""
-
 _BLOCK_BYTES = MIB
-
-_LOOK_BYTES = MIB // 16
-"""Of what is looked at to find out what a file is: its first lines show that as a rule."""
 
 _UNDECIDED_S = 2.0
 """How long a new file may leave open what it is: runtimes write their first lines at once. Then it
@@ -321,15 +315,15 @@ class FileTail:
             self._scout = Scout() if at.kind == "open" else None
             return True
         scout, examined = Scout(), 0
-        is_signed = _is_signed(descriptor, self.size)
-        for lines, value in enumerate(_values(descriptor, self.size, self._document), 1):
+        has_sign = is_signed(descriptor, self.size)
+        for lines, value in enumerate(values_of(descriptor, self.size, self._document), 1):
             examined += len(value)
             is_early = lines <= LOOK_AHEAD_LINES and examined <= LOOK_AHEAD_BYTES
             seeks_name = is_early and not scout.in_stream
-            if not seeks_name and not is_signed:
+            if not seeks_name and not has_sign:
                 break
             is_first = lines <= FIRST_LINES and not scout.in_stream
-            is_named = (is_signed and SIGNS.search(value)) or (seeks_name and NAMES.search(value))
+            is_named = (has_sign and SIGNS.search(value)) or (seeks_name and NAMES.search(value))
             if is_first or is_named:
                 body = codec.decode(value, limit=HELD_LINE_BYTES)
                 if isinstance(body, DeadLetter):
@@ -347,60 +341,3 @@ class FileTail:
         self._container = container
         self._scout = None if is_known else Scout()
         return True
-
-
-def line_of(name: str, number: int, value: bytes, size: int, hint: str | None) -> Line:
-    """Return a line without the rest of its end."""
-    if value.endswith(b"\r"):
-        return Line(name, number, value[:-1], size - 1, hint)
-    return Line(name, number, value, size, hint)
-
-
-def split_lines(blocks: Iterable[bytes]) -> Iterator[list[tuple[bytes, int]]]:
-    """Yield the lines that end in each block, then one that has no end, with their sizes.
-
-    Of a line that is too long to be held the value is only its beginning.
-    """
-    pending: list[bytes] = []
-    pending_bytes = 0
-    for block in blocks:
-        head, newline, rest = block.partition(b"\n")
-        pending_bytes += len(head)
-        if pending_bytes <= HELD_LINE_BYTES:
-            pending.append(head)
-        if not newline:
-            continue
-        *whole, last = rest.split(b"\n")
-        first = b"".join(pending), pending_bytes
-        yield [first, *((value, len(value)) for value in whole)]
-        pending, pending_bytes = [last], len(last)
-    if pending_bytes:
-        yield [(b"".join(pending), pending_bytes)]
-
-
-def split_values(
-    document: Document | None, blocks: Iterable[bytes]
-) -> Iterator[list[tuple[bytes, int]]]:
-    """Yield what ends in each block, lines or a document's objects; see `split_lines`."""
-    if document is None:
-        return split_lines(blocks)
-    return split_objects(document, blocks, HELD_LINE_BYTES)
-
-
-def _is_signed(descriptor: int, size: int) -> bool:
-    """Return whether a sign of a transcript or a rollout is anywhere up to a size."""
-    begins = range(0, size, _LOOK_BYTES)
-    ends = (min(at + _LOOK_BYTES + SIGN_BYTES, size) for at in begins)
-    return any(
-        SIGNS.search(os.pread(descriptor, end - at, at))
-        for at, end in zip(begins, ends, strict=True)
-    )
-
-
-def _values(descriptor: int, size: int, document: Document | None) -> Iterator[bytes]:
-    """Yield the lines up to a size, or a document's objects."""
-    begins = range(0, size, _LOOK_BYTES)
-    blocks = (os.pread(descriptor, min(_LOOK_BYTES, size - at), at) for at in begins)
-    for lines in split_values(document, blocks):
-        for value, _ in lines:
-            yield value

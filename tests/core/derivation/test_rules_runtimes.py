@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from contextgauge.normalise.runtimes import FORMATS
-from contextgauge.records import Runtime
+from contextgauge.record_words import Runtime
 from schemas.records import (
     CompactBoundary,
     CompactionSummary,
