@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from contextgauge.errors import ConfigError
-from streams.edge.files import reading as files
 from streams.edge.files import lines, tail
+from streams.edge.files import reading as files
 from streams.edge.files.watch import TranscriptFinder
 
 
