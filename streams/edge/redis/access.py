@@ -136,7 +136,10 @@ class _Credentials(CredentialProvider):
 
 
 class _Parser(_AsyncHiredisParser):
-    """Makes errors of replies: of one from a wrong server, as if the connection had broken."""
+    """Makes errors of replies: of one from a wrong server, as if the connection had broken.
+
+    The driver has no public name for its parser, but takes another one, and looks its errors up.
+    """
 
     EXCEPTION_CLASSES = _AsyncHiredisParser.EXCEPTION_CLASSES | dict.fromkeys(
         OTHER_SERVER, OtherServerReply
