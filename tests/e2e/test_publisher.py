@@ -170,7 +170,9 @@ async def test_an_unreachable_broker_does_not_block_the_agent(
         ) as publisher:
             for number in range(5):
                 assert await publisher.publish(message(number)) == "queued"
-            await asyncio.sleep(0.5)
+            async with asyncio.timeout(PATIENCE_S):
+                while "127.0.0.1:1" not in caplog.text:  # noqa: ASYNC110 -- a log
+                    await asyncio.sleep(0.05)
     assert (publisher.stats.dropped, publisher.stats.sent, publisher.stats.waiting) == (3, 0, 2)
     told = "\n".join(record.getMessage() for record in caplog.records)
     assert "127.0.0.1:1" in told
