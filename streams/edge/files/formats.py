@@ -1,4 +1,4 @@
-"""Files of runtimes that this version does not read: how they are distinguished from those that it reads."""
+"""Files of runtimes that this version does not read: by what they are recognised."""
 
 import errno
 import os
