@@ -16,6 +16,7 @@ too. A pipe cannot be: there, lines are held back until one shows what they are,
 rollout is a stream.
 """
 
+import errno
 import os
 import stat
 import sys
@@ -107,11 +108,10 @@ def expand(
             sources.append(Source("<stdin>", None, None))
         else:
             for each in find([text], failed):
-                try:
-                    other = unread_format(each.path) if stat.S_ISREG(each.stat.st_mode) else None
-                except OSError as error:
-                    failed(each.path, error)
+                if not os.access(each.path, os.R_OK):
+                    failed(each.path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
                     continue
+                other = unread_format(each.path) if stat.S_ISREG(each.stat.st_mode) else None
                 if other is None:
                     sources.append(source_of(each.path))
                 elif unread is None or each.path == text:
