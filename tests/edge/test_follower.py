@@ -186,7 +186,7 @@ def test_a_line_completed_after_the_start_is_live(path: Path) -> None:
 def test_a_stream_continues_with_the_last_reported_session(path: Path) -> None:
     add(path, '{"type":"system","session_id":"a"}', '{"type":"x"}')
     bench = Bench([str(path)])
-    assert bench.places() == [("s.jsonl", 1, "a"), ("s.jsonl", 2, "a")]
+    assert bench.places() == [("s.jsonl", 1, None), ("s.jsonl", 2, "a")]
     add(path, '{"type":"x"}', '{"session_id":"b"}')
     assert bench.places() == [("s.jsonl", 3, "a"), ("s.jsonl", 4, "a")]
     bench.restart()

@@ -106,4 +106,4 @@ def test_each_line_of_a_stream_has_the_session_that_was_named_last(tmp_path: Pat
     inner = b'{"session_id":"one","tool":{"session_id":"other"}}\n'
     path.write_bytes(b'{}\n{"session_id":"one"}\n{}\n' + inner + b'{"session_id":"two"}\n{}\n')
     (block,) = files.read(files.expand([str(path)]))
-    assert [line.session_hint for line in block] == ["one"] * 5 + ["two"]
+    assert [line.session_hint for line in block] == [None, None, "one", "one", "one", "two"]

@@ -329,8 +329,8 @@ def test_a_projects_folder_is_every_session_each_with_its_subagents(tmp_path: Pa
 
 def test_a_streams_lines_belong_to_the_last_id_seen(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", {"session_id": "s1"}, {}, b"{", {"session_id": "s2"}, {})
-    assert [line.session_hint for line in lines_of(path)] == ["s1", "s1", "s1", "s1", "s2"]
-    assert lines_of(path, fallback="given")[0].session_hint == "s1"
+    assert [line.session_hint for line in lines_of(path)] == [None, "s1", "s1", "s1", "s2"]
+    assert lines_of(path, fallback="given")[0].session_hint == "given"
 
 
 def _through_a_pipe(tmp_path: Path, raw: bytes) -> list[Line]:
@@ -350,7 +350,7 @@ def test_a_pipe_holds_lines_back_until_the_format_is_known(tmp_path: Path) -> No
 
 def test_a_pipe_with_field_names_of_a_stream_is_a_stream_at_once(tmp_path: Path) -> None:
     raw = b'{}\n{"session_id":"a"}\n{"sessionId":"b"}\n'
-    assert [line.session_hint for line in _through_a_pipe(tmp_path, raw)] == ["a", "a", "a"]
+    assert [line.session_hint for line in _through_a_pipe(tmp_path, raw)] == [None, None, "a"]
 
 
 @pytest.mark.parametrize(("name", "limit"), [("LOOK_AHEAD_LINES", 3), ("LOOK_AHEAD_BYTES", 8)])

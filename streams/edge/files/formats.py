@@ -1,4 +1,4 @@
-"""Files of runtimes that this version does not read: how they differ from those that it reads."""
+"""Files of runtimes that this version does not read: by what they are recognised."""
 
 import errno
 import os
@@ -28,11 +28,17 @@ class UnreadFormatError(OSError):
 def unread_format(path: str) -> runtimes.Format | None:
     """Return the format of a file that this version does not read; None of any other.
 
-    A look at its beginning shows it, which is done for thousands. Raises OSError.
+    A look at its beginning shows it, which is done for thousands. One that cannot be read has none:
+    reading it will raise why.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
     try:
         head = os.pread(descriptor, HEAD_BYTES, 0)
+    except OSError:
+        return None
     finally:
         os.close(descriptor)
     return unread_in(objects_in(head).values if document_of(head) else head.split(b"\n"))

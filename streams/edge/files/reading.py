@@ -16,6 +16,7 @@ too. A pipe cannot be: there, lines are held back until one shows what they are,
 rollout is a stream.
 """
 
+import errno
 import os
 import stat
 import sys
@@ -101,11 +102,10 @@ def expand(
             sources.append(Source("<stdin>", None, None))
         else:
             for each in find([text], failed):
-                try:
-                    other = unread_format(each.path) if stat.S_ISREG(each.stat.st_mode) else None
-                except OSError as error:
-                    failed(each.path, error)
+                if not os.access(each.path, os.R_OK):
+                    failed(each.path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
                     continue
+                other = unread_format(each.path) if stat.S_ISREG(each.stat.st_mode) else None
                 if other is None:
                     sources.append(source_of(each.path))
                 elif unread is None or each.path == text:
@@ -161,19 +161,15 @@ def _read_pipe(source: Source, descriptor: int, fallback: str | None) -> Iterato
             yield _hinted(container, block)
             continue
         for line in block:
-            body = codec.decode(line.value, limit=HELD_LINE_BYTES)
-            if isinstance(body, DeadLetter):
-                known = False
-            else:
-                is_first, lines = not scout.is_known and lines < FIRST_LINES, lines + 1
-                if is_first and (other := runtimes.unread(body)) is not None:
-                    raise UnreadFormatError(other)
-                known = scout.look(body) or scout.in_stream
+            lines += 1
             held_bytes += line.size
+            known = _looked_at(scout, line.value, is_first=lines <= FIRST_LINES)
             if known or held_bytes > LOOK_AHEAD_BYTES:
                 container = scout.container(source.session, fallback)
                 break
         held.extend(block)
+        if container is None and scout.in_stream:
+            container = scout.container(source.session, fallback)
         if container is None and len(held) >= LOOK_AHEAD_LINES:
             container = scout.container(source.session, fallback)
         if container is not None:
@@ -181,6 +177,22 @@ def _read_pipe(source: Source, descriptor: int, fallback: str | None) -> Iterato
             held = []
     if held:
         yield _hinted(scout.container(source.session, fallback), held)
+
+
+def _looked_at(scout: Scout, value: bytes, *, is_first: bool) -> bool:
+    """Show a line of a pipe to the scout; return whether no later line can change its answer.
+
+    Raises UnreadFormatError.
+    """
+    body = codec.decode(value, limit=HELD_LINE_BYTES)
+    if isinstance(body, DeadLetter):
+        return False
+    if scout.in_stream:
+        scout.note(body)
+        return False
+    if is_first and (other := runtimes.unread(body)) is not None:
+        raise UnreadFormatError(other)
+    return scout.look(body)
 
 
 def _hinted(container: Container, block: Block) -> Block:

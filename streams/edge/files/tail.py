@@ -319,7 +319,7 @@ class FileTail:
         for lines, value in enumerate(values_of(descriptor, self.size, self._document), 1):
             examined += len(value)
             is_early = lines <= LOOK_AHEAD_LINES and examined <= LOOK_AHEAD_BYTES
-            seeks_name = is_early and not scout.in_stream
+            seeks_name = is_early and not scout.is_settled
             if not seeks_name and not has_sign:
                 break
             is_first = lines <= FIRST_LINES and not scout.in_stream

@@ -158,10 +158,21 @@ def test_r10_a_context_usage_answer_of_no_tokens_is_no_size() -> None:
 def test_r1_a_stream_gives_its_session_to_the_lines_before_it() -> None:
     scout = Scout()
     assert not scout.is_known
-    for body in (usage_answer(**ANSWER), init(), {**user(), "session_id": "another"}):
+    for body in (usage_answer(**ANSWER), init(), user()):
         scout.look(body)
+    scout.note({"sessionId": SESSION})
     assert scout.is_known
+    assert not scout.is_settled
     assert scout.container("file", "fallback").hint == SESSION
+
+
+def test_r1_lines_before_several_sessions_belong_to_none_of_them() -> None:
+    scout = Scout()
+    scout.look(usage_answer(**ANSWER))
+    scout.look(init())
+    scout.note({"session_id": "another"})
+    assert scout.is_settled
+    assert scout.container("file", None).hint is None
 
 
 def test_r1_a_stream_that_names_no_session_has_the_callers() -> None:
