@@ -23,7 +23,14 @@ from typing import Final, TypeAlias, cast
 from contextgauge import json_codec
 from contextgauge.containers import Line
 from contextgauge.messages import DeadLetter
-from contextgauge.normalise.claude import COMMAND, UNCOUNTED, names_hook_block
+from contextgauge.normalise.claude import (
+    COMMAND,
+    RESOLVED_MODEL,
+    TOOL_RESULTS,
+    UNCOUNTED,
+    names_hook_block,
+    resolved_model,
+)
 from contextgauge.normalise.fields import MAX_LONG_NAME, MAX_NAME, name
 from contextgauge.normalise.responses import PROVIDER_OBJECTS
 from contextgauge.normalise.signals import Body
@@ -247,6 +254,14 @@ def _origin(value: Json) -> Json:
     return _object(_SESSION_IDS, value) if isinstance(value, dict) else _kept(MAX_LONG_NAME)(value)
 
 
+def _tool_result(value: Json) -> Json:
+    """Leave out a tool's result but for the model that ran an agent, whose suffix is read."""
+    model = resolved_model(value)
+    if model is None:
+        return _blank(value)
+    return {RESOLVED_MODEL[0]: model, LEFT_OUT: _characters(value)}
+
+
 def _request(request: dict[str, Json]) -> dict[str, Json]:
     """Return a control request: a hook's input is read, a tool's keeps its session's id only."""
     stripped = _object({"subtype": _word, "request_id": _NAME}, request)
@@ -342,6 +357,7 @@ _FIELDS: Final[Fields] = {
     ),
     **_named(_error, "compact_error compactError"),
     **_named(_origin, "forked_from forkedFrom"),
+    **dict.fromkeys(TOOL_RESULTS, _tool_result),
     **_named(_model_usage, "modelUsage model_usage"),
     **_named(
         _structure,

@@ -38,13 +38,15 @@ from contextgauge.normalise.signals import (
     Response,
     RuntimeWindows,
     Signal,
+    SuffixedModel,
     TriggerHint,
     TurnEnded,
     UserLine,
 )
 from contextgauge.receipts import ReportedReceipt
 from contextgauge.record_words import ExhaustedReason, Trigger
-from contextgauge.records import Category
+from contextgauge.records import Category, Json
+from contextgauge.windows import base_name
 
 MAX_CATEGORIES: Final = 1_000
 """Rows of a context-usage answer; a longer list is none. Real ones have about ten."""
@@ -64,6 +66,9 @@ _MARKS: Final = frozenset(
     {"isCompactSummary", "is_compact_summary", "isSynthetic", "is_synthetic"}
 ).union(("isMeta", "is_meta", "isReplay", "is_replay"))
 COUNTED_LINE: Final = (UserLine(True, None, None, None),)  # noqa: FBT003 -- as the field says
+TOOL_RESULTS: Final = ("toolUseResult", "tool_use_result")
+RESOLVED_MODEL: Final = ("resolvedModel", "resolved_model")
+"""Where an agent's result on a `user` line names the model that ran it."""
 _EXHAUSTED: Final[tuple[ExhaustedReason, ...]] = (
     "prompt_too_long",
     "blocking_limit",
@@ -114,9 +119,10 @@ def user(body: Body) -> tuple[Signal, ...]:
     message = body.get("message")
     content = message.get("content") if isinstance(message, dict) else message
     begin = _first_text(content)
+    resolved = resolved_model(body.get(TOOL_RESULTS[0], body.get(TOOL_RESULTS[1])))
+    signals: list[Signal] = [] if resolved is None else [SuffixedModel(resolved)]
     if not begin.startswith(_MARKUP) and body.keys().isdisjoint(_MARKS):
-        return COUNTED_LINE
-    signals: list[Signal] = []
+        return (*signals, *COUNTED_LINE) if signals else COUNTED_LINE
     command = COMMAND.match(begin)
     if command is not None and command[1] == "compact":
         signals.append(TriggerHint("manual"))
@@ -138,6 +144,16 @@ def user(body: Body) -> tuple[Signal, ...]:
     elif counted:
         signals.append(UserLine(counted, None, None, None))
     return tuple(signals)
+
+
+def resolved_model(result: Json) -> str | None:
+    """Return the model that an agent's result names with a `[1m]`-like suffix (R12)."""
+    if not isinstance(result, dict):
+        return None
+    model = name(result, *RESOLVED_MODEL)
+    if model is None or base_name(model)[1] is None or model.split() != [model]:
+        return None
+    return model
 
 
 def _first_text(content: object) -> str:

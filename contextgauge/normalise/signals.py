@@ -279,6 +279,12 @@ class ModelReport(NamedTuple):
     is_init: bool
 
 
+class SuffixedModel(NamedTuple):
+    """A model's name with a `[1m]`-like suffix, on a line that reports no chain's model (R12)."""
+
+    model: str
+
+
 class TurnModel(NamedTuple):
     """The chain's model, by Codex' `turn_context`; its window may have been reported before it."""
 
@@ -346,6 +352,7 @@ class MicroCompaction(NamedTuple):
 Signal: TypeAlias = (
     SessionFacts
     | ModelReport
+    | SuffixedModel
     | TurnModel
     | Thread
     | RuntimeWindows

@@ -165,6 +165,8 @@ UNUSUAL: list[object] = [
     user("synthetic", isSynthetic=True),
     user([{"type": "text", "text": "/compact"}]),
     user("with a task", task_id="t1"),
+    user(TOOL_RESULT, toolUseResult={"stdout": "x", "resolvedModel": "claude-opus-4-6[1m]"}),
+    user(TOOL_RESULT, tool_use_result={"resolved_model": "claude-opus-4-6[1m]"}),
     {**RESPONSE, "isApiErrorMessage": True},
     {**RESPONSE, "is_sidechain": True},
     {**RESPONSE, "parentToolUseId": "toolu_1"},

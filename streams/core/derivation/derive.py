@@ -27,6 +27,7 @@ from contextgauge.normalise.signals import (
     RuntimeWindows,
     SessionFacts,
     Signal,
+    SuffixedModel,
     Thread,
     Timing,
     TriggerHint,
@@ -230,6 +231,8 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
                 step.hint = signal.trigger
         case ModelReport():
             limits.apply_model(step, signal)
+        case SuffixedModel():
+            limits.apply_suffixed(step, signal)
         case TurnModel():
             limits.apply_turn_model(step, signal)
         case Thread():
