@@ -39,6 +39,8 @@ def dataclass(*, frozen: bool, slots: bool, kw_only: bool = False) -> Callable[[
         defined.__repr__, defined.__eq__, defined.__hash__ = _repr, _eq, _hash
         defined.__setattr__, defined.__delattr__ = _refuse_setting, _refuse_deleting
         defined.__getstate__, defined.__setstate__ = _values, _set_values
+        # So that a frozen class of the standard library may extend it.
+        defined.__dataclass_params__.frozen = True
         _add_init(defined)
         result: Class = defined
         return result

@@ -172,9 +172,9 @@ def test_a_type_keeps_its_type() -> None:
 def test_the_model_of_an_agents_result_keeps_its_suffix(name: str) -> None:
     model = "claude-opus-4-6[1m]"
     agent: dict[str, Any] = {"prompt": "secret", "resolvedModel": model, "secret": 1}
-    told = stripped(user([], **{name: agent}))
+    told = stripped(user([]) | {name: agent})
     assert told[name] == {"resolvedModel": model, LEFT_OUT: 50}
-    told = stripped(user([], **{name: {**agent, "resolvedModel": "claude-opus-4-6"}}))
+    told = stripped(user([]) | {name: {**agent, "resolvedModel": "claude-opus-4-6"}})
     assert told[name] == {LEFT_OUT: 46}
 
 

@@ -28,6 +28,7 @@ from pathlib import Path
 
 from contextgauge.containers import Container, Line, Scout
 from contextgauge.errors import ConfigError
+from contextgauge.normalise.runtimes import Format
 from contextgauge.normalise import runtimes
 from schemas.messages import DeadLetter
 from schemas.topics import MIB
@@ -105,7 +106,7 @@ def expand(
                 if not os.access(each.path, os.R_OK):
                     failed(each.path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
                     continue
-                other = unread_format(each.path) if stat.S_ISREG(each.stat.st_mode) else None
+                other = _other_format(each)
                 if other is None:
                     sources.append(source_of(each.path))
                 elif unread is None or each.path == text:
@@ -113,6 +114,16 @@ def expand(
                 else:
                     unread[other.label] += 1
     return sources
+
+
+def _other_format(file: TranscriptFile) -> Format | None:
+    """Return the format of a file that is not read; why a file cannot be, reading it shows."""
+    if not stat.S_ISREG(file.stat.st_mode):
+        return None
+    try:
+        return unread_format(file.path)
+    except OSError:
+        return None
 
 
 def read(sources: Iterable[Source], fallback: str | None = None) -> Iterator[Block]:
