@@ -35,12 +35,10 @@ def dataclass(*, frozen: bool, slots: bool, kw_only: bool = False) -> Callable[[
         decorate = dataclasses.dataclass(
             init=False, repr=False, eq=False, slots=True, kw_only=kw_only
         )
-        defined: Any = decorate(cls)
+        defined: Any = _decorated(decorate, cls)
         defined.__repr__, defined.__eq__, defined.__hash__ = _repr, _eq, _hash
         defined.__setattr__, defined.__delattr__ = _refuse_setting, _refuse_deleting
         defined.__getstate__, defined.__setstate__ = _values, _set_values
-        # So that a frozen class of the standard library may extend it.
-        defined.__dataclass_params__.frozen = True
         _add_init(defined)
         result: Class = defined
         return result
@@ -166,6 +164,17 @@ def _not_frozen(cls: type[Any]) -> type[Any]:
 
 def _values(instance: Any) -> tuple[Any, ...]:  # noqa: ANN401 -- of any such class
     return tuple(getattr(instance, field.name) for field in dataclasses.fields(instance))
+
+
+def _decorated(decorate: Callable[[type], type], cls: type) -> type:
+    """Return a class whose own methods freeze it, known as frozen to those that extend it."""
+    bases = [each.__dict__.get("__dataclass_params__") for each in cls.__mro__[1:]]
+    for params in filter(None, bases):
+        params.frozen = False
+    defined: Any = decorate(cls)
+    for params in filter(None, (*bases, defined.__dataclass_params__)):
+        params.frozen = True
+    return defined  # type: ignore[no-any-return]  # as it was
 
 
 def _set_values(self: Any, values: tuple[Any, ...]) -> None:  # noqa: ANN401 -- as above

@@ -28,8 +28,8 @@ from pathlib import Path
 
 from contextgauge.containers import Container, Line, Scout
 from contextgauge.errors import ConfigError
-from contextgauge.normalise.runtimes import Format
 from contextgauge.normalise import runtimes
+from contextgauge.normalise.runtimes import Format
 from schemas.messages import DeadLetter
 from schemas.topics import MIB
 from streams import codec
