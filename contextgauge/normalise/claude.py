@@ -14,6 +14,14 @@ from contextgauge.normalise.fields import (
     truth,
     window,
 )
+from contextgauge.normalise.limit_signals import (
+    AutoCompact,
+    ContextUsage,
+    ModelReport,
+    ModelWindow,
+    RuntimeWindows,
+    SuffixedModel,
+)
 from contextgauge.normalise.responses import (
     is_no_response,
     named_window,
@@ -22,23 +30,17 @@ from contextgauge.normalise.responses import (
 )
 from contextgauge.normalise.session_facts import init_facts, is_transcript
 from contextgauge.normalise.signals import (
-    AutoCompact,
     Body,
     Boundary,
     CompactionRefused,
     CompactionStatus,
-    ContextUsage,
     Exhausted,
     MicroCompaction,
-    ModelReport,
-    ModelWindow,
     OwnCall,
     PinCheck,
     Reset,
     Response,
-    RuntimeWindows,
     Signal,
-    SuffixedModel,
     TriggerHint,
     TurnEnded,
     UserLine,

@@ -19,20 +19,18 @@ from contextgauge.normalise.fields import (
     uuid7_ms,
     window,
 )
+from contextgauge.normalise.limit_signals import ModelReport, OwnWindow, TurnModel
 from contextgauge.normalise.signals import (
     ROLLED_BACK,
     Body,
     Boundary,
     CompactionStatus,
-    ModelReport,
-    OwnWindow,
     Response,
     SessionFacts,
     Signal,
     Thread,
     Timing,
     TurnEnded,
-    TurnModel,
     Twin,
     UserLine,
 )

@@ -3,16 +3,8 @@
 from typing import Final
 
 from contextgauge.normalise.fields import flag, items, mapping, name, window
-from contextgauge.normalise.signals import (
-    Body,
-    Boundary,
-    ModelWindow,
-    OwnWindow,
-    Response,
-    ResponseEnd,
-    RuntimeWindows,
-    Signal,
-)
+from contextgauge.normalise.limit_signals import ModelWindow, OwnWindow, RuntimeWindows
+from contextgauge.normalise.signals import Body, Boundary, Response, ResponseEnd, Signal
 from contextgauge.normalise.usage import (
     find_usage,
     read_output,

@@ -3,8 +3,9 @@
 from typing import Final
 
 from contextgauge.normalise.fields import long_name, mapping, name, text
+from contextgauge.normalise.limit_signals import ModelReport
 from contextgauge.normalise.runtimes import of_init, of_transcript
-from contextgauge.normalise.signals import Body, ModelReport, SessionFacts, Signal
+from contextgauge.normalise.signals import Body, SessionFacts, Signal
 from contextgauge.normalise.spellings import SESSION
 from contextgauge.record_words import Runtime
 

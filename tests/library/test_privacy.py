@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.containers import Line
-from contextgauge.delivery.privacy import LEFT_OUT, MARK, strip_text
+from contextgauge.delivery.blanks import LEFT_OUT
+from contextgauge.delivery.privacy import MARK, strip_text
 from schemas.messages import DeadLetter
 from schemas.records import CompactionSummary
 from streams import codec

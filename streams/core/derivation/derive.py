@@ -8,31 +8,33 @@ from collections.abc import Mapping
 from typing import Any, Final, assert_never, cast
 
 from contextgauge.normalise import OWN_CALL_PREFIX
-from contextgauge.normalise.signals import (
+from contextgauge.normalise.limit_signals import (
     AutoCompact,
+    ContextUsage,
+    ModelReport,
+    OwnWindow,
+    RuntimeWindows,
+    SuffixedModel,
+    TurnModel,
+)
+from contextgauge.normalise.signals import (
     Boundary,
     CompactionRefused,
     CompactionStatus,
-    ContextUsage,
     Exhausted,
     MicroCompaction,
-    ModelReport,
     Normal,
     OwnCall,
-    OwnWindow,
     PinCheck,
     Reset,
     Response,
     ResponseEnd,
-    RuntimeWindows,
     SessionFacts,
     Signal,
-    SuffixedModel,
     Thread,
     Timing,
     TriggerHint,
     TurnEnded,
-    TurnModel,
     UserLine,
 )
 from schemas.records import MAIN_CHAIN, Record, Runtime, SessionInfo

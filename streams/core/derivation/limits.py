@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from contextgauge.normalise.runtimes import DEFAULT_WINDOW_OF
-from contextgauge.normalise.signals import (
+from contextgauge.normalise.limit_signals import (
     AutoCompact,
     ContextUsage,
     ModelReport,
@@ -15,6 +14,7 @@ from contextgauge.normalise.signals import (
     SuffixedModel,
     TurnModel,
 )
+from contextgauge.normalise.runtimes import DEFAULT_WINDOW_OF
 from contextgauge.windows import base_name
 from schemas.records import MAIN_CHAIN, ContextLimits, Json, WindowSource
 from streams.core.derivation.known_causes import cause_hash

@@ -349,10 +349,8 @@ class LocalTranscripts:
             now_ms = self._clock.now_ms()
             modified_ms = max(0, seen.modified_ns // 1_000_000)
             received_ms = now_ms if piece.live else None
-            is_as_once = path not in self._in_parts
-            yield TranscriptPiece(
-                path, piece.lines, received_ms, modified_ms, mark_of(at), is_as_once
-            )
+            whole = path not in self._in_parts
+            yield TranscriptPiece(path, piece.lines, received_ms, modified_ms, mark_of(at), whole)
             if tail.read.end < tail.size and self._clock.monotonic_s() >= self._next_look_s:
                 return
         tail.close()
