@@ -367,7 +367,7 @@ def strip_text(line: Line, key: bytes) -> Line | DeadLetter:
 
     A pure function. `key` is 1 to 64 secret bytes, the same for every publisher that may send the
     line again (`contextgauge.state_folder.text_key` stores them). A line that cannot be read is a
-    dead letter and must not be sent. Tens of megabytes take seconds: on an event loop, use a thread.
+    dead letter and must not be sent. Tens of megabytes take seconds: an event loop uses a thread.
     """
     if len(line.value) < line.size:
         return DeadLetter("too_large", f"{line.size} bytes: too large to be read")
