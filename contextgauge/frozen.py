@@ -13,7 +13,7 @@ does. A subclass has to be decorated too. Type checkers see `dataclasses.datacla
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, FrozenInstanceError
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
@@ -32,10 +32,14 @@ def dataclass(*, frozen: bool, slots: bool, kw_only: bool = False) -> Callable[[
     def define(cls: Class) -> Class:
         if not frozen or not slots or hasattr(cls, "__post_init__"):
             raise TypeError(f"{cls.__name__}: only frozen dataclasses with slots, no __post_init__")
+        # Defined as one that is not frozen, of such ones: else it would get methods of its own.
+        bases = list(filter(dataclasses.is_dataclass, cls.__mro__[1:]))
+        _declare(bases, frozen=False)
         decorate = dataclasses.dataclass(
             init=False, repr=False, eq=False, slots=True, kw_only=kw_only
         )
-        defined: Any = _decorated(decorate, cls)
+        defined: Any = decorate(cls)
+        _declare([*bases, defined], frozen=True)
         defined.__repr__, defined.__eq__, defined.__hash__ = _repr, _eq, _hash
         defined.__setattr__, defined.__delattr__ = _refuse_setting, _refuse_deleting
         defined.__getstate__, defined.__setstate__ = _values, _set_values
@@ -44,6 +48,12 @@ def dataclass(*, frozen: bool, slots: bool, kw_only: bool = False) -> Callable[[
         return result
 
     return define
+
+
+def _declare(classes: Iterable[Any], *, frozen: bool) -> None:
+    """Set what `dataclasses` takes classes for."""
+    for cls in classes:
+        cls.__dataclass_params__.frozen = frozen
 
 
 if TYPE_CHECKING:
@@ -164,17 +174,6 @@ def _not_frozen(cls: type[Any]) -> type[Any]:
 
 def _values(instance: Any) -> tuple[Any, ...]:  # noqa: ANN401 -- of any such class
     return tuple(getattr(instance, field.name) for field in dataclasses.fields(instance))
-
-
-def _decorated(decorate: Callable[[type], type], cls: type) -> type:
-    """Return a class whose own methods freeze it, known as frozen to those that extend it."""
-    bases = [each.__dict__.get("__dataclass_params__") for each in cls.__mro__[1:]]
-    for params in filter(None, bases):
-        params.frozen = False
-    defined: Any = decorate(cls)
-    for params in filter(None, (*bases, defined.__dataclass_params__)):
-        params.frozen = True
-    return defined  # type: ignore[no-any-return]  # as it was
 
 
 def _set_values(self: Any, values: tuple[Any, ...]) -> None:  # noqa: ANN401 -- as above
