@@ -36,7 +36,19 @@ MODULES = (
     "contextgauge/json_codec.py",
     *(
         f"contextgauge/normalise/{name}.py"
-        for name in ("__init__", "claude", "codex", "fields", "responses", "signals", "usage")
+        for name in (
+            "__init__",
+            "claude",
+            "codex",
+            "fields",
+            "limit_signals",
+            "responses",
+            "runtimes",
+            "session_facts",
+            "signals",
+            "spellings",
+            "usage",
+        )
     ),
     "contextgauge/partitioner.py",
     "contextgauge/windows.py",
@@ -47,8 +59,10 @@ MODULES = (
             "compact_boundaries",
             "compaction_attempts",
             "derive",
+            "inherited",
             "known_causes",
             "limits",
+            "own_calls",
             "readings",
             "record_ids",
             "responses",

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from contextgauge.steering import steer
     from contextgauge.views import ChainView, SessionView
 
-    __version__: str
+__version__ = "0.1.0"
 
 __all__ = [
     "BlockingPublisher",
@@ -108,16 +108,7 @@ _MODULES = {
 
 
 if not TYPE_CHECKING:  # a type checker would take any name for one that is here
-    _import_name = lazy_names(globals(), _MODULES)
-
-    def __getattr__(name: str) -> object:
-        """Import what is asked for the first time."""
-        if name != "__version__":
-            return _import_name(name)
-        from importlib.metadata import version  # noqa: PLC0415 -- only who asks pays for it
-
-        value = globals()["__version__"] = version("contextgauge")
-        return value
+    __getattr__ = lazy_names(globals(), _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,5 @@
 """The system's clock, as the flows' only source of time."""
 
-import asyncio
 import time
 
 
@@ -17,4 +16,6 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
+        import asyncio  # noqa: PLC0415 -- commands that read files do not wait
+
         await asyncio.sleep(seconds)

@@ -9,7 +9,8 @@ counts whole tokens.
 
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, get_args
 
-from contextgauge.records import Json, WindowSource
+from contextgauge.record_words import WindowSource
+from contextgauge.records import Json
 
 if TYPE_CHECKING:
     from dataclasses import dataclass

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from contextgauge.records import DurationSource, Json, TokenSource, Trigger
+from contextgauge.record_words import DurationSource, TokenSource, Trigger
+from contextgauge.records import Json
 
 if TYPE_CHECKING:
     from dataclasses import dataclass

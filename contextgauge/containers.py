@@ -8,9 +8,9 @@ comes before the hint.
 import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from contextgauge.normalise.claude import is_transcript
 from contextgauge.normalise.codex import origin_of, thread_of, thread_owner
 from contextgauge.normalise.fields import text
+from contextgauge.normalise.session_facts import is_transcript
 from contextgauge.normalise.signals import Body
 from contextgauge.normalise.spellings import SESSION
 
@@ -91,7 +91,8 @@ class Scout:
     """Finds out what a container is, from its lines' bodies in order.
 
     One line with `sessionId`, `isSidechain` or `parentUuid` makes it a transcript, a
-    `session_meta` a rollout; whichever comes first counts. A stream has neither.
+    `session_meta` a rollout; whichever comes first counts. A stream has neither: if it names one
+    session, that is also the session of the lines before.
     """
 
     def __init__(self) -> None:
@@ -99,6 +100,8 @@ class Scout:
         self._session: str | None = None
         self._thread_id: str | None = None
         self._origin: str | None = None
+        self._named: str | None = None
+        self._has_unnamed = self._has_several = False
         self.in_stream = False
         """Whether a line in the stream's spelling was seen: what a pipe is taken by."""
 
@@ -110,14 +113,35 @@ class Scout:
             elif body.get("type") == "session_meta":
                 self._kind = "rollout"
             else:
-                named = text(body, "session_id") or thread_of(body)
-                self.in_stream = self.in_stream or named is not None
+                self._note(text(body, "session_id") or thread_of(body))
         if self._kind == "transcript":
             self._session = text(body, "sessionId")
         elif self._kind == "rollout" and body.get("type") == "session_meta":
             self._session, self._thread_id = thread_owner(body)
             self._origin = origin_of(body)
         return self._session is not None
+
+    def note(self, body: Body) -> None:
+        """Take a line of what is a stream already into account: whose session it names."""
+        self._note(text(body, *SESSION) or thread_of(body))
+
+    def _note(self, named: str | None) -> None:
+        if named is None:
+            self._has_unnamed = self._has_unnamed or not self.in_stream
+            return
+        self._has_several = self._has_several or self._named not in (None, named)
+        self._named = self._named or named
+        self.in_stream = True
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a line showed what the container is."""
+        return self._kind != "stream" or self.in_stream
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no later line of a stream matters to those before it."""
+        return self.in_stream and (self._has_several or not self._has_unnamed)
 
     def container(self, name: str | None, fallback: str | None) -> Container:
         """Return the container.
@@ -127,4 +151,7 @@ class Scout:
         """
         if self._kind == "transcript":
             return Container("transcript", self._session or name or fallback)
+        if self._kind == "stream":
+            is_one = self._has_unnamed and not self._has_several
+            return Container("stream", (self._named if is_one else None) or fallback)
         return Container(self._kind, self._session or fallback, self._thread_id, self._origin)

@@ -12,6 +12,7 @@
     ├── ReseekError          the view store's position is not the one read from: re-read from it
     ├── LostError            the view store lost documents: build a new generation of views
     ├── RetryError           the broker or Redis is unavailable: back off, report it, retry
+    │   └── WrongServerError   a server answers that does not serve now: connect again, then retry
     ├── ClosedError          a publisher was given a message before it was opened or after it closed
     └── UndeliveredError     a strict publisher could not send all that it had accepted
 
@@ -65,6 +66,10 @@ class LostError(ContextgaugeError):
 
 class RetryError(ContextgaugeError):
     """A service is away for now."""
+
+
+class WrongServerError(RetryError):
+    """What answers is a replica, or not ready. Where that lasts, a restart may help."""
 
 
 class ClosedError(ContextgaugeError):

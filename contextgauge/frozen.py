@@ -2,10 +2,9 @@
 
 `dataclasses` compiles six methods for every frozen class, which is most of the time that importing
 the records and views takes, and its constructor sets each field through `object.__setattr__`, a
-fourteenth of the time to derive a message. Here all classes share `__eq__`, `__hash__` and
-`__repr__`, and while the constructor runs the instance is of a class that is not frozen, so that
-it sets fields as any other does. A subclass has to be decorated too. Type checkers see
-`dataclasses.dataclass`:
+fourteenth of the time to derive a message. Here all classes share all but the constructor, and
+while that runs the instance is of a class that is not frozen, so that it sets fields as any other
+does. A subclass has to be decorated too. Type checkers see `dataclasses.dataclass`:
 
     if TYPE_CHECKING:
         from dataclasses import dataclass
@@ -14,8 +13,8 @@ it sets fields as any other does. A subclass has to be decorated too. Type check
 """
 
 import dataclasses
-from collections.abc import Callable
-from dataclasses import MISSING
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, FrozenInstanceError
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
@@ -33,16 +32,28 @@ def dataclass(*, frozen: bool, slots: bool, kw_only: bool = False) -> Callable[[
     def define(cls: Class) -> Class:
         if not frozen or not slots or hasattr(cls, "__post_init__"):
             raise TypeError(f"{cls.__name__}: only frozen dataclasses with slots, no __post_init__")
+        # Defined as one that is not frozen, of such ones: else it would get methods of its own.
+        bases = list(filter(dataclasses.is_dataclass, cls.__mro__[1:]))
+        _declare(bases, frozen=False)
         decorate = dataclasses.dataclass(
-            init=False, repr=False, eq=False, frozen=True, slots=True, kw_only=kw_only
+            init=False, repr=False, eq=False, slots=True, kw_only=kw_only
         )
         defined: Any = decorate(cls)
+        _declare([*bases, defined], frozen=True)
         defined.__repr__, defined.__eq__, defined.__hash__ = _repr, _eq, _hash
+        defined.__setattr__, defined.__delattr__ = _refuse_setting, _refuse_deleting
+        defined.__getstate__, defined.__setstate__ = _values, _set_values
         _add_init(defined)
         result: Class = defined
         return result
 
     return define
+
+
+def _declare(classes: Iterable[Any], *, frozen: bool) -> None:
+    """Set what `dataclasses` takes classes for."""
+    for cls in classes:
+        cls.__dataclass_params__.frozen = frozen
 
 
 if TYPE_CHECKING:
@@ -163,6 +174,21 @@ def _not_frozen(cls: type[Any]) -> type[Any]:
 
 def _values(instance: Any) -> tuple[Any, ...]:  # noqa: ANN401 -- of any such class
     return tuple(getattr(instance, field.name) for field in dataclasses.fields(instance))
+
+
+def _set_values(self: Any, values: tuple[Any, ...]) -> None:  # noqa: ANN401 -- as above
+    for field, value in zip(dataclasses.fields(self), values, strict=True):
+        object.__setattr__(self, field.name, value)
+
+
+def _refuse_setting(self: object, name: str, value: object) -> None:
+    del self, value
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_deleting(self: object, name: str) -> None:
+    del self
+    raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
 def _repr(self: Any) -> str:  # noqa: ANN401

@@ -5,12 +5,22 @@ is the name on the wire); `Record` is the CloudEvents 1.0 envelope
 around it. Token counts are whole tokens, durations whole milliseconds, percentages are floored
 to two decimals. A field is null where the source did not report it: nothing is made up.
 
-The source of every field is `docs/RULES.md`; the numbers R1 to R31 there are the rules' names.
+The source of every field is `docs/RULES.md`; the numbers R1 to R32 there are the rules' names.
 """
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from contextgauge.receipts import ReportedReceipt
+from contextgauge.record_words import (
+    DurationSource,
+    ExhaustedReason,
+    Outcome,
+    Runtime,
+    TokenSource,
+    Trigger,
+    TriggerReason,
+    WindowSource,
+)
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -33,27 +43,6 @@ else:
     # A validator of the recursive type stops at 255 levels; R5 allows 1 024. The parser has
     # seen to it already that what is here is JSON.
     Json = Any
-
-WindowSource: TypeAlias = Literal["configured", "runtime", "catalog", "default", "exceeded"]
-"""Where a window is known from, best first; `exceeded`: the assumed one was proven wrong."""
-
-Trigger: TypeAlias = Literal["manual", "auto"]
-TriggerReason: TypeAlias = Literal["manual", "threshold_exceeded"]
-TokenSource: TypeAlias = Literal["reported", "last_reading"]
-DurationSource: TypeAlias = Literal["reported", "paired", "derived", "precomputed"]
-"""`derived`: from the prompt of the compaction's own call to the boundary. `precomputed`: reported,
-but of a summary made in the background, without a wait: outside all duration statistics."""
-
-Outcome: TypeAlias = Literal["failed", "blocked", "unknown"]
-Runtime: TypeAlias = Literal["claude-code", "codex", "gemini", "openai", "other"]
-ExhaustedReason: TypeAlias = Literal[
-    "prompt_too_long",
-    "blocking_limit",
-    "rapid_refill_breaker",
-    "model_context_window_exceeded",
-    "hard_limit",
-    "compaction_window",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from contextgauge.compaction_views import VIEW_VERSION
-from contextgauge.records import (
-    Category,
+from contextgauge.record_words import (
     DurationSource,
     Outcome,
     Runtime,
@@ -21,6 +20,7 @@ from contextgauge.records import (
     TriggerReason,
     WindowSource,
 )
+from contextgauge.records import Category
 from contextgauge.units import DAY_MS
 
 if TYPE_CHECKING:
@@ -105,14 +105,15 @@ class ChainView:
     """One conversation with a model: the main one or a subagent's.
 
     `used_tokens` to `as_of_ms` are the size; `categories` the runtime's own account, where it
-    gave one. `until_compaction_tokens` is the auto-compact threshold minus the size, and may be
-    negative; null where the threshold is not known or auto-compaction is off. The peak is the
-    largest reading or size before a compaction, with its percentage then. `messages` counts since
-    the last boundary or reset, `oldest_ms` is when the oldest of them was seen: after a boundary,
-    the boundary's time. `differences` are the last positive ones between readings of this epoch,
-    `growth_tokens` their median, `responses_left` how many more such steps fit. `latest` is the
-    last boundary, whose rules may be checked at any time. `last_sequence` is the sequence of the
-    chain's last record. `inherited`: the size is that of a copied response (R30).
+    gave one, of the size `categories_tokens`. `until_compaction_tokens` is the auto-compact
+    threshold minus the size, and may be negative; null where the threshold is not known or
+    auto-compaction is off. The peak is the largest reading or size before a compaction, with its
+    percentage then. `messages` counts since the last boundary or reset, null until a record has a
+    count; `oldest_ms` is when the oldest of them was seen: after a boundary, the boundary's time.
+    `differences` are the last positive ones between readings of this epoch, `growth_tokens` their
+    median, `responses_left` how many more such steps fit. `latest` is the last boundary, whose
+    rules may be checked at any time. `last_sequence` is the sequence of the chain's last record.
+    `inherited`: the size is that of a copied response (R30).
     """
 
     chain: str
@@ -125,6 +126,7 @@ class ChainView:
     window_source: WindowSource | None = None
     breakdown: Breakdown | None = None
     categories: tuple[Category, ...] | None = None
+    categories_tokens: int | None = None
     as_of_ms: int | None = None
     auto_compact_enabled: bool | None = None
     auto_compact_threshold: int | None = None
@@ -132,8 +134,8 @@ class ChainView:
     until_compaction_tokens: int | None = None
     peak_tokens: int | None = None
     peak_percent: float | None = None
-    messages: int = 0
-    messages_total: int = 0
+    messages: int | None = None
+    messages_total: int | None = None
     oldest_ms: int | None = None
     differences: tuple[int, ...] = ()
     growth_tokens: int | None = None

@@ -3,4 +3,5 @@
 Defined in the library, which agents install on its own.
 """
 
+from contextgauge.record_words import *  # noqa: F403 -- all that is defined there
 from contextgauge.records import *  # noqa: F403 -- all that is defined there

@@ -1,7 +1,10 @@
 """`python -m streams` is the command `contextgauge`."""
 
 import gc
+import os
 import sys
+
+from contextgauge.user_folders import cache_folder
 
 EXTRA_PACKAGES = frozenset(
     {
@@ -28,6 +31,7 @@ _USAGE_ERROR = 2
 
 def main() -> None:
     """Run the command line; the status line skips what only the other commands need."""
+    _keep_bytecode()
     try:
         if sys.argv[1:] in (["statusline"], ["statusline", "--verbose"], ["statusline", "-v"]):
             gc.disable()  # it ends before there is anything to collect
@@ -46,6 +50,20 @@ def main() -> None:
             "Install 'contextgauge[pipeline]' in place of 'contextgauge', the same way\n"
         )
         sys.exit(_USAGE_ERROR)
+
+
+def _keep_bytecode() -> None:
+    """Keep compiled modules in a folder of our own, where the environment says to leave none.
+
+    Compiling all that is imported, at each start, takes three times as long as running it. The
+    variable keeps Python from writing next to sources; nothing is. An installation that has been
+    compiled is used as it is, and so are `python -B` and a folder that the user has named.
+    """
+    is_asked = os.environ.get("PYTHONDONTWRITEBYTECODE") and sys.dont_write_bytecode
+    cached = None if __spec__ is None else __spec__.cached
+    if is_asked and sys.pycache_prefix is None and not (cached and os.path.exists(cached)):  # noqa: PTH110 -- pathlib takes milliseconds to import
+        sys.pycache_prefix = os.path.join(cache_folder(), "bytecode")  # noqa: PTH118 -- as above
+        sys.dont_write_bytecode = False
 
 
 if __name__ == "__main__":

@@ -9,17 +9,13 @@ is set here, by the folder and the fixtures of a test. `slow`: takes seconds, by
 `make test-fast` leaves it out. `long`: takes minutes; `make test-long` runs it.
 """
 
-import atexit
-import functools
 import gc
 import itertools
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -31,6 +27,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from streams.codec.compiled import read_usual
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
+from tests.environment import settle
 from tests.fork_server import ForkServer
 from tools.kafka_classes import java_options
 
@@ -89,7 +86,8 @@ _COMMAND = [sys.executable, "-m", "streams"]
 
 
 def pytest_configure() -> None:
-    """Let every JVM that a test starts come up quickly."""
+    """Make the environment that of a new user; let every JVM that a test starts come up quickly."""
+    settle(os.environ)
     os.environ.setdefault("JDK_JAVA_OPTIONS", java_options())
 
 
@@ -181,14 +179,6 @@ def _shared_stack(folder: Path) -> Iterator[LocalStack]:
     stack.stop()
 
 
-@functools.cache
-def _state_home() -> str:
-    """Return a folder for what commands remember, never that of a developer."""
-    folder = tempfile.mkdtemp(prefix="contextgauge-state-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
 def command_environment(settings: Mapping[str, str]) -> dict[str, str]:
     """Return an environment with these settings (names without the prefix) and no others.
 
@@ -196,7 +186,6 @@ def command_environment(settings: Mapping[str, str]) -> dict[str, str]:
     """
     given = {"BOOTSTRAP_SERVERS": "127.0.0.1:1", "REDIS_URL": "redis://127.0.0.1:1/0", **settings}
     kept = {name: value for name, value in os.environ.items() if "CONTEXTGAUGE_" not in name}
-    kept["XDG_STATE_HOME"] = _state_home()
     plain = {"COLUMNS": "120", "TERM": "dumb", "NO_COLOR": "1"}
     return kept | plain | {f"CONTEXTGAUGE_{name}": value for name, value in given.items()}
 

@@ -1,7 +1,5 @@
 """Every setting is checked when it is read, and an error says which variable and what to do."""
 
-import os
-
 import pytest
 
 from contextgauge.errors import ConfigError
@@ -11,13 +9,6 @@ from streams import wiring
 from streams.core.derivation.rules_config import DEFAULT_THRESHOLDS
 from streams.core.until_compaction import Threshold
 from streams.settings import Settings, load_settings
-
-
-@pytest.fixture(autouse=True)
-def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith(PREFIX):
-            monkeypatch.delenv(name)
 
 
 def _set(monkeypatch: pytest.MonkeyPatch, **values: str) -> Settings:

@@ -2,10 +2,12 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -18,6 +20,7 @@ from schemas.topics import TOPICS
 from streams.edge.local_stack.stack import CONFIG_FOLDER
 
 ROOT = Path(__file__).parents[1]
+_IGNORED = ROOT / ".gitignore"
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 70
 
@@ -93,18 +96,26 @@ def _nodes(path: Path) -> list[ast.AST]:
     return [node for node in ast.walk(tree) if isinstance(node, looked_at | imports)]
 
 
+@cache
 def _tracked() -> list[Path]:
-    """All files that git knows or would add; in a copy without git, all that are not hidden."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
-        cwd=ROOT,
-        capture_output=True,
-        check=False,
+    """All files that git knows or would add; where there is no git, all that it does not ignore."""
+    listing = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    git = shutil.which("git")
+    listed = git and subprocess.run(
+        [git, "-c", "safe.directory=*", *listing], cwd=ROOT, capture_output=True, check=False
     )
-    if listed.returncode != 0:
-        return [path for path in ROOT.rglob("*") if path.is_file() and ".venv" not in path.parts]
+    if not listed or listed.returncode != 0:
+        patterns = [".git", *(line.strip("/") for line in _IGNORED.read_text().splitlines())]
+        relative = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
+        return [ROOT / path for path in relative if not _fits_one(path, patterns)]
     names = listed.stdout.decode().split("\0")
     return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+
+
+def _fits_one(path: Path, patterns: Sequence[str]) -> bool:
+    """Return whether a path, or a folder that it is in, fits a pattern, whole or by its name."""
+    names = {name for each in (path, *path.parents) for name in (str(each), each.name)}
+    return any(fnmatch(name, pattern) for name in names for pattern in patterns)
 
 
 def _texts() -> Iterator[tuple[Path, str]]:

@@ -13,7 +13,7 @@ without() {
     exit 0
 }
 
-command -v npm > /dev/null 2>&1 || without "no npm on this machine (Debian, Ubuntu: apt-get install nodejs npm)"
+command -v npm > /dev/null 2>&1 || without "no npm on this machine (Debian, Ubuntu: apt-get install npm)"
 omit=--omit=dev
 [ "${1:-}" != --dev ] || omit=--include=dev
 npm ci --silent $omit || without "npm could not fetch uPlot"

@@ -49,3 +49,6 @@ else
     .venv/bin/python -m pip install --quiet --disable-pip-version-check \
         --no-deps --no-build-isolation -e .
 fi
+
+# Whatever the environment says of bytecode: each start would compile all that it imports.
+.venv/bin/python -m compileall -q contextgauge schemas streams

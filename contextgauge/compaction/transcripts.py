@@ -15,7 +15,7 @@ from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
 from contextgauge.normalise.claude import result
 from contextgauge.normalise.codex import event_msg
-from contextgauge.normalise.signals import OwnWindow, RuntimeWindows
+from contextgauge.normalise.limit_signals import OwnWindow, RuntimeWindows
 from contextgauge.records import Json
 from contextgauge.windows import base_name
 

@@ -13,7 +13,6 @@ the key can try texts against it.
 """
 
 import hashlib
-import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -22,8 +21,16 @@ from typing import Final, TypeAlias, cast
 
 from contextgauge import json_codec
 from contextgauge.containers import Line
+from contextgauge.delivery.blanks import LEFT_OUT, blank, characters, stub
 from contextgauge.messages import DeadLetter
-from contextgauge.normalise.claude import COMMAND, UNCOUNTED, names_hook_block
+from contextgauge.normalise.claude import (
+    COMMAND,
+    RESOLVED_MODEL,
+    TOOL_RESULTS,
+    UNCOUNTED,
+    names_hook_block,
+    resolved_model,
+)
 from contextgauge.normalise.fields import MAX_LONG_NAME, MAX_NAME, name
 from contextgauge.normalise.responses import PROVIDER_OBJECTS
 from contextgauge.normalise.signals import Body
@@ -31,9 +38,6 @@ from contextgauge.records import Json
 
 MARK = "contextgauge_no_text"
 """Field of a message without texts: true, or the keyed hash (hex) where it has no `uuid`."""
-
-LEFT_OUT = "contextgauge_left_out"
-"""Only field of an object that was left out: the characters in all of its names and texts."""
 
 _DIGEST_BYTES = 16
 """Of the keyed hash: as much as a UUID has, and no two messages of a session meet."""
@@ -76,48 +80,11 @@ def without_text(body: Body, raw: bytes, key: bytes) -> dict[str, Json]:
     if isinstance(payload := body.get("payload"), dict):
         kind = body.get("type")
         fields = _PAYLOADS.get(kind) if isinstance(kind, str) else None
-        stripped["payload"] = _blank(payload) if fields is None else _object(fields, payload)
+        stripped["payload"] = blank(payload) if fields is None else _object(fields, payload)
     stripped[MARK] = True
     if name(body, "uuid") is None:
         stripped[MARK] = hashlib.blake2b(raw, key=key, digest_size=_DIGEST_BYTES).hexdigest()
     return stripped
-
-
-def _stub(text: str) -> str:
-    return f"[contextgauge: {len(text)} characters left out]" if text else ""
-
-
-def _blank(value: Json) -> Json:
-    """Return what stands for a value of which nothing is known."""
-    match value:
-        case str():
-            return _stub(value)
-        case dict():
-            return {LEFT_OUT: _characters(value)} if value else {}
-        case list():
-            return [f"[contextgauge: {_characters(value)} characters left out]"] if value else []
-        case float() if not math.isfinite(value):
-            return 0.0  # JSON has no such number; null would mean something else (R14)
-        case _:
-            return value
-
-
-def _characters(value: Json) -> int:
-    """Return the length of all names and texts in a value, however deep it is."""
-    total = 0
-    waiting: list[Json] = [value]
-    while waiting:
-        match waiting.pop():
-            case str() as text:
-                total += len(text)
-            case dict() as entries:
-                total += sum(map(len, entries))
-                waiting.extend(entries.values())
-            case list() as entries:
-                waiting.extend(entries)
-            case _:
-                pass
-    return total
 
 
 def _object(fields: Fields, value: Json) -> dict[str, Json]:
@@ -129,26 +96,26 @@ def _object(fields: Fields, value: Json) -> dict[str, Json]:
         if handler is not None:
             stripped[key] = handler(item)
         elif _KEY.fullmatch(key):
-            stripped[key] = _blank(item)
+            stripped[key] = blank(item)
         else:
-            left_out = (left_out or 0) + len(key) + _characters(item)
+            left_out = (left_out or 0) + len(key) + characters(item)
     return stripped if left_out is None else stripped | {LEFT_OUT: left_out}
 
 
 def _of(fields: Fields) -> Handler:
     """Return the handler of an object with these fields."""
-    return lambda value: _object(fields, value) if isinstance(value, dict) else _blank(value)
+    return lambda value: _object(fields, value) if isinstance(value, dict) else blank(value)
 
 
 def _rows(fields: Fields) -> Handler:
     """Return the handler of a list of such objects."""
     row = _of(fields)
-    return lambda value: [row(item) for item in value] if isinstance(value, list) else _blank(value)
+    return lambda value: [row(item) for item in value] if isinstance(value, list) else blank(value)
 
 
 def _word(value: Json) -> Json:
     """Keep a type, a status or the like."""
-    return value if isinstance(value, str) and _WORD.fullmatch(value) else _blank(value)
+    return value if isinstance(value, str) and _WORD.fullmatch(value) else blank(value)
 
 
 def _kept(limit: int) -> Handler:
@@ -156,7 +123,7 @@ def _kept(limit: int) -> Handler:
 
     def keep(value: Json) -> Json:
         if not isinstance(value, str):
-            return _blank(value)
+            return blank(value)
         return value if len(value) <= limit else "." * (limit + 1)
 
     return keep
@@ -165,39 +132,39 @@ def _kept(limit: int) -> Handler:
 def _provider_object(value: Json) -> Json:
     """Keep by what beginning a provider's bare response is known as one."""
     if not isinstance(value, str) or _WORD.fullmatch(value):
-        return value if isinstance(value, str) else _blank(value)
+        return value if isinstance(value, str) else blank(value)
     known = next((begin for begin in PROVIDER_OBJECTS if value.startswith(begin)), "")
-    return known + _stub(value)
+    return known + stub(value)
 
 
 def _time(value: Json) -> Json:
     """Keep what can be read as a time."""
     if not isinstance(value, str) or len(value) > _TIME_CHARACTERS:
-        return _blank(value)
+        return blank(value)
     try:
         datetime.fromisoformat(value)
     except ValueError:
-        return _blank(value)
+        return blank(value)
     return value
 
 
 def _text(value: Json) -> Json:
     """Replace a text; the beginning by which a command or its output is known stays."""
     if not isinstance(value, str):
-        return _blank(value)
+        return blank(value)
     command = COMMAND.match(value)
     if command is not None:
         begin = command[0]
     else:
         begin = next((tag for tag in UNCOUNTED if value.startswith(tag)), "")
-    return begin if value == begin else begin + _stub(value)
+    return begin if value == begin else begin + stub(value)
 
 
 def _error(value: Json) -> Json:
     """Replace an error; that a hook blocked the compaction stays (R17)."""
     if isinstance(value, str) and names_hook_block(value):
-        return f"blocked by a hook {_stub(value)}"
-    return _blank(value)
+        return f"blocked by a hook {stub(value)}"
+    return blank(value)
 
 
 def _content(value: Json, depth: int = 0) -> Json:
@@ -205,9 +172,9 @@ def _content(value: Json, depth: int = 0) -> Json:
     if isinstance(value, str):
         return _text(value)
     if not isinstance(value, list) or depth == _CONTENT_DEPTH:
-        return _blank(value)
+        return blank(value)
     fields: Fields = {**_BLOCK, "content": partial(_content, depth=depth + 1)}
-    return [_object(fields, block) if isinstance(block, dict) else _blank(block) for block in value]
+    return [_object(fields, block) if isinstance(block, dict) else blank(block) for block in value]
 
 
 def _message(value: Json) -> Json:
@@ -220,7 +187,7 @@ def _structure(value: Json, depth: int = 0, *, is_word: bool = False) -> Json:
         case str():
             if (is_word and _WORD.fullmatch(value)) or _ID.fullmatch(value):
                 return value
-            return _stub(value)
+            return stub(value)
         case dict() if depth < _STRUCTURE_DEPTH:
             inner: Fields = {
                 key: partial(_structure, depth=depth + 1, is_word=key in _STRUCTURE_WORDS)
@@ -231,13 +198,13 @@ def _structure(value: Json, depth: int = 0, *, is_word: bool = False) -> Json:
         case list() if depth < _STRUCTURE_DEPTH:
             return [_structure(item, depth + 1) for item in value]
         case _:
-            return _blank(value)
+            return blank(value)
 
 
 def _model_usage(value: Json) -> Json:
     """Return the usages by model, whose names stay; what is too long for one is no model."""
     if not isinstance(value, dict):
-        return _blank(value)
+        return blank(value)
     inner: Fields = {key: _of(_MODEL_ENTRY) for key in value if len(key) <= MAX_NAME}
     return _object(inner, value)
 
@@ -245,6 +212,14 @@ def _model_usage(value: Json) -> Json:
 def _origin(value: Json) -> Json:
     """Return what a fork comes from: a session's id, or an object that holds it."""
     return _object(_SESSION_IDS, value) if isinstance(value, dict) else _kept(MAX_LONG_NAME)(value)
+
+
+def _tool_result(value: Json) -> Json:
+    """Leave out a tool's result but for the model that ran an agent, whose suffix is read."""
+    model = resolved_model(value)
+    if model is None:
+        return blank(value)
+    return {RESOLVED_MODEL[0]: model, LEFT_OUT: characters(value)}
 
 
 def _request(request: dict[str, Json]) -> dict[str, Json]:
@@ -258,7 +233,7 @@ def _request(request: dict[str, Json]) -> dict[str, Json]:
             ids = {
                 key: handler(given[key]) for key, handler in _SESSION_IDS.items() if key in given
             }
-            stripped["input"] = {**ids, LEFT_OUT: _characters(given)}
+            stripped["input"] = {**ids, LEFT_OUT: characters(given)}
     return stripped
 
 
@@ -303,12 +278,16 @@ _RESPONSE: Final[Fields] = {
     "object": _provider_object,
     "content": _content,
     "output": _content,
+    "parts": _content,
 }
 """An API response of any provider, bare or in a frame."""
 
 _ITEM: Final = _of(_named(_word, "type") | _named(_NAME, "id"))
 """An item of Codex."""
 
+_THREAD: Final = _of(_named(_LONG_NAME, "id cwd forkedFromId") | _named(_NAME, "cliVersion"))
+_SPAWN: Final = _of({"parent_thread_id": _LONG_NAME, "agent_role": _NAME})
+_SOURCE: Final = _of({"subagent": _of({"thread_spawn": _SPAWN})})
 _DELTA: Final = _of(_named(_word, "type stop_reason"))
 
 _EVENT: Final[Fields] = {
@@ -326,26 +305,29 @@ _FIELDS: Final[Fields] = {
         _NAME,
         "uuid parentUuid parent_uuid logicalParentUuid logical_parent_uuid requestId request_id "
         "agentId agent_id parent_tool_use_id parentToolUseId task_id subagent_type subagentType "
-        "boundary_id version claude_code_version claudeCodeVersion runtime_version fallback_model "
-        "fallbackModel",
+        "boundary_id version claude_code_version claudeCodeVersion qwen_code_version "
+        "runtime_version fallback_model fallbackModel $rewindTo",
     ),
     **_named(_LONG_NAME, "cwd thread_id"),
     **_named(
         _word,
         "subtype runtime terminal_reason terminalReason compact_result compactResult trigger "
-        "hook_event_name hookEventName hook_event hookEvent hook_name hookName scope method source",
+        "hook_event_name hookEventName hook_event hookEvent hook_name hookName scope method source "
+        "provenance",
     ),
     **_named(_error, "compact_error compactError"),
     **_named(_origin, "forked_from forkedFrom"),
+    **dict.fromkeys(TOOL_RESULTS, _tool_result),
     **_named(_model_usage, "modelUsage model_usage"),
     **_named(
         _structure,
         "compact_metadata compactMetadata microcompactMetadata microcompact_metadata "
-        "autocompact_state autocompactState value",
+        "autocompact_state autocompactState value tokens",
     ),
     **_named(_of(_ANSWER), "context_usage contextUsage"),
     "timestamp": _time,
     "message": _message,
+    "systemPayload": _of({"info": _structure, "compressedHistory": _rows(_RESPONSE)}),
     "event": _of(_EVENT),
     "delta": _DELTA,
     "response": _of({**_RESPONSE, "subtype": _word, "request_id": _NAME, "response": _of(_ANSWER)}),
@@ -354,23 +336,23 @@ _FIELDS: Final[Fields] = {
             **_named(_LONG_NAME, "threadId turnId"),
             "tokenUsage": _structure,
             "item": _ITEM,
-            "thread": _of(
-                {**_named(_LONG_NAME, "id cwd forkedFromId"), **_named(_NAME, "cliVersion")}
-            ),
+            "thread": _THREAD,
         }
     ),
+    "result": _of({"thread": _THREAD, "model": _NAME}),
 }
 """A message's own fields, and those of a hook's input."""
 
 _PAYLOADS: Final[Mapping[str, Fields]] = {
     "session_meta": {
-        **_named(_LONG_NAME, "id cwd forked_from_id forked_from"),
-        **_named(_NAME, "cli_version"),
+        **_named(_LONG_NAME, "id session_id cwd forked_from_id forked_from parent_thread_id"),
+        **_named(_NAME, "cli_version agent_role"),
         "timestamp": _time,
+        "source": _SOURCE,
     },
-    "turn_context": {"cwd": _LONG_NAME, "model": _NAME},
+    "turn_context": {"cwd": _LONG_NAME, **_named(_NAME, "model turn_id")},
     "response_item": {**_named(_word, "type role status"), "content": _content},
-    "event_msg": {"type": _word, "info": _structure, "item": _ITEM},
+    "event_msg": {"type": _word, "info": _structure, "item": _ITEM, "turn_id": _NAME},
     "compacted": {
         "message": _text,
         "compaction_response_id": _NAME,
@@ -385,8 +367,7 @@ def strip_text(line: Line, key: bytes) -> Line | DeadLetter:
 
     A pure function. `key` is 1 to 64 secret bytes, the same for every publisher that may send the
     line again (`contextgauge.state_folder.text_key` stores them). A line that cannot be read is a
-    dead letter and must not be sent: its contents cannot be distinguished from text. A line of
-    tens of megabytes takes seconds: on an event loop, call it in a thread.
+    dead letter and must not be sent. Tens of megabytes take seconds: an event loop uses a thread.
     """
     if len(line.value) < line.size:
         return DeadLetter("too_large", f"{line.size} bytes: too large to be read")

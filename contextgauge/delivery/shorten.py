@@ -17,6 +17,7 @@ from typing import TypeAlias, cast
 from contextgauge.containers import Line
 from contextgauge.json_codec import decode, dumps
 from contextgauge.messages import MESSAGE_LIMIT_BYTES, DeadLetter
+from contextgauge.normalise.claude import RESOLVED_MODEL, TOOL_RESULTS, resolved_model
 from contextgauge.records import Json
 from contextgauge.units import MIB
 
@@ -41,7 +42,7 @@ Dump: TypeAlias = Callable[[Json], bytes]
 _WRAPPERS = frozenset(
     {
         *("message", "event", "payload", "response", "request", "input", "value"),
-        *("params", "item", "thread"),
+        *("params", "item", "thread", "result", "systemPayload"),
     }
 )
 """Objects that derivation looks into, where nothing but such objects is around them."""
@@ -61,6 +62,7 @@ _KEPT_FIELDS = frozenset(
         "autocompactState", "categories", "terminal_reason", "terminalReason", "compact_result",
         "compact_error", "fallback_model", "fallbackModel", "trigger", "hook_event_name",
         "hook_event", "hook_name", "forked_from", "forkedFrom", "forked_from_id", MARK,
+        *RESOLVED_MODEL,
     }
 )  # fmt: skip
 """Fields of the message and its wrappers that stay whole: derivation reads them."""
@@ -203,7 +205,9 @@ class _Walk:
 def _part(node: _Node, step: str | int, value: Json, size: int) -> _Node:
     part = _Node(node, step, value, size, replaceable=node.replaceable)
     if node.is_wrapper:
-        part.is_wrapper = step in _WRAPPERS and isinstance(value, dict)
+        # Only an agent's result says what is read: any other may be replaced as a whole.
+        is_read = step in _WRAPPERS or (step in TOOL_RESULTS and resolved_model(value) is not None)
+        part.is_wrapper = is_read and isinstance(value, dict)
         part.replaceable = not part.is_wrapper and step not in _KEPT_FIELDS
     return part
 

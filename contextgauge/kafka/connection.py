@@ -1,18 +1,21 @@
 """From settings to a connection: addresses, users, TLS."""
 
 import functools
-import ssl
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
-from pydantic_settings import BaseSettings
 
 from contextgauge.errors import ConfigError
 from contextgauge.kafka.security import KafkaSecurity
-from contextgauge.settings.forms import PREFIX
+from contextgauge.settings.forms import PREFIX, SettingsPart
 from contextgauge.settings.kafka import KafkaSettings
-from contextgauge.tls_files import TlsFiles, context_of
+
+if TYPE_CHECKING:
+    import ssl
+
+    from contextgauge.tls_files import TlsFiles
 
 
 class UnsafeConnectionWarning(UserWarning):
@@ -58,8 +61,9 @@ def kafka_security(settings: KafkaSettings) -> KafkaSecurity:
     )
 
 
-def tls_files(settings: BaseSettings, service: str) -> TlsFiles:
+def tls_files(settings: SettingsPart, service: str) -> "TlsFiles":
     """Return the TLS files of a service's settings, `kafka` or `redis`."""
+    from contextgauge.tls_files import TlsFiles  # noqa: PLC0415 -- loads ssl
 
     def file(name: str) -> str | None:
         path: Path | None = getattr(settings, f"{service}_{name}")
@@ -76,7 +80,7 @@ def tls_files(settings: BaseSettings, service: str) -> TlsFiles:
 
 
 @functools.cache
-def tls_context(files: TlsFiles) -> ssl.SSLContext:
+def tls_context(files: "TlsFiles") -> "ssl.SSLContext":
     """Return the context of these files, read once. Raises ConfigError."""
     if not files.check_hostname:
         warnings.warn(
@@ -85,6 +89,8 @@ def tls_context(files: TlsFiles) -> ssl.SSLContext:
             UnsafeConnectionWarning,
             stacklevel=2,
         )
+    from contextgauge.tls_files import context_of  # noqa: PLC0415 -- as above
+
     return context_of(files)
 
 

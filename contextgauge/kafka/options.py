@@ -9,6 +9,7 @@ from aiokafka import errors
 
 from contextgauge.documents import document
 from contextgauge.errors import ConfigError, FencedError, PositionError, RecordError, RetryError
+from contextgauge.kafka import sasl_sessions  # noqa: F401 -- every client's connections
 from contextgauge.kafka.security import KafkaSecurity
 from contextgauge.units import MIB
 

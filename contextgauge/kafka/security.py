@@ -1,9 +1,11 @@
 """Kafka credentials and TLS: what every client is given to connect with."""
 
 import logging
-import ssl
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import ssl
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +13,7 @@ class KafkaSecurity:
     """Protocol, TLS and user. The settings have been checked: they go together."""
 
     protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = "plaintext"
-    ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
+    ssl_context: "ssl.SSLContext | None" = field(default=None, repr=False)
     mechanism: str | None = None
     username: str | None = None
     password: str | None = field(default=None, repr=False)

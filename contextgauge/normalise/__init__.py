@@ -6,10 +6,10 @@ record, now or later (R4).
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from contextgauge.normalise import claude, codex, responses
+from contextgauge.normalise import claude, codex, gemini, qwen, responses, session_facts
 from contextgauge.normalise.fields import (
     MAX_LONG_NAME,
     MAX_NAME,
@@ -21,6 +21,7 @@ from contextgauge.normalise.fields import (
     name,
     text,
 )
+from contextgauge.normalise.runtimes import CLAUDE_CODE, QWEN_CODE, of_transcript
 from contextgauge.normalise.signals import (
     Body,
     CompactionRefused,
@@ -95,11 +96,22 @@ _TYPES: Final[dict[str, Reader]] = {
     "message_start": responses.bare_event,
     "message_delta": responses.bare_event,
     "response.completed": responses.completed_response,
+    "gemini": gemini.message,
 }
+
+_ADAPTERS: Final[Mapping[str, Mapping[str, Reader]]] = {
+    QWEN_CODE: {
+        "assistant": qwen.assistant,
+        "user": qwen.user,
+        "tool_result": qwen.user,
+        "system": qwen.system,
+    }
+}
+"""Readers of runtimes whose transcripts have Claude Code's fields, by a line's type."""
 
 
 _SELDOM: Final = frozenset({"parentToolUseId", "task_id"}).union(
-    AGENT, SUBAGENT_TYPE, SIDECHAIN, claude.TRANSCRIPT_FIELDS
+    AGENT, SUBAGENT_TYPE, SIDECHAIN, session_facts.TRANSCRIPT_FIELDS
 )
 """Fields of a subagent or a transcript: most frames of a stream have none, which one look shows."""
 
@@ -108,7 +120,16 @@ def _untyped(body: Body) -> tuple[Signal, ...]:
     """Read what has no `type`: a hook's input, a notification, or a provider's bare response."""
     if "method" in body:
         return codex.notification(body)
-    return claude.hook_input(body) or responses.raw_response(body)
+    if "result" in body:
+        return codex.answer(body)
+    return claude.hook_input(body) or gemini.rewind(body) or responses.raw_response(body)
+
+
+def _readers_of(body: Body) -> Mapping[str, Reader]:
+    """Return the readers of the runtime that wrote a line, by the line's type."""
+    if not session_facts.is_transcript(body):
+        return _TYPES
+    return _ADAPTERS.get(of_transcript(body) or CLAUDE_CODE, _TYPES)
 
 
 def normalise(body: Body, message: InputMessage) -> Normal | None:
@@ -117,7 +138,9 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
     `body` is its object, parsed.
     """
     kind = body.get("type")
-    signals = _TYPES.get(kind, _nothing)(body) if isinstance(kind, str) else _untyped(body)
+    signals = (
+        _readers_of(body).get(kind, _nothing)(body) if isinstance(kind, str) else _untyped(body)
+    )
     if body.keys().isdisjoint(_SELDOM) and message.thread_id is None:
         if not signals:
             return None
@@ -136,7 +159,7 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
             signals = tuple(map(_of_subagent, signals))
         if not _reports_facts(signals):
             only_new = sidechain or parent_id is not None or not signals
-            signals = (*claude.transcript_facts(body, only_new=only_new), *signals)
+            signals = (*session_facts.transcript_facts(body, only_new=only_new), *signals)
         if parent_id is None and _is_own_call(agent_id, sidechain=sidechain):
             signals = claude.own_call(agent_id or "", body)
     if sidechain or parent_id is not None:
@@ -160,7 +183,7 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         subagent_type,
         _short(message.task_id, MAX_NAME) or task_id,
         signals,
-        claude.is_copy(body) or message.inherited,
+        session_facts.is_copy(body) or message.inherited,
         codex.turn_ms(body) if kind in _OPENS_TURN else None,
     )
 
@@ -192,10 +215,15 @@ def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | N
             Response(key, key, usual[12], usage, output, (), exhausted=False, boundary=None),
         )
     elif kind == USUAL_RESPONSE_END:
-        signals = (ResponseEnd(usual[16], (), exhausted=False),)
+        counts = Usage(usual[13], usual[14], usual[15])
+        measured = counts if counts.used else None
+        signals = (ResponseEnd(usual[16], (), exhausted=False, usage=measured),)
     if is_transcript:
         only_new = sidechain or parent_id is not None or not signals
-        signals = (*claude.facts_of(usual[9], usual[10], None, only_new=only_new), *signals)
+        version: str | None = usual[9]
+        runtime = None if version is None else CLAUDE_CODE
+        facts = session_facts.facts_of(runtime, version, usual[10], None, only_new=only_new)
+        signals = (*facts, *signals)
         if not signals:
             return None
     if agent := _short(message.publisher_agent_id, MAX_NAME):

@@ -8,39 +8,47 @@ from contextgauge.normalise.fields import (
     count,
     flag,
     items,
-    long_name,
     mapping,
     name,
     text,
     truth,
     window,
 )
-from contextgauge.normalise.responses import is_no_response, read_response, text_of
-from contextgauge.normalise.signals import (
+from contextgauge.normalise.limit_signals import (
     AutoCompact,
+    ContextUsage,
+    ModelReport,
+    ModelWindow,
+    RuntimeWindows,
+    SuffixedModel,
+)
+from contextgauge.normalise.responses import (
+    is_no_response,
+    named_window,
+    read_response,
+    text_of,
+)
+from contextgauge.normalise.session_facts import init_facts, is_transcript
+from contextgauge.normalise.signals import (
     Body,
     Boundary,
     CompactionRefused,
     CompactionStatus,
-    ContextUsage,
     Exhausted,
     MicroCompaction,
-    ModelReport,
-    ModelWindow,
     OwnCall,
     PinCheck,
     Reset,
     Response,
-    RuntimeWindows,
-    SessionFacts,
     Signal,
     TriggerHint,
     TurnEnded,
     UserLine,
 )
-from contextgauge.normalise.spellings import SESSION
 from contextgauge.receipts import ReportedReceipt
-from contextgauge.records import Category, ExhaustedReason, Runtime, Trigger
+from contextgauge.record_words import ExhaustedReason, Trigger
+from contextgauge.records import Category, Json
+from contextgauge.windows import base_name
 
 MAX_CATEGORIES: Final = 1_000
 """Rows of a context-usage answer; a longer list is none. Real ones have about ten."""
@@ -49,7 +57,6 @@ MAX_PIN: Final = 200
 MAX_PINS: Final = 20
 """Characters of a lost rule, and lost rules, in a record: enough to know which they are."""
 
-TRANSCRIPT_FIELDS: Final[tuple[str, ...]] = ("sessionId", "isSidechain", "parentUuid")
 UNCOUNTED: Final = ("<local-command-", "<command-")
 """Beginnings of user lines that are no messages (R23)."""
 COMMAND: Final = re.compile(r"(?:<command-name>)?/(clear|compact)(?![\w:-])")
@@ -61,7 +68,9 @@ _MARKS: Final = frozenset(
     {"isCompactSummary", "is_compact_summary", "isSynthetic", "is_synthetic"}
 ).union(("isMeta", "is_meta", "isReplay", "is_replay"))
 COUNTED_LINE: Final = (UserLine(True, None, None, None),)  # noqa: FBT003 -- as the field says
-_RUNTIMES: Final[tuple[Runtime, ...]] = ("claude-code", "codex", "gemini", "openai", "other")
+TOOL_RESULTS: Final = ("toolUseResult", "tool_use_result")
+RESOLVED_MODEL: Final = ("resolvedModel", "resolved_model")
+"""Where an agent's result on a `user` line names the model that ran it."""
 _EXHAUSTED: Final[tuple[ExhaustedReason, ...]] = (
     "prompt_too_long",
     "blocking_limit",
@@ -70,54 +79,14 @@ _EXHAUSTED: Final[tuple[ExhaustedReason, ...]] = (
 _OVER_LIMIT: Final[tuple[ExhaustedReason, ...]] = ("hard_limit", "compaction_window")
 
 
-def is_transcript(body: Body) -> bool:
-    """Return whether a line is a transcript's (R1)."""
-    return "sessionId" in body or "isSidechain" in body or "parentUuid" in body
-
-
-def transcript_facts(body: Body, *, only_new: bool) -> tuple[SessionFacts, ...]:
-    """Return the facts of the session on a transcript line.
-
-    `only_new` is for a subagent's line, whose folder is its own, and for a line that says
-    nothing else, of which there are thousands: they fill what is not known and change nothing.
-    """
-    if not is_transcript(body):
-        return ()
-    version, cwd = name(body, "version"), long_name(body, "cwd")
-    return facts_of(version, cwd, _forked_from(body), only_new=only_new)
-
-
-def facts_of(
-    version: str | None, cwd: str | None, forked: str | None, *, only_new: bool
-) -> tuple[SessionFacts, ...]:
-    """Return the facts of Claude Code's session, if there are any."""
-    if version is None and cwd is None and forked is None:
-        return ()
-    return (SessionFacts("claude-code", version, None, cwd, forked, only_new),)
-
-
-def is_copy(body: Body) -> bool | None:
-    """Return whether a line says that it is copied from another session; None: it does not say."""
-    origin = mapping(body, "forked_from", "forkedFrom")
-    if origin is None or long_name(origin, *SESSION) in (None, text(body, *SESSION)):
-        return None
-    return True
-
-
-def _forked_from(body: Body) -> str | None:
-    origin = mapping(body, "forked_from", "forkedFrom")
-    if origin is not None:
-        return long_name(origin, *SESSION)
-    return long_name(body, "forked_from", "forkedFrom")
-
-
 def assistant(body: Body) -> tuple[Signal, ...]:
     """Return what an `assistant` frame or line says."""
     message = mapping(body, "message") or {}
     if is_no_response(body, message):
         usage = mapping(body, "context_usage", "contextUsage")
         return () if usage is None else context_usage(usage)
-    return (read_response(body, message, output_is_final=is_transcript(body)),)
+    response = read_response(body, message, output_is_final=is_transcript(body))
+    return (*named_window(body, message, response), response)
 
 
 def own_call(call: str, body: Body) -> tuple[OwnCall, ...]:
@@ -152,9 +121,10 @@ def user(body: Body) -> tuple[Signal, ...]:
     message = body.get("message")
     content = message.get("content") if isinstance(message, dict) else message
     begin = _first_text(content)
+    resolved = resolved_model(body.get(TOOL_RESULTS[0], body.get(TOOL_RESULTS[1])))
+    signals: list[Signal] = [] if resolved is None else [SuffixedModel(resolved)]
     if not begin.startswith(_MARKUP) and body.keys().isdisjoint(_MARKS):
-        return COUNTED_LINE
-    signals: list[Signal] = []
+        return (*signals, *COUNTED_LINE) if signals else COUNTED_LINE
     command = COMMAND.match(begin)
     if command is not None and command[1] == "compact":
         signals.append(TriggerHint("manual"))
@@ -176,6 +146,16 @@ def user(body: Body) -> tuple[Signal, ...]:
     elif counted:
         signals.append(UserLine(counted, None, None, None))
     return tuple(signals)
+
+
+def resolved_model(result: Json) -> str | None:
+    """Return the model that an agent's result names with a `[1m]`-like suffix (R12)."""
+    if not isinstance(result, dict):
+        return None
+    model = name(result, *RESOLVED_MODEL)
+    if model is None or base_name(model)[1] is None or model.split() != [model]:
+        return None
+    return model
 
 
 def _first_text(content: object) -> str:
@@ -205,23 +185,8 @@ def result(body: Body) -> tuple[Signal, ...]:
 
 
 def init(body: Body) -> tuple[Signal, ...]:
-    """Return what `system/init` says: facts of the session, and the main chain's model."""
-    runtime_name = body.get("runtime")
-    runtime: Runtime = next((known for known in _RUNTIMES if known == runtime_name), "claude-code")
-    model = name(body, "model")
-    facts = SessionFacts(
-        runtime,
-        name(body, "claude_code_version", "claudeCodeVersion", "runtime_version"),
-        model,
-        long_name(body, "cwd"),
-        _forked_from(body),
-        only_new=False,
-    )
-    signals: list[Signal] = [facts]
-    if model is not None:
-        signals.append(ModelReport(model, is_init=True))
-    signals.extend(auto_compact(body))
-    return tuple(signals)
+    """Return what `system/init` says: facts of the session, its model, its auto-compaction."""
+    return (*init_facts(body), *auto_compact(body))
 
 
 def status(body: Body) -> tuple[Signal, ...]:
@@ -344,7 +309,7 @@ def context_usage(answer: Body) -> tuple[Signal, ...]:
     has_rows = isinstance(listed, list) and len(listed) <= MAX_CATEGORIES
     usage = ContextUsage(
         model=name(answer, "model"),
-        total_tokens=count(answer, "totalTokens", "total_tokens"),
+        total_tokens=window(answer, "totalTokens", "total_tokens"),
         raw_max_tokens=raw_max,
         categories=_categories(answer) if has_rows else None,
         message_breakdown=mapping(answer, "messageBreakdown", "message_breakdown"),

@@ -19,18 +19,18 @@ from contextgauge.normalise.fields import (
     uuid7_ms,
     window,
 )
+from contextgauge.normalise.limit_signals import ModelReport, OwnWindow, TurnModel
 from contextgauge.normalise.signals import (
+    ROLLED_BACK,
     Body,
     Boundary,
     CompactionStatus,
-    OwnWindow,
     Response,
     SessionFacts,
     Signal,
     Thread,
     Timing,
     TurnEnded,
-    TurnModel,
     Twin,
     UserLine,
 )
@@ -158,6 +158,8 @@ def event_msg(body: Body) -> tuple[Signal, ...]:
         case "task_started":
             next_window = window(payload, "model_context_window")
             return () if next_window is None else (OwnWindow(next_window, of_next=True),)
+        case "thread_rolled_back":
+            return (ROLLED_BACK,)
         case "item_completed" if _is_compaction(payload):
             duration_ms = _duration_ms(payload)
             return () if duration_ms is None else (Timing(duration_ms),)
@@ -249,10 +251,21 @@ def notification(body: Body) -> tuple[Signal, ...]:
             return ()
 
 
-def _thread_facts(thread: Body) -> tuple[Signal, ...]:
+def answer(body: Body) -> tuple[Signal, ...]:
+    """Return what the answer to `thread/start` or `thread/resume` says; another says nothing."""
+    result = mapping(body, "result") or {}
+    thread = mapping(result, "thread")
+    if thread is None or long_name(thread, "id") is None:
+        return ()
+    model = name(result, "model")
+    facts = _thread_facts(thread, model)
+    return facts if model is None else (*facts, ModelReport(model, is_init=False))
+
+
+def _thread_facts(thread: Body, model: str | None = None) -> tuple[Signal, ...]:
     version, cwd = name(thread, "cliVersion"), long_name(thread, "cwd")
     forked = long_name(thread, "forkedFromId")
-    return (SessionFacts("codex", version, None, cwd, forked, only_new=False),)
+    return (SessionFacts("codex", version, model, cwd, forked, only_new=False),)
 
 
 def _boundary(params: Body, duration_ms: int | None, form: Twin) -> Boundary:
@@ -261,9 +274,14 @@ def _boundary(params: Body, duration_ms: int | None, form: Twin) -> Boundary:
 
 
 def moment(body: Body) -> int | None:
-    """Return when the app server says that an item began or ended, milliseconds since 1970."""
+    """Return the time of a notification of the app server, milliseconds since 1970.
+
+    It is when an item began or ended, else when the notification was sent.
+    """
     params = mapping(body, "params")
     time_ms = None if params is None else count(params, "completedAtMs", "startedAtMs")
+    if time_ms is None:
+        time_ms = count(body, "emittedAtMs")
     return None if time_ms is None else in_range(time_ms)
 
 
@@ -272,4 +290,6 @@ def thread_of(body: Body) -> str | None:
     params = mapping(body, "params")
     if params is not None and isinstance(body.get("method"), str):
         return long_name(params, "threadId") or long_name(mapping(params, "thread") or {}, "id")
+    if "type" not in body and isinstance(result := body.get("result"), dict):
+        return long_name(mapping(result, "thread") or {}, "id")
     return long_name(body, "thread_id") if body.get("type") == "thread.started" else None

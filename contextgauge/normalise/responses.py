@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from contextgauge.normalise.fields import flag, items, mapping, name
+from contextgauge.normalise.fields import flag, items, mapping, name, window
+from contextgauge.normalise.limit_signals import ModelWindow, OwnWindow, RuntimeWindows
 from contextgauge.normalise.signals import Body, Boundary, Response, ResponseEnd, Signal
 from contextgauge.normalise.usage import (
     find_usage,
@@ -54,6 +55,22 @@ def read_response(
         boundary,
         is_whole=is_whole,
     )
+
+
+def named_window(body: Body, message: Body, response: Response) -> tuple[Signal, ...]:
+    """Return the window that a response's line names, for its model (R12, R32).
+
+    A limit that the response exceeds is another's.
+    """
+    usage = find_usage(message) or find_usage(body)
+    tokens = window(body, "contextWindowSize")
+    if tokens is None and usage is not None:
+        tokens = window(usage, "max_tokens")
+    if tokens is None or (response.usage is not None and response.usage.used > tokens):
+        return ()
+    if response.model is None:
+        return (OwnWindow(tokens),)
+    return (RuntimeWindows((ModelWindow(response.model, None, tokens),)),)
 
 
 def applied_edits(holder: Body) -> tuple[dict[str, Json], ...]:
@@ -112,7 +129,7 @@ def _says_compacted(block: dict[str, Json]) -> bool:
 
 
 def stream_event(body: Body) -> tuple[Signal, ...]:
-    """Return what a partial-message event says: the start is a reading, the delta never is."""
+    """Return what a partial-message event says: the start is a reading, the delta seldom is."""
     return bare_event(mapping(body, "event") or {}, body)
 
 
@@ -128,13 +145,15 @@ def bare_event(event: Body, frame: Body | None = None) -> tuple[Signal, ...]:
     if kind != "message_delta":
         return ()
     usage = mapping(event, "usage")
+    counts = None if usage is None else read_usage(usage)
     delta = mapping(event, "delta")
     end = ResponseEnd(
         output=None if usage is None else read_output(usage),
         edits=applied_edits(event),
         exhausted=delta is not None and delta.get("stop_reason") == _WINDOW_EXCEEDED,
+        usage=None if counts is None or not counts.used else counts,
     )
-    return (end,) if end != (None, (), False) else ()
+    return (end,) if end != (None, (), False, None) else ()
 
 
 def completed_response(body: Body) -> tuple[Signal, ...]:

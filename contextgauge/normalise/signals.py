@@ -5,10 +5,20 @@ apply. Token counts are whole tokens; None means «not reported».
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+from contextgauge.normalise.limit_signals import (
+    AutoCompact,
+    ContextUsage,
+    ModelReport,
+    OwnWindow,
+    RuntimeWindows,
+    SuffixedModel,
+    TurnModel,
+)
 from contextgauge.receipts import ReportedReceipt
-from contextgauge.records import Category, ExhaustedReason, Json, Runtime, Trigger
+from contextgauge.record_words import ExhaustedReason, Runtime, Trigger
+from contextgauge.records import Json
 
 
 @dataclass(slots=True, init=False)
@@ -169,11 +179,15 @@ class Response:
 
 
 class ResponseEnd(NamedTuple):
-    """A stream's `message_delta`: the final output of the response under way; never a reading."""
+    """A stream's `message_delta`: the final output of the response under way.
+
+    Its `usage` is a reading only where the response has none: gateways report sizes at its end.
+    """
 
     output: int | None
     edits: tuple[dict[str, Json], ...]
     exhausted: bool
+    usage: Usage | None = None
 
 
 @dataclass(slots=True, init=False)
@@ -222,9 +236,14 @@ class CompactionRefused(NamedTuple):
 
 
 class Reset(NamedTuple):
-    """The conversation was cleared."""
+    """The conversation was cleared; with `keeps_messages`, only its last turns were removed."""
 
     reason: str
+    keeps_messages: bool = False
+
+
+ROLLED_BACK: Final = Reset("rollback", keeps_messages=True)
+"""The last turns were removed: how large the rest is shows with the next reading."""
 
 
 class TurnEnded(NamedTuple):
@@ -238,43 +257,6 @@ class Exhausted(NamedTuple):
     tokens_over: int | None = None
 
 
-class ModelWindow(NamedTuple):
-    """One entry of `modelUsage`. Names as reported; `canonical` may be the model's other name."""
-
-    name: str
-    canonical: str | None
-    window: int
-
-
-class RuntimeWindows(NamedTuple):
-    """The runtime reported windows by model name (R12)."""
-
-    entries: tuple[ModelWindow, ...]
-
-
-class OwnWindow(NamedTuple):
-    """The runtime reported the window of the chain's model without naming it.
-
-    `of_next`: that of the next turn's model, if one is named before the next reading (R12).
-    """
-
-    window: int
-    of_next: bool = False
-
-
-class ModelReport(NamedTuple):
-    """The main chain's model, reported outside a response; `init` also brings its suffix (R12)."""
-
-    model: str
-    is_init: bool
-
-
-class TurnModel(NamedTuple):
-    """The chain's model, by Codex' `turn_context`; its window may have been reported before it."""
-
-    model: str
-
-
 class Thread(NamedTuple):
     """A rollout's head: its thread, and when that was created, in milliseconds since 1970 (R30).
 
@@ -283,29 +265,6 @@ class Thread(NamedTuple):
 
     id: str
     created_ms: int | None
-
-
-class AutoCompact(NamedTuple):
-    """Auto-compact facts of the main chain; what is None was not reported and stays.
-
-    `enforced` is None in a context-usage answer, which changes nothing of an enforced setting.
-    """
-
-    enabled: bool | None
-    threshold: int | None
-    effective_window: int | None
-    source: str | None
-    enforced: bool | None
-
-
-class ContextUsage(NamedTuple):
-    """A runtime's own account of its context (`get_context_usage`, `/context`)."""
-
-    model: str | None
-    total_tokens: int | None
-    raw_max_tokens: int | None
-    categories: tuple[Category, ...] | None
-    message_breakdown: dict[str, Json] | None
 
 
 class SessionFacts(NamedTuple):
@@ -336,6 +295,7 @@ class MicroCompaction(NamedTuple):
 Signal: TypeAlias = (
     SessionFacts
     | ModelReport
+    | SuffixedModel
     | TurnModel
     | Thread
     | RuntimeWindows

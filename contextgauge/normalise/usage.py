@@ -41,7 +41,13 @@ def read_codex_usage(usage: Body) -> Usage | None:
     return _inside(
         count(usage, "input_tokens", "inputTokens"),
         count(usage, "cached_input_tokens", "cachedInputTokens"),
+        count(usage, "cache_write_input_tokens", "cacheWriteInputTokens"),
     )
+
+
+def read_gemini_tokens(tokens: Body) -> Usage | None:
+    """Return the counts of a message that Gemini CLI stored."""
+    return _inside(count(tokens, "input"), count(tokens, "cached"))
 
 
 def read_output(usage: Body) -> int | None:
@@ -93,7 +99,9 @@ def _cached(usage: Body, details: str, *others: str) -> int | None:
 def _inside(prompt: int | None, read: int | None, creation: int | None = None) -> Usage | None:
     """Return the counts of a prompt that includes its cached parts, which are cut to fit it."""
     if prompt is None:
-        return None if read is None else Usage(None, None, read)
+        if read is None and creation is None:
+            return None
+        return Usage(None, creation, read)
     read = None if read is None else min(read, prompt)
     rest = prompt - (read or 0)
     creation = None if creation is None else min(creation, rest)

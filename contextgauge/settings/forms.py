@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict
 
 PREFIX = "CONTEXTGAUGE_"
 
@@ -13,13 +13,13 @@ KAFKA_NAME = r"^[a-zA-Z0-9._-]*$"
 """Characters that Kafka allows in a topic name."""
 
 
-class SettingsPart(BaseSettings):
+class SettingsPart(BaseModel):
     """Some of the settings. A model has several, and only that one is ever built."""
 
-    model_config = SettingsConfigDict(defer_build=True)
+    model_config = ConfigDict(defer_build=True)
 
 
-def set_for_tls(settings: BaseSettings, service: str) -> list[str]:
+def set_for_tls(settings: SettingsPart, service: str) -> list[str]:
     """Return the settings of a service that are set and apply only to TLS."""
     parts = ("ca_file", "certificate_file", "key_file", "key_password")
     set_parts = [
@@ -30,7 +30,7 @@ def set_for_tls(settings: BaseSettings, service: str) -> list[str]:
     return set_parts
 
 
-def incomplete_pair(settings: BaseSettings, service: str) -> Iterator[str]:
+def incomplete_pair(settings: SettingsPart, service: str) -> Iterator[str]:
     """Yield an error for each missing part of client certificate, key and key password."""
     name = f"{PREFIX}{service.upper()}_"
     set_parts = set(set_for_tls(settings, service))

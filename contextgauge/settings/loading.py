@@ -12,13 +12,12 @@ from types import MappingProxyType
 from typing import TypeVar, get_args
 
 from pydantic import SecretStr, ValidationError
-from pydantic_settings import BaseSettings
 
 from contextgauge.errors import ConfigError
-from contextgauge.settings.forms import PREFIX
+from contextgauge.settings.forms import PREFIX, SettingsPart
 from contextgauge.settings.secrets import read_secret
 
-Model = TypeVar("Model", bound=BaseSettings)
+Model = TypeVar("Model", bound=SettingsPart)
 
 
 def load(
@@ -34,11 +33,12 @@ def load(
     environment, `inconsistencies` yields a line for each setting that contradicts another. Raises
     ConfigError, one line per wrong variable.
     """
-    values = {name: value for name, value in defaults.items() if variable(name) not in os.environ}
+    environment = {name: os.environ.get(variable(name)) for name in model.model_fields}
+    values = {**defaults, **{name: text for name, text in environment.items() if text is not None}}
     values |= _secrets_in_files(model)
     values.update(overrides)
     try:
-        settings = model(**values)  # type: ignore[arg-type]  # texts, as in the environment
+        settings = model.model_validate(values)
     except ValidationError as error:
         raise ConfigError("\n".join(_explain(model, error, overrides))) from None
     wrong = list(inconsistencies(settings))
@@ -61,7 +61,7 @@ def misspelled(known: list[str], cutoff: float) -> Iterator[tuple[str, str | Non
             yield name, PREFIX + near[0] if near else None
 
 
-def secret_fields(model: type[BaseSettings]) -> tuple[str, ...]:
+def secret_fields(model: type[SettingsPart]) -> tuple[str, ...]:
     """Return the settings that may hold a password: nothing ever shows their value.
 
     Where there is a setting of the same name and `_file`, the secret may come from a file instead.
@@ -74,7 +74,7 @@ def secret_fields(model: type[BaseSettings]) -> tuple[str, ...]:
     )
 
 
-def _secrets_in_files(model: type[BaseSettings]) -> dict[str, str]:
+def _secrets_in_files(model: type[SettingsPart]) -> dict[str, str]:
     """Return the secrets whose files are named. Raises ConfigError."""
     secrets, wrong = {}, []
     for name in secret_fields(model):
@@ -97,7 +97,7 @@ def _secrets_in_files(model: type[BaseSettings]) -> dict[str, str]:
 
 
 def _explain(
-    model: type[BaseSettings], error: ValidationError, overrides: Mapping[str, str]
+    model: type[SettingsPart], error: ValidationError, overrides: Mapping[str, str]
 ) -> Iterator[str]:
     secrets = secret_fields(model)
     explained = set()

@@ -3,8 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from pydantic import Field
-from pydantic_settings import SettingsConfigDict
+from pydantic import ConfigDict, Field
 
 from contextgauge.errors import ConfigError
 from contextgauge.messages import MESSAGE_LIMIT_BYTES
@@ -55,9 +54,7 @@ class PublishingSettings(SettingsPart):
 class PublisherSettings(KafkaSettings, PublishingSettings):
     """The settings of a `Publisher`: a part of the pipeline's, under the same variables."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 def publisher_settings(overrides: Mapping[str, str]) -> PublisherSettings:

@@ -26,7 +26,7 @@ from streams import wiring
 from streams.cli.screen.figures import GUESS, UNKNOWN, ago, count, exact, safe
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import out, say, write_json
-from streams.cli.sessions import stored_views
+from streams.cli.stored import stored_views
 from streams.core.session_status import leading_chain
 from streams.serve.views.sessions import SessionLookupError, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError

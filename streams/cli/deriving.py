@@ -73,6 +73,8 @@ class Derivation(Generic[Made]):
         self._sources, self._fallback, self._make = sources, fallback, make
         self._states: dict[str, _Entries] = {}
         """How the tasks so far left their sessions."""
+        self.sessions: set[str] = set()
+        """The sessions that lines were of, also of lines that gave no record."""
 
     def parts(self, processes: int) -> Generator[DerivedBlock[Made], None, None]:
         """Yield the parts in input order, from up to so many processes.
@@ -81,7 +83,7 @@ class Derivation(Generic[Made]):
         """
         tasks = _tasks(self._sources) if processes > 1 else []
         if len(tasks) <= 1:
-            yield from self._derived(self._sources, self._deriver(lambda _session_id: None))
+            yield from self._derived(self._sources, self._deriver(self.sessions.add))
             return
         from streams.edge.forks import Forks  # noqa: PLC0415 -- one process does without
 
@@ -106,6 +108,7 @@ class Derivation(Generic[Made]):
                 if part.states is not None:
                     self._states.update(part.states)
                     return
+                self.sessions |= part.sessions
                 if not self._states.keys().isdisjoint(part.sessions):
                     break
                 yield part
@@ -134,6 +137,7 @@ class Derivation(Generic[Made]):
         return Deriver(self._rules, limit_bytes=self._limit_bytes, stored=stored)
 
     def _stored(self, session_id: str) -> Session | None:
+        self.sessions.add(session_id)
         stored = StoredSessions("an earlier file")
         stored.add(self._states.get(session_id, ()))
         return stored.take(session_id)

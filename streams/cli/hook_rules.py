@@ -21,6 +21,7 @@ import typer
 from contextgauge.state_folder import state_folder
 from contextgauge.units import DAY_MS, MINUTE_MS
 from streams import codec
+from streams.cli.screen.lines import write_lines
 
 MOST_CHARACTERS: Final = 1_900
 """Runtimes put a longer text into a file, and show its beginning to the model."""
@@ -108,7 +109,7 @@ def _run(
         if rules["lost_pins"]:
             text = context_of(rules["lost_pins"], rules["pins_lost"])
             output = {"hookEventName": event, "additionalContext": text}
-            sys.stdout.write(codec.dumps({"hookSpecificOutput": output}).decode() + "\n")
+            write_lines([codec.dumps({"hookSpecificOutput": output})])
         memory.remember(rules["boundary_id"])
     except Exception as error:  # noqa: BLE001 -- a hook must not stand in the way
         sys.stderr.write(f"contextgauge hook: {error}\n")

@@ -17,11 +17,12 @@ from schemas.messages import DeadLetter
 from schemas.records import Json
 from streams import codec, wiring
 from streams.cli.exits import Exit
+from streams.cli.inputs import session_folder, sources_of
 from streams.cli.screen.figures import safe
 from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
 from streams.cli.screen.options import PATHS, Strict
 from streams.cli.times import TIME_FORMS
-from streams.cli.transcripts import Replay, session_folder
+from streams.cli.transcripts import Replay
 from streams.codec import views as view_codec
 from streams.settings.workers import MOST_PROCESSES
 
@@ -118,7 +119,7 @@ def replay(  # noqa: PLR0913 -- each is an option
     with _dead_file(dead) as write_dead, quiet_pipe():
         replayed: Replay | ReplayedTopic
         if topic is None:
-            replayed = Replay(paths or (), session, write_dead, processes)
+            replayed = Replay(sources_of(paths or ()), session, write_dead, processes)
             if view:
                 _note_subagents(paths or ())
         else:

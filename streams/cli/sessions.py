@@ -1,46 +1,34 @@
 """`contextgauge sessions`, `status` and `events`: what the views have, or a transcript gives."""
 
-import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import ConfigError, StopError
+from contextgauge.errors import ConfigError
 from schemas.records import Json, Record
 from schemas.views import Compaction, SessionView
 from streams import codec, wiring
 from streams.cli.exits import Exit
-from streams.cli.screen.figures import exact, safe
+from streams.cli.inputs import is_path
+from streams.cli.listing import Listing, Order
+from streams.cli.screen.figures import exact
 from streams.cli.screen.options import AsJson, SessionOrPath, Titles
 from streams.cli.screen.output import err, out, reading, say, write_json
 from streams.cli.screen.receipt import receipt_box
 from streams.cli.screen.render import status_box, status_line
-from streams.cli.screen.sessions_table import live_first, sessions_table
-from streams.cli.screen.timeline import timeline
-from streams.cli.transcripts import Replay, is_path, session_of
+from streams.cli.screen.sessions_table import sessions_table
 from streams.codec import views as view_codec
-from streams.core.session_status import THRESHOLDS, leading_chain, status_of
+from streams.core.session_status import status_of
 from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.runtime_folders import transcript_folders
 from streams.edge.files.session_files import SessionFiles
-from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
-from streams.serve.views.snapshot import ViewsGoneError
-from streams.settings import Settings
 
 if TYPE_CHECKING:
-    from streams.edge.redis.views import RedisViews
-
-
-class Order(StrEnum):
-    """How sessions are sorted."""
-
-    recent = "recent"
-    pressure = "pressure"
+    from streams.serve.views.sessions import Sessions
 
 
 def sessions(
@@ -76,20 +64,21 @@ def sessions(
     if titles and as_json:
         raise ConfigError("--titles and --json exclude each other: titles are for the screen only")
     if paths:
-        replayed = Replay(paths, leave_out=True)
+        listing = Listing(paths)
         with reading():
-            views, points = _ordered(list(replayed.views().values()), order), replayed.points()
-        files = [source.path for source in replayed.sources if source.path is not None]
-        shown = views[:limit]
+            views, total, points = listing.read(order, limit)
+        files = [source.path for source in listing.sources if source.path is not None]
         if as_json:
-            _write_sessions(shown, shown, points)
+            _write_sessions(views, views, points)
         else:
-            _show_sessions(shown, len(views), points, titles=titles, files=files)
-        if replayed.unreadable:
+            _show_sessions(views, total, points, titles=titles, files=files)
+        if listing.unreadable:
             raise typer.Exit(Exit.STOPPED)
         return
 
-    async def show(reader: Sessions) -> None:
+    from streams.cli.stored import ranked, read_views  # noqa: PLC0415 -- paths need no Redis
+
+    async def show(reader: "Sessions") -> None:
         views = await ranked(reader, order, limit)
         points = await reader.points(views, wiring.compaction_points(wiring.settings()))
         total = await reader.count()
@@ -98,7 +87,7 @@ def sessions(
         else:
             _show_sessions(await reader.with_arrivals(views), total, points, titles=titles)
 
-    _read_views(show)
+    read_views(show)
 
 
 def status(
@@ -133,7 +122,7 @@ def status(
             if latest is not None:
                 out.print(receipt_box(latest))
 
-    async def read(reader: Sessions) -> None:
+    async def read(reader: "Sessions") -> None:
         view = await reader.find(session)
         points = await reader.points([view], wiring.compaction_points(wiring.settings()))
         stored = await reader.compactions(view.session_id)
@@ -141,11 +130,15 @@ def status(
         show(view, (await reader.with_arrivals([view]))[0], points, latest)
 
     if is_path(session):
+        from streams.cli.transcripts import session_of  # noqa: PLC0415 -- what derives, for files
+
         with reading():
             replayed = session_of(session)
         show(replayed.view, replayed.view, replayed.points, replayed.latest_compaction())
     else:
-        _read_views(read)
+        from streams.cli.stored import read_views  # noqa: PLC0415 -- as above
+
+        read_views(read)
 
 
 def events(
@@ -181,41 +174,27 @@ def events(
             for record in shown:
                 write_json(codec.loads(codec.to_structured(record)))
             return
+        from streams.cli.screen.timeline import timeline  # noqa: PLC0415 -- of this command alone
+
         out.print(timeline(shown, out.width, view.chains, show_all=show_all, name=session))
         if len(shown) < len(records):
             err.print(f"the last {exact(len(shown))} of {exact(len(records))}", style="dim")
 
-    async def read(reader: Sessions) -> None:
+    async def read(reader: "Sessions") -> None:
         view = await reader.find(session)
         show(view, await reader.records(view.session_id, readings=readings))
 
     if is_path(session):
+        from streams.cli.transcripts import session_of  # noqa: PLC0415 -- what derives, for files
+
         with reading():
             replayed = session_of(session)
         hidden = {"compaction_progress"} if readings else {"compaction_progress", "context_reading"}
         show(replayed.view, [each for each in replayed.records if each.kind not in hidden])
     else:
-        _read_views(read)
+        from streams.cli.stored import read_views  # noqa: PLC0415 -- as above
 
-
-async def ranked(reader: Sessions, order: Order, limit: int) -> list[SessionView]:
-    """Return the first sessions of an order; by pressure, live ones come first."""
-    if order is Order.recent:
-        return await reader.ranked("recent", limit)
-    return await reader.fullest(limit, SystemClock().now_ms() - THRESHOLDS.stale_after_ms)
-
-
-def _ordered(views: list[SessionView], order: Order) -> list[SessionView]:
-    if order is Order.recent:
-        return sorted(views, key=lambda view: -(view.last_ms or 0))
-    return live_first(sorted(views, key=_free), SystemClock().now_ms())
-
-
-def _free(view: SessionView) -> float:
-    """Return what orders sessions by pressure: the fullest first, unknown sizes last."""
-    leading = leading_chain(view)
-    used = None if leading is None else leading.used_percent
-    return float("inf") if used is None else -used
+        read_views(read)
 
 
 def _write_sessions(
@@ -257,34 +236,3 @@ def _show_sessions(
     out.print(sessions_table(views, SystemClock().now_ms(), out.width, names, points))
     if total > len(views):
         err.print(f"{exact(len(views))} of {exact(total)}: --limit shows more", style="dim")
-
-
-def stored_views(settings: Settings) -> "RedisViews":
-    """Return the view store of the settings. Raises ConfigError, with what needs no Redis."""
-    try:
-        return wiring.redis_views(settings)
-    except ConfigError as error:
-        if settings.redis_url is not None:
-            raise
-        raise ConfigError(
-            f"{error}; or see this machine's transcripts with `contextgauge view` or "
-            "`contextgauge sessions ~/.claude/projects`"
-        ) from None
-
-
-def _read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
-    """Run `read` on the views of the settings' Redis.
-
-    Raises StopError where there is no such session, or where the views are gone.
-    """
-    settings = wiring.settings()
-
-    async def run() -> None:
-        async with wiring.started(stored_views(settings)) as store:
-            await read(await active_sessions(store, SystemClock()))
-
-    try:
-        asyncio.run(run())
-    except (SessionLookupError, ViewsGoneError) as error:
-        # Ids are input, and each line of an error is printed as one of its own.
-        raise StopError(safe(str(error))) from None

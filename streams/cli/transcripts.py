@@ -3,80 +3,65 @@
 `replay` prints their records; `sessions`, `status` and `events` take a path in place of a session.
 """
 
-import os
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from contextgauge.containers import Line
-from contextgauge.errors import ConfigError, StopError
+from contextgauge.errors import StopError
 from schemas.messages import DeadLetter
 from schemas.records import CompactBoundary, Record
 from schemas.views import MODEL_FIELD, Aggregates, Compaction, SessionView
-from streams import codec, wiring
+from streams import codec
 from streams.cli.deriving import Derivation
+from streams.cli.inputs import points_of, session_folder, sources_of
 from streams.cli.machine import collect_young_garbage, cores
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import exact, first_of, safe
+from streams.cli.screen.lines import write_error
 from streams.core.projection import statistics
 from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
-from streams.core.until_compaction import CompactionPoints, usual_point
-from streams.edge.files import reading as files
-from streams.edge.files.housekeeping import SUFFIX, SUFFIXES, plain_path
-from streams.edge.files.watch import SUBAGENTS
+from streams.core.until_compaction import CompactionPoints
+from streams.edge.files.watch import Source
 
 Made = TypeVar("Made")
-
-_PATH_BEGINNINGS = ("/", "./", "../", "~/")
-
-
-def is_path(text: str) -> bool:
-    """Return whether an argument is a path to transcripts, and no session's id."""
-    if text == files.STANDARD_INPUT or text.startswith(_PATH_BEGINNINGS) or text.endswith(SUFFIXES):
-        return True
-    return os.path.exists(text)  # noqa: PTH110 -- False for what no file can be named, where Path raises
 
 
 class Replay:
     """The records of transcripts. `rejected` counts the lines that could not be derived.
 
     Folders are derived in several processes, `processes` at most: by default one for each core.
-    With `leave_out`, what cannot be read is reported on standard error, and `unreadable` counts it;
-    so it does what can be read in part only.
-    Raises ConfigError for a path that holds no transcripts, and otherwise for what cannot be read.
+    `is_rest`: the sources are not all that was asked for, and lines of the others are right.
+    `report` gets what is reported of rejected lines. What can be read in part only is reported on
+    standard error, and `unreadable` counts it.
     """
 
     def __init__(
         self,
-        paths: Iterable[str],
+        sources: Sequence[Source],
         fallback: str | None = None,
         on_dead: Callable[[Line, DeadLetter], None] | None = None,
         processes: int | None = None,
         *,
-        leave_out: bool = False,
+        is_rest: bool = False,
+        report: Callable[[str], object] = write_error,
     ) -> None:
-        self.unreadable = 0
-        failed = self._leave_out if leave_out else files.refuse
-        self.sources = files.expand((_expanded(path) for path in paths), failed)
-        if not self.sources:
-            raise ConfigError("nothing can be read")
-        self.rejected = RejectedLines("derived", is_any_right=lambda: self._is_any_right)
-        self._is_any_right = False
+        self.sources = sources
+        self.rejected = RejectedLines("derived", is_any_right=lambda: self._is_any_right, to=report)
+        self.session_ids: set[str] = set()
+        """The sessions that lines were of, known after the derivation."""
+        self._is_rest = self._is_any_right = is_rest
         self._fallback, self._on_dead = fallback, on_dead
         self._processes = processes or cores()
         self._is_fallback_used = fallback is None
         self._lines = self._position = 0
         self._partly_read: set[str] = set()
-        self._models: dict[str, Aggregates] = {}
-
-    def _leave_out(self, path: str, error: OSError) -> None:
-        self.unreadable += 1
-        sys.stderr.write(f"{safe(path)}: cannot be read: {error.strerror}\n")
+        self.unreadable = 0
+        self.models: dict[str, Aggregates] = {}
+        """Aggregates of the sessions by model, known after the views."""
 
     def _report_partly_read(self, reasons: Mapping[str, str] | None) -> None:
         for path, reason in (reasons or {}).items():
@@ -84,7 +69,7 @@ class Replay:
             if path not in self._partly_read:
                 self._partly_read.add(path)
                 self.unreadable += 1
-                sys.stderr.write(f"{safe(path)}: {reason}\n")
+                write_error(f"{safe(path)}: {reason}\n")
 
     def records(self) -> Iterator[Sequence[Record]]:
         """Yield the records in input order, those of a block of lines at a time.
@@ -102,24 +87,25 @@ class Replay:
         self, make: Callable[[Sequence[Record]], Sequence[Made]]
     ) -> Generator[Sequence[Made], None, None]:
         collect_young_garbage()
-        with closing(
-            Derivation(self.sources, self._fallback, make).parts(self._processes)
-        ) as parts:
+        derivation = Derivation(self.sources, self._fallback, make)
+        self.session_ids = derivation.sessions
+        with closing(derivation.parts(self._processes)) as parts:
             for part in parts:
                 self._lines += part.lines
                 self._is_fallback_used = self._is_fallback_used or part.needs_fallback
                 self._report_partly_read(part.partly_read)
-                self._is_any_right = self._lines > self.rejected.total + len(part.dead)
+                rejected = self.rejected.total + len(part.dead)
+                self._is_any_right = self._is_rest or self._lines > rejected
                 for line, letter in part.dead:
                     self.rejected(line, letter)
                     if self._on_dead is not None:
                         self._on_dead(line, letter)
                 yield part.made
         self.rejected.report_all()
-        if self._lines and self.rejected.total == self._lines:
+        if self._lines and not self._is_any_right:
             raise self.rejected.none_right(self.name)
         if not self._is_fallback_used:
-            sys.stderr.write(
+            write_error(
                 f"--session {safe(str(self._fallback))} is not used: it is for lines without a "
                 "session, and each of these has one. To print one session, name its file: "
                 "`contextgauge replay FILE`\n"
@@ -135,16 +121,11 @@ class Replay:
         views: dict[str, SessionView] = {}
         for records in self.records():
             self._fold(views, records)
-        return self._checked(views)
+        return views if self._is_rest else self._checked(views)
 
     def points(self) -> CompactionPoints:
         """Return where compactions are expected: by the settings, and by these sessions' own."""
-        learned = {
-            field.removeprefix(MODEL_FIELD): usual_point([asdict(aggregates)])
-            for field, aggregates in sorted(self._models.items())
-        }
-        known = tuple((model, point) for model, point in learned.items() if point is not None)
-        return wiring.compaction_points(wiring.settings())._replace(learned=known)
+        return points_of({name: [asdict(each)] for name, each in self.models.items()})
 
     def one(self) -> "ReplayedSession":
         """Return the only session. Raises StopError where there is none, or there are several."""
@@ -168,8 +149,9 @@ class Replay:
             before = views.get(session_id)
             for field in statistics.fields(record, before, None):
                 if field.startswith(MODEL_FIELD):
-                    known = self._models.get(field, Aggregates())
-                    self._models[field] = statistics.counted(known, record, before)
+                    name = field.removeprefix(MODEL_FIELD)
+                    known = self.models.get(name, Aggregates())
+                    self.models[name] = statistics.counted(known, record, before)
             views[session_id] = project(before, record, self._position)
             self._position += 1
 
@@ -199,15 +181,7 @@ def no_session(name: str, lines: int) -> StopError:
 
 def session_of(path: str) -> "ReplayedSession":
     """Return the session of a path, its subagents included; see `Replay.one`."""
-    return Replay([session_folder(path) or path]).one()
-
-
-def session_folder(path: str) -> str | None:
-    """Return the folder with the subagents of a transcript: `X` of `X.jsonl`; None without one."""
-    plain = plain_path(_expanded(path))
-    folder = plain.removesuffix(SUFFIX)
-    has_subagents = plain.endswith(SUFFIX) and (Path(folder) / SUBAGENTS).is_dir()
-    return folder if has_subagents else None
+    return Replay(sources_of([session_folder(path) or path])).one()
 
 
 class ReplayedSession(NamedTuple):
@@ -226,7 +200,3 @@ class ReplayedSession(NamedTuple):
             ):
                 latest = compaction(latest, record)
         return latest
-
-
-def _expanded(path: str) -> str:
-    return str(Path(path).expanduser()) if path.startswith("~") else path

@@ -381,17 +381,35 @@ cdef bint _field(Reader* r, Frame* frame, Text name) noexcept nogil:
     elif is_name(name, b"parentUuid", 10):
         frame.is_transcript = True
         return skip_any(r)
+    elif is_name(name, b"toolUseResult", 13) or is_name(name, b"tool_use_result", 15):
+        return _tool_result(r)
     else:
         return _is_of_no_interest(name) and skip_any(r)
     return once(&frame.seen, bit) and read_text(r, text)
 
 
+cdef bint _tool_result(Reader* r) noexcept nogil:
+    """Read a tool's result, unless it names the model that ran an agent: its suffix says the window."""
+    cdef Text name
+    cdef int more
+    if r.at[0] != c'{':
+        return skip_any(r)
+    more = enter(r, c'{', c'}')
+    while more > 0:
+        if not read_name(r, &name):
+            return False
+        if is_name(name, b"resolvedModel", 13) or is_name(name, b"resolved_model", 14):
+            return False
+        if not skip_any(r):
+            return False
+        more = next_one(r, c'}')
+    return more == 0
+
+
 cdef inline bint _is_of_no_interest(Text name) noexcept nogil:
     """Return whether nothing reads a field next to a message."""
     return (
-        is_name(name, b"tool_use_result", 15)
-        or is_name(name, b"toolUseResult", 13)
-        or is_name(name, b"userType", 8)
+        is_name(name, b"userType", 8)
         or is_name(name, b"gitBranch", 9)
         or is_name(name, b"slug", 4)
         or is_name(name, b"entrypoint", 10)
@@ -645,6 +663,10 @@ cdef object _read(Bytes begin, Py_ssize_t size, Source* source):
     skip_blank(&r)
     if more < 0 or r.at != r.end or frame.type.at == NULL:
         return None
+    if frame.is_transcript and frame.version.at != NULL and not (
+        response.seen & 1 if has_message else frame.seen & 1024
+    ):
+        return None  # whether Claude Code wrote it shows in other fields
     if r.bits and not is_utf8(begin, r.end):
         return None
     if frame.is_side and frame.agent.at != NULL and frame.agent.size >= 8 and memcmp(frame.agent.at, b"acompact", 8) == 0:

@@ -1,9 +1,6 @@
 """Views as bytes and back: JSON documents that carry their version."""
 
-from functools import cache
-from typing import Any, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
+from typing import TypeVar
 
 from contextgauge.errors import VersionError
 from schemas.views import (
@@ -15,12 +12,10 @@ from schemas.views import (
     SessionView,
 )
 from streams import codec
+from streams.codec.shapes import ShapeError, reader
 
 _Document = TypeVar("_Document", SessionView, Compaction, LiveEntry, Aggregates, PartitionView)
 
-
-_adapter = cache(TypeAdapter[Any])
-"""Returns what reads a document: made when it is needed, as all of them take 50 ms."""
 
 encode = codec.dumps
 
@@ -44,10 +39,10 @@ def decode(kind: type[_Document], document: bytes) -> _Document:
             "and it rebuilds the views from the log"
         )
     try:
-        view: _Document = _adapter(kind).validate_python(body)  # type: ignore[arg-type]  # it hashes
-    except ValidationError as error:
-        fields = ", ".join(str(item["loc"]) for item in error.errors(include_input=False))
+        view: _Document = reader(kind)(body)  # type: ignore[arg-type]  # it hashes
+    except ShapeError as error:
+        field = ".".join(reversed(error.place))
         raise VersionError(
-            f"a {kind.__name__} document does not have the shape of version {version}: {fields}"
+            f"a {kind.__name__} document does not have the shape of version {version}: {field}"
         ) from error
     return view

@@ -2,6 +2,8 @@
 
 Live is a worker whose event loop turns and whose steps end; one that is not is helped by a restart.
 One that is idle is live, and one that waits for a service too: a restart does not bring that back.
+But a server that answers for long that it is the wrong one may not be what the settings mean: after
+a restart they are read again.
 Ready is a worker that has joined its group and follows all partitions that it was given (or stands
 by without any), with its services there.
 
@@ -41,6 +43,21 @@ class _PartitionNote(NamedTuple):
     total: int | None
 
 
+class _Absence(NamedTuple):
+    """What someone waits for."""
+
+    service: Service
+    reason: str
+    noted_s: float
+    wrong_since_s: float | None
+    """Since when a server answers that is the wrong one, or not ready; None where none does."""
+
+    @property
+    def wrong_s(self) -> float:
+        """For how long such a server had answered, when it did last."""
+        return 0.0 if self.wrong_since_s is None else self.noted_s - self.wrong_since_s
+
+
 class StepTimer:
     """The time limit of a step that is under way."""
 
@@ -58,7 +75,7 @@ class Health:
     """The notes of one worker: its partitions, its steps, and what it waits for.
 
     No note holds the text of a message or the id of a session. `patience_s` is how long a step or
-    the loop may stand still.
+    the loop may stand still, and a wrong server answer.
     """
 
     def __init__(self, name: str, clock: Clock, patience_s: float) -> None:
@@ -69,7 +86,7 @@ class Health:
         self._phase: WorkerPhase = "starting"
         self._reason = ""
         self._partitions: dict[int, _PartitionNote] = {}
-        self._away: dict[object, tuple[Service, str]] = {}
+        self._away: dict[object, _Absence] = {}
         self._back_s = clock.monotonic_s()
         self._steps: set[StepTimer] = set()
         self._beat_s: float | None = None
@@ -108,10 +125,16 @@ class Health:
             else:
                 self._partitions.pop(partition, None)
 
-    def away(self, asker: object, service: Service, reason: str) -> None:
+    def away(
+        self, asker: object, service: Service, reason: str, *, is_wrong_server: bool = False
+    ) -> None:
         """Note that someone waits for a service, until `back` of the same asker."""
         with self._lock:
-            self._away[asker] = (service, reason)
+            before, now_s = self._away.get(asker), self._clock.monotonic_s()
+            since_s = before.wrong_since_s if before and is_wrong_server else None
+            if is_wrong_server and since_s is None:
+                since_s = now_s
+            self._away[asker] = _Absence(service, reason, now_s, since_s)
 
     def back(self, asker: object) -> None:
         """Note that this one no longer waits."""
@@ -151,6 +174,7 @@ class Health:
                     f"the event loop has stood still for {silent_s:.0f} s "
                     f"(limit {self._patience_s:.0f} s)"
                 )
+            reasons += sorted(self._wrong_servers())
             if not self._away:
                 for step in self._steps:
                     taken_s = now_s - max(step.since_s, self._back_s)
@@ -167,7 +191,7 @@ class Health:
             reasons: list[Json] = []
             if self._phase != "member":
                 reasons.append(f"the worker is {self._phase}" + _because(self._reason))
-            away = dict(self._away.values())
+            away = {each.service: each.reason for each in self._away.values()}
             reasons += [f"{service} is away" + _because(away[service]) for service in sorted(away)]
             for number, note in sorted(self._partitions.items()):
                 if note.phase != "running":
@@ -184,6 +208,15 @@ class Health:
                     "partitions": partitions,
                 },
             )
+
+    def _wrong_servers(self) -> set[str]:
+        """Return the services in whose place a wrong server was for longer than the patience."""
+        return {
+            f"{each.service} has been the wrong server, or not ready, for {each.wrong_s:.0f} s "
+            f"(limit {self._patience_s:.0f} s)" + _because(each.reason)
+            for each in self._away.values()
+            if each.wrong_s > self._patience_s
+        }
 
     def _head(self) -> dict[str, Json]:
         return {"worker": self._name, "phase": self._phase}

@@ -92,6 +92,33 @@ class Group:
     committed: Mapping[tuple[str, int], int] | Failure
 
 
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction that is open in a partition from the offset `start` on.
+
+    `wrote_ms` is the timestamp of its producer's last record there. The last three are what its
+    coordinator says: since when it is open, and how long that may be; None where no coordinator
+    that answers has such a transaction of this partition, or this user may not see it.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    start: int
+    wrote_ms: int
+    transactional_id: str | None = None
+    started_ms: int | None = None
+    timeout_ms: int | None = None
+
+    @property
+    def since_ms(self) -> int:
+        """Since when it is open, as far as is known."""
+        return self.wrote_ms if self.started_ms is None else self.started_ms
+
+
+OpenTransactions: TypeAlias = Mapping[tuple[str, int], Sequence[OpenTransaction]]
+"""By topic and partition."""
+
+
 class BrokerInspector(Protocol):
     """Inspects Kafka. Bounded in time: each answer takes some seconds at most."""
 
@@ -103,6 +130,11 @@ class BrokerInspector(Protocol):
 
     async def group(self, name: str) -> Group | Failure:
         """Return a consumer group; one without any member so far is `Dead`."""
+
+    async def transactions(
+        self, partitions: Mapping[str, Sequence[int]]
+    ) -> OpenTransactions | Failure:
+        """Return the open transactions of partitions of topics that `cluster` was asked for."""
 
     async def stop(self) -> None: ...
 

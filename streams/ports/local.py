@@ -34,7 +34,8 @@ class TranscriptPiece(NamedTuple):
     """Lines of one file. `mark` is how far it was read after them, opaque to all but the reader.
 
     `received_ms` is when lines were seen that were written meanwhile, None for older ones.
-    `modified_ms` is the file's own time.
+    `modified_ms` is the file's own time. `is_as_once`: the lines are those that one reading of the
+    whole file would give, with the same hints.
     """
 
     path: str
@@ -42,6 +43,14 @@ class TranscriptPiece(NamedTuple):
     received_ms: int | None
     modified_ms: int
     mark: bytes
+    is_as_once: bool = True
+
+
+class Visits(NamedTuple):
+    """When a file had lines of a session: reading another file than before is another visit."""
+
+    first: int
+    last: int
 
 
 class LocalChanges(NamedTuple):
@@ -50,7 +59,9 @@ class LocalChanges(NamedTuple):
     `views` as in a view store; sessions that leave take all their documents with them. `states`
     are the parts of the derivation's state by their keys, None to delete one; `totals` each
     session's own aggregates, by session and field. `marks` are how far files were read, None for
-    files to forget; `members` which sessions a file has lines of.
+    files to forget; `members` which sessions a file has lines of, and when they were read.
+    `inexact` are files of which a reading from the beginning might give something else, or would
+    report lines.
     """
 
     position: int
@@ -58,7 +69,8 @@ class LocalChanges(NamedTuple):
     states: Mapping[bytes, Mapping[bytes, bytes | None]]
     totals: Mapping[tuple[bytes, bytes], bytes]
     marks: Mapping[str, bytes | None]
-    members: Collection[tuple[str, bytes]]
+    members: Mapping[tuple[str, bytes], Visits]
+    inexact: Collection[str] = ()
 
 
 class DerivedFiles(NamedTuple):
@@ -126,6 +138,10 @@ class LocalStore(Protocol):
     @property
     def position(self) -> int:
         """The offset of the next record."""
+
+    @property
+    def visits(self) -> int:
+        """The number of the next visit of a file."""
 
     def marks(self) -> dict[str, bytes]:
         """Return how far each file was read."""

@@ -4,9 +4,8 @@ Offsets are never contiguous: transaction markers take some, so the next offset 
 in `position`, never `last offset + 1`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar, overload
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias, overload
 from uuid import UUID
 
 from contextgauge.containers import Line
@@ -193,22 +192,3 @@ class Log(Cluster, Protocol):
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
         """Return a group's committed offsets, for lag tools only."""
-
-
-class _Startable(Protocol):
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-
-_S = TypeVar("_S", bound=_Startable)
-
-
-@asynccontextmanager
-async def started(client: _S) -> AsyncIterator[_S]:
-    """Start a client of Kafka or Redis, and stop it at the end."""
-    try:
-        await client.start()
-        yield client
-    finally:
-        await client.stop()

@@ -7,8 +7,7 @@ unknown variable with the prefix is an error too, so that a mistyped name is not
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from pydantic import SecretStr
-from pydantic_settings import SettingsConfigDict
+from pydantic import ConfigDict, SecretStr
 
 from contextgauge.errors import ConfigError
 from contextgauge.settings import kafka
@@ -47,9 +46,7 @@ class Settings(
 ):
     """All settings, as read from the environment. Frozen; durations and sizes name their unit."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     def topic(self, topic: Topic) -> Topic:
         """Return the topic under its full name, with the retention and sizes in force."""

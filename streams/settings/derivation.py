@@ -1,10 +1,8 @@
 """Settings of the derivation: windows and thresholds."""
 
 from itertools import pairwise
-from typing import Annotated
 
 from pydantic import Field, field_validator
-from pydantic_settings import NoDecode
 
 from contextgauge.settings.forms import SettingsPart
 from streams.core.derivation.rules_config import DEFAULT_THRESHOLDS, DEFAULT_WINDOW
@@ -19,12 +17,12 @@ class DerivationSettings(SettingsPart):
         ge=1,
         description="Window assumed for an unknown model, in tokens, above 0.",
     )
-    windows: Annotated[dict[str, int], NoDecode] = Field(
+    windows: dict[str, int] = Field(
         default_factory=dict,
         description="Windows by model, as a JSON object from model to tokens, such as "
         '{"my-model": 128000}. They take precedence over all other sources.',
     )
-    warning_thresholds: Annotated[tuple[int, ...], NoDecode] = Field(
+    warning_thresholds: tuple[int, ...] = Field(
         default=DEFAULT_THRESHOLDS,
         min_length=1,
         description="Percentages used at which a warning is raised: ascending whole numbers above "

@@ -1,9 +1,6 @@
 """Settings of those who read views: the API, the page, and commands that show sessions."""
 
-from typing import Annotated
-
 from pydantic import Field, field_validator
-from pydantic_settings import NoDecode
 
 from contextgauge.settings.forms import SettingsPart
 from streams.core.until_compaction import Threshold, parse_threshold
@@ -13,7 +10,7 @@ from streams.settings.objects import parsed_object
 class ReadingSettings(SettingsPart):
     """Settings of those who read views."""
 
-    compaction_thresholds: Annotated[dict[str, Threshold], NoDecode] = Field(
+    compaction_thresholds: dict[str, Threshold] = Field(
         default_factory=dict,
         description="Sizes at which automatic compaction is expected where no runtime reports it, "
         "as a JSON object from model, or the beginning of its name, to tokens or to a percentage "

@@ -1,11 +1,9 @@
 """Settings of `contextgauge serve`: addresses, access, limits."""
 
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
-from pydantic_settings import NoDecode
 
 from contextgauge.settings.forms import SettingsPart
 
@@ -37,12 +35,12 @@ class ServingSettings(SettingsPart):
         "delete text. Beyond this machine it needs CONTEXTGAUGE_SERVE_TOKENS_FILE too, and tokens "
         "that `contextgauge token --write` made.",
     )
-    serve_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+    serve_origins: tuple[str, ...] = Field(
         default=(),
         description="Origins whose pages may read the API from a browser (CORS), such as "
         "https://board.example, separated by commas. Default: none.",
     )
-    serve_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
+    serve_proxies: tuple[str, ...] = Field(
         default=(),
         description="Addresses or networks of the reverse proxies whose X-Forwarded-For is "
         "trusted, separated by commas. Default: none.",

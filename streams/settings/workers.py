@@ -92,7 +92,8 @@ class WorkerSettings(SettingsPart):
         ge=5,
         le=3_600,
         description="A worker is no longer live if its event loop is blocked for this many "
-        "seconds, or a poll, commit or write exceeds its own time limit by as much, 5 to 3 600.",
+        "seconds, or a poll, commit or write exceeds its own time limit by as much, or Redis "
+        "answers as the wrong server for as long (a replica, or one that loads), 5 to 3 600.",
     )
     alerts_file: Path | None = Field(
         default=None,

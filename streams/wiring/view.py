@@ -1,20 +1,15 @@
 """The parts of `contextgauge view`: which transcripts, which local file, and what reads them."""
 
 import asyncio
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
-from contextgauge.state_folder import state_folder
 from streams import codec, wiring
-from streams.core.derivation.stored_state import STATE_VERSION
-from streams.edge.files.runtime_folders import transcript_folders
 from streams.edge.files.session_files import FirstPrompts
 from streams.edge.files.transcripts import LocalTranscripts
 from streams.edge.files.unread import UnreadFiles, read_whole
@@ -30,6 +25,7 @@ from streams.flow.view.reading import LocalReading
 from streams.ports import DerivedFiles
 from streams.serve.api.serving import ReadTitles
 from streams.settings import Settings
+from streams.wiring.stored import local_file, local_tag, own_folders
 
 
 class LocalView(NamedTuple):
@@ -38,17 +34,6 @@ class LocalView(NamedTuple):
     reading: LocalReading[UnreadFiles]
     views: SqliteViews
     close: Callable[[], None]
-
-
-def _own_folders() -> list[str]:
-    return [str(folder) for folder in transcript_folders(os.environ)]
-
-
-def local_file(settings: Settings, paths: Sequence[str]) -> Path:
-    """Return the file with what is known of these paths."""
-    names = sorted(os.fsencode(path) for path in paths or _own_folders())
-    name = hashlib.sha256(b"\0".join(names)).hexdigest()[:16]
-    return state_folder(settings.state_folder) / "view" / f"{name}.sqlite3"
 
 
 def lock_of(settings: Settings, paths: Sequence[str]) -> Lock:
@@ -123,10 +108,9 @@ def local_view(
     The lock must be held. Raises ConfigError.
     """
     clock, rules = SystemClock(), wiring.rules(settings)
-    finder = TranscriptFinder(paths) if paths else TranscriptFinder((), _own_folders())
+    finder = TranscriptFinder(paths) if paths else TranscriptFinder((), own_folders())
     file = local_file(settings, paths)
-    tag = f"{version('contextgauge')}/{STATE_VERSION}/{rules.tag}/{settings.message_limit_bytes}"
-    store = SqliteStore(file, tag)
+    store = SqliteStore(file, local_tag(settings))
     delete_unused(file, clock.now_ms() / 1_000)
     transcripts = LocalTranscripts(finder.look, store.marks(), clock, report)
     turns = Turns()

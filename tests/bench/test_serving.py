@@ -8,6 +8,7 @@ from contextgauge.clock import SystemClock
 from streams.edge.redis.views import RedisViews
 from streams.serve.feed.feed import encoded
 from tests.doubles.dump import dump
+from tests.patience import PATIENCE_S
 
 
 async def test_a_reader_counts_events_and_their_delay() -> None:
@@ -32,7 +33,7 @@ async def test_sessions_are_projected_and_grow(redis_url: str) -> None:
     await writer.start()
     await writer.begin(20)
     growing = asyncio.create_task(writer.grow(20, 500))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             dumps = [await dump(store, 1, partition) for partition in range(4)]
             live = sum(len(dump.live) for dump in dumps)

@@ -1,13 +1,16 @@
 """Faults of Redis: away, without its data, full, or refusing."""
 
+import asyncio
 import shutil
 import signal
 from functools import partial
 from typing import Final
 
+from streams.edge.local_stack.stack import LocalStack
 from tests.chaos.faults import fault
 from tests.chaos.wire import Direction
 from tests.chaos.world import World
+from tests.failover_kit import port_of, promote, replicate
 
 _KEYS: Final = (
     "pos", "held", "stats", "live", "idle", "recent", "pressure", "s:*", "c:*", "e:*", "r:*", "a:*",
@@ -54,6 +57,26 @@ async def _set_back(world: World) -> None:
     shutil.copytree(saved, world.services.redis_data)
     world.note("Redis starts with them")
     await world.services.start_redis()
+
+
+@fault("Redis failover behind a name that moves, and back", "redis")
+async def _failover(world: World) -> None:
+    wire, home = world.services.wire, world.services.redis_url
+    stack = LocalStack(world.folder / "other-redis")
+    other = (await asyncio.to_thread(stack.start, ["redis"]))["redis"].address
+    try:
+        for primary, replica in ((home, other), (other, home)):
+            await replicate(primary, replica)
+            await world.progress()
+            world.note(f"promote the server on port {port_of(replica)}")
+            await promote(replica, primary)
+            await world.out_for(1.0, 5.0)
+            world.note("the name leads there")
+            wire.server_port = port_of(replica)
+    finally:
+        wire.server_port = port_of(home)
+        await world.progress()
+        await asyncio.to_thread(stack.stop)
 
 
 @fault("Redis out of memory", "redis")

@@ -81,14 +81,18 @@ class _Link:
 
 
 class Wire:
-    """Relays connections from `port` to the server's port, under the weather of the moment."""
+    """Relays connections from `port` to the server's port, under the weather of the moment.
+
+    Port 0 is any free one. As a name that moves does, another `server_port` holds for connections
+    that are made after it was set.
+    """
 
     def __init__(self, port: int, server_port: int, *, is_kafka: bool) -> None:
-        self.port = port
+        self.port, self.server_port = port, server_port
         self.weather = Weather()
         self.lost = 0
         """Answers lost so far, and requests that were held back."""
-        self._server_port, self._is_kafka = server_port, is_kafka
+        self._is_kafka = is_kafka
         self._links: set[_Link] = set()
         self._loop = asyncio.new_event_loop()
         self._listening = threading.Event()
@@ -119,12 +123,17 @@ class Wire:
         asyncio.set_event_loop(self._loop)
         listening = asyncio.start_server(self._relay, "127.0.0.1", self.port)
         self._server = self._loop.run_until_complete(listening)
+        self.port = self._server.sockets[0].getsockname()[1]
         self._listening.set()
         self._loop.run_forever()
+        ending = asyncio.all_tasks(self._loop)
+        for task in ending:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*ending, return_exceptions=True))
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            there, back = await asyncio.open_connection("127.0.0.1", self._server_port)
+            there, back = await asyncio.open_connection("127.0.0.1", self.server_port)
         except OSError:
             writer.transport.abort()
             return

@@ -16,9 +16,7 @@ from pathlib import Path
 import pyte
 
 from tests.conftest import command_environment, listen_to_signals
-
-PATIENCE_S = 30.0
-"""Until a screen shows what is waited for; a busy machine takes some seconds to start a command."""
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 

@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from streams.cli.app import app
 from streams.cli.lazy import LazyCommand
 from tests.conftest import Command
+from tests.patience import PATIENCE_S
 
 
 def _all_commands() -> dict[str, TyperCommand | TyperGroup]:
@@ -78,9 +79,9 @@ def test_a_wrong_setting_is_exit_2_and_one_line(command: Command) -> None:
 
 def test_characters_that_the_encoding_lacks_are_replaced() -> None:
     script = (
-        "import importlib.metadata, sys\n"
+        "import sys\n"
         "from streams.cli import app\n"
-        "importlib.metadata.version = lambda name: '\\u2588'\n"
+        "app.__version__ = '\\u2588'\n"
         "sys.argv = ['contextgauge', '--version']\n"
         "app.main()\n"
     )
@@ -176,10 +177,10 @@ def test_a_worker_serves_metrics_and_stops_gracefully(
         seen.append(json.loads(line))
         if seen[-1]["event"] == "partition is running":
             break
-    with urllib.request.urlopen(seen[0]["metrics"], timeout=5) as answer:
+    with urllib.request.urlopen(seen[0]["metrics"], timeout=PATIENCE_S) as answer:
         assert b"contextgauge_worker_partitions" in answer.read()
     worker.send_signal(ending)
-    _, rest = worker.communicate(timeout=30)
+    _, rest = worker.communicate(timeout=PATIENCE_S)
     assert worker.returncode == 0
     assert [json.loads(line)["event"] for line in rest.splitlines()][-1] == "stopped"
 
@@ -191,7 +192,7 @@ def test_a_worker_waits_for_an_unavailable_broker(command: Command) -> None:
     pause_s = next(line["pause_s"] for line in tries if line["event"] == "trying again")
     assert pause_s > 0
     worker.send_signal(signal.SIGTERM)
-    worker.communicate(timeout=30)
+    worker.communicate(timeout=PATIENCE_S)
     assert worker.returncode == 0
 
 
@@ -210,10 +211,12 @@ def test_a_metrics_address_of_another_machine_is_reported(command: Command) -> N
     assert "CONTEXTGAUGE_METRICS_HOST=192.0.2.1 is not an address of this machine" in done.stderr
 
 
-def test_a_full_disk_is_not_an_internal_error() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_not_an_internal_error(unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "streams", "--version"],
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

@@ -32,3 +32,9 @@ def test_categories_of_another_size_say_of_which_and_show_no_free_space() -> Non
     assert "Free space" not in grown
     unkind = replace(chain, categories=(replace(messages, kind=None),))
     assert "as last reported" in _shown(status_box(_with(unkind), NOW_MS))
+
+
+def test_categories_are_labelled_with_the_size_that_the_answer_reports() -> None:
+    prompt = Category(id="prompt", name="System prompt", kind="used", tokens=7_026)
+    chain = replace(CHAIN, categories=(prompt,), categories_tokens=32_997)
+    assert "as of 32,997 tokens" in _shown(status_box(_with(chain), NOW_MS))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from streams.cli import deriving
+from streams.cli.inputs import sources_of
 from streams.cli.transcripts import Replay
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, sample_sessions
@@ -104,13 +105,13 @@ def test_other_processes_name_what_they_could_read_in_part_only(
     monkeypatch.setattr(deriving, "_TASK_BYTES", 1)
     sample = sample_sessions(SimulationOptions())
     write_folder(tmp_path, ((each.file, each.value) for each in sample))
-    plain = Replay([str(tmp_path)], processes=1)
+    plain = Replay(sources_of([str(tmp_path)]), processes=1)
     records = [record.id for block in plain.records() for record in block]
     for path in list(tmp_path.rglob("*.jsonl")):
         path.with_name(path.name + ".zst").write_bytes(compressed(path.read_bytes()) + b"more")
         path.unlink()
     for processes in (1, 3):
-        replay = Replay([str(tmp_path)], processes=processes)
+        replay = Replay(sources_of([str(tmp_path)]), processes=processes)
         assert [record.id for block in replay.records() for record in block] == records
         assert replay.unreadable == len(list(tmp_path.rglob("*.zst"))) > 1
         errors = capsys.readouterr().err.splitlines()

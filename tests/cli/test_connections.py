@@ -10,9 +10,8 @@ from starlette.types import Receive, Scope, Send
 
 from streams.cli.serve import connections
 from streams.edge.telemetry.server import listening, port_of
+from tests.patience import PATIENCE_S
 from tests.serve.redis_kit import become
-
-PATIENCE_S = 20.0
 
 
 async def _app(scope: Scope, _receive: Receive, send: Send) -> None:

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from streams.cli import hook_rules
 from streams.cli.hook import app
 from streams.cli.hook_rules import MOST_CHARACTERS, context_of
 
@@ -94,6 +95,18 @@ def test_each_compaction_is_handed_back_once(api: Api) -> None:
     assert run(api, "user-prompt-submit")[0]["hookSpecificOutput"]["additionalContext"]
     assert run(api, "user-prompt-submit") == (None, "")
     api.answers = [lost(boundary_id="b-2")]
+    assert run(api, "user-prompt-submit")[0] is not None
+
+
+def test_what_could_not_be_written_is_handed_back_again(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: Sequence[bytes]) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as on_a_full_disk:
+        on_a_full_disk.setattr(hook_rules, "write_lines", full)
+        assert "No space left" in run(api, "user-prompt-submit")[1]
     assert run(api, "user-prompt-submit")[0] is not None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.cli.transcripts import is_path
+from streams.cli.inputs import is_path
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from tests.cli.terminal_kit import Terminal

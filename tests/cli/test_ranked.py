@@ -4,7 +4,8 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from schemas.records import Record
-from streams.cli.sessions import Order, ranked
+from streams.cli.listing import Order
+from streams.cli.stored import ranked
 from streams.serve.views.sessions import Sessions, active_sessions
 from tests.core.history import START_MS, History
 from tests.serve.kit import GrowingViews

@@ -13,6 +13,7 @@ import pytest
 from contextgauge.errors import ConfigError
 from streams.cli import deriving
 from streams.cli.exits import Exit
+from streams.cli.inputs import sources_of
 from streams.cli.transcripts import Replay
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, sample_sessions, simulate
@@ -77,7 +78,7 @@ def folder(tmp_path: Path) -> Path:
 def _replayed(folder: Path, processes: int) -> tuple[list[bytes], list[tuple[str, int, str]]]:
     dead: list[tuple[str, int, str]] = []
     replay = Replay(
-        [str(folder)],
+        sources_of([str(folder)]),
         on_dead=lambda line, letter: dead.append((line.file, line.number, letter.reason)),
         processes=processes,
     )
@@ -119,8 +120,9 @@ def test_several_processes_give_what_one_gives(
 
 @pytest.mark.usefixtures("small_tasks")
 def test_views_of_several_processes_are_those_of_one(folder: Path) -> None:
-    views = Replay([str(folder)], processes=1).views()
-    assert list(Replay([str(folder)], processes=3).views().items()) == list(views.items())
+    sources = sources_of([str(folder)])
+    views = Replay(sources, processes=1).views()
+    assert list(Replay(sources, processes=3).views().items()) == list(views.items())
 
 
 @pytest.mark.usefixtures("small_tasks")
@@ -146,7 +148,7 @@ def test_a_file_that_cannot_be_read_ends_it_where_its_turn_comes(
     given: dict[int, list[bytes]] = {}
     for processes in (1, 3):
         lines = given[processes] = []
-        parts = Replay([str(folder)], processes=processes).lines()
+        parts = Replay(sources_of([str(folder)]), processes=processes).lines()
         with pytest.raises(ConfigError, match=r"zz-resumed-1\.jsonl: Permission denied"):
             lines.extend(line for some in parts for line in some)
     assert given[1] == given[3]
@@ -164,7 +166,7 @@ def test_the_session_of_lines_without_one_serves_all_processes(
         (tmp_path / f"{number}.jsonl").write_text(f"{line}\n")
     given = []
     for processes in (1, 2):
-        replay = Replay([str(tmp_path)], "mine", processes=processes)
+        replay = Replay(sources_of([str(tmp_path)]), "mine", processes=processes)
         given.append([line for lines in replay.lines() for line in lines])
     assert given[0] == given[1]
     assert {json.loads(line)["data"]["session_id"] for line in given[0]} == {"mine"}

@@ -13,8 +13,7 @@ import pytest
 
 from streams.cli.serve import browser
 from tests.conftest import Command
-
-PATIENCE_S = 60.0
+from tests.patience import PATIENCE_S
 
 
 def _opened(

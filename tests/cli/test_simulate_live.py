@@ -66,19 +66,22 @@ def test_live_sessions_have_an_hour_behind_them_and_end_in_time(command: Command
         *("simulate", "--live", "--recent", "--duration", "1.5"),
         *("--provider", "codex", "--sessions", "20"),
     )
+    end = time.time()
     assert (done.returncode, done.stderr) == (0, "")
-    assert time.time() - begin >= 1.5
-    stamps = sorted(json.loads(line)["timestamp"] for line in done.stdout.splitlines())
-    ages = [begin - _seconds(stamp) for stamp in stamps]
-    assert 3_000 <= ages[0] <= 3_700
-    assert -3 <= ages[-1] <= 60
+    assert end - begin >= 1.5
+    first, *_, last = sorted(
+        _seconds(json.loads(line)["timestamp"]) for line in done.stdout.splitlines()
+    )
+    assert begin - 3_700 <= first <= end - 3_000
+    assert begin - 60 <= last <= end + 1
 
 
 def test_the_sample_ends_when_the_duration_does(command: Command) -> None:
     arguments = ("simulate", "--sample", "--provider", "codex")
+    begin = time.time()
     live = command(*arguments, "--live", "--recent", "--duration", "0.5").stdout.splitlines()
+    assert begin - 1 <= _seconds(json.loads(live[-1])["timestamp"]) <= time.time() + 1
     assert len(live) == len(command(*arguments).stdout.splitlines())
-    assert abs(time.time() - _seconds(json.loads(live[-1])["timestamp"])) < 5
 
 
 def test_the_sample_is_whole_where_the_clock_is_set_back(

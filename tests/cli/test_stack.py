@@ -27,8 +27,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     own = tmp_path / "state" / "stack"
     monkeypatch.setattr(user_folders, "_PROJECT", str(tmp_path))
     monkeypatch.setenv("CONTEXTGAUGE_STATE_FOLDER", str(own.parent))
-    monkeypatch.delenv("CONTEXTGAUGE_BOOTSTRAP_SERVERS", raising=False)
-    monkeypatch.delenv("CONTEXTGAUGE_REDIS_URL", raising=False)
     return own
 
 

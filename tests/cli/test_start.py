@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -159,3 +160,50 @@ def test_the_packages_of_the_extra_are_known() -> None:
     }
     assert installed - EXTRA_PACKAGES <= {name for name in installed if name.startswith("_")}
     assert installed >= EXTRA_PACKAGES
+
+
+@pytest.fixture(scope="module")
+def uncompiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the sources alone."""
+    folder: Path = tmp_path_factory.mktemp("sources")
+    for name in ("contextgauge", "schemas", "streams"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def _bytecode(folder: Path, tmp_path: Path, *options: str, **environment: str) -> tuple[int, int]:
+    """Return how many modules are compiled next to their sources, and in the cache's folder."""
+    subprocess.run(
+        [sys.executable, *options, "-m", "streams", "--version"],
+        cwd=folder,
+        env={
+            **{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
+            **environment,
+            "XDG_CACHE_HOME": str(tmp_path),
+        },
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    cached = list((tmp_path / "contextgauge" / "bytecode").rglob("streams/cli/*.pyc"))
+    return len(list(folder.rglob("*.pyc"))), len(cached)
+
+
+def test_compiled_modules_are_kept_where_none_may_be_next_to_sources(
+    uncompiled: Path, tmp_path: Path
+) -> None:
+    """At each start, all that is imported would be compiled: three times the time."""
+    next_to, cached = _bytecode(uncompiled, tmp_path, PYTHONDONTWRITEBYTECODE="1")
+    assert next_to == 0
+    assert cached >= 3
+
+
+def test_what_else_is_said_of_compiled_modules_is_heeded(uncompiled: Path, tmp_path: Path) -> None:
+    assert _bytecode(uncompiled, tmp_path, "-B") == (0, 0)
+    named = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": str(tmp_path / "named")}
+    assert _bytecode(uncompiled, tmp_path, **named) == (0, 0)
+    assert not (tmp_path / "named").exists()
+    next_to, cached = _bytecode(uncompiled, tmp_path)
+    assert next_to > 0
+    assert cached == 0
+    # An installation that is compiled is used as it is.
+    assert _bytecode(uncompiled, tmp_path, PYTHONDONTWRITEBYTECODE="1") == (next_to, 0)

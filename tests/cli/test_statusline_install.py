@@ -96,7 +96,6 @@ def test_on_a_terminal_it_asks(
     home: Path, monkeypatch: pytest.MonkeyPatch, answer: str, installed: bool
 ) -> None:
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     terminal = Terminal(100, 20, ["statusline", "--install"], {})
     try:
         terminal.wait(lambda text: "Write this? [y/N]" in text)

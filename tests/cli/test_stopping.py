@@ -9,7 +9,8 @@ import pytest
 
 from contextgauge.documents import document
 from streams.cli.exits import Exit, by_signal
-from tests.cli.worker_kit import PATIENCE_S, Runs, running
+from tests.cli.worker_kit import Runs, running
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.service
 

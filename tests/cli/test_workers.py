@@ -14,12 +14,11 @@ import pytest
 from streams.cli.exits import Exit
 from streams.edge.local_stack.stack import LocalStack
 from tests.conftest import Command
-
-_PATIENCE_S = 60.0
+from tests.patience import PATIENCE_S
 
 
 def _until(happened: Callable[[], bool], log: Path) -> None:
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + PATIENCE_S
     while not happened():
         assert time.monotonic() < until, log.read_text()
         time.sleep(0.1)
@@ -73,7 +72,7 @@ def test_an_outage_and_its_end_are_logged_in_a_few_lines(
     before = reports()
     _until(lambda: reports() > before, errors)
     worker.send_signal(signal.SIGINT)
-    assert worker.wait(_PATIENCE_S) == 0, errors.read_text()
+    assert worker.wait(PATIENCE_S) == 0, errors.read_text()
     assert times('"stopped"') == 1
     told = errors.read_text()
     assert all(line.startswith("{") for line in told.splitlines()), told
@@ -120,6 +119,6 @@ def test_a_worker_whose_broker_hangs_stops_in_time(
     os.kill(broker, signal.SIGSTOP)
     try:
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(_PATIENCE_S) in {Exit.DONE, Exit.TIME_LIMIT}, errors.read_text()
+        assert worker.wait(PATIENCE_S) in {Exit.DONE, Exit.TIME_LIMIT}, errors.read_text()
     finally:
         os.kill(broker, signal.SIGCONT)

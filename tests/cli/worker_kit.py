@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import command_environment
-
-PATIENCE_S = 60.0
+from tests.patience import PATIENCE_S
 
 _SCRIPT = """
 import asyncio, sys, time
@@ -154,7 +153,7 @@ def running(folder: Path) -> Iterator[Runs]:
 
 
 def wait_until(happened: Callable[[], bool], log: Callable[[], str]) -> None:
-    """Wait for a condition; fail with the log after a minute."""
+    """Wait for a condition; fail with the log if it never holds."""
     until = time.monotonic() + PATIENCE_S
     while not happened():
         assert time.monotonic() < until, log()

@@ -134,6 +134,13 @@ USUAL: list[dict[str, Any]] = [
 
 COUNTS = usage(1, 2, 3)
 START = message_start("msg_2", read=70)
+OF_OTHERS: list[dict[str, Any]] = [
+    {**LINE, "type": "progress", "message": None},
+    {"type": "progress", "sessionId": "s", "version": "2.1.329"},
+    {**LINE, "message": {"role": "user"}},
+]
+"""Lines with a transcript's fields that Claude Code does not write so."""
+
 UNUSUAL: list[object] = [
     told(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": []}),
     told(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": {"ephemeral_1h_input_tokens": -1}}),
@@ -158,6 +165,8 @@ UNUSUAL: list[object] = [
     user("synthetic", isSynthetic=True),
     user([{"type": "text", "text": "/compact"}]),
     user("with a task", task_id="t1"),
+    user(TOOL_RESULT, toolUseResult={"stdout": "x", "resolvedModel": "claude-opus-4-6[1m]"}),
+    user(TOOL_RESULT, tool_use_result={"resolved_model": "claude-opus-4-6[1m]"}),
     {**RESPONSE, "isApiErrorMessage": True},
     {**RESPONSE, "is_sidechain": True},
     {**RESPONSE, "parentToolUseId": "toolu_1"},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from schemas.messages import MAX_DEPTH
 from streams.codec.cloudevents import rfc3339
-from tests.codec.fast_path_kit import BROKEN, TEXT, UNUSUAL, USUAL, dump, same, short
+from tests.codec.fast_path_kit import BROKEN, OF_OTHERS, TEXT, UNUSUAL, USUAL, dump, same, short
 from tests.core.given import user
 
 pytestmark = pytest.mark.compiled
@@ -36,6 +36,13 @@ def test_its_fields_may_come_in_any_order(number: int) -> None:
 @pytest.mark.parametrize("number", range(len(UNUSUAL)))
 def test_an_unusual_message_is_left_to_the_full_parser(number: int) -> None:
     assert short(dump(UNUSUAL[number])) is None
+
+
+@pytest.mark.parametrize("body", OF_OTHERS)
+def test_a_line_that_claude_code_may_not_have_written_is_left_to_the_full_parser(
+    body: dict[str, object],
+) -> None:
+    assert short(dump(body)) is None
 
 
 @pytest.mark.parametrize("number", range(len(BROKEN)))

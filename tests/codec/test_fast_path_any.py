@@ -79,6 +79,7 @@ NAMES = sorted(
         *("input_tokens", "output_tokens", "cache_read_input_tokens", "iterations", "event"),
         *("delta", "applied_edits", "text", "isMeta", "sessionId", "agentId", "task_id"),
         *("input_tokens_details", "cached_tokens", "responseId", "modelVersion", "request"),
+        *("toolUseResult", "resolvedModel", "tool_use_result", "resolved_model"),
         *("isSidechain", "requestId", "parentUuid", "parentToolUseId", "forkedFrom", "version"),
     }
 )
@@ -91,6 +92,7 @@ SCALARS = st.one_of(
     st.sampled_from(
         [
             *("assistant", "user", "stream_event", "message_start", "message_delta", "compaction"),
+            *("claude-opus-4-6[1m]", "claude-opus-4-6"),
             *("message", "text", "<a>", "/clear", "<synthetic>", "model_context_window_exceeded"),
         ]
     ),

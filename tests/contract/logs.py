@@ -27,9 +27,7 @@ from streams.ports import (
 from tests.contract.simulated import SimulatedLog
 from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import until
-
-PATIENCE_S = 30.0
-"""A test that waits for longer has failed; it never waits so long otherwise."""
+from tests.patience import PATIENCE_S
 
 LeaveOpen = Callable[[str, Sequence[NewRecord]], Awaitable[None]]
 

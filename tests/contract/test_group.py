@@ -8,8 +8,9 @@ import pytest
 
 from contextgauge.errors import RetryError
 from streams.ports import Ends
-from tests.contract.logs import PATIENCE_S, LogUnderTest, Member
+from tests.contract.logs import LogUnderTest, Member
 from tests.flow.derive_kit import until
+from tests.patience import PATIENCE_S
 
 
 @asynccontextmanager

@@ -19,7 +19,8 @@ from schemas.topics import AGENT_MESSAGES, HOUR_MS, MIB, TOPICS, Topic
 from streams.edge.kafka.log import KafkaLog
 from streams.ports import NO_ID, NewRecord
 from tests.codec.batches_kit import WRITER, ForeignName
-from tests.contract.logs import PATIENCE_S, Member
+from tests.contract.logs import Member
+from tests.patience import PATIENCE_S
 
 _OF_THE_TOPIC = 1
 """Kafka's source of a config that was set for the topic, and is no default."""

@@ -18,9 +18,10 @@ from contextgauge.kafka.options import KafkaOptions
 from schemas.topics import MIB, Topic
 from streams.edge.kafka.log import KafkaLog
 from streams.ports import Batch, Ends, NewRecord
-from tests.contract.logs import PATIENCE_S, LogUnderTest
+from tests.contract.logs import LogUnderTest
 from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import until
+from tests.patience import PATIENCE_S
 
 
 async def test_topics_are_created_once_and_counted(under_test: LogUnderTest) -> None:

@@ -14,6 +14,7 @@ from streams.edge.kafka.log import KafkaLog
 from streams.edge.memory.log import MemoryLog
 from streams.ports import Log, NewRecord, ReceivedRecord, RecordStream
 from tests.doubles.record_stream import MemoryRecordStream
+from tests.patience import PATIENCE_S
 
 HOUR_MS = 3_600_000
 
@@ -69,7 +70,7 @@ class Kit:
         other = asyncio.create_task(self.stream().run(Taking(), stop))
         await until(lambda: handler.assignments > before)
         stop.set()
-        await asyncio.wait_for(other, 30)
+        await asyncio.wait_for(other, PATIENCE_S)
         await until(lambda: len(handler.positions) == 2)
 
     @asynccontextmanager
@@ -83,7 +84,7 @@ class Kit:
                 task.result()
             yield handler
             stop.set()
-            await asyncio.wait_for(task, 30)
+            await asyncio.wait_for(task, PATIENCE_S)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -102,7 +103,7 @@ class Kit:
 
 
 async def until(check: Callable[[], bool]) -> None:
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(PATIENCE_S):
         while not check():  # noqa: ASYNC110 -- what it looks at is another's
             await asyncio.sleep(0.01)
 
@@ -212,7 +213,7 @@ async def test_the_lag_is_reported(kit: Kit) -> None:
     await until(lambda: len(handler.arrivals) == 1)
     await until(lambda: stream.behind(0) == 0)
     stop.set()
-    await asyncio.wait_for(task, 30)
+    await asyncio.wait_for(task, PATIENCE_S)
 
 
 async def test_unhandled_records_count_as_lag(kit: Kit) -> None:
@@ -227,7 +228,7 @@ async def test_unhandled_records_count_as_lag(kit: Kit) -> None:
     gate.set()
     await until(lambda: stream.behind(0) == 0)
     stop.set()
-    await asyncio.wait_for(task, 30)
+    await asyncio.wait_for(task, PATIENCE_S)
 
 
 async def test_a_handler_that_raises_ends_the_stream_and_nothing_is_acknowledged(
@@ -237,7 +238,7 @@ async def test_a_handler_that_raises_ends_the_stream_and_nothing_is_acknowledged
     handler = Taking()
     handler.fails = True
     with pytest.raises(ArithmeticError):
-        await asyncio.wait_for(kit.stream().run(handler, asyncio.Event()), 40)
+        await asyncio.wait_for(kit.stream().run(handler, asyncio.Event()), PATIENCE_S)
     async with kit.reading() as taking:
         await until(lambda: len(taking.arrivals) == 2)
     assert taking.values() == [b"1", b"2"]
@@ -265,6 +266,6 @@ async def test_records_from_before_a_rebalance_are_stale_and_redelivered(kit: Ki
 
     await until(lambda: current() == [b"1", b"2", b"3"])
     stop.set()
-    await asyncio.wait_for(task, 30)
+    await asyncio.wait_for(task, PATIENCE_S)
     async with kit.reading() as taking:
         assert taking.positions == {0: 0, 1: 0}

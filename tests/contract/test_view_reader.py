@@ -24,6 +24,7 @@ from streams.ports import (
     ViewStore,
 )
 from tests.contract.stores import NOTHING
+from tests.patience import PATIENCE_S
 
 HEARTBEAT = ProjectorHeartbeat(1_793_534_400_123, None, 0)
 NAMES = [b"plain", b"%_'\"?", b"\x00\r\n\xff", "ü/😀".encode(), b"x" * 10_240]
@@ -38,7 +39,7 @@ class Filled:
 
     async def write(self, offset: int, changes: ViewChanges = NOTHING) -> None:
         if isinstance(self._store, SqliteStore):
-            self._store.commit(LocalChanges(offset, changes, {}, {}, {}, ()))
+            self._store.commit(LocalChanges(offset, changes, {}, {}, {}, {}))
         else:
             position = ViewPosition(offset, 0, 1, caught_up=False)
             result = await self._store.apply(
@@ -198,7 +199,7 @@ async def test_a_capped_feed_reports_its_first_offset(filled: Filled) -> None:
 
 
 async def test_a_waiting_reader_of_the_feed_is_woken(filled: Filled) -> None:
-    waiting = asyncio.create_task(filled.reader.live(1, 0, 3, 10, 2.0))
+    waiting = asyncio.create_task(filled.reader.live(1, 0, 3, 10, PATIENCE_S))
     await asyncio.sleep(0.05)
     assert not waiting.done()
     await filled.write(5, NOTHING._replace(live=[Entry(4, b"x")]))

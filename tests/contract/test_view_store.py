@@ -16,6 +16,7 @@ from streams.ports import (
 )
 from tests.contract.stores import NOTHING, StoreUnderTest, one_view, store_under_test
 from tests.doubles.dump import dump
+from tests.patience import PATIENCE_S
 
 under_test = store_under_test
 NAMES = [b"plain", b"}:{1:0}:s:", b"\x00\r\n\xff", "ü/😀".encode(), b"x" * 10_240]
@@ -289,7 +290,7 @@ async def test_the_live_feed_is_read_from_an_offset(under_test: StoreUnderTest) 
 async def test_a_waiting_live_feed_reader_is_woken_at_once(under_test: StoreUnderTest) -> None:
     await under_test.apply(None, 0)
     store = under_test.store
-    waiting = asyncio.create_task(store.live(1, 0, 3, 10, 2.0))
+    waiting = asyncio.create_task(store.live(1, 0, 3, 10, PATIENCE_S))
     await asyncio.sleep(0.05)
     assert not waiting.done()
     await under_test.apply(0, 5, NOTHING._replace(live=[Entry(4, b"x")]))

@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 
 from streams.cli.app import Commands, app
 from tests.docs.test_docs import ROOT
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.service
 
@@ -35,7 +36,6 @@ NOT_INSTALLED = re.compile(
 """What a checkout has and an installation has not."""
 
 COMMANDS = {name for section in Commands.sections.values() for name in section}
-PATIENCE_S = 60.0
 
 RULES = """
 [[targets]]
@@ -84,13 +84,9 @@ class Installation:
         self.folder, home = folder / "empty", folder / "home"
         self.folder.mkdir()
         home.mkdir()
-        cache = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-        kept = {
-            n: v for n, v in os.environ.items() if not n.startswith(("CONTEXTGAUGE_", "PYTHON"))
-        }
+        kept = {n: v for n, v in os.environ.items() if not n.startswith("PYTHON")}
         self.environment = kept | {
             "HOME": str(home),
-            "XDG_CACHE_HOME": cache,  # Kafka's jars
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
             "COLUMNS": "120",
         }

@@ -1,6 +1,5 @@
 """docs/CONNECTING.md: its settings load as they are written, its topics are what is created."""
 
-import os
 import re
 from pathlib import Path
 
@@ -14,13 +13,6 @@ from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 
 TEXT = (DOCS / "CONNECTING.md").read_text(encoding="utf-8")
 EXAMPLES = _blocks(TEXT, "ini")
-
-
-@pytest.fixture(autouse=True)
-def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith(PREFIX):
-            monkeypatch.delenv(name)
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

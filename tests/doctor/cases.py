@@ -20,6 +20,7 @@ from streams.flow.doctor.facts import (
     KafkaFacts,
     Keying,
     OpenCommands,
+    Unsettled,
     Views,
     WorkerProgress,
 )
@@ -33,6 +34,7 @@ from streams.ports.inspection import (
     ClusterFacts,
     Failure,
     Group,
+    OpenTransaction,
     StoreFacts,
     TopicFacts,
     TopicPartition,
@@ -143,6 +145,7 @@ HEALTHY = Facts(
         derive={number: WorkerProgress(0, 100, 100, None) for number in range(2)},
         commands=OpenCommands(0, None),
         other_groups={},
+        unsettled={},
     ),
     project={number: WorkerProgress(0, 50, 50, None) for number in range(2)},
     conversations=Conversations({number: WorkerProgress(0, 100, 100, None) for number in range(2)}),
@@ -205,6 +208,20 @@ def views(**changed: Any) -> Facts:
 
 def kept(progress: WorkerProgress, former: Iterable[int] = ()) -> Facts:
     return facts(conversations=Conversations({0: progress}, frozenset(former)))
+
+
+def open_on(topic: str, *partitions: int, **changed: Any) -> Facts:
+    """A transaction that has been open for 70 s on partitions of a topic, behind offset 20."""
+    since = {"started_ms": NOW - 70_000, "timeout_ms": 240_000, "transactional_id": "their-app"}
+    held = OpenTransaction(4_000, 3, 20, NOW - 60_000, **{**since, **changed})
+    return facts(unsettled={(topic, at): Unsettled(20, 60, [held]) for at in partitions})
+
+
+def held_up(given: Facts) -> Facts:
+    """Let the workers have read all that is settled, of partitions with a transaction too."""
+    waiting = {0: WorkerProgress(0, 20, 20, None), 1: WorkerProgress(0, 20, 20, None, unsettled=40)}
+    kafka = replace(given.kafka, derive=waiting)
+    return replace(given, kafka=kafka, project=waiting, conversations=Conversations(waiting))
 
 
 def without_conversations(topic: str) -> Facts:

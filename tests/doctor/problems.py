@@ -43,6 +43,7 @@ from tests.doctor.cases import (
     with_topic,
     without_conversations,
 )
+from tests.doctor.transaction_problems import TRANSACTION_PROBLEMS
 
 ONE_OF_TWO = [Bootstrap("a:1", None), Bootstrap("b:1", AWAY)]
 NO_CONFIG = Failure("refused", "unknown command 'CONFIG'")
@@ -390,4 +391,10 @@ UNKNOWN: list[Problem] = [
     ("clock.redis", "skipped", redis(clock=AWAY), "TIME"),
 ]
 
-PROBLEMS = [*KAFKA_PROBLEMS, *TOPIC_PROBLEMS, *FLOW_PROBLEMS, *REDIS_PROBLEMS]
+PROBLEMS = [
+    *KAFKA_PROBLEMS,
+    *TOPIC_PROBLEMS,
+    *TRANSACTION_PROBLEMS,
+    *FLOW_PROBLEMS,
+    *REDIS_PROBLEMS,
+]

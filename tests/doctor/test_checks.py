@@ -28,6 +28,7 @@ from tests.doctor.cases import (
     REFUSED,
     TOPICS,
     facts,
+    open_on,
     partitions,
     redis,
     topic,
@@ -90,6 +91,7 @@ _PARTS: dict[str, list[Any]] = {
         "derive",
         "project",
         "commands",
+        "unsettled",
         "conversations",
         "store",
         "views",
@@ -106,7 +108,7 @@ def test_every_check_has_a_finding_whatever_the_facts(parts: dict[str, Any]) -> 
 
 
 def test_a_service_that_is_down_hides_nothing_of_the_other() -> None:
-    kafka = KafkaFacts(*[AWAY] * 10)
+    kafka = KafkaFacts(*[AWAY] * 11)
     without_kafka = replace(HEALTHY, kafka=kafka, project=AWAY, conversations=AWAY)
     without_redis = facts(store=AWAY, views=AWAY, project=AWAY)
     for check in NAMES:
@@ -137,6 +139,31 @@ def test_records_that_are_not_kept_forever_are_noted_even_if_configured() -> Non
         if item.check == "topics.retention"
     ]
     assert (note.severity, note.message[:24]) == ("note", "kept 7 d, as configured:")
+
+
+def test_a_transaction_that_is_under_way_is_no_problem() -> None:
+    recent = {"started_ms": NOW - 9_000, "timeout_ms": 60_000}
+    assert severities(open_on("context.events", 0, **recent), "topics.transactions") == {"ok"}
+
+
+def test_who_holds_a_partition_and_what_to_do_is_reported() -> None:
+    (finding,) = findings(open_on("agent.messages", 0, 1), "topics.transactions")
+    assert finding.subject == "agent.messages"
+    assert finding.figures == {
+        "waiting": 80,
+        "producer_id": 4_000,
+        "transactional_id": "their-app",
+        "open_ms": 70_000,
+    }
+    assert finding.remedy == (
+        "Stop that producer, or wait: Kafka aborts its transaction in 2 min (its timeout is 4 "
+        "min). To end it now: `kafka-transactions.sh --bootstrap-server kafka:9092 abort "
+        "--topic agent.messages --partition 0 --start-offset 20`; partition 1: --start-offset 20"
+    )
+    (activity,) = findings(open_on("agent.messages", 0), "activity.messages")
+    assert "not counting what is behind an open transaction" in activity.message
+    (activity,) = findings(open_on("agent.messages", 0), "activity.records")
+    assert "transaction" not in activity.message
 
 
 def test_a_single_broker_is_only_noted() -> None:

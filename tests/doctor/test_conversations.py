@@ -1,6 +1,6 @@
 """What the doctor reads of conversations and commands: positions, their topic, and outcomes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -20,7 +20,14 @@ from streams.flow.doctor import log_facts as module
 from streams.flow.doctor.facts import OpenCommands, WorkerProgress
 from streams.ports import NewRecord
 from streams.ports.conversations import Mark
-from streams.ports.inspection import Bootstrap, ClusterFacts, Failure, Group, TopicFacts
+from streams.ports.inspection import (
+    Bootstrap,
+    ClusterFacts,
+    Failure,
+    Group,
+    OpenTransactions,
+    TopicFacts,
+)
 from tests.doctor.cases import EXPECTED, partitions
 from tests.doubles.log import FaultyLog
 
@@ -38,6 +45,9 @@ class Brokers:
 
     async def group(self, name: str) -> Group:
         return Group(f"of {name}", [], {})
+
+    async def transactions(self, partitions: Mapping[str, Sequence[int]]) -> OpenTransactions:
+        raise AssertionError(f"nothing is open, but {partitions}")
 
     async def stop(self) -> None: ...
 

@@ -18,8 +18,8 @@ from streams.flow import doctor
 from streams.settings import Settings
 from streams.wiring.doctor import doctor_expected, doctor_services
 from tests.conftest import Command
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 60
 CONTENT = "words-of-a-message"
 NOWHERE = "127.0.0.1:1"
 

@@ -4,11 +4,15 @@ from contextgauge.errors import RetryError
 
 
 class MemoryAlertMemory:
-    """Remembers in this process; `is_away` makes every call fail as an unreachable store does."""
+    """Remembers in this process; `is_away` makes every call fail as an unreachable store does.
+
+    `error` is what it fails with.
+    """
 
     def __init__(self) -> None:
         self.keys: set[str] = set()
         self.is_away = False
+        self.error = RetryError("the memory of alerts is away")
 
     async def start(self) -> None:
         """Do nothing."""
@@ -28,4 +32,4 @@ class MemoryAlertMemory:
 
     def _check(self) -> None:
         if self.is_away:
-            raise RetryError("the memory of alerts is away")
+            raise self.error

@@ -7,8 +7,7 @@ import time
 from typing import Any
 
 from tests.conftest import Command
-
-PATIENCE_S = 90
+from tests.patience import PATIENCE_S
 
 WORDS = "words-of-a-message"
 
@@ -56,7 +55,7 @@ def test_from_publishing_to_reading(command: Command, settings: dict[str, str]) 
     assert len(_texts(lines)) > 20
     for worker in workers:
         worker.send_signal(signal.SIGTERM)
-        _, log = worker.communicate(timeout=30)
+        _, log = worker.communicate(timeout=PATIENCE_S)
         assert worker.returncode == 0
         assert "stopped" in log
         assert WORDS not in log

@@ -27,7 +27,8 @@ from streams.settings import load_settings
 from tests.conftest import Command
 from tests.core.given import assistant, init
 from tests.flow.derive_kit import until
-from tests.serve.redis_kit import PATIENCE_S, Served
+from tests.patience import PATIENCE_S
+from tests.serve.redis_kit import Served
 
 PARTITIONS = 2
 SESSION = "5b1f0c2e-0000-4000-8000-000000000001"

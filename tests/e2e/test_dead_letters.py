@@ -19,6 +19,7 @@ from streams.flow.derive.deriver import Deriver
 from streams.ports import NewRecord
 from tests.conftest import Command
 from tests.flow.derive_kit import RULES, DeriveKit, Sent, expected, samples, until
+from tests.patience import PATIENCE_S
 
 MESSAGES = samples(7)[:400]
 ANONYMOUS = b'{"type":"assistant","message":{"usage":{"input_tokens":5}}}'
@@ -116,7 +117,7 @@ async def test_dead_letters_are_found_shown_and_sent_again(
     assert await is_right()
     assert await summary() == counts
     worker.send_signal(signal.SIGTERM)
-    _, told = worker.communicate(timeout=30)
+    _, told = worker.communicate(timeout=PATIENCE_S)
     assert worker.returncode == 0
     assert WORDS not in told
     await log.stop()

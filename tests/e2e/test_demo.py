@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -23,13 +22,20 @@ def _processes_of(folder: Path) -> list[str]:
 
     Redis writes another text over its arguments.
     """
-    listed = subprocess.run(["ps", "axeww"], capture_output=True, text=True, check=True)
-    named = {line.split()[0] for line in listed.stdout.splitlines() if str(folder) in line}
-    for link in Path("/proc").glob("[0-9]*/cwd"):
-        with suppress(OSError):  # it has ended, or is another user's
-            if str(folder) in str(link.readlink()):
-                named.add(link.parent.name)
-    return sorted(named)
+    return sorted(
+        process.name
+        for process in Path("/proc").glob("[0-9]*")
+        if os.fsencode(folder) in _described(process)
+    )
+
+
+def _described(process: Path) -> bytes:
+    """Return what a process is run with; nothing where it has ended, or is another user's."""
+    try:
+        started = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+        return started + os.fsencode((process / "cwd").readlink())
+    except OSError:
+        return b""
 
 
 def _shown(output: str, *parts: str) -> None:
@@ -62,14 +68,38 @@ def test_simulated_sessions_go_through_kafka_and_redis(command: Command, tmp_pat
 
 
 def _path_without(folder: Path, *programs: str) -> str:
-    """Return a search path with all programs of this one's but some."""
-    folder.mkdir()
+    """Return a search path with all programs of this one's but some.
+
+    The first of a name counts, as in a search; folders and dangling links are no programs.
+    """
+    found: dict[str, str] = {}
     for part in os.environ["PATH"].split(os.pathsep):
-        for program in Path(part).glob("*"):
-            link = folder / program.name
-            if program.name not in programs and not link.exists():
-                link.symlink_to(program)
+        for program in Path(part).absolute().glob("*"):
+            if program.is_file():
+                found.setdefault(program.name, str(program))
+    folder.mkdir()
+    for name in found.keys() - set(programs):
+        (folder / name).symlink_to(found[name])
     return str(folder)
+
+
+def test_a_search_path_may_name_folders_twice_and_hold_more_than_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, merged = (tmp_path / name for name in ("first", "second", "merged"))
+    first.mkdir()
+    second.mkdir()
+    merged.symlink_to(first)
+    for program in (first / "java", first / "sh", second / "sh", second / "redis-server"):
+        program.write_text(str(program))
+    (first / "X11").symlink_to(".")
+    (first / "folder").mkdir()
+    (first / "gone").symlink_to("nothing")
+    folders = [first, merged, tmp_path / "missing", second]
+    monkeypatch.setenv("PATH", os.pathsep.join(map(str, folders)))
+    made = Path(_path_without(tmp_path / "bin", "java"))
+    assert {each.name for each in made.iterdir()} == {"redis-server", "sh"}
+    assert (made / "sh").read_text() == str(first / "sh")
 
 
 @pytest.mark.parametrize("missing", ["java", "redis-server"])

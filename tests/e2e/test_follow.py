@@ -28,6 +28,7 @@ from tests.conftest import LONG, Command, command_environment
 from tests.edge.follower_kit import Codex
 from tests.flow.derive_kit import until as until_true
 from tests.flow.test_publish import everything
+from tests.patience import PATIENCE_S
 
 PARTITIONS = 2
 
@@ -86,7 +87,7 @@ def is_live(record: LogRecord) -> bool:
 
 def end(process: "subprocess.Popen[str]", by: signal.Signals = signal.SIGTERM) -> str:
     process.send_signal(by)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said
     return said
 
@@ -206,7 +207,7 @@ def test_an_idle_pipe_is_left_at_once(
         target.flush()
         until(settings, 1)
         process.send_signal(by)
-        _, said = process.communicate(timeout=15)
+        _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + by
     assert "published 1 message " in said
     followed = command("publish", "--follow", str(fifo), **settings)

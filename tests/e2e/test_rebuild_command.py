@@ -18,8 +18,8 @@ from streams.edge.redis.views import RedisViews
 from tests.conftest import Command
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import ProjectKit, sample_records
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 60.0
 SESSIONS = 12
 
 

@@ -10,7 +10,8 @@ import httpx
 
 from streams.edge.telemetry.server import listening, port_of
 from tests.conftest import Command
-from tests.serve.redis_kit import PATIENCE_S, Served, become, listen
+from tests.patience import PATIENCE_S
+from tests.serve.redis_kit import Served, become, listen
 
 AGENT = "reviewer"
 

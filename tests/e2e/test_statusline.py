@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from streams.cli.statusline import command as prompt
 from streams.edge.local_stack.stack import LocalStack
 from tests.cli.views_kit import records_of, write_views
 from tests.conftest import command_environment
@@ -141,26 +142,66 @@ def _response(number: int, tokens: int, at: float) -> bytes:
     return json.dumps(common | {"uuid": f"u{number}", "message": message}).encode()
 
 
+@pytest.fixture
+def asked(
+    redis_url: str, key_prefix: str, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], tuple[str, list[str]]]:
+    """Return the line of the transcript's session, and the reasons, on any machine.
+
+    As for a prompt, but Redis may take as long as this machine makes it: the limit has a test of
+    its own.
+    """
+    monkeypatch.setattr(prompt, "_REDIS_LIMIT_S", 60.0)
+    given = json.dumps({"session_id": "s", "transcript_path": str(transcript)}).encode()
+    environment = command_environment({"REDIS_URL": redis_url, "KEY_PREFIX": key_prefix})
+
+    def ask() -> tuple[str, list[str]]:
+        reasons: list[str] = []
+        return prompt.statusline(given, environment, reasons.append, reasons.append), reasons
+
+    return ask
+
+
 def test_views_that_are_behind_the_transcript_are_not_shown(
-    redis_url: str, key_prefix: str, transcript: Path
+    redis_url: str,
+    key_prefix: str,
+    transcript: Path,
+    asked: Callable[[], tuple[str, list[str]]],
 ) -> None:
     now_s = time.time()
     first = _response(1, 20_000, now_s - 600)
     transcript.write_bytes(first + b"\n")
     asyncio.run(write_views(redis_url, key_prefix, records_of([(first, "s")])))
-    line, told = _asked(transcript, redis_url, key_prefix)
-    assert (" 10% 20K/200K" in line, "from Redis" in told) == (True, True)
+    line, reasons = asked()
+    assert (" 10% 20K/200K" in line, reasons) == (True, ["from Redis"])
     second = _response(2, 90_000, now_s - 60)
     transcript.write_bytes(first + b"\n" + second + b"\n")
-    line, told = _asked(transcript, redis_url, key_prefix)
-    assert (" 45% 90K/200K" in line, "the views are behind the transcript" in told) == (True, True)
+    line, reasons = asked()
+    behind = "not from Redis: the views are behind the transcript: is a project worker running?"
+    assert (" 45% 90K/200K" in line, reasons) == (True, [behind, "from the transcript"])
     asyncio.run(write_views(redis_url, key_prefix, records_of([(first, "s"), (second, "s")])))
+    line, reasons = asked()
+    assert (" 45% 90K/200K" in line, reasons) == (True, ["from Redis"])
+
+
+def test_the_line_is_that_of_the_views_whether_redis_answers_in_time_or_not(
+    redis_url: str, key_prefix: str, transcript: Path
+) -> None:
+    response = _response(1, 20_000, time.time() - 60)
+    transcript.write_bytes(response + b"\n")
+    asyncio.run(write_views(redis_url, key_prefix, records_of([(response, "s")])))
     line, told = _asked(transcript, redis_url, key_prefix)
-    assert (" 45% 90K/200K" in line, "behind" in told) == (True, False)
+    assert " 10% 20K/200K" in line
+    late = ["not from Redis: Redis did not answer within 30 ms", "from the transcript"]
+    reasons = [each.removeprefix("contextgauge statusline: ") for each in told.splitlines()]
+    assert reasons in (["from Redis"], late)
 
 
 def test_a_compaction_under_way_is_shown_from_redis(
-    redis_url: str, key_prefix: str, transcript: Path
+    redis_url: str,
+    key_prefix: str,
+    transcript: Path,
+    asked: Callable[[], tuple[str, list[str]]],
 ) -> None:
     response = _response(1, 160_000, time.time() - 60)
     transcript.write_bytes(response + b"\n")
@@ -171,7 +212,7 @@ def test_a_compaction_under_way_is_shown_from_redis(
     known = json.dumps(limits | {"session_id": "s"}).encode()
     lines = [(line, "s") for line in (response, known, begun)]
     asyncio.run(write_views(redis_url, key_prefix, records_of(lines)))
-    line, _ = _asked(transcript, redis_url, key_prefix)
+    line, _ = asked()
     assert " compacting " in line
     assert " at 80% 160K/200K · compacts in 7K" in line
 
@@ -187,4 +228,4 @@ def test_a_hanging_redis_does_not_delay_the_line(
     finally:
         os.kill(service.process.pid, signal.SIGCONT)
     assert " 30% 60K/200K" in line
-    assert "not from Redis" in told
+    assert "not from Redis: Redis did not answer within 30 ms\n" in told

@@ -20,8 +20,7 @@ from tests.core.given import moment
 from tests.edge.follower_kit import Codex
 from tests.edge.test_origins import derived, head, history, thread
 from tests.flow.local_view_kit import Run, contents, figures, write_sample
-
-PATIENCE_S = 60.0
+from tests.patience import PATIENCE_S
 
 
 class View:

@@ -105,6 +105,44 @@ def test_step_limits_pause_while_a_service_is_down(clock: FakeClock, board: Heal
         assert not board.live().ok
 
 
+def test_a_server_that_is_the_wrong_one_for_long_is_not_live(
+    clock: FakeClock, board: Health
+) -> None:
+    """It answers: what a restart reads again may name another one."""
+    for _ in range(7):
+        board.away("one", "redis", "READONLY", is_wrong_server=True)
+        assert board.live().ok
+        _pass(clock, board, 10)
+    board.away("one", "redis", "READONLY", is_wrong_server=True)
+    told = board.live()
+    assert not told.ok
+    assert told.document["reasons"] == [
+        "redis has been the wrong server, or not ready, for 70 s (limit 60 s): READONLY"
+    ]
+    assert board.ready().document["reasons"] == [
+        "the worker is starting",
+        "redis is away: READONLY",
+    ]
+    board.back("one")
+    assert board.live().ok
+
+
+def test_the_time_of_a_wrong_server_ends_with_its_last_answer(
+    clock: FakeClock, board: Health
+) -> None:
+    board.away("one", "redis", "LOADING", is_wrong_server=True)
+    _pass(clock, board, 50)
+    board.away("one", "redis", "LOADING", is_wrong_server=True)
+    _pass(clock, board, 3_600)  # no one asks
+    assert board.live().ok
+    board.away("one", "redis", "connection refused")
+    _pass(clock, board, 50)
+    board.away("one", "redis", "LOADING", is_wrong_server=True)
+    _pass(clock, board, 50)
+    board.away("one", "redis", "LOADING", is_wrong_server=True)
+    assert board.live().ok
+
+
 def test_a_restoring_partition_is_not_ready_and_reports_progress(
     clock: FakeClock, board: Health
 ) -> None:

@@ -15,6 +15,7 @@ from streams.edge.files.checkpoint import (
 )
 from streams.ports import LineBatch
 from tests.edge.follower_kit import Bench, add, told
+from tests.patience import PATIENCE_S
 
 TARGET = CheckpointTarget("cluster", "agent.messages")
 
@@ -80,14 +81,14 @@ def test_saves_do_not_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         running.append(1)
         most.append(len(running))
         inside.set()
-        may_go.wait(10)
+        may_go.wait(PATIENCE_S)
         running.pop()
 
     monkeypatch.setattr(Checkpoint, "save", save)
     threads = [threading.Thread(target=kept.save) for _ in range(2)]
     for thread in threads:
         thread.start()
-    assert inside.wait(10)
+    assert inside.wait(PATIENCE_S)
     threads[1].join(0.05)
     may_go.set()
     for thread in threads:

@@ -127,11 +127,11 @@ async def test_a_feed_without_a_deleted_session_is_still_known_to_be_cut(tmp_pat
     views = views_in(tmp_path / "local")
     with store_in(tmp_path / "local") as store:
         await views.start()
-        store.commit(LocalChanges(1, NOTHING._replace(live=whole), {}, {}, {}, ()))
+        store.commit(LocalChanges(1, NOTHING._replace(live=whole), {}, {}, {}, {}))
         assert await views.live_bounds(1, 0) == LiveBounds(0, is_whole=True)
         other = Entry(LIVE_ENTRIES, b'{"session_id":"b"}')
-        store.commit(LocalChanges(2, NOTHING._replace(live=[other]), {}, {}, {}, ()))
-        store.commit(LocalChanges(3, NOTHING._replace(leaving={b"a": 0}), {}, {}, {}, ()))
+        store.commit(LocalChanges(2, NOTHING._replace(live=[other]), {}, {}, {}, {}))
+        store.commit(LocalChanges(3, NOTHING._replace(leaving={b"a": 0}), {}, {}, {}, {}))
         assert await views.live(1, 0, -1, 10) == [other]
         assert await views.live_bounds(1, 0) == LiveBounds(LIVE_ENTRIES, is_whole=False)
         await views.stop()

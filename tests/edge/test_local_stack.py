@@ -1,5 +1,6 @@
 """The local stack: starts, is found again, comes back on its ports, and names what is missing."""
 
+import os
 import socket
 import stat
 from collections.abc import Callable
@@ -121,7 +122,7 @@ def test_jars_are_fetched_once_and_only_complete_ones_are_used(
     _program(tmp_path, "java", "exit 0")
     copy = 'echo >> "$0.runs"; for last; do :; done; mkdir -p "${last#*=}"; touch "${last#*=}/'
     _program(tmp_path, "mvn", f'test -e pom.xml && {copy}half.jar"; exit 1')
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     stack = LocalStack(tmp_path / "stack")
     with pytest.raises(MissingPartError, match="could not fetch"):
         stack.prepare(["kafka"])
@@ -141,7 +142,7 @@ def test_only_a_broker_with_little_to_do_compiles_quickly(
     _program(
         tmp_path, "java", f"echo $* >> {tmp_path}/commands; case $* in *format*) ;; *) exit 1; esac"
     )
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(StopError, match="kafka did not start"):
         LocalStack(tmp_path / "stack", is_brief=is_brief).start(["kafka"])
     commands = (tmp_path / "commands").read_text().splitlines()
@@ -152,7 +153,7 @@ def test_only_a_broker_with_little_to_do_compiles_quickly(
 def test_a_failed_jar_download_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _program(tmp_path, "java", "exit 0")
     _program(tmp_path, "mvn", "echo '[ERROR] Unknown host'; exit 1")
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(MissingPartError, match=r"Unknown host.*connect to the network"):
         LocalStack(tmp_path / "stack").start(["kafka"])
 
@@ -172,7 +173,7 @@ def test_an_outdated_java_is_reported(
 ) -> None:
     empty_cache.mkdir(parents=True)
     _program(tmp_path, "java", "echo 'java.lang.UnsupportedClassVersionError: x' >&2; exit 1")
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(MissingPartError, match="Java 17 or later"):
         LocalStack(tmp_path / "stack").start(["kafka"])
 
@@ -181,7 +182,7 @@ def test_the_last_line_of_a_service_that_fails_to_start_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _program(tmp_path, "redis-server", "echo 'Bad directive'; exit 1")
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     stack = LocalStack(tmp_path / "stack")
     with pytest.raises(StopError, match="redis did not start: Bad directive"):
         stack.start(["redis"])

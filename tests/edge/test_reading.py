@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from contextgauge.errors import ConfigError
+from streams.edge.files import lines, tail
 from streams.edge.files import reading as files
-from streams.edge.files import tail
 from streams.edge.files.watch import TranscriptFinder
 
 
@@ -92,7 +92,7 @@ def test_a_late_line_makes_a_file_a_transcript_wherever_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where it is across two of the blocks in which a file is searched."""
-    monkeypatch.setattr(tail, "_LOOK_BYTES", 512)
+    monkeypatch.setattr(lines, "_LOOK_BYTES", 512)
     early, sign = b'{"type":"user","session_id":"one"}\n', b'{"type":"user","sessionId":"two"}\n'
     for padding in range(400, 600):
         path = tmp_path / "a.jsonl"

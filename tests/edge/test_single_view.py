@@ -208,7 +208,7 @@ def test_an_unresponsive_server_times_out() -> None:
     def never(_: socket.socket) -> None:
         refused.wait(2.0)
 
-    with _server(never) as url, pytest.raises(ViewUnavailableError, match=r"within 50 ms|Timeout"):
+    with _server(never) as url, pytest.raises(ViewUnavailableError, match="within 50 ms"):
         read_view(StatusLineSettings(), url, "s", 0.05)
     refused.set()
 

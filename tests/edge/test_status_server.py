@@ -14,6 +14,7 @@ from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import StatusServer, answers, listening, port_of
 from streams.ports import Health
 from tests.edge.test_health import FakeClock
+from tests.patience import PATIENCE_S
 
 
 class Served:
@@ -102,7 +103,7 @@ async def test_it_answers_while_the_event_loop_is_blocked(served: Served) -> Non
     asking = threading.Thread(target=lambda: told.append(served.ask("/healthz")))
     asking.start()
     # In the loop's own thread: nothing else of the loop runs meanwhile.
-    asking.join(30)
+    asking.join(PATIENCE_S)
     (answer,) = told
     assert answer[0] == 503
     assert "the event loop has stood still" in answer[2]
@@ -122,7 +123,7 @@ def test_a_prober_that_disconnects_causes_no_error(
     # The threads that answered have ended, or at least noticed.
     for thread in threading.enumerate():
         if "process_request" in thread.name:
-            thread.join(10)
+            thread.join(PATIENCE_S)
     assert capfd.readouterr().err == ""
 
 

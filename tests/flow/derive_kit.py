@@ -30,10 +30,9 @@ from streams.ports import (
     LogRecord,
     NewRecord,
 )
+from tests.patience import PATIENCE_S
 
 RULES = Rules(bundled())
-PATIENCE_S = 60.0
-"""A test that waits for longer has failed; it never waits so long otherwise."""
 
 
 class Sent(NamedTuple):

@@ -86,7 +86,7 @@ class Run:
 
 
 def contents(file: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Return all rows, without what differs from run to run: the numbers of sessions."""
+    """Return all rows, without what differs from run to run: the numbers of sessions and visits."""
     with sqlite3.connect(file) as connection:
         names = dict(connection.execute("SELECT id, session FROM sessions"))
         rows = {}
@@ -97,6 +97,8 @@ def contents(file: Path) -> dict[str, list[tuple[Any, ...]]]:
                 (names.get(row[0], row[0]), *row[1:]) if first == "id" else row for row in cursor
             ]
             rows[table] = sorted(listed, key=repr)
+        rows["files"] = [(path, mark) for path, mark, _ in rows["files"]]
+        rows["members"] = [(path, session) for path, session, *_ in rows["members"]]
         # Counts of several processes are added up: in another order, which means nothing.
         rows["stats"] = [(field, codec.loads(document)) for field, document in rows["stats"]]
         return rows

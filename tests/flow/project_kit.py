@@ -41,7 +41,8 @@ from streams.ports import (
 from tests.core.history import START_MS
 from tests.core.strategies import SESSIONS, write
 from tests.doubles.dump import dump, fold_views
-from tests.flow.derive_kit import PATIENCE_S, Figures, board, expected, samples, until, worker_ports
+from tests.flow.derive_kit import Figures, board, expected, samples, until, worker_ports
+from tests.patience import PATIENCE_S
 
 PARTITIONS = 4
 _DROP_AFTER_S = 60.0

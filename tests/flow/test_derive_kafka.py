@@ -1,6 +1,7 @@
 """The derive worker on a real Kafka: what only a broker can show."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -113,10 +114,14 @@ async def test_a_topic_that_is_recreated_under_a_quiet_worker_stops_it(
 
 
 async def test_a_second_group_writes_nothing_twice(kit: DeriveKit) -> None:
-    # The one that is fenced pauses for long enough that the other gets something done.
-    first = replace(kit.config, batch_messages=25, fenced_pause_s=2.0)
-    second = replace(first, group=first.group + "-second")
     half = len(MESSAGES) // 2
+    alone = replace(kit.config, batch_messages=25)
+    began_s = time.monotonic()
+    await kit.publish(MESSAGES[:half])
+    await kit.run_until_caught_up(alone)
+    # The one that is fenced pauses for long enough that the other gets something done here.
+    first = replace(alone, fenced_pause_s=time.monotonic() - began_s)
+    second = replace(first, group=first.group + "-second")
 
     async def are_all_derived() -> bool:
         found = [len(await kit.read(kit.config.events_topic, at)) for at in range(4)]
@@ -126,13 +131,11 @@ async def test_a_second_group_writes_nothing_twice(kit: DeriveKit) -> None:
         return any(line["event"].startswith("another group derived") for line in logs)
 
     with structlog.testing.capture_logs() as logs:
-        async with kit.running(first):
-            await kit.publish(MESSAGES[:half])
-            async with kit.running(second) as two:
-                await until(two.has_partitions)
-                await kit.publish(MESSAGES[half:])
-                await until(are_all_derived)  # whoever of them
-                await until(has_noticed)
+        async with kit.running(first), kit.running(second) as two:
+            await until(two.has_partitions)
+            await kit.publish(MESSAGES[half:])
+            await until(are_all_derived)  # whoever of them
+            await until(has_noticed)
     assert await kit.events() == expected(MESSAGES)
 
 

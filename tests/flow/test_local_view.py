@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from contextgauge.containers import Line
 from contextgauge.errors import ConfigError, StopError
 from schemas.records import Record
 from schemas.views import SessionView
@@ -16,9 +18,12 @@ from streams.core.projection.project import project
 from streams.edge.files import reading as files
 from streams.edge.files.folders import write_folder
 from streams.edge.sqlite.database import InUseError, Lock, delete_unused
+from streams.edge.sqlite.store import SqliteStore
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import SimulationOptions, sample_sessions
+from streams.flow.view.derivation import LocalDerivation
+from streams.ports import TranscriptPiece
 from tests.doubles.dump import fold_records
 from tests.edge.follower_kit import add
 from tests.flow.local_view_kit import RULES, Run, contents, figures, write_sample
@@ -259,3 +264,39 @@ def test_rejected_lines_of_a_rewritten_file_are_counted_once(folder: Path, tmp_p
     path.write_bytes(b"{not json\n")
     run.all()
     assert run.derivation.rejected == {str(path): 1}
+
+
+def _exact(file: Path) -> dict[str, bool]:
+    with sqlite3.connect(file) as connection:
+        rows = connection.execute("SELECT path, is_exact FROM files")
+        return {Path(os.fsdecode(path)).name: bool(is_exact) for path, is_exact in rows}
+
+
+@pytest.mark.parametrize(
+    ("line", "is_exact"),
+    [
+        ('{"type":"user","sessionId":"s","uuid":"1","timestamp":"2026-01-01T00:00:00Z"}', True),
+        ('{"type":"user","sessionId":"s","uuid":"1","message":{"content":"x"}}', False),
+        ('{"type":"nothing that counts"}', True),
+        ("no JSON", False),
+    ],
+)
+def test_a_line_that_got_its_arrivals_time_is_noted(
+    tmp_path: Path, line: str, is_exact: bool
+) -> None:
+    """A later reading would give it no time, and would report one that cannot be derived."""
+    store = SqliteStore(tmp_path / "local", "tag")
+    derivation = LocalDerivation(RULES, store, lambda: None)
+    value = line.encode()
+    lines = [Line("a.jsonl", 1, value, len(value), "s")]
+    derivation.take(TranscriptPiece("a.jsonl", lines, 1_000, 1_000, b"{}"))
+    derivation.commit()
+    assert _exact(tmp_path / "local") == {"a.jsonl": is_exact}
+    derivation.take(TranscriptPiece("a.jsonl", (), None, 1_000, b"{}"))
+    derivation.commit()
+    assert _exact(tmp_path / "local") == {"a.jsonl": is_exact}
+    derivation.remove(["a.jsonl"])
+    derivation.take(TranscriptPiece("a.jsonl", (), None, 1_000, b"{}"))
+    derivation.commit()
+    assert _exact(tmp_path / "local") == {"a.jsonl": True}
+    store.close()

@@ -376,7 +376,7 @@ def test_an_unavailable_broker_is_reported_and_ctrl_c_stops_the_command(
     assert "`contextgauge stack up` starts Kafka" in remedy
     assert "retrying" in again  # the remedy is told once
     process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=30)
+    _, rest = process.communicate(timeout=60)
     assert process.returncode != 0
     assert not any(word in told + rest for word in ("Traceback", "aiokafka"))
 

@@ -16,8 +16,7 @@ from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, SAMPLE, HastyClock, ProjectKit, wanted
 from tests.flow.rebuild_kit import Run, projecting
 from tests.flow.test_rebuild import MORE, RECORDS, SOME, caught_up, change_views
-
-PATIENCE_S = 30.0
+from tests.patience import PATIENCE_S
 
 
 class Views(FaultyViews):

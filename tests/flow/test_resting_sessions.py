@@ -10,7 +10,8 @@ from contextgauge.errors import VersionError
 from contextgauge.normalise.signals import InputMessage
 from schemas.topics import DAY_MS, HOUR_MS
 from streams.core.derivation.known_causes import CHUNK
-from streams.core.derivation.stored_state import STATE_VERSION, pack
+from streams.core.derivation.rules_config import STATE_VERSION
+from streams.core.derivation.stored_state import pack
 from streams.edge.sqlite.values import TemporaryValues
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Deriver

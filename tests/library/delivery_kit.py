@@ -14,6 +14,7 @@ from contextgauge.delivery.sender import DeliveryConfig
 from schemas.topics import AGENT_MESSAGES, Topic
 from streams.ports import Clock, LogRecord
 from tests.doubles.log import FaultyLog
+from tests.patience import PATIENCE_S
 
 PARTITIONS = 3
 LIMIT = 2_000
@@ -73,7 +74,7 @@ def numbers(log: FaultyLog, session: str = "s") -> list[int]:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Wait until something holds that tells of no event."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():  # noqa: ASYNC110 -- as above
             await asyncio.sleep(0.01)
 

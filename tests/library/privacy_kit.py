@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from contextgauge.containers import Line
-from contextgauge.delivery.privacy import LEFT_OUT, strip_text, without_text
+from contextgauge.delivery.blanks import LEFT_OUT
+from contextgauge.delivery.privacy import strip_text, without_text
 from contextgauge.normalise.signals import InputMessage
 from contextgauge.window_catalog import bundled
 from schemas.messages import DeadLetter

@@ -4,6 +4,7 @@ import asyncio
 
 from contextgauge.backoff import Backoff
 from contextgauge.clock import SystemClock
+from tests.patience import PATIENCE_S
 
 
 class Pauses(SystemClock):
@@ -30,6 +31,6 @@ async def test_a_stop_ends_a_pause() -> None:
     waiting = asyncio.create_task(Backoff(SystemClock(), stop, first_s=3600).wait())
     await asyncio.sleep(0)
     stop.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await waiting
     assert stop.is_set()

@@ -8,10 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from contextgauge import BlockingPublisher, ClosedError, Publisher
+from tests.patience import PATIENCE_S
 
 NOWHERE = "127.0.0.1:1"
 MESSAGE = {"type": "user", "session_id": "s", "message": "hi"}
-PATIENCE_S = 20
 
 
 def opened_in(seconds: float = 0, **options: object) -> Publisher:

@@ -29,6 +29,7 @@ from tests.library.delivery_kit import (
     opened,
     until,
 )
+from tests.patience import PATIENCE_S
 
 
 async def test_delivery_waits_for_a_broker_unavailable_at_start() -> None:
@@ -103,7 +104,7 @@ async def test_slow_shortening_is_not_mistaken_for_a_silent_broker(
     usual, released = keyed, threading.Event()
 
     def slow(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
-        released.wait(10)
+        released.wait(PATIENCE_S)
         return usual(line, limit)
 
     log = await memory()

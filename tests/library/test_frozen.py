@@ -172,3 +172,20 @@ def test_other_dataclasses_are_refused() -> None:
     ):
         with pytest.raises(TypeError, match="only frozen dataclasses"):
             dataclass(frozen=frozen, slots=slots)(cls)
+
+
+def test_a_subclass_of_either_kind_is_frozen() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Standard(Category):
+        more: int = 0
+
+    @dataclass(frozen=True, slots=True)
+    class Own(Category):
+        more: int = 0
+
+    classes: list[Any] = [Standard, Own, Category]
+    for cls in classes:
+        assert cls.__dataclass_params__.frozen
+        instance = cls(id="a", name="b", kind="c", tokens=4)
+        with pytest.raises(FrozenInstanceError):
+            instance.tokens = 5

@@ -171,7 +171,6 @@ def test_a_damaged_state_file_of_the_local_stack_is_a_config_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: bytes
 ) -> None:
     monkeypatch.setattr(local_stack, "stack_folder", lambda: tmp_path)
-    monkeypatch.delenv(variable("bootstrap_servers"), raising=False)
     (tmp_path / STATE_FILE).write_bytes(state)
     with pytest.raises(ConfigError, match=f"{tmp_path}/{STATE_FILE} is damaged: stop"):
         publisher_settings({})

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.containers import Line
-from contextgauge.delivery.privacy import LEFT_OUT, MARK, strip_text
+from contextgauge.delivery.blanks import LEFT_OUT
+from contextgauge.delivery.privacy import MARK, strip_text
 from schemas.messages import DeadLetter
 from schemas.records import CompactionSummary
 from streams import codec
@@ -166,6 +167,16 @@ def test_a_type_keeps_its_type() -> None:
     }
     assert told["toolUseResult"] == [stub("abc")]
     assert (told["imagePasteIds"], told["meta"]) == ([], {})
+
+
+@pytest.mark.parametrize("name", ["toolUseResult", "tool_use_result"])
+def test_the_model_of_an_agents_result_keeps_its_suffix(name: str) -> None:
+    model = "claude-opus-4-6[1m]"
+    agent: dict[str, Any] = {"prompt": "secret", "resolvedModel": model, "secret": 1}
+    told = stripped(user([]) | {name: agent})
+    assert told[name] == {"resolvedModel": model, LEFT_OUT: 50}
+    told = stripped(user([]) | {name: {**agent, "resolvedModel": "claude-opus-4-6"}})
+    assert told[name] == {LEFT_OUT: 46}
 
 
 def test_content_nested_too_deeply_is_removed_whole() -> None:

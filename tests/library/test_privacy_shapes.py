@@ -9,6 +9,7 @@ from contextgauge.containers import Line
 from contextgauge.delivery.shorten import fit
 from schemas.records import Record
 from streams import codec
+from tests.core.given import SESSION
 from tests.library.privacy_kit import IDS, check_no_text, check_same_records, derived
 
 _USAGE = {"input_tokens": 5, "cache_read_input_tokens": 90_000}
@@ -22,6 +23,46 @@ SHAPES: dict[str, list[dict[str, Any]]] = {
             "messageBreakdown": {"toolCallTokens": 3, "toolCallsByType": [
                 {"name": "a S3cret of mine", "callTokens": 3}], "rows": [{"tokens": 3}]},
             "categories": [{"name": "Tools", "tokens": 3, "isDeferred": True}]}}},
+    ],
+    "Qwen Code's chat": [
+        {"uuid": "a1", "sessionId": SESSION, "version": "0.22.0", "type": "user",
+         "message": {"role": "user", "parts": [{"text": "a S3cret of mine"}]}},
+        {"uuid": "a2", "sessionId": SESSION, "version": "0.22.0", "type": "assistant",
+         "model": "qwen3.8", "message": {"role": "model", "parts": [{"text": "a S3cret"}]},
+         "usageMetadata": {"promptTokenCount": 90_000}, "contextWindowSize": 1_000_000},
+        {"uuid": "a3", "sessionId": SESSION, "version": "0.22.0", "type": "system",
+         "subtype": "chat_compression", "systemPayload": {
+             "info": {"originalTokenCount": 90_000, "compressionStatus": 1},
+             "compressedHistory": [{"role": "user", "parts": [{"text": "a S3cret of mine"}]}]}},
+    ],
+    "Gemini CLI's chat": [
+        {"sessionId": SESSION, "projectHash": "a S3cret of mine"},
+        {"id": "g1", "type": "gemini", "timestamp": "2026-09-01T10:00:00Z", "model": "gemini-3-pro",
+         "content": "a S3cret of mine", "tokens": {"input": 90_000, "cached": 5, "output": 9}},
+        {"$rewindTo": "g1"},
+    ],
+    "answers of Codex' app server": [
+        {"id": 2, "result": {"thread": {"id": SESSION, "cliVersion": "0.146.0", "cwd": "/repo",
+                                        "preview": "a S3cret of mine"}, "model": "gpt-5.6"}},
+        {"method": "thread/tokenUsage/updated", "emittedAtMs": 1_790_000_000_000, "params": {
+            "threadId": SESSION, "tokenUsage": {"last": {
+                "inputTokens": 90_000, "cacheWriteInputTokens": 400}}}},
+        {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}},
+    ],
+    "a subagent's rollout": [
+        {"timestamp": "2026-09-08T10:00:00Z", "type": "session_meta", "payload": {
+            "id": "01992000-0000-7000-8000-00000000000c", "session_id": SESSION, "cwd": "/repo",
+            "source": {"subagent": {"thread_spawn": {"parent_thread_id": SESSION,
+                                                     "agent_role": "explorer"}}},
+            "base_instructions": "a S3cret of mine"}},
+        {"timestamp": "2026-09-08T10:00:00.001Z", "type": "turn_context", "payload": {
+            "model": "gpt-5.6", "turn_id": "01991000-0000-7000-8000-000000000001"}},
+        {"timestamp": "2026-09-08T10:00:09Z", "type": "event_msg", "payload": {
+            "type": "token_count", "info": {"last_token_usage": {"input_tokens": 90_000}}}},
+    ],
+    "a gateway's sizes": [
+        {"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 0}}},
+        {"type": "message_delta", "delta": {}, "usage": {"input_tokens": 9, "output_tokens": 4}},
     ],
     "a local refusal": [
         {"type": "system", "subtype": "model_refusal_fallback", "scope": "local",

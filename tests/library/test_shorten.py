@@ -64,6 +64,19 @@ def test_fields_used_by_rules_are_never_shortened() -> None:
     assert short({"message": {"usage": {"n": "n" * 9_000}, "content": []}}, 4_000) is None
 
 
+@pytest.mark.parametrize("name", ["toolUseResult", "tool_use_result"])
+def test_an_agents_result_keeps_its_model_and_another_tools_is_replaced_whole(name: str) -> None:
+    rows = [{"n": n} for n in range(3_000)]
+    result = {"resolvedModel": "claude-opus-4-6[1m]", "content": rows, "prompt": "p" * 9_000}
+    told = short({"type": "user", "message": "x", name: result}, 2_000)
+    assert told is not None
+    assert told[name]["resolvedModel"] == "claude-opus-4-6[1m]"
+    assert told[name]["content"].startswith("[contextgauge: ")
+    told = short({"type": "user", "message": "x", name: {"info": rows}}, 2_000)
+    assert told is not None
+    assert told[name].startswith("[contextgauge: ")
+
+
 def test_a_list_of_many_small_items_is_replaced_whole() -> None:
     body = response([{"n": n} for n in range(3_000)]) | {"toolUseResult": {"kept": [1, 2, 3]}}
     told = short(body, 6_000)

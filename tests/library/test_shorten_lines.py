@@ -22,6 +22,7 @@ from streams.edge.memory.log import MemoryLog
 from streams.flow.derive.deriver import Deriver
 from streams.flow.publish.publish import PublishConfig, PublishCounts, publish
 from streams.flow.replay.replay import replay
+from tests.patience import PATIENCE_S
 
 
 def response(content: object) -> dict[str, Any]:
@@ -69,7 +70,7 @@ async def test_shortening_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyP
 
     def slow(line: Line, limit: int) -> bytes | DeadLetter:
         # On the loop, it would wait in vain for what the loop has yet to do.
-        seen.append(loops_turn.wait(5.0))
+        seen.append(loops_turn.wait(PATIENCE_S))
         return fit(line, limit)
 
     monkeypatch.setattr("contextgauge.delivery.outgoing.fit", slow)

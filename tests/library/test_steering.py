@@ -14,6 +14,7 @@ from contextgauge.commands import CommandView, ControlView
 from contextgauge.errors import ConfigError
 from contextgauge.steering import steer
 from streams import codec
+from tests.patience import PATIENCE_S
 from tests.web_kit import web_server
 
 SESSION = "9c1/4"
@@ -106,7 +107,7 @@ class Api:
     async def was_asked(self, times: int = 3) -> None:
         """Wait until it was asked so often from now on."""
         until = len(self.asked) + times
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while len(self.asked) < until:  # noqa: ASYNC110 -- of a server, by the clock of the client
                 await asyncio.sleep(0.005)
 
@@ -135,7 +136,7 @@ async def steered(client: Client, api: Api, **named: Any) -> AsyncIterator[list[
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 -- of a client that knows of no event
             await asyncio.sleep(0.005)
 
@@ -361,7 +362,7 @@ async def test_an_api_that_is_silent_does_not_hold_the_end_up(client: Client, ap
     asked, closed = asyncio.Event(), asyncio.Event()
     async with await asyncio.start_server(silent, "127.0.0.1", 0) as listener:
         api.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(PATIENCE_S):
             async with steered(client, api, session_id=SESSION):
                 await asked.wait()
             await closed.wait()

@@ -21,6 +21,7 @@ from starlette.routing import Route
 from streams.serve.api.page import FOLDER, page_routes
 from tests.page.pretend import PUSHED, Api
 from tests.page.told import NOW_MS, SESSION, Told
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,17 +72,12 @@ def charts() -> str:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+async def browser() -> AsyncIterator[Browser]:
     """A Chromium with an empty profile."""
     executable = _chromium()
-    home = str(tmp_path_factory.mktemp("home"))
-    environment = {name: value for name, value in os.environ.items() if "PROXY" not in name.upper()}
+    expect.set_options(timeout=PATIENCE_S * 1_000)
     async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(
-            executable_path=executable,
-            args=FLAGS,
-            env={**environment, "HOME": home},
-        )
+        started = await playwright.chromium.launch(executable_path=executable, args=FLAGS)
         yield started
         await started.close()
 

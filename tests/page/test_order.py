@@ -56,7 +56,7 @@ async def test_live_sessions_come_before_silent_ones(
     # The fullest of the silent ones is heard of again: it rises above all.
     views[5].update(sequence=2, last_ms=NOW_MS)
     await page.evaluate("(e) => pushEntries([e])", entry(views[5], 82.5, 2))
-    await expect(names).to_have_text(["d", "f", "b", "c", "e", "a"], timeout=10_000)
+    await expect(names).to_have_text(["d", "f", "b", "c", "e", "a"])
 
 
 async def test_sessions_without_times_are_as_old_as_their_arrival(

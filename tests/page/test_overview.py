@@ -167,7 +167,7 @@ async def test_a_known_session_appears_once_it_matches_the_filter(
         view["attempt"] = attempt
         told = {**entry(view, 33.0, 2), "kind": "compaction_start", "state": "compacting"}
     await page.evaluate("(e) => pushEntries([e])", told)
-    await expect(rows).to_have_count(2, timeout=10_000)
+    await expect(rows).to_have_count(2)
 
 
 async def test_an_id_that_no_url_can_contain_does_not_break_the_list(

@@ -27,9 +27,7 @@ async def test_without_sessions_instructions_are_shown(
     await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
     await expect(page.locator(".note pre")).to_contain_text("contextgauge project")
     api.fill(sample)
-    await expect(page.locator(".rows .row:visible")).to_have_count(
-        len(api.sessions), timeout=30_000
-    )
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
 
 
 async def test_a_loading_state_is_shown(page: Page, page_url: str, api: Api) -> None:
@@ -65,12 +63,10 @@ async def test_an_unavailable_server_is_reported_and_the_rows_stay(
     await expect(rows).to_have_count(len(api.sessions))
     api.gone = True
     await page.evaluate("feedGone = true; cutFeed()")
-    await expect(page.locator(".notice.bad")).to_contain_text(
-        "The server does not answer", timeout=30_000
-    )
+    await expect(page.locator(".notice.bad")).to_contain_text("The server does not answer")
     await expect(rows).to_have_count(len(api.sessions))
     api.gone = False
-    await expect(page.locator(".notice.bad")).to_have_count(0, timeout=30_000)
+    await expect(page.locator(".notice.bad")).to_have_count(0)
 
 
 @pytest.mark.usefixtures("hasty")
@@ -85,16 +81,16 @@ async def test_unreadable_figures_are_reported_and_not_shown_as_live(
     await expect(rows).to_have_count(len(api.sessions))
     api.problem = (503, "Redis does not answer: ask again in a moment.")
     notice = page.locator(".notice.bad")
-    await expect(notice).to_contain_text("cannot be read: Redis does not answer", timeout=30_000)
+    await expect(notice).to_contain_text("cannot be read: Redis does not answer")
     await expect(notice).to_contain_text("What you see is as of")
     await expect(live).to_have_attribute("data-state", "old")
     await expect(live).to_contain_text("standing still")
     await expect(rows).to_have_count(len(api.sessions))
     api.many(3)  # what the feed could not tell
     api.problem = None
-    await expect(live).to_have_attribute("data-state", "live", timeout=30_000)
+    await expect(live).to_have_attribute("data-state", "live")
     await expect(notice).to_have_count(0)
-    await expect(page.locator("#summary")).to_contain_text("3 in all", timeout=5_000)
+    await expect(page.locator("#summary")).to_contain_text("3 in all")
 
 
 async def feed_requests(page: Page, count: int) -> list[str | None]:
@@ -323,7 +319,7 @@ async def test_an_unavailable_server_is_reported_once_where_nothing_is_shown(
     await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
     api.gone = True
     await page.evaluate("feedGone = true; cutFeed()")
-    await expect(page.locator(".notice.bad")).to_be_visible(timeout=30_000)
+    await expect(page.locator(".notice.bad")).to_be_visible()
     await page.get_by_role("link", name="Analytics").click()
     await expect(page.get_by_role("heading", name="The server does not answer")).to_be_visible()
     note = await page.locator(".note").element_handle()

@@ -24,7 +24,10 @@ from streams.edge.local_stack.stack import (
 )
 from tests.secure.certificates import Authority
 
-LISTENERS = ("plaintext", "ssl", "mutual", "sasl_ssl", "sasl_plaintext", "misnamed")
+LISTENERS = ("plaintext", "ssl", "mutual", "sasl_ssl", "sasl_plaintext", "misnamed", "sessions")
+
+SESSION_MS = 4_000
+"""Of the listener `sessions`: for so long it is proven who a client is."""
 
 PASSWORD = "marker-password"  # noqa: S105 -- of servers that live as long as a test session
 """What no output may ever hold."""
@@ -80,6 +83,7 @@ class Secured:
         self._config.write_text(
             template.substitute(
                 {name: str(port) for name, port in self.ports.items()},
+                session_ms=SESSION_MS,
                 data_folder=self.folder / "kafka",
                 keystore=keystore,
                 truststore=self.authority.file,
@@ -132,7 +136,7 @@ class Secured:
     ) -> dict[str, str]:
         """Return the settings, without prefix, that connect to the listener of this name."""
         found = {"BOOTSTRAP_SERVERS": f"localhost:{self.ports[protocol]}"}
-        real = "ssl" if protocol in {"mutual", "misnamed"} else protocol
+        real = {"mutual": "ssl", "misnamed": "ssl", "sessions": "sasl_ssl"}.get(protocol, protocol)
         found["KAFKA_SECURITY_PROTOCOL"] = real
         if real.startswith("sasl"):
             found["KAFKA_SASL_MECHANISM"] = mechanism

@@ -10,9 +10,9 @@ from streams.edge.local_stack import processes
 from streams.edge.redis.access import RedisAccess
 from streams.edge.redis.views import RedisViews
 from tests.conftest import Command, require
+from tests.patience import PATIENCE_S
 from tests.secure.services import PASSWORD, Secured
 
-PATIENCE_S = 90
 EXIT_CONFIG = 2
 
 

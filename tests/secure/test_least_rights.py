@@ -16,10 +16,10 @@ from streams.edge.redis.views import RedisViews
 from streams.ports import ViewPosition
 from tests.conftest import Command
 from tests.contract.stores import one_view
+from tests.patience import PATIENCE_S
 from tests.secure.documented import kafka_acls, redis_acl
 from tests.secure.services import PASSWORD, Secured
 
-PATIENCE_S = 90
 EXIT_CONFIG = 2
 COMPONENTS = {
     "creator",
@@ -188,7 +188,7 @@ def test_control_needs_only_its_rights_and_reports_missing_ones(
     assert "are not remembered" not in log.read_text()
     assert PASSWORD not in log.read_text()
     worker.terminate()
-    assert worker.wait(30) == 0, log.read_text()
+    assert worker.wait(PATIENCE_S) == 0, log.read_text()
 
     words = next(words for words in _acls_of("controller") if "--group" in words)
     granted.acl(["--remove", "--force", *words[1:]])

@@ -9,6 +9,7 @@ from streams.edge.redis.views import RedisViews
 from tests.flow.project_kit import ProjectKit
 from tests.flow.rebuild_kit import Run
 from tests.flow.test_rebuild import MORE, SOME, drip
+from tests.patience import PATIENCE_S
 from tests.secure.documented import redis_acl
 from tests.secure.services import PASSWORD, Secured
 
@@ -25,7 +26,7 @@ async def test_all_that_a_rebuild_does_is_allowed(secured_redis: Secured) -> Non
     kit = ProjectKit(MemoryLog(SystemClock()), working)
     await kit.create_topic()
     await kit.append(SOME)
-    async with kit.running() as worker, asyncio.timeout(60):
+    async with kit.running() as worker, asyncio.timeout(PATIENCE_S):
         await kit.caught_up(worker)
         # It is compared while both generations move, is given up, and then takes the place.
         live = asyncio.create_task(drip(kit, MORE))

@@ -1,6 +1,5 @@
 """Secrets come from the environment or from files, and go together with the other settings."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,6 @@ SASL = {
     "KAFKA_USERNAME": "me",
 }
 SECRETS = ("KAFKA_PASSWORD", "KAFKA_KEY_PASSWORD", "REDIS_PASSWORD", "REDIS_KEY_PASSWORD")
-
-
-@pytest.fixture(autouse=True)
-def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith(PREFIX):
-            monkeypatch.delenv(name)
 
 
 def _load(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]) -> Settings:

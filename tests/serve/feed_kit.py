@@ -13,9 +13,8 @@ from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.serve.feed.feed import Feed, FeedPosition, parse_position
 from streams.serve.feed.listener import Listener
 from streams.serve.views.snapshot import Snapshots
+from tests.patience import PATIENCE_S
 from tests.serve.kit import GrowingViews
-
-PATIENCE_S = 20.0
 
 
 class Heard(NamedTuple):

@@ -21,9 +21,9 @@ from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.ports import Batch, LogRecord, ProjectorHeartbeat
 from tests.conftest import Command
 from tests.flow.derive_kit import worker_ports
+from tests.patience import PATIENCE_S
 
 PARTITIONS = 2
-PATIENCE_S = 60.0
 
 
 class Projection:

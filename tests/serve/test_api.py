@@ -299,7 +299,6 @@ async def test_a_silent_projector_is_reported_as_stale_despite_a_matching_etag(
 async def test_a_stopped_projector_whose_clock_is_ahead_is_reported_as_stale(
     views: GrowingViews, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshot, "STALE_MS", 200)
     clock = SystemClock()
     snapshots = snapshot.Snapshots(views, clock)
     an_hour_ms = 3_600_000
@@ -309,7 +308,8 @@ async def test_a_stopped_projector_whose_clock_is_ahead_is_reported_as_stale(
         assert found is not None
         assert not found.is_stale
         await asyncio.sleep(0.1)
-    await asyncio.sleep(0.2)
+    monkeypatch.setattr(snapshot, "STALE_MS", 200)
+    await asyncio.sleep(0.3)
     found = await snapshots.of(views.generation)
     assert found is not None
     assert found.is_stale

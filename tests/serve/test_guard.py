@@ -98,7 +98,8 @@ async def test_concurrent_requests_are_limited(monkeypatch: pytest.MonkeyPatch) 
     views = _Waiting()
     api = api_over(views)
     waiting = [asyncio.create_task(api.get("/v1/sessions")) for _ in range(2)]
-    await asyncio.sleep(0.05)
+    for _ in waiting:
+        await views.asked.acquire()
     busy = await api.get("/v1/sessions")
     assert busy.status_code == 503
     assert busy.json()["type"].endswith("busy")
@@ -114,8 +115,10 @@ class _Waiting(GrowingViews):
     def __init__(self) -> None:
         super().__init__()
         self.go_on = asyncio.Event()
+        self.asked = asyncio.Semaphore(0)
 
     async def generations(self) -> Generations:
+        self.asked.release()
         await self.go_on.wait()
         return await super().generations()
 

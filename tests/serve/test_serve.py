@@ -18,8 +18,10 @@ from streams.cli.serve.running import Report
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.telemetry.server import listening, port_of
 from tests.conftest import Command
+from tests.failover_kit import RedisPair
+from tests.patience import PATIENCE_S
 from tests.secure.documented import redis_acl
-from tests.serve.redis_kit import PARTITIONS, PATIENCE_S, Projection, Served, become, listen, until
+from tests.serve.redis_kit import PARTITIONS, Projection, Served, become, listen, until
 
 
 @pytest.fixture
@@ -163,6 +165,33 @@ async def test_a_redis_outage_is_reported_and_recovered_from(
     assert again["sessions"] == before["sessions"]
     await until(served.url, "/readyz", 200)
     assert served.end(signal.SIGINT) == 0
+
+
+async def test_a_failover_of_redis_is_followed_and_a_wrong_server_for_long_is_not_live(
+    command: Command, port: int, tmp_path: Path, records: list[Record]
+) -> None:
+    pair = RedisPair(tmp_path)
+    try:
+        projection = Projection(pair.url, "cg")
+        await projection.start()
+        await projection.add(*records[:50])
+        await projection.store.stop()
+        served = Served(command, port, REDIS_URL=pair.url, STUCK_AFTER_S="5")
+        await served.start()
+        await until(served.url, "/readyz", 200)
+        before = (await until(served.url, "/v1/sessions", 200)).json()
+        await pair.fail_over(answers_reads=False)
+        await until(served.url, "/readyz", 503)
+        assert (await until(served.url, "/healthz", 200)).json()["live"]
+        restart = await until(served.url, "/healthz", 503)
+        assert "redis has been the wrong server, or not ready" in restart.text
+        pair.move_name()
+        again = (await until(served.url, "/v1/sessions", 200)).json()
+        assert again["sessions"] == before["sessions"]
+        await until(served.url, "/healthz", 200)
+        assert served.end(signal.SIGINT) == 0
+    finally:
+        pair.stop()
 
 
 async def test_a_server_starts_before_redis_does(command: Command, port: int) -> None:

@@ -16,6 +16,7 @@ from streams.ports import Entry, Generations
 from streams.serve.feed import listener as listener_module
 from streams.serve.feed import stream
 from tests.conftest import LONG
+from tests.patience import PATIENCE_S
 from tests.serve.kit import Api, GrowingViews, api_over
 from tests.serve.redis_kit import become, listen
 
@@ -51,7 +52,7 @@ async def test_a_silent_feed_shows_that_it_is_alive(
     async with served(api_over(views)) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             head = await reader.readuntil(b"\r\n\r\n")
             told = await reader.readuntil(b": heartbeat\r\n\r\n")
         assert b"text/event-stream" in head
@@ -79,7 +80,7 @@ async def test_a_revoked_token_ends_its_feed(
             told.append((reader, writer))
         del known[hashed("mine")]
         (reader, writer), (other, second) = told
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             last = await reader.read()
             await other.readuntil(b": heartbeat\r\n\r\n")
         assert b"event: cut_off" in last
@@ -141,7 +142,8 @@ async def test_an_outage_ends_a_catch_up_with_the_reason(
             views.away = True
     assert kinds[-1][0] == "cut_off"
     assert service in kinds[-1][1]["reason"]
-    assert api.reported == []
+    # A look at the views may have come meanwhile.
+    assert {doing for doing, _ in api.reported} <= {"checking the views"}
 
 
 class Counting(asyncio.Protocol):
@@ -232,7 +234,7 @@ async def test_simultaneous_connections_do_not_exceed_the_limit(records: list[Re
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(head)
             made.append((reader, writer))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             heads = [await reader.readuntil(b"\r\n\r\n") for reader, _ in made]
         assert sorted(head.split()[1] for head in heads) == [b"200"] * 2 + [b"503"] * 4
         for _, writer in made:

@@ -204,9 +204,7 @@ class Step(Attempts):
             by_age = usage.get("cache_creation") or {}
             self.read(key, reported, creation, read, by_age.get("ephemeral_1h_input_tokens"))
 
-    def read(
-        self, key: str, reported: int, creation: int, read: int, creation_1h: int | None
-    ) -> None:
+    def read(self, key: str, reported: int, creation: int, read: int, in_1h: int | None) -> None:
         """Emit a reading, the completion that it measures and the warning that it causes."""
         chain, name = self.chain, self.subject
         used = reported + creation + read
@@ -231,8 +229,8 @@ class Step(Attempts):
             "messages": chain["messages"],
             "messages_total": chain["total"],
         }
-        if creation_1h is not None:
-            fields["cache_creation_1h_tokens"] = creation_1h
+        if in_1h is not None:
+            fields["cache_creation_1h_tokens"] = in_1h
         self.emit(READING, name, "context_reading", fields)
         self.complete(chain, used, creation)
         chain["used"], chain["percent"] = used, percent

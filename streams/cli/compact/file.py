@@ -29,6 +29,8 @@ from streams.cli.screen.figures import count, duration, exact
 from streams.cli.screen.output import err, out, say
 from streams.edge.control.service_file import EXTRACTIVE, make_summariser
 from streams.edge.files.content import DamagedError, read_whole
+from streams.edge.files.documents import HEAD_BYTES
+from streams.edge.files.formats import UnreadFormatError, unread_in
 from streams.edge.files.housekeeping import plain_path
 from streams.edge.files.watch import find_file
 
@@ -107,8 +109,12 @@ def _warn_of_results_without_call(history: History) -> None:
 
 
 def _read(file: str) -> ReadConversation:
+    value = _bytes_of(file)
+    other = unread_in(value[:HEAD_BYTES].split(b"\n"))
+    if other is not None:
+        raise ConfigError(f"{file}: {UnreadFormatError(other).strerror}")
     try:
-        return read_conversation(_bytes_of(file))
+        return read_conversation(value)
     except ConfigError as error:
         raise ConfigError(error if file in str(error) else f"{file}: {error}") from error
 

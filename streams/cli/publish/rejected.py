@@ -1,6 +1,5 @@
 """Lines that cannot be sent or derived from: the first are reported one by one, then counted."""
 
-import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Literal
@@ -9,6 +8,7 @@ from contextgauge.containers import Line
 from contextgauge.errors import StopError
 from schemas.messages import DeadLetter
 from streams.cli.screen.figures import safe
+from streams.cli.screen.lines import write_error
 
 _REPORTED = 20
 """Enough to see what is wrong with some lines."""
@@ -27,6 +27,7 @@ class RejectedLines:
 
     `verb` is what could not be done with them: sent or derived. `remedy` follows on a line without
     a session. While `is_any_right` returns False for the lines so far, very few are reported.
+    `to` gets the reports.
     """
 
     def __init__(
@@ -35,7 +36,9 @@ class RejectedLines:
         remedy: str | None = None,
         *,
         is_any_right: Callable[[], bool] = lambda: True,
+        to: Callable[[str], object] = write_error,
     ) -> None:
+        self._write = to
         self._verb = verb
         self._is_any_right = is_any_right
         self._reported = 0
@@ -65,7 +68,8 @@ class RejectedLines:
         now = self._held[: max(0, limit - self._reported)]
         del self._held[: len(now)]
         self._reported += len(now)
-        sys.stderr.writelines(f"{text}\n" for text in now)
+        for text in now:
+            self._write(f"{text}\n")
 
     @property
     def total(self) -> int:
@@ -91,7 +95,7 @@ class RejectedLines:
             where = "see above"
             if shown < total:
                 where = f"the first {shown} are above; {by_reason(self._reasons)}"
-            sys.stderr.write(f"{total:,} could not be {self._verb}: {where}\n")
+            self._write(f"{total:,} could not be {self._verb}: {where}\n")
 
 
 def by_reason(reasons: Counter[str]) -> str:

@@ -25,18 +25,21 @@ def breakdown(chain: ChainView) -> Iterator[tuple[str, RenderableType]]:
     categories = chain.categories or ()
     # What is deferred is not in the context: it is loaded when it is needed.
     if loaded := [each for each in categories if each.kind != "deferred"]:
-        yield "By category", _by_category(loaded, chain.used_tokens)
+        yield "By category", _by_category(loaded, chain.categories_tokens, chain.used_tokens)
     if deferred := [each for each in categories if each.kind == "deferred"]:
         yield "Not loaded", _amounts(_named(deferred))
 
 
-def _by_category(categories: Sequence[Category], used_tokens: int | None) -> RenderableType:
+def _by_category(
+    categories: Sequence[Category], total_tokens: int | None, used_tokens: int | None
+) -> RenderableType:
     """Return the runtime's account, with the size that it is of where that is not `used_tokens`.
 
     The runtime gives it only when it is asked, and the context goes on growing: what was free then
     is not free any more.
     """
-    of_tokens = sum(each.tokens or 0 for each in categories if each.kind == "used")
+    in_rows = sum(each.tokens or 0 for each in categories if each.kind == "used")
+    of_tokens = in_rows if total_tokens is None else total_tokens
     if of_tokens == used_tokens:
         return _amounts(_named(categories))
     # Rows of older runtimes have no kind: of which size they are is not known.

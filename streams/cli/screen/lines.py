@@ -18,6 +18,11 @@ def write_lines(lines: Sequence[bytes]) -> None:
         sys.stdout.buffer.flush()
 
 
+def write_error(text: str) -> None:
+    """Write text to standard error as it is."""
+    sys.stderr.write(text)
+
+
 def is_terminal() -> bool:
     """Return whether people read standard output, not a program or a file."""
     return sys.stdout.isatty()

@@ -4,12 +4,12 @@ Results go to standard output and everything else to standard error, so commands
 """
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 from rich.align import AlignMethod
 from rich.console import Console
 from rich.rule import Rule
-from rich.status import Status
 from rich.text import Text
 
 from streams import codec
@@ -25,13 +25,21 @@ _RULE: Final = 80
 """Columns of a line across the screen, in a pipe."""
 
 
-out = Console(highlight=False, width=None if is_terminal() else _UNLIMITED)
-err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _UNLIMITED)
+def _console(*, is_error: bool, is_tty: bool) -> Console:
+    """Return a console that shows what it is given: no `:name:` becomes a picture."""
+    width = None if is_tty else _UNLIMITED
+    return Console(stderr=is_error, width=width, emoji=False, highlight=False)
 
 
-def reading() -> Status:
+out = _console(is_error=False, is_tty=is_terminal())
+err = _console(is_error=True, is_tty=sys.stderr.isatty())
+
+
+def reading() -> AbstractContextManager[object]:
     """Show on a terminal that files are being read, while the context lasts."""
-    return err.status("reading …", spinner="line")
+    if not err.is_terminal:
+        return nullcontext()
+    return err.status(Text("reading …"), spinner="line")
 
 
 def rule(title: str | Text, align: AlignMethod = "center") -> None:

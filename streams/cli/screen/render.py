@@ -156,10 +156,7 @@ def _facts(
     yield "Usage", _usage(chain)
     yield "Current", Text(f"{exact(chain.used_tokens)} tokens · {_state(view, now_ms)}")
     yield "Active", Text(ago(view.last_ms, now_ms))
-    source = "" if chain.window_source is None else f" · {chain.window_source}"
-    assumed = ", assumed" if chain.window_source == "default" else ""
-    window = guess(exact(chain.window), chain.window_source)
-    yield "Window", Text(f"{window} tokens{source}{assumed}")
+    yield "Window", Text(_window(chain))
     if chain.peak_tokens is not None:
         peak = guess(percent(chain.peak_percent), chain.window_source)
         yield "Peak", Text(f"{exact(chain.peak_tokens)} tokens · {peak}")
@@ -197,13 +194,29 @@ def until_words(until: UntilCompaction | None, figure: Callable[[int], str], uni
     return tokens_left(until.tokens, figure, unit, estimated=until.estimated)
 
 
+def messages_words(chain: ChainView) -> str:
+    """Return the messages since the last compaction or reset, and in all: 3/135."""
+    if chain.messages is None and chain.messages_total is None:
+        return UNKNOWN
+    return f"{exact(chain.messages)}/{exact(chain.messages_total)}"
+
+
+def _window(chain: ChainView) -> str:
+    source = chain.window_source
+    if source in (None, "unknown"):
+        return f"{exact(chain.window)} tokens" if chain.window is not None else UNKNOWN
+    assumed = ", assumed" if source == "default" else ""
+    return f"{guess(exact(chain.window), source)} tokens · {source}{assumed}"
+
+
 def _messages(chain: ChainView, now_ms: int) -> str:
     # What a compaction keeps is not among them (R23), so they are not all that is active.
     words = exact(chain.messages)
     if chain.messages != chain.messages_total:
-        all_words = "in all" if chain.messages < chain.messages_total else "its own"
-        words += f" since the last compaction or reset, {exact(chain.messages_total)} {all_words}"
-    has_oldest = chain.messages > 0 and chain.oldest_ms is not None
+        has_copies = (chain.messages or 0) > (chain.messages_total or 0)
+        rest = f"{exact(chain.messages_total)} {'its own' if has_copies else 'in all'}"
+        words += f" since the last compaction or reset, {rest}"
+    has_oldest = bool(chain.messages) and chain.oldest_ms is not None
     return words + (f" · oldest {ago(chain.oldest_ms, now_ms)}" if has_oldest else "")
 
 
@@ -231,7 +244,7 @@ def _other_chains(chains: Sequence[ChainView], labels: Mapping[str, str], now_ms
             Text(name),
             cell(chain.model),
             Text(size if chain.used_tokens is not None else UNKNOWN),
-            Text(f"{exact(chain.messages)}/{exact(chain.messages_total)}"),
+            Text(messages_words(chain)),
             Text(ago(chain.as_of_ms, now_ms), style="dim"),
         )
     return table
@@ -337,6 +350,7 @@ def _state(view: SessionView, now_ms: int) -> str:
     if state == "unknown":
         return "not measured since the last compaction or reset" if chain.peak_tokens else UNKNOWN
     as_of = "" if chain.as_of_ms is None else f" {ago(chain.as_of_ms, now_ms)}"
+    as_of += ", inherited from the session that it was forked from" if chain.inherited else ""
     return f"stale, {status.settled}{as_of}" if state == "stale" else f"{state}{as_of}"
 
 

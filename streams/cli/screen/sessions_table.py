@@ -17,6 +17,7 @@ from streams.cli.screen.render import (
     compactions_words,
     failure_name,
     guess,
+    messages_words,
     short_ids,
     shown_chain,
     until_words,
@@ -83,12 +84,7 @@ def sessions_table(
             "Context": [*map(Cells, bars), Cells(bars[-1], _LEAST_GAUGE)],
             "Tokens": [_column(views, lambda _, chain: _tokens(chain))],
             **_until_column(views, points),
-            "Messages": [
-                _column(
-                    views,
-                    lambda _, chain: f"{exact(chain.messages)}/{exact(chain.messages_total)}",
-                )
-            ],
+            "Messages": [_column(views, lambda _, chain: messages_words(chain))],
             "Compactions": [Cells(compactions), Cells([_attempts(view) for view in views])],
             "Active": [_active(views, now_ms)],
         },

@@ -128,14 +128,16 @@ def _figures(
     is_patient: bool,
 ) -> Figures | None:
     """Return the figures from Redis, else from the transcript; None where neither has any."""
-    stored = _from_redis(claude, settings, explain, is_patient=is_patient)
-    if stored is not None and not _may_be_behind(stored, claude.transcript_path):
-        return stored
-    read = _from_transcript(claude, settings, explain, warn, is_patient=is_patient)
-    if read is None or (stored is not None and (read.last_ms or 0) <= (stored.last_ms or 0)):
+    stored, read = _from_redis(claude, settings, explain, is_patient=is_patient), None
+    if stored is None or _may_be_behind(stored, claude.transcript_path):
+        read = _from_transcript(claude, settings, explain, warn, is_patient=is_patient)
+    if stored is not None and (read is None or (read.last_ms or 0) <= (stored.last_ms or 0)):
+        explain("from Redis")
         return stored
     if stored is not None:
-        explain("the views are behind the transcript: is a project worker running?")
+        explain("not from Redis: the views are behind the transcript: is a project worker running?")
+    if read is not None:
+        explain("from the transcript")
     return read
 
 
@@ -172,7 +174,6 @@ def _from_redis(
             raise StopError(safe(str(error))) from None
         explain(f"not from Redis: {error}")
         return None
-    explain("from Redis")
     return figures
 
 
@@ -241,7 +242,6 @@ def _from_transcript(
             else f"{path} is empty or not a transcript: no line is a JSON object"
         )
         return None
-    explain("from the transcript")
     points = points_of(settings.compaction_thresholds, {})
     figures = figures_of(asdict(result.view), points, claude)
     if not (tail.is_whole or result.is_settled):

@@ -8,11 +8,11 @@ import typer
 
 from contextgauge.errors import ConfigError, StopError
 from streams import codec
+from streams.cli.inputs import is_path
 from streams.cli.screen.figures import safe
 from streams.cli.statusline import command
 from streams.cli.statusline.install import install as write_settings
 from streams.cli.statusline.install import uninstall as restore_settings
-from streams.cli.transcripts import is_path
 from streams.core.session_ids import several_begin_with
 from streams.edge.files.runtime_folders import transcript_folders
 from streams.edge.files.session_files import SessionFiles

@@ -17,9 +17,10 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, RetryError
 from schemas.views import Compaction
 from streams import wiring
+from streams.cli.listing import Order
 from streams.cli.screen.options import Titles
 from streams.cli.screen.output import out
-from streams.cli.sessions import Order, ranked, stored_views
+from streams.cli.stored import ranked, stored_views
 from streams.cli.top.frame import Detail, Frame, Overview, ScreenContent, once
 from streams.cli.top.keys import KeyByKey, Keys
 from streams.cli.top.state import Chosen, press, rows

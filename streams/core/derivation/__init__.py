@@ -5,7 +5,7 @@ session, `stored_state.py` how that is stored. Where a rule of docs/RULES.md is 
 
 | rules | module |
 |---|---|
-| R1 to R3, R5, R7, R8, R11, R25, R29: what a message reports | `contextgauge/normalise/` |
+| R1 to R3, R5, R7, R8, R11, R25, R29, R32: what a message reports | `contextgauge/normalise/` |
 | R4: messages seen before | `known_causes.py` |
 | R6, R9, R10, R26: sizes, responses, warnings, edits | `readings.py`, `responses.py` |
 | R12, R13: windows and limits | `limits.py`, `windows.py` |

@@ -143,7 +143,8 @@ def reset(step: Step, signal: Reset) -> None:
     complete(step, name, chain, None)
     chain = step.edit(name)
     chain.used = chain.percent = chain.unmeasured = None
-    chain.messages = 0
+    if not signal.keeps_messages:
+        chain.messages = 0
     chain.announced = ()
 
 

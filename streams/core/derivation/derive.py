@@ -8,30 +8,33 @@ from collections.abc import Mapping
 from typing import Any, Final, assert_never, cast
 
 from contextgauge.normalise import OWN_CALL_PREFIX
-from contextgauge.normalise.signals import (
+from contextgauge.normalise.limit_signals import (
     AutoCompact,
+    ContextUsage,
+    ModelReport,
+    OwnWindow,
+    RuntimeWindows,
+    SuffixedModel,
+    TurnModel,
+)
+from contextgauge.normalise.signals import (
     Boundary,
     CompactionRefused,
     CompactionStatus,
-    ContextUsage,
     Exhausted,
     MicroCompaction,
-    ModelReport,
     Normal,
     OwnCall,
-    OwnWindow,
     PinCheck,
     Reset,
     Response,
     ResponseEnd,
-    RuntimeWindows,
     SessionFacts,
     Signal,
     Thread,
     Timing,
     TriggerHint,
     TurnEnded,
-    TurnModel,
     UserLine,
 )
 from schemas.records import MAIN_CHAIN, Record, Runtime, SessionInfo
@@ -230,6 +233,8 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
                 step.hint = signal.trigger
         case ModelReport():
             limits.apply_model(step, signal)
+        case SuffixedModel():
+            limits.apply_suffixed(step, signal)
         case TurnModel():
             limits.apply_turn_model(step, signal)
         case Thread():
@@ -268,6 +273,8 @@ def _apply_facts(step: Step, message: SessionFacts) -> None:
     if not changed:
         return
     facts = step.facts = facts._replace(**changed)
+    # A window is assumed for some runtimes only.
+    step.limits_touched = step.limits_touched or "runtime" in changed
     step.emit(
         SessionInfo(
             **step.common(MAIN_CHAIN, facts.model),

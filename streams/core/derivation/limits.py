@@ -5,14 +5,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from contextgauge.normalise.signals import (
+from contextgauge.normalise.limit_signals import (
     AutoCompact,
     ContextUsage,
     ModelReport,
     OwnWindow,
     RuntimeWindows,
+    SuffixedModel,
     TurnModel,
 )
+from contextgauge.normalise.runtimes import DEFAULT_WINDOW_OF
 from contextgauge.windows import base_name
 from schemas.records import MAIN_CHAIN, ContextLimits, Json, WindowSource
 from streams.core.derivation.known_causes import cause_hash
@@ -49,7 +51,9 @@ def window_of(
         listed = _by_model(facts.suffixed, model) or rules.catalog.window(model)
         if listed is not None:
             return listed, "catalog"
-    return rules.default_window, "default"
+    if facts.runtime in DEFAULT_WINDOW_OF:
+        return rules.default_window, "default"
+    return None, "unknown"
 
 
 def _by_model(windows: Mapping[str, int], name: str) -> int | None:
@@ -92,7 +96,16 @@ def apply_model(step: Step, message: ModelReport) -> None:
     base, suffix = base_name(message.model)
     if message.is_init:
         _take_suffix(step, base, suffix)
+        if step.facts.suffix != suffix:
+            step.facts = step.facts._replace(suffix=suffix)
+            step.limits_touched = True
+            _resolve(step)
     set_model(step, MAIN_CHAIN, base)
+
+
+def apply_suffixed(step: Step, message: SuffixedModel) -> None:
+    """Take what a model's suffix means; no chain's model changes."""
+    _take_suffix(step, *base_name(message.model))
 
 
 def apply_turn_model(step: Step, message: TurnModel) -> None:
@@ -103,15 +116,21 @@ def apply_turn_model(step: Step, message: TurnModel) -> None:
 
 
 def _take_suffix(step: Step, base: str, suffix: int | None) -> None:
-    """Take what the latest `init` says of its model's window, by whichever of its names."""
+    """Take the window that the latest suffix of a model means, by whichever of its names.
+
+    A window that was assumed before, and disproved, is forgotten.
+    """
     facts = step.facts
     others = {name: w for name, w in facts.suffixed.items() if not _is_same(name, base)}
     known = facts.suffixed if len(others) == len(facts.suffixed) else others
     suffixed = _with(known, base, suffix)
-    if facts.suffix != suffix or suffixed != facts.suffixed:
-        step.facts = facts._replace(suffix=suffix, suffixed=suffixed)
-        step.limits_touched = True
-        _resolve(step)
+    if suffixed == facts.suffixed:
+        return
+    exceeded = facts.exceeded
+    if suffix is not None:
+        exceeded = tuple(each for each in exceeded if each != base and not _is_same(each, base))
+    step.facts = facts._replace(suffixed=suffixed, exceeded=exceeded)
+    step.limits_touched = True
 
 
 def set_model(step: Step, name: str, model: str) -> None:

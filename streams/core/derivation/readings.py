@@ -68,14 +68,18 @@ def respond(step: Step, response: Response) -> None:
         counted = responses.counts_hash(usage)
         if not marks & responses.READ_MARK or counted != counts:
             counts, marks = counted, marks | responses.READ_MARK
-            _read(step, response, usage, previous_output)
+            output = response.output if response.is_whole else None
+            _read(step, response.response_id, usage, previous_output, output)
     known = (counts, previous_output, marks)
     if known != remembered:
         _remember(chain, key, known)
 
 
 def end_response(step: Step, end: ResponseEnd) -> None:
-    """Apply the end of the chain's latest response; without one there is nothing to end."""
+    """Apply the end of the chain's latest response; without one there is nothing to end.
+
+    It measures a response that reported no size before (R9).
+    """
     chain = step.edit(step.subject)
     remembered = responses.find(chain.memory, chain.response) if chain.response else None
     if remembered is None:
@@ -83,6 +87,10 @@ def end_response(step: Step, end: ResponseEnd) -> None:
     _take_output(chain, chain.response, end.output)
     counts, previous_output, marks = remembered
     added = _once(step, marks, edits=end.edits, exhausted=end.exhausted)
+    if end.usage is not None and not marks & responses.READ_MARK:
+        added |= responses.READ_MARK
+        counts = responses.counts_hash(end.usage)
+        _read(step, None, end.usage, previous_output, end.output)
     if added:
         known = (counts, previous_output, marks | added)
         _remember(chain, chain.response, known)
@@ -155,7 +163,13 @@ def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -
     )
 
 
-def _read(step: Step, response: Response, usage: Usage, previous_output: int | None) -> None:
+def _read(
+    step: Step,
+    response_id: str | None,
+    usage: Usage,
+    previous_output: int | None,
+    output: int | None,
+) -> None:
     """Emit a reading, the completion that it measures and the warning that it causes."""
     name = step.subject
     chain = step.edit(name)
@@ -176,7 +190,7 @@ def _read(step: Step, response: Response, usage: Usage, previous_output: int | N
             task_id=step.normal.task_id,
             subagent_type=chain.subagent_type,
             inherited=step.inherited,
-            response_id=response.response_id,
+            response_id=response_id,
             used_tokens=used,
             input_tokens=usage.input,
             cache_creation_tokens=usage.creation,
@@ -188,7 +202,7 @@ def _read(step: Step, response: Response, usage: Usage, previous_output: int | N
             messages=chain.messages,
             messages_total=chain.total,
             cache_creation_1h_tokens=usage.creation_1h,
-            output_tokens=response.output if response.is_whole else None,
+            output_tokens=output,
         )
     )
     complete(step, name, chain, usage)

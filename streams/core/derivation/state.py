@@ -193,7 +193,7 @@ class KnownFacts(NamedTuple):
     `canonical_windows` by their canonical names; `windows` is what follows from both and the
     latest suffix, by name without one. `raw_windows` come from `rawMaxTokens`; `exceeded` are
     models whose assumed window was proven wrong. `suffix` is the window that the latest `init`'s
-    suffix means, `suffixed` has it for each model whose latest `init` had one. `aliases` map a
+    suffix means, `suffixed` has it for each model that was last reported with one. `aliases` map a
     parent's tool use to an agent id (R2). `is_enforced`: context-usage answers change nothing of
     the auto-compact facts. `turn_window` was reported for a turn whose model is not known yet.
     """

@@ -7,7 +7,8 @@ message after another, each with the records that it gives, and ends as a new se
 from collections.abc import Mapping
 from typing import Final, TypedDict
 
-from contextgauge.normalise.signals import ContextUsage, Normal
+from contextgauge.normalise.limit_signals import ContextUsage
+from contextgauge.normalise.signals import Normal
 from schemas.records import MAIN_CHAIN, CompactionComplete, Kind, Record, RecordData
 from streams.core.derivation import inherited
 from streams.core.derivation.record_ids import Distinction, record_id

@@ -23,6 +23,7 @@ from streams.core.derivation.known_causes import (
     recent,
 )
 from streams.core.derivation.responses import count, is_whole, parted
+from streams.core.derivation.rules_config import STATE_VERSION
 from streams.core.derivation.state import (
     NEW_CHAIN,
     NEW_SESSION,
@@ -36,15 +37,6 @@ from streams.core.derivation.state import (
     Unmeasured,
 )
 from streams.core.derivation.transitions import Phase, Start, attempt_in
-
-STATE_VERSION: Final = 5
-"""Version of the parts as they are written.
-
-3 has thresholds by window where 2 had them by epoch alone, and an attempt's last heartbeat. 4 has
-the newest causes in the session's own part, and a chain's older responses in a part of their own. 5
-has causes for a session's life, where 4 had the last 4 096 in a ring of chunks, and rollouts'
-threads and compactions' own calls.
-"""
 
 READABLE_VERSIONS: Final = (2, 3, 4, STATE_VERSION)
 """Versions of parts that are read; a build refuses a partition whose state has another."""

@@ -70,6 +70,7 @@ def limit(chain: ChainView, data: ContextLimits, time_ms: int | None) -> ChainVi
         auto_compact_threshold=data.auto_compact_threshold,
         effective_window=data.effective_window,
         categories=chain.categories if data.categories is None else data.categories,
+        categories_tokens=chain.categories_tokens if data.categories is None else data.total_tokens,
         used_tokens=data.total_tokens if estimated else chain.used_tokens,
         as_of_ms=time_ms if estimated else chain.as_of_ms,
     )
@@ -90,6 +91,7 @@ def begin_epoch(chain: ChainView, time_ms: int | None) -> ChainView:
         used_percent=None,
         breakdown=None,
         categories=None,
+        categories_tokens=None,
         as_of_ms=time_ms,
         until_compaction_tokens=None,
         messages=0,

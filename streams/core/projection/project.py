@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from contextgauge.frozen import maker, replace
+from contextgauge.normalise.signals import ROLLED_BACK
 from schemas.records import (
     MAIN_CHAIN,
     CompactBoundary,
@@ -123,7 +124,8 @@ def _chain(before: ChainView | None, record: Record, attempt: AttemptView | None
         case ContextLimits():
             chain = limit(chain, data, time_ms)
         case ContextReset():
-            chain = begin_epoch(chain, time_ms)
+            messages = chain.messages if data.reason == ROLLED_BACK.reason else 0
+            chain = replace(begin_epoch(chain, time_ms), messages=messages)
         case CompactBoundary():
             chain = _bound(chain if data.inherited else raise_peak(chain, data), record, data)
         case CompactionComplete():

@@ -11,10 +11,10 @@ import contextlib
 import hashlib
 import hmac
 from email.utils import parsedate_to_datetime
-from importlib.metadata import version
 
 import aiohttp
 
+from contextgauge import __version__
 from streams.edge.alerts.rules_file import Address
 from streams.edge.unreachable import why_unreachable
 from streams.ports import Clock, WebhookResult
@@ -49,7 +49,7 @@ class HttpWebhook:
         timestamp_s = self._clock.now_ms() // 1_000
         headers = {
             "content-type": "application/json",
-            "user-agent": f"contextgauge/{version('contextgauge')}",
+            "user-agent": f"contextgauge/{__version__}",
             "webhook-id": alert_id,
             "webhook-timestamp": str(timestamp_s),
         }

@@ -14,13 +14,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from ssl import SSLContext
 from typing import Any, Final, Protocol
 
 import aiohttp
 import orjson
 
+from contextgauge import __version__
 from streams import codec
 from streams.edge.drivers.results import ANSWER_S, STOP_S, Fields, NotCompactedError, fields
 from streams.edge.unreachable import why_unreachable
@@ -163,7 +163,7 @@ async def connected(
     )
     async with opened as wire:
         server = AppServer(wire)
-        us = {"name": "contextgauge", "title": "contextgauge", "version": version("contextgauge")}
+        us = {"name": "contextgauge", "title": "contextgauge", "version": __version__}
         abilities = {"experimentalApi": True, "optOutNotificationMethods": _UNWANTED}
         opening = {"clientInfo": us, "capabilities": abilities}
         await server.request("initialize", opening, answer_s)

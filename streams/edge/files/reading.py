@@ -24,19 +24,31 @@ import errno
 import os
 import stat
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from contextgauge.containers import Container, Line, Scout
 from contextgauge.errors import ConfigError
+from contextgauge.normalise import runtimes
+from contextgauge.normalise.runtimes import Format
 from schemas.messages import DeadLetter
 from schemas.topics import MIB
 from streams import codec
-from streams.edge.files.content import HELD_LINE_BYTES, DamagedError, split_lines
+from streams.edge.files.content import HELD_LINE_BYTES, DamagedError
+from streams.edge.files.documents import document_of, may_be_document
+from streams.edge.files.formats import (
+    FIRST_LINES,
+    UnreadFormatError,
+    unread_format,
+)
 from streams.edge.files.housekeeping import SUFFIX
+from streams.edge.files.lines import line_of, split_values
 from streams.edge.files.positions import Position
-from streams.edge.files.tail import LOOK_AHEAD_BYTES, LOOK_AHEAD_LINES, FileTail, line_of
+from streams.edge.files.tail import LOOK_AHEAD_BYTES, LOOK_AHEAD_LINES, FileTail
+from streams.edge.files.torn import whole_objects
 from streams.edge.files.watch import (
     Failed,
     Source,
@@ -64,11 +76,7 @@ def find(paths: Iterable[str], failed: Failed = refuse) -> list[TranscriptFile]:
     `failed` gets what cannot be looked at below a folder. Raises ConfigError for a path that is not
     there, cannot be looked at or holds no transcripts.
     """
-    files: dict[str, TranscriptFile] = {}
-    for text in paths:
-        for each in _files_of(text, failed):
-            files.setdefault(each.path, each)
-    return list(files.values())
+    return [each for text in paths for each in _files_of(text, failed)]
 
 
 def _files_of(text: str, failed: Failed) -> list[TranscriptFile]:
@@ -89,22 +97,41 @@ def _files_of(text: str, failed: Failed) -> list[TranscriptFile]:
     return transcripts
 
 
-def expand(paths: Iterable[str], failed: Failed = refuse) -> list[Source]:
+def expand(
+    paths: Iterable[str], failed: Failed = refuse, unread: Counter[str] | None = None
+) -> list[Source]:
     """Return the containers that the paths stand for, in reading order. Raises as `find` does.
 
-    `failed` also gets the files that this process may not read.
+    `failed` also gets the files that this process may not read, and those that were named and are
+    of a runtime that it does not read. In a folder these are left out, and counted in `unread`.
     """
-    sources: dict[str, Source] = {}
+    sources: list[Source] = []
     for text in paths:
         if text == STANDARD_INPUT:
-            sources[text] = Source("<stdin>", None, None)
+            sources.append(Source("<stdin>", None, None))
             continue
         for each in find([text], failed):
-            if os.access(each.place, os.R_OK):
-                sources.setdefault(each.path, source_of(each.place))
-            else:
+            if not os.access(each.place, os.R_OK):
                 failed(each.place, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
-    return list(sources.values())
+                continue
+            other = _other_format(each)
+            if other is None:
+                sources.append(source_of(each.place))
+            elif unread is None or each.place == text:
+                failed(each.place, UnreadFormatError(other))
+            else:
+                unread[other.label] += 1
+    return sources
+
+
+def _other_format(file: TranscriptFile) -> Format | None:
+    """Return the format of a file that is not read; why a file cannot be, reading it shows."""
+    if not stat.S_ISREG(file.stat.st_mode):
+        return None
+    try:
+        return unread_format(file.place)
+    except OSError:
+        return None
 
 
 def read(
@@ -151,19 +178,21 @@ def _read_pipe(source: Source, descriptor: int, fallback: str | None) -> Iterato
     scout = Scout()
     container: Container | None = None
     held: list[Line] = []
-    held_bytes = 0
+    held_bytes = lines = 0
     for block in _split(source.name, descriptor):
         if container is not None:
             yield _hinted(container, block)
             continue
         for line in block:
-            body = codec.decode(line.value, limit=HELD_LINE_BYTES)
-            known = not isinstance(body, DeadLetter) and (scout.look(body) or scout.in_stream)
+            lines += 1
             held_bytes += line.size
+            known = _looked_at(scout, line.value, is_first=lines <= FIRST_LINES)
             if known or held_bytes > LOOK_AHEAD_BYTES:
                 container = scout.container(source.session, fallback)
                 break
         held.extend(block)
+        if container is None and scout.in_stream:
+            container = scout.container(source.session, fallback)
         if container is None and len(held) >= LOOK_AHEAD_LINES:
             container = scout.container(source.session, fallback)
         if container is not None:
@@ -171,6 +200,22 @@ def _read_pipe(source: Source, descriptor: int, fallback: str | None) -> Iterato
             held = []
     if held:
         yield _hinted(scout.container(source.session, fallback), held)
+
+
+def _looked_at(scout: Scout, value: bytes, *, is_first: bool) -> bool:
+    """Show a line of a pipe to the scout; return whether no later line can change its answer.
+
+    Raises UnreadFormatError.
+    """
+    body = codec.decode(value, limit=HELD_LINE_BYTES)
+    if isinstance(body, DeadLetter):
+        return False
+    if scout.in_stream:
+        scout.note(body)
+        return False
+    if is_first and (other := runtimes.unread(body)) is not None:
+        raise UnreadFormatError(other)
+    return scout.look(body)
 
 
 def _hinted(container: Container, block: Block) -> Block:
@@ -190,11 +235,17 @@ def _hinted(container: Container, block: Block) -> Block:
 
 
 def _split(name: str, descriptor: int) -> Iterator[list[Line]]:
-    """Yield the descriptor's lines, those of one reading at a time, without their line ends."""
+    """Yield the descriptor's lines or objects, those of one reading at a time."""
     number = 0
-    for lines in split_lines(iter(partial(os.read, descriptor, _BLOCK_BYTES), b"")):
+    blocks = iter(partial(os.read, descriptor, _BLOCK_BYTES), b"")
+    head = next(blocks, b"")
+    while may_be_document(head) and (more := next(blocks, b"")):
+        head += more
+    for lines in split_values(document_of(head), chain([head], blocks)):
         yield [
-            line_of(name, at, value, size, None)
+            line_of(name, at, part, len(part) if len(parts) > 1 else size, None)
             for at, (value, size) in enumerate(lines, number + 1)
+            for parts in (whole_objects(value),)
+            for part in parts
         ]
         number += len(lines)

@@ -8,20 +8,25 @@ import errno
 from collections.abc import Iterator
 from functools import partial
 
-from contextgauge.containers import NAMES, SIGN_BYTES, SIGNS, Container, Line, Scout
+from contextgauge.containers import NAMES, SIGNS, Container, Line, Scout
+from contextgauge.normalise import runtimes
 from schemas.messages import DeadLetter
 from schemas.records import Json
 from schemas.topics import MIB
 from streams import codec
-from streams.edge.files.content import (
-    HELD_LINE_BYTES,
-    Content,
-    DamagedError,
-    open_content,
-    split_lines,
+from streams.edge.files.content import HELD_LINE_BYTES, Content, DamagedError, open_content
+from streams.edge.files.documents import (
+    HEAD_BYTES,
+    Document,
+    document_of,
+    objects_in,
+    torn,
 )
+from streams.edge.files.formats import FIRST_LINES, UnreadFormatError, reason_of
+from streams.edge.files.lines import is_signed, line_of, values_of
 from streams.edge.files.origins import CopiedHistory, copied_history
 from streams.edge.files.positions import Position, print_at
+from streams.edge.files.torn import whole_objects
 from streams.edge.files.watch import Source, source_of
 from streams.ports import LineBatch
 
@@ -30,9 +35,6 @@ LOOK_AHEAD_BYTES = 16 * MIB
 """What a pipe's reader may wait for at most; a transcript names its session in its first lines."""
 
 _BLOCK_BYTES = MIB
-
-_LOOK_BYTES = MIB // 16
-"""Of what is looked at to find out what a file is: its first lines show that as a rule."""
 
 _UNDECIDED_S = 2.0
 """How long a new file may leave open what it is: runtimes write their first lines at once. Then it
@@ -69,6 +71,8 @@ class FileTail:
         """What the file is, once that is decided."""
         self._scout: Scout | None = None
         self._copied: CopiedHistory | None = None
+        self._document: Document | None = None
+        """Where the file is a JSON document: its objects are its lines."""
         self._first_seen_s: float | None = None
         self._searched = 0
 
@@ -116,12 +120,10 @@ class FileTail:
     def give_up(self, error: OSError) -> str | None:
         """Let go of a file that cannot be read, for now; return why where that is news."""
         self.close()
-        if isinstance(error, DamagedError):
-            reported_error = str(error.strerror)
-        else:
+        reported_error = reason_of(error)
+        if not isinstance(error, DamagedError):
             self.signature = None
             self.size = min(self.size, self.read.end)
-            reported_error = f"cannot be read: {error.strerror}"
         if error.errno in (errno.ESTALE, errno.ENOENT) or reported_error == self.reported_error:
             return None
         self.reported_error = reported_error
@@ -167,7 +169,8 @@ class FileTail:
             if not self.holds_what_was_read(file):
                 self.signature = None
                 return
-            lines = self._next(file, final=final and file.damage is None)
+            next_lines = self._next if self._document is None else self._next_objects
+            lines = next_lines(file, final=final and file.damage is None)
             if lines is None:
                 self.waits = True
                 break
@@ -216,6 +219,35 @@ class FileTail:
             return self._taken(file, [value], self.size, is_live=False, unfinished=size)
         return self._taken(file, [value], end + 1, is_live=is_live, size=size)
 
+    def _next_objects(self, file: Content, *, final: bool) -> tuple[LineBatch, Position] | None:
+        """Return the next objects of a document, as `_next` returns lines."""
+        document, begin = self._document, self.read.offset
+        is_live = begin >= self.live_from
+        if document is not None and begin < document.begin:
+            values = [] if document.header is None else [document.header]
+            return self._taken(file, values, document.begin, is_live=is_live)
+        length = _BLOCK_BYTES
+        while True:
+            content = file.read(min(length, self.size - begin), begin)
+            values, end, is_open = objects_in(content)
+            is_all = begin + len(content) >= self.size
+            if values or is_all or length > HELD_LINE_BYTES:
+                break
+            length *= 2
+        if not values and is_open:
+            if is_all and not final:
+                return None
+            # Its end was never written, or it is too long to be held.
+            return self._taken(
+                file,
+                [torn(content[:HELD_LINE_BYTES])],
+                self.size,
+                is_live=is_live,
+                size=len(content),
+            )
+        end = len(content) if is_all and not is_open else end
+        return self._taken(file, values, begin + end, is_live=is_live)
+
     def _line_end(self, file: Content) -> int | None:
         """Return where the first line ends; what was searched is not searched again."""
         at = max(self._searched, self.read.offset)
@@ -242,10 +274,10 @@ class FileTail:
     ) -> tuple[LineBatch, Position]:
         """Return lines, and the position after them; `size` is one's whose rest was not read."""
         at, length = self.read, size or unfinished
-        lines = [
-            self._line(value, number, length or len(value))
-            for number, value in enumerate(values, at.number + 1)
-        ]
+        lines: list[Line] = []
+        for number, value in enumerate(values, at.number + 1):
+            parts = whole_objects(value) if length == 0 else [value]
+            lines.extend(self._line(part, number, length or len(part)) for part in parts)
         after = at._replace(
             unfinished=unfinished,
             print=print_at(file, end),
@@ -255,7 +287,7 @@ class FileTail:
             origin=self._container.origin,
         )
         if not unfinished:
-            after = after._replace(offset=end, number=at.number + len(lines))
+            after = after._replace(offset=end, number=at.number + len(values))
         return LineBatch(lines, is_live, partial(self._acknowledge, after)), after
 
     def _line(self, value: bytes, number: int, size: int) -> Line:
@@ -269,19 +301,12 @@ class FileTail:
         line = line_of(self.source.name, number, value, size, hint)
         if self._container.kind != "rollout":
             return line
-        return line._replace(thread_id=self._container.thread_id, inherited=self._is_copy(value))
-
-    def _is_copy(self, value: bytes) -> bool | None:
-        """Return whether a rollout's line is a copy of its origin's, where that can be seen."""
-        container = self._container
-        if container.origin is None:
-            return None
-        if self._copied is None:
-            self._copied = copied_history(self.source.name, container.origin)
-        is_copy = None if self._copied is None else self._copied.look(value)
+        if self._container.origin is not None and self._copied is None:
+            self._copied = copied_history(self.source.name, self._container.origin)
+        is_copy = self._copied.look(value) if self._copied is not None else None
         if self._copied is None or self._copied.is_over:
-            container.origin = self._copied = None
-        return is_copy
+            self._container.origin = self._copied = None
+        return line._replace(thread_id=self._container.thread_id, inherited=is_copy)
 
     def _show(self, body: dict[str, Json]) -> None:
         """Show a line to the scout: it may be the first that tells what the file is."""
@@ -298,6 +323,7 @@ class FileTail:
     def _decide(self, file: Content, now_s: float, *, final: bool) -> bool:
         """Find out what the file is (R1); False while its lines do not show it."""
         at = self.read
+        self._document = document_of(file.read(HEAD_BYTES, 0))
         if at.kind != "open" or at.offset:
             kind = "stream" if at.kind == "open" else at.kind
             session = at.hint or self._fallback
@@ -306,19 +332,25 @@ class FileTail:
             self._scout = Scout() if at.kind == "open" else None
             return True
         scout, examined = Scout(), 0
-        is_signed = _is_signed(file, self.size)
-        for lines, value in enumerate(_values(file, self.size), 1):
+        has_sign = is_signed(file, self.size)
+        for lines, value in enumerate(values_of(file, self.size, self._document), 1):
             examined += len(value)
             is_early = lines <= LOOK_AHEAD_LINES and examined <= LOOK_AHEAD_BYTES
-            seeks_name = is_early and not scout.in_stream
-            if not seeks_name and not is_signed:
+            seeks_name = is_early and not scout.is_settled
+            if not seeks_name and not has_sign:
                 break
-            if (is_signed and SIGNS.search(value)) or (seeks_name and NAMES.search(value)):
+            is_first = lines <= FIRST_LINES and not scout.in_stream
+            is_named = (has_sign and SIGNS.search(value)) or (seeks_name and NAMES.search(value))
+            if is_first or is_named:
                 body = codec.decode(value, limit=HELD_LINE_BYTES)
-                if not isinstance(body, DeadLetter) and scout.look(body):
+                if isinstance(body, DeadLetter):
+                    continue
+                if is_first and (unread := runtimes.unread(body)) is not None:
+                    raise UnreadFormatError(unread)
+                if scout.look(body):
                     break
         container = scout.container(self.source.session, self._fallback)
-        is_known = container.kind != "stream" or scout.in_stream
+        is_known = scout.is_known
         if self._first_seen_s is None:
             self._first_seen_s = now_s
         if not (is_known or final or now_s - self._first_seen_s >= _UNDECIDED_S):
@@ -326,26 +358,3 @@ class FileTail:
         self._container = container
         self._scout = None if is_known else Scout()
         return True
-
-
-def line_of(name: str, number: int, value: bytes, size: int, hint: str | None) -> Line:
-    """Return a line without the rest of its end."""
-    if value.endswith(b"\r"):
-        return Line(name, number, value[:-1], size - 1, hint)
-    return Line(name, number, value, size, hint)
-
-
-def _is_signed(file: Content, size: int) -> bool:
-    """Return whether a sign of a transcript or a rollout is anywhere up to a size."""
-    begins = range(0, size, _LOOK_BYTES)
-    ends = (min(at + _LOOK_BYTES + SIGN_BYTES, size) for at in begins)
-    return any(SIGNS.search(file.read(end - at, at)) for at, end in zip(begins, ends, strict=True))
-
-
-def _values(file: Content, size: int) -> Iterator[bytes]:
-    """Yield the lines up to a size."""
-    begins = range(0, size, _LOOK_BYTES)
-    blocks = (file.read(min(_LOOK_BYTES, size - at), at) for at in begins)
-    for lines in split_lines(blocks):
-        for value, _ in lines:
-            yield value

@@ -35,6 +35,7 @@ _RELEVANT = (
     b"ontext_usage",
     b"ontextUsage",
     b"_fallback",
+    b"rolled_back",
 )
 """Texts in lines that report a size, a limit or a turn's model, or after which the size is
 unknown."""

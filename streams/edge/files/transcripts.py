@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from streams import codec
-from streams.edge.files.content import DamagedError
+from streams.edge.files.formats import reason_of
 from streams.edge.files.housekeeping import places
 from streams.edge.files.positions import Position, from_entry
 from streams.edge.files.tail import FileTail
@@ -27,6 +27,7 @@ from streams.edge.files.unread import (
     Seen,
     UnreadFile,
     UnreadFiles,
+    is_as_left,
     mark_of,
     position_after,
     seen_of,
@@ -61,6 +62,9 @@ _QUIET_S = 10.0
 
 _RETRY_S = 60.0
 """A file that cannot be read is left alone for so long, unless it changes."""
+
+_SETTLED_KINDS = ("transcript", "rollout")
+"""Of other files, later lines may show that they are one of these, whose lines have other hints."""
 
 _REPLACED = (errno.ENOENT, errno.ESTALE)
 """Errors of a file that went away or was replaced between two looks: the next one shows that."""
@@ -105,6 +109,8 @@ class LocalTranscripts:
         """Files that other processes read."""
         self._tails: dict[str, FileTail] = {}
         """Files that are being read or were not read to their ends."""
+        self._in_parts: set[str] = set()
+        """Files that were read in parts before it was settled what they are, or what a line is."""
         self._swept_s: float | None = None
         self._next_sweep_s = 0.0
         self._next_look_s = 0.0
@@ -126,6 +132,7 @@ class LocalTranscripts:
         """Read these files from their beginnings; those that are gone, no more."""
         for path in paths:
             self._read.pop(path, None)
+            self._in_parts.discard(path)
             self._close(path)
             if path in self._files:
                 self._unread[path] = self._unchanged_since_s(self._files[path])
@@ -163,7 +170,7 @@ class LocalTranscripts:
             mark = marks.get(path)
             if mark is not None:
                 at = self._read[path] = from_entry(codec.loads(mark))
-                if _is_as_left(at, seen):
+                if is_as_left(at, seen):
                     self._unread.pop(path)
         self._count()
         return True
@@ -268,7 +275,7 @@ class LocalTranscripts:
         seen when it was written.
         """
         at = self._read.get(path)
-        if at is not None and _is_as_left(at, seen):
+        if at is not None and is_as_left(at, seen):
             self._failed.pop(path, None)
             return []
         is_live = gap_s is not None and gap_s <= _LIVE_GAP_S and path not in self._failed
@@ -283,6 +290,8 @@ class LocalTranscripts:
                 if not self._goes_on(path, tail, seen):
                     self._close(path)
                     return [path]
+                if at.unfinished or (at.end and at.kind not in _SETTLED_KINDS):
+                    self._in_parts.add(path)
             except OSError as error:
                 self._fail(path, error)
                 return []
@@ -341,7 +350,8 @@ class LocalTranscripts:
             now_ms = self._clock.now_ms()
             modified_ms = max(0, seen.modified_ns // 1_000_000)
             received_ms = now_ms if piece.live else None
-            yield TranscriptPiece(path, piece.lines, received_ms, modified_ms, mark_of(at))
+            whole = path not in self._in_parts
+            yield TranscriptPiece(path, piece.lines, received_ms, modified_ms, mark_of(at), whole)
             if tail.read.end < tail.size and self._clock.monotonic_s() >= self._next_look_s:
                 return
         tail.close()
@@ -364,29 +374,17 @@ class LocalTranscripts:
         """Leave a file alone for a while; report once why it cannot be read."""
         self._close(path)
         self._unread.pop(path, None)
-        reason, former = str(error.strerror), self._failed.get(path)
+        reason, former = reason_of(error), self._failed.get(path)
         self._failed[path] = _Failure(reason, self._clock.monotonic_s() + _RETRY_S)
         if error.errno not in _REPLACED and (former is None or former.reason != reason):
-            cannot = "" if isinstance(error, DamagedError) else "cannot be read: "
-            self._report(f"{self._files[path].place}: {cannot}{reason}")
+            self._report(f"{self._files[path].place}: {reason}")
 
     def _count(self) -> None:
         unread = [path for path in self._unread if path in self._files]
-        rest = sum(self._rest(path) for path in unread)
+        rest = sum(self._files[path].rest(self._read.get(path)) for path in unread)
         total = sum(seen.size for seen in self._files.values())
         files = len(self._files)
         self._progress = ReadingProgress(files, files - len(unread), total, total - rest)
-
-    def _rest(self, path: str) -> int:
-        """Return how much of a file is unread; of a compressed one all, until it was read."""
-        seen, at = self._files[path], self._read.get(path)
-        is_plain = seen.expected_bytes == seen.size
-        return max(0, seen.size - at.end) if is_plain and at is not None else seen.size
-
-
-def _is_as_left(at: Position, seen: Seen) -> bool:
-    """Return whether nothing was written to a file since it was read to its end."""
-    return (at.modified_ns, at.file_bytes, at.inode) == (seen.modified_ns, seen.size, seen.inode)
 
 
 def _is_in(path: str, places: Collection[str]) -> bool:

@@ -30,6 +30,11 @@ class Seen(NamedTuple):
         """How much there is to read, as far as that is known before."""
         return expected_bytes(self.place, self.size)
 
+    def rest(self, at: Position | None) -> int:
+        """Return how much is unread from a position; of a compressed file all, until it is read."""
+        is_plain = self.expected_bytes == self.size
+        return max(0, self.size - at.end) if is_plain and at is not None else self.size
+
 
 class UnreadFile(NamedTuple):
     """A file from its beginning, as it was seen; `final`: its last line needs no end."""
@@ -89,6 +94,11 @@ def read_whole(files: UnreadFiles) -> Iterator[TranscriptPiece]:
                 yield TranscriptPiece(path, piece.lines, None, modified_ms, mark_of(at))
         finally:
             tail.close()
+
+
+def is_as_left(at: Position, seen: Seen) -> bool:
+    """Return whether nothing was written to a file since it was read to its end."""
+    return (at.modified_ns, at.file_bytes, at.inode) == (seen.modified_ns, seen.size, seen.inode)
 
 
 def position_after(tail: FileTail, seen: Seen) -> Position:

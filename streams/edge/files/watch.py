@@ -10,6 +10,7 @@ A transcript that its runtime compresses or archives is the same one at another 
 
 import contextlib
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contextgauge.errors import ConfigError
+from contextgauge.normalise.runtimes import FORMATS
 from streams.edge.files.housekeeping import (
     COMPRESSED,
     SUFFIX,
@@ -26,6 +28,9 @@ from streams.edge.files.housekeeping import (
     places,
     session_in,
 )
+
+_DOCUMENT = re.compile("|".join(each.files for each in FORMATS if each.files))
+"""Paths of transcripts that are JSON documents."""
 
 SUBAGENTS = "subagents"
 _AGENT_PREFIX = "agent-"
@@ -196,12 +201,16 @@ class TranscriptFinder:
                 # A link to a folder is not followed: it could lead round in a circle.
                 if entry.is_dir(follow_symlinks=False):
                     known.folders.append(entry.path)
-                elif entry.name.endswith(SUFFIXES) and _may_be_file(entry):
+                elif _may_be_transcript(entry.path) and _may_be_file(entry):
                     known.files.append(entry.path)
         subagents = os.path.join(path, SUBAGENTS)  # noqa: PTH118 -- as above
         if subagents in known.folders:
             known.files, known.folders = [], [subagents]
         return known
+
+
+def _may_be_transcript(path: str) -> bool:
+    return path.endswith(SUFFIXES) or _DOCUMENT.search(path) is not None
 
 
 def _may_be_file(entry: os.DirEntry[str]) -> bool:

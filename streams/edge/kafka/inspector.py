@@ -19,6 +19,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.tls import refusal
 from streams.edge.kafka.log import NO_COORDINATOR_YET
+from streams.edge.kafka.open_transactions import Address, open_transactions
 from streams.edge.kafka.versions import VersionsRequest, versions
 from streams.ports.inspection import (
     GROUPS_TOPIC,
@@ -29,6 +30,7 @@ from streams.ports.inspection import (
     Configs,
     Failure,
     Group,
+    OpenTransactions,
     TopicFacts,
     TopicPartition,
 )
@@ -62,12 +64,18 @@ _REFUSALS = (
     errors.TopicAuthorizationFailedError,
     errors.UnsupportedSaslMechanismError,
 )
+_UNSUPPORTED = (
+    NotImplementedError,
+    errors.IncompatibleBrokerVersion,
+    errors.UnsupportedVersionError,
+)
 _LOOK_S = 0.1
 
 _VARIABLES = "CONTEXTGAUGE_KAFKA_"
 """How the settings begin that TLS is mended with."""
 
-_Address = tuple[str, int]
+
+_NO_ADDRESS: Address = ("", 0)
 
 
 class KafkaInspector:
@@ -75,9 +83,11 @@ class KafkaInspector:
 
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options
-        self._connections: dict[_Address, AIOKafkaConnection] = {}
-        self._first: _Address | None = None
+        self._connections: dict[Address, AIOKafkaConnection] = {}
+        self._first: Address | None = None
         self._has_groups = False
+        self._brokers: list[Address] = []
+        self._leaders: dict[tuple[str, int], Address] = {}
 
     async def bootstrap(self) -> Sequence[Bootstrap]:
         addresses = [_split(text) for text in self._options.bootstrap_servers.split(",")]
@@ -105,6 +115,13 @@ class KafkaInspector:
         brokers = await asyncio.gather(
             *[self._broker(node, address) for node, address in sorted(addresses.items())]
         )
+        self._brokers = [addresses[broker.node] for broker in brokers if broker.failure is None]
+        self._leaders = {
+            (item["topic"], part["partition"]): addresses[part["leader"]]
+            for item in metadata["topics"]
+            for part in item["partitions"]
+            if part["leader"] in addresses
+        }
         there = [item["topic"] for item in metadata["topics"] if item["error_code"] == 0]
         configs = await self._configs(self._first, [(_TOPIC, name, None) for name in there])
         described = {item["topic"]: _topic(item, configs) for item in metadata["topics"]}
@@ -124,6 +141,18 @@ class KafkaInspector:
             return Failure("away", f"no broker coordinates the group {name} yet")
         return group
 
+    async def transactions(
+        self, partitions: Mapping[str, Sequence[int]]
+    ) -> OpenTransactions | Failure:
+        leaders: dict[Address, dict[str, list[int]]] = {}
+        for topic, numbers in partitions.items():
+            for number in numbers:
+                leader = self._leaders.get((topic, number), _NO_ADDRESS)
+                if leader not in self._connections:
+                    return Failure("away", f"the leader of {topic}-{number} does not answer")
+                leaders.setdefault(leader, {}).setdefault(topic, []).append(number)
+        return await _answer(open_transactions(self._sent, leaders, self._brokers))
+
     async def stop(self) -> None:
         connections = list(self._connections.values())
         self._connections.clear()
@@ -131,7 +160,7 @@ class KafkaInspector:
         if closing:
             await asyncio.wait(closing, timeout=PATIENCE_S)
 
-    async def _connect(self, address: _Address) -> Failure | None:
+    async def _connect(self, address: Address) -> Failure | None:
         if address in self._connections:
             return None
         host, port = address
@@ -149,17 +178,15 @@ class KafkaInspector:
         self._connections[address] = connection
         return None
 
-    async def _ask(self, address: _Address, request: Request[Any]) -> Any | Failure:  # noqa: ANN401 -- aiokafka's
+    async def _ask(self, address: Address, request: Request[Any]) -> Any | Failure:  # noqa: ANN401 -- aiokafka's
         failure = await self._connect(address)
-        if failure is not None:
-            return failure
+        return failure or await _answer(self._sent(address, request))
 
-        async def send() -> Any:  # noqa: ANN401 -- aiokafka's
-            return await self._connections[address].send(request)
+    async def _sent(self, address: Address, request: Request[Any]) -> Any:  # noqa: ANN401 -- aiokafka's
+        """Send a request to a broker that is connected; return its answer."""
+        return await self._connections[address].send(request)
 
-        return await _answer(send())
-
-    async def _broker(self, node: int, address: _Address) -> Broker:
+    async def _broker(self, node: int, address: Address) -> Broker:
         failure = await self._connect(address)
         if failure is not None:
             return Broker(node, _joined(address), failure)
@@ -171,7 +198,7 @@ class KafkaInspector:
         return Broker(node, _joined(address), None, **found, configs=configs[str(node)])
 
     async def _configs(
-        self, address: _Address, resources: Sequence[tuple[int, str, Sequence[str] | None]]
+        self, address: Address, resources: Sequence[tuple[int, str, Sequence[str] | None]]
     ) -> Mapping[str, Configs | Failure]:
         """Return configurations by the names of what has them."""
         if not resources:
@@ -208,7 +235,7 @@ class KafkaInspector:
         return Group(group["state"], sorted(hosts), await self._committed(coordinator, name))
 
     async def _committed(
-        self, coordinator: _Address, group: str
+        self, coordinator: Address, group: str
     ) -> Mapping[tuple[str, int], int] | Failure:
         response = await self._ask(coordinator, OffsetFetchRequest(group, None))
         if isinstance(response, Failure):
@@ -266,16 +293,16 @@ def _failure(error: BaseException) -> Failure:
     if isinstance(error, _REFUSALS):
         name, text = type(error).__name__, str(error)
         return Failure("refused", text if name in text else f"{name}: {text}".removesuffix(": "))
-    if isinstance(error, NotImplementedError | errors.UnsupportedVersionError):
+    if isinstance(error, _UNSUPPORTED):
         return Failure("unsupported", str(error) or type(error).__name__)
     return Failure("away", str(error) or type(error).__name__)
 
 
-def _split(address: str) -> _Address:
+def _split(address: str) -> Address:
     host, _, port = address.strip().rpartition(":")
     return host.strip("[]"), int(port)
 
 
-def _joined(address: _Address) -> str:
+def _joined(address: Address) -> str:
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import re
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import hiredis
+from redis._parsers import _AsyncHiredisParser
 from redis.asyncio import ConnectionPool, Redis, SSLConnection
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
@@ -21,6 +23,7 @@ from contextgauge.errors import ConfigError
 from contextgauge.settings.secrets import read_secret
 from contextgauge.tls import refused_by, speaks_tls
 from contextgauge.tls_files import TlsFiles, context_of
+from streams.edge.redis.errors import OTHER_SERVER, OtherServerReply
 
 _PORT = 6379
 """Redis's own, where the URL names none."""
@@ -29,6 +32,12 @@ INVALID_URL = (
     "CONTEXTGAUGE_REDIS_URL is not a valid Redis URL: write redis://host:port/database, "
     "rediss:// for TLS, or unix://path"
 )
+
+_QUOTING = re.compile(
+    r"ERR Error running script .*?: -(?=[A-Z]+ )|EXECABORT Transaction discarded because of: "
+)
+"""What stands before the reply to a command in those to what it is part of: in Redis 6 a script's,
+and a transaction's."""
 
 _PROBE_S = 3.0
 """As long as a handshake may take: Redis answers at once or not at all."""
@@ -48,7 +57,9 @@ class RedisAccess:
     def client(self, url: str, timeout_s: float, *, retries: int = 1) -> Any:  # noqa: ANN401 -- untyped for its replies: redis-py's types are unions of both its clients'
         """Return a client. Raises ConfigError for an invalid URL.
 
-        Retries are at once: a connection of the pool may have ended since its last use.
+        Retries are at once, with a new connection: one of the pool may have ended since its last
+        use, or lead to a server that is no longer the right one. Without retries, the client sees
+        each reply as it is.
         """
         options: dict[str, Any] = {
             # Who asks has a time limit; redis-py's own may swallow a cancellation, as it waits
@@ -57,12 +68,14 @@ class RedisAccess:
             "socket_connect_timeout": timeout_s,
             "retry": Retry(NoBackoff(), retries),
         }
+        if retries:
+            options["parser_class"] = _Parser
         try:
             if self.password is not None or self.password_file is not None:
                 url_user = unquote(urlsplit(url).username or "")
                 options["credential_provider"] = _Credentials(self, url_user or self.username)
                 url = _without_user(url)
-            pool: ConnectionPool = ConnectionPool.from_url(url, **options)
+            pool = _Pool.from_url(url, **options)
         except ValueError:
             # The driver's message may quote a part of the password.
             raise ConfigError(INVALID_URL) from None
@@ -70,7 +83,8 @@ class RedisAccess:
         if self.tls is not None:
             kind = _TlsConnection
             pool.connection_kwargs["made"] = functools.partial(context_of, self.tls)
-        pool.connection_class = type(f"Packing{kind.__name__}", (_Packing, kind), {})
+        made = type(f"Pooled{kind.__name__}", (_PooledConnection, kind), {"pool": pool})
+        pool.connection_class = made
         return Redis.from_pool(pool)
 
     async def wrong(self, url: str) -> str | None:
@@ -121,14 +135,56 @@ class _Credentials(CredentialProvider):
         return self.get_credentials()
 
 
-class _Packing(AbstractConnection):
-    """Packs commands as redis-py's blocking client does.
+class _Parser(_AsyncHiredisParser):
+    """Makes errors of replies: of one from a wrong server, as if the connection had broken.
 
-    Its asyncio client takes eight times as long for it, a tenth of a projector's work. A
-    script's call has thousands of arguments, so their types are not examined first.
+    The driver has no public name for its parser, but takes another one, and looks its errors up.
     """
 
+    EXCEPTION_CLASSES = _AsyncHiredisParser.EXCEPTION_CLASSES | dict.fromkeys(
+        OTHER_SERVER, OtherServerReply
+    )
+
+    @classmethod
+    def parse_error(cls, response: str) -> Any:  # noqa: ANN401 -- the driver's
+        return super().parse_error(_QUOTING.sub("", response))  # type: ignore[no-untyped-call]  # redis-py
+
+
+class _Pool(ConnectionPool):
+    """Gives out no connection that is older than the last reply of a wrong server."""
+
+    renewals = 0
+    """How often all connections were given up."""
+
+    async def ensure_connection(self, connection: AbstractConnection) -> None:
+        if isinstance(connection, _PooledConnection) and connection.renewals != self.renewals:
+            await connection.disconnect(nowait=True)
+            connection.renewals = self.renewals
+        await super().ensure_connection(connection)
+
+
+class _PooledConnection(AbstractConnection):
+    """A connection of a pool.
+
+    It packs commands as redis-py's blocking client does: its asyncio client takes eight times as
+    long for it, a tenth of a projector's work. A script's call has thousands of arguments, so
+    their types are not examined first.
+    """
+
+    pool: _Pool
+    renewals = 0
+    """Those of the pool when it was last given out."""
+
     _serializer = HiredisRespSerializer()
+
+    async def read_response(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 -- the driver's
+        try:
+            return await super().read_response(*args, **options)
+        except OtherServerReply:
+            if self.renewals == self.pool.renewals:  # else it is an older one itself
+                self.pool.renewals += 1
+            self.renewals = self.pool.renewals
+            raise
 
     def pack_command(self, *args: Any) -> list[bytes]:  # noqa: ANN401 -- bytes, text, numbers
         if args[0] == "EVALSHA":

@@ -13,12 +13,9 @@ from typing import Any, Final
 from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
-    ClusterDownError,
     InvalidResponse,
-    MasterDownError,
     NoPermissionError,
     OutOfMemoryError,
-    ReadOnlyError,
     RedisError,
     ResponseError,
     TryAgainError,
@@ -27,16 +24,36 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from contextgauge.documents import document
-from contextgauge.errors import ConfigError, RetryError, StopError
+from contextgauge.errors import ConfigError, RetryError, StopError, WrongServerError
 from contextgauge.tls import refusal
 
-_FOR_NOW = ("BUSY", "LOADING", "MISCONF", "NOREPLICAS", "UNKILLABLE")
-"""Codes of replies by which Redis refuses for now: a slow script, start-up, a full disk, …"""
+OTHER_SERVER: Final = (
+    "CLUSTERDOWN",  # a node of a cluster that lost its majority, or is not part of it yet
+    "LOADING",  # it starts
+    "MASTERDOWN",  # a replica without its primary, which is not to answer with old data
+    "NOREPLICAS",  # a primary without its replicas: they may have another one by now
+    "READONLY",  # a replica
+    "UNBLOCKED",  # it became a replica while a client waited for data
+)
+"""Codes of replies of a server that does not serve this request, where another one may.
+
+After a failover the name in the URL leads to another server, and connections of before do not.
+"""
+
+_FOR_NOW = ("BUSY", "MISCONF", "UNKILLABLE")
+"""Codes of replies by which the right Redis refuses for now: a slow script, a full disk, …"""
 
 _ARGUMENTS = re.compile(r",? with args beginning with:.*", re.DOTALL)
 
 _NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
 """How a script is refused a command, in Redis 7 and in Redis 6."""
+
+
+class OtherServerReply(RedisConnectionError):  # noqa: N818 -- named for what was received
+    """A reply with a code of `OTHER_SERVER`. For the driver, the connection is broken."""
+
+    def __str__(self) -> str:
+        return f"{self.status_code} {super().__str__()}"
 
 
 TIMEOUT_S: Final = 5.0
@@ -60,6 +77,8 @@ def _translated(doing: str) -> Iterator[None]:
         raise ConfigError(_not_allowed(doing, error)) from error
     except TimeoutError as error:
         raise RetryError(f"Redis does not answer while {doing}") from error
+    except OtherServerReply as error:
+        raise WrongServerError(f"Redis refuses for now, {doing}: {error}") from error
     except (RedisConnectionError, RedisTimeoutError, OSError) as error:
         if isinstance(error.__cause__, ConfigError):  # of a file that is read when connecting
             raise error.__cause__ from None
@@ -113,14 +132,11 @@ def _refused(doing: str, error: ResponseError) -> Exception:
         )
     if text.startswith(_NO_RIGHT):
         return ConfigError(_not_allowed(doing, error))
-    if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in text:
+    if isinstance(error, OutOfMemoryError):
         return RetryError(
             f"Redis is out of memory while {doing}: raise its maxmemory or free some; nothing is "
             "lost meanwhile, the views only fall behind"
         )
-    refused_for_now = isinstance(
-        error, ReadOnlyError | ClusterDownError | TryAgainError | MasterDownError
-    )
-    if refused_for_now or text.startswith(_FOR_NOW):
+    if isinstance(error, TryAgainError) or text.startswith(_FOR_NOW):
         return RetryError(f"Redis refuses for now, {doing}: {text}")
     return StopError(f"Redis refuses {doing}: {text}")

@@ -119,6 +119,8 @@ class RedisInspector:
                 for command in self._commands():
                     reply = await _answer(alone.execute_command(*command))
                     if isinstance(reply, Failure):
+                        if reply.kind == "away":  # the next would run, on a new connection
+                            return reply
                         denied[command[0]] = reply.text
             finally:
                 await _answer(alone.execute_command("DISCARD"))

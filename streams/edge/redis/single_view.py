@@ -67,9 +67,10 @@ def read_view(
     thread = threading.Thread(target=read, daemon=True)
     thread.start()
     thread.join(limit_s)
-    if not results:
+    # A socket that waits as long gives up in the same moment.
+    result = results[0] if results else TimeoutError()
+    if isinstance(result, TimeoutError):
         raise ViewUnavailableError(f"Redis did not answer within {limit_s * 1_000:.0f} ms")
-    result = results[0]
     if isinstance(result, ViewUnavailableError):
         raise result
     if isinstance(result, Exception):

@@ -17,7 +17,7 @@ from schemas.views import FORMAT_VERSION, VIEW_VERSION
 if sys.platform != "win32":
     import fcntl
 
-_LAYOUT_VERSION = 2
+_LAYOUT_VERSION = 3
 """Version of the tables."""
 
 _UNUSED_S = 90 * 24 * 3_600
@@ -29,8 +29,13 @@ _FOLDER_OWNER_ONLY = 0o700
 
 _SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value ANY NOT NULL) WITHOUT ROWID;
-CREATE TABLE files (path BLOB PRIMARY KEY, mark BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE members (path BLOB, session BLOB, PRIMARY KEY (path, session)) WITHOUT ROWID;
+CREATE TABLE files (
+    path BLOB PRIMARY KEY, mark BLOB NOT NULL, is_exact INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE members (
+    path BLOB, session BLOB, first_visit INTEGER NOT NULL, last_visit INTEGER NOT NULL,
+    PRIMARY KEY (path, session)
+) WITHOUT ROWID;
 CREATE INDEX files_of_session ON members (session);
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY, session BLOB UNIQUE NOT NULL,
@@ -125,12 +130,17 @@ class Lock:
             ) from error
 
 
+def full_tag(tag: str) -> str:
+    """Return what a file is known by: it holds what this build writes under these rules."""
+    return f"{_LAYOUT_VERSION}/{FORMAT_VERSION}/{VIEW_VERSION}/{tag}"
+
+
 def open_database(path: Path, tag: str) -> sqlite3.Connection:
     """Open the file to write to, made or made again where it is not of this tag; holds the lock.
 
     `tag` names the rules. Raises ConfigError where the file cannot be written.
     """
-    tag = f"{_LAYOUT_VERSION}/{FORMAT_VERSION}/{VIEW_VERSION}/{tag}"
+    tag = full_tag(tag)
     try:
         connection = _opened(path, tag)
         if connection is None:

@@ -24,7 +24,9 @@ class SqliteStore:
         self._connection = open_database(path, tag)
         with failing(self._path):
             about = dict(self._connection.execute("SELECT name, value FROM about"))
+            visits = self._connection.execute("SELECT max(last_visit) FROM members").fetchone()
         self.position: int = about["position"]
+        self.visits: int = 0 if visits[0] is None else visits[0] + 1
 
     def close(self) -> None:
         """Close the file."""
@@ -87,10 +89,21 @@ class SqliteStore:
             gone = [(path,) for path, mark in files.items() if mark is None]
             many("DELETE FROM files WHERE path = ?", gone)
             many("DELETE FROM members WHERE path = ?", gone)
-            marks = [item for item in files.items() if item[1] is not None]
-            many("INSERT OR REPLACE INTO files VALUES (?, ?)", marks)
-            members = [(os.fsencode(path), session) for path, session in changes.members]
-            many("INSERT OR IGNORE INTO members VALUES (?, ?)", members)
+            inexact = set(map(os.fsencode, changes.inexact))
+            many(
+                "INSERT INTO files VALUES (?, ?, ?) ON CONFLICT (path) DO UPDATE "
+                "SET mark = excluded.mark, is_exact = min(is_exact, excluded.is_exact)",
+                [
+                    (path, mark, path not in inexact)
+                    for path, mark in files.items()
+                    if mark is not None
+                ],
+            )
+            many(
+                "INSERT INTO members VALUES (?, ?, ?, ?) ON CONFLICT (path, session) DO UPDATE "
+                "SET last_visit = excluded.last_visit",
+                [(os.fsencode(path), who, *at) for (path, who), at in changes.members.items()],
+            )
             ids = self._write_views(views)
             self._write_parts(changes, ids)
             run("UPDATE about SET value = ? WHERE name = 'position'", (changes.position,))
@@ -98,6 +111,8 @@ class SqliteStore:
             with failing(self._path):  # else the log still has what was deleted
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.position = changes.position
+        lasts = (at.last for at in changes.members.values())
+        self.visits = max(self.visits, 1 + max(lasts, default=-1))
 
     def _write_views(self, views: ViewChanges) -> dict[bytes, int]:
         """Write the views and what belongs to them; return the ids of their sessions."""

@@ -1,7 +1,6 @@
 """Figures kept for Prometheus to fetch; `metric_catalog` has the names."""
 
 from contextlib import suppress
-from importlib.metadata import version
 from typing import Any
 
 from prometheus_client import (
@@ -13,6 +12,7 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
+from contextgauge import __version__
 from streams.edge.telemetry.metric_catalog import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
 
 # Else each series has a second one with its creation time; process_start_time_seconds is enough.
@@ -49,7 +49,7 @@ class PrometheusTelemetry:
         }
         # CPU, memory and file descriptors, under the names that all processes' have.
         ProcessCollector(registry=self.registry)
-        self.gauge("worker_build", 1, version=version("contextgauge"))
+        self.gauge("worker_build", 1, version=__version__)
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         counter = self._counters[name]

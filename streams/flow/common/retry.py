@@ -6,7 +6,7 @@ from typing import ParamSpec, TypeVar
 import structlog
 
 from contextgauge.backoff import Backoff
-from contextgauge.errors import RetryError
+from contextgauge.errors import RetryError, WrongServerError
 from streams.flow.common.ports import WorkerPorts
 from streams.ports import Service
 
@@ -39,7 +39,9 @@ class RetryLoop:
                     if ports.stop.is_set():
                         raise
                     failed = True
-                    ports.health.away(backoff, self._service, str(error))
+                    is_wrong = isinstance(error, WrongServerError)
+                    reason = str(error)
+                    ports.health.away(backoff, self._service, reason, is_wrong_server=is_wrong)
                     ports.telemetry.count("worker_retries", service=self._service)
                     logger.warning("trying again", error=str(error), pause_s=backoff.next_s)
                     await backoff.wait()

@@ -19,6 +19,10 @@ from streams.ports import NO_ID, Clock, Log
 LOOK_S = 5.0
 """One small request each time."""
 
+AGAIN_S = 1.0
+"""After a look that failed: a connection may end at any time, and only a broker that does not
+answer the next one either is away."""
+
 _COUNTED_LOOKS = 6
 """Partitions are counted with every so many looks: the answer lists all topics of the cluster."""
 
@@ -81,17 +85,22 @@ class _Outage:
     """Reports once that Kafka does not answer, and once that it does again."""
 
     def __init__(self) -> None:
-        self._is_on = False
+        self._failures = 0
+
+    @property
+    def pause_s(self) -> float:
+        """The pause before the next look."""
+        return AGAIN_S if self._failures == 1 else LOOK_S
 
     def go_on(self, error: RetryError) -> None:
-        if not self._is_on:
+        self._failures += 1
+        if self._failures == 2:  # noqa: PLR2004 -- the first may have been the connection's end
             logger.warning("Kafka does not answer", error=str(error))
-        self._is_on = True
 
     def end(self) -> None:
-        if self._is_on:
+        if self._failures > 1:
             logger.info("Kafka answers again")
-        self._is_on = False
+        self._failures = 0
 
 
 async def watch_topics(
@@ -133,4 +142,4 @@ async def watch_topics(
         known |= {topic: new for topic, new in ids.items() if new is not None and new != NO_ID}
         if looks is not None and has_looked and not any(missing.values()):
             looks.confirmed_s = began_s
-        await clock.sleep(LOOK_S)
+        await clock.sleep(outage.pause_s)

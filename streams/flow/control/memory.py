@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from contextgauge.errors import RetryError
+from contextgauge.errors import RetryError, WrongServerError
 from streams.flow.common.ports import WorkerPorts
 from streams.ports import AlertMemory
 
@@ -78,7 +78,8 @@ class SentAlerts:
     def _away(self, error: RetryError) -> None:
         self._not_before_s = self._clock.monotonic_s() + REST_S
         self._telemetry.count("worker_retries", service="redis")
-        self._health.away(self, "redis", str(error))
+        is_wrong = isinstance(error, WrongServerError)
+        self._health.away(self, "redis", str(error), is_wrong_server=is_wrong)
         if not self._is_away:
             logger.warning("sent alerts are not remembered for now", error=str(error))
         self._is_away = True

@@ -25,6 +25,7 @@ from streams.flow.control.partition import ControlPartition, UnacknowledgedRecor
 from streams.flow.control.webhook_delivery import TargetQueue
 from streams.ports import (
     AlertMemory,
+    Ends,
     Log,
     ReceivedRecord,
     RecordStream,
@@ -260,8 +261,8 @@ class ControlWorker:
     def _report_lag(self, partition: ControlPartition, last_ms: int | None = None) -> int | None:
         """Report a partition's lag; return how many offsets it is behind, if that is known."""
         behind, position = self._ports.stream.behind(partition.number), partition.position
-        end = None if behind is None else position + behind
-        partition.lag.report(position, end, last_ms)
+        ends = None if behind is None else Ends(position + behind, position + behind)
+        partition.lag.report(position, ends, last_ms)
         return behind
 
     def _make_room(self) -> None:

@@ -274,7 +274,7 @@ class ConversationPartition:
             keeper.messages = 0
         telemetry.gauge("conversations_sessions", len(keeper.entries), partition=label)
         ends = self._reader.ends(self._partition)
-        self._lag.report(self._position, None if ends is None else ends.high, newest_ms)
+        self._lag.report(self._position, ends, newest_ms)
         now_s = ports.clock.monotonic_s()
         if ends is not None and (self._reported_s is None or now_s - self._reported_s >= _REPORT_S):
             self._reported_s = now_s

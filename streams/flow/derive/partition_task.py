@@ -375,8 +375,7 @@ class PartitionTask:
         await asyncio.sleep(config.commit_pause_s)
 
     def _report_lag(self, position: int, last_ms: int | None = None) -> None:
-        ends = self._reader.ends(self._place.partition)
-        self._lag.report(position, None if ends is None else ends.high, last_ms)
+        self._lag.report(position, self._reader.ends(self._place.partition), last_ms)
 
     def _report(self, work: Work, seconds: float) -> None:
         telemetry, label = self._ports.telemetry, self._label

@@ -19,11 +19,11 @@ from typing import Final, NamedTuple
 from contextgauge import json_codec
 from contextgauge.errors import VersionError
 from schemas.records import Json
+from streams.core.derivation.rules_config import STATE_VERSION
 from streams.core.derivation.state import Session
 from streams.core.derivation.stored_state import (
     READABLE_VERSIONS,
     SESSION_PART,
-    STATE_VERSION,
     StoredPart,
     pack,
     part_names,

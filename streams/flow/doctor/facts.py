@@ -20,6 +20,7 @@ from streams.ports.inspection import (
     Failure,
     FailureKind,
     Group,
+    OpenTransaction,
     StoreFacts,
     StoreInspector,
 )
@@ -135,7 +136,8 @@ class WorkerProgress:
     """How far a partition is read; `position` is None before its first record is processed.
 
     `first` and `end` are the log's offsets, `waiting_ms` the timestamp of the oldest record that
-    waits; `groups` stored the newest positions, where these name their writer.
+    waits; `groups` stored the newest positions, where these name their writer. `unsettled` offsets
+    follow the end: they are of open transactions, or wait behind them.
     """
 
     first: int
@@ -143,12 +145,22 @@ class WorkerProgress:
     position: int | None
     waiting_ms: int | None
     groups: frozenset[str] = frozenset()
+    unsettled: int = 0
 
     @property
     def waiting(self) -> int:
         """How many offsets wait."""
         begin = self.first if self.position is None else max(self.position, self.first)
-        return max(self.end - begin, 0)
+        return max(self.end - begin, 0) + self.unsettled
+
+
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """What no reader of a partition sees yet: the offsets from `stable` to `high`, and why."""
+
+    stable: int
+    high: int
+    transactions: Sequence[OpenTransaction] | Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +205,8 @@ class KafkaFacts:
     commands: OpenCommands | Failure
     other_groups: Mapping[str, Group | Failure] | Failure
     """Groups that stored newest positions, and are not that of the settings."""
+    unsettled: Mapping[tuple[str, int], Unsettled] | Failure
+    """By topic and partition, where transactions are open."""
 
 
 @dataclass(frozen=True, slots=True)

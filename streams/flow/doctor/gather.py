@@ -4,7 +4,7 @@ Where a service does not answer, a `Failure` takes the place of its facts.
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TypeVar
 
 from contextgauge.errors import ConfigError, ContextgaugeError, VersionError
@@ -15,6 +15,7 @@ from streams.flow.doctor.facts import (
     KafkaFacts,
     Services,
     UnknownFactError,
+    Unsettled,
     Views,
     WorkerProgress,
     known,
@@ -64,15 +65,15 @@ async def within(seconds: float, answer: Awaitable[_T]) -> _T | Failure:
 async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
     brokers = services.brokers
     if isinstance(brokers, Failure):
-        return KafkaFacts(*[brokers] * 10)
+        return KafkaFacts(*[brokers] * 11)
     try:
         bootstrap = await within(_INSPECTION_S, brokers.bootstrap())
         if isinstance(bootstrap, Failure) or all(item.failure for item in bootstrap):
-            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 9)
+            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 10)
         names = [topic.name for topic in expected.topics]
         cluster = await within(_INSPECTION_S, brokers.cluster(names))
         if isinstance(cluster, Failure):
-            return KafkaFacts(bootstrap, *[cluster] * 9)
+            return KafkaFacts(bootstrap, *[cluster] * 10)
         derive_group, project_group = await asyncio.gather(
             within(_INSPECTION_S, brokers.group(expected.derive_group)),
             within(_INSPECTION_S, brokers.group(expected.project_group)),
@@ -85,7 +86,9 @@ async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
             within(_READING_S, log.derive(derive_group)),
             within(_READING_S, log.commands()),
         )
-        others = await _others(brokers, expected, derive)
+        others, unsettled = await asyncio.gather(
+            _others(brokers, expected, derive), _unsettled(brokers, log, names)
+        )
     finally:
         await within(_INSPECTION_S, brokers.stop())
     return KafkaFacts(
@@ -99,7 +102,36 @@ async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
         derive,
         commands,
         others,
+        unsettled,
     )
+
+
+async def _unsettled(
+    brokers: BrokerInspector, log: LogFacts, topics: Sequence[str]
+) -> Mapping[tuple[str, int], Unsettled] | Failure:
+    """Return where transactions are open, and whose they are."""
+    looks = await asyncio.gather(*[within(_READING_S, log.unsettled(topic)) for topic in topics])
+    ends = {
+        topic: found
+        for topic, found in zip(topics, looks, strict=True)
+        if not isinstance(found, Failure) and found
+    }
+    if not ends:
+        failures = [found for found in looks if isinstance(found, Failure)]
+        return failures[0] if len(failures) == len(topics) else {}
+    places = {topic: sorted(found) for topic, found in ends.items()}
+    transactions = await within(_INSPECTION_S, brokers.transactions(places))
+    return {
+        (topic, number): Unsettled(
+            at.stable,
+            at.high,
+            transactions
+            if isinstance(transactions, Failure)
+            else transactions.get((topic, number), ()),
+        )
+        for topic, found in ends.items()
+        for number, at in found.items()
+    }
 
 
 async def _others(

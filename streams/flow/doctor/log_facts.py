@@ -39,7 +39,7 @@ from streams.flow.doctor.facts import (
     WorkerProgress,
     known,
 )
-from streams.ports import Batch, LogRecord, PartitionReader, started
+from streams.ports import Batch, Ends, LogRecord, PartitionReader, started
 from streams.ports.inspection import (
     ClusterFacts,
     Failure,
@@ -58,6 +58,8 @@ _SAMPLED_OF_PARTITION = 200
 
 _POLLED_RECORDS = 50
 _POLL_S = 0.5
+_FETCH_S = 0.05
+"""A fetch at the end of a partition takes half of it."""
 
 _LAST_OFFSETS = 32
 """Transaction markers take offsets: the newest record is this close to the end."""
@@ -245,9 +247,29 @@ class LogFacts:
                 waiting_ms = batch.records[0].timestamp_ms if batch.records else None
                 if not batch.records and batch.position >= end:
                     end = begin  # nothing but transaction markers
-            return WorkerProgress(first, end, position, waiting_ms)
+            ends = await self._ends(reader, partition, max(end, first))
+            unsettled = 0 if ends is None else ends.high - ends.stable
+            return WorkerProgress(first, end, position, waiting_ms, unsettled=unsettled)
 
         return await self._each(topic, look)
+
+    async def unsettled(self, topic: str) -> Mapping[int, Ends]:
+        """Return the ends of the partitions in which transactions are open."""
+
+        async def look(reader: PartitionReader, partition: int) -> Ends | None:
+            _, end = await reader.bounds(partition)
+            return await self._ends(reader, partition, end)
+
+        found = await self._each(topic, look)
+        return {at: ends for at, ends in found.items() if ends and ends.high > ends.stable}
+
+    async def _ends(self, reader: PartitionReader, partition: int, end: int) -> Ends | None:
+        """Return where a partition ends, with what is not settled: a fetch reports it."""
+        until_s = self._clock.monotonic_s() + _POLL_S
+        reader.seek(partition, end)
+        while (ends := reader.ends(partition)) is None and self._clock.monotonic_s() < until_s:
+            await reader.poll(partition, 1, _FETCH_S)
+        return ends
 
     async def _stored_position(self, reader: PartitionReader, partition: int) -> "_Stored":
         until_s = self._clock.monotonic_s() + _SAMPLE_S

@@ -155,7 +155,7 @@ class LiveProjection:
             unsettled = max(ends.high - ends.stable, 0)
             telemetry.gauge("project_unsettled_records", unsettled, partition=label)
         newest_ms = records[-1].timestamp_ms if records else None
-        lag_ms = self._lag.report(projector.position, end, newest_ms)
+        lag_ms = self._lag.report(projector.position, ends, newest_ms)
         if newest_ms is not None:
             telemetry.observe("project_delay_seconds", max(now_ms - newest_ms, 0) / 1000)
             # The Kafka time of the message that the record was derived from.

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 
+from contextgauge.normalise.fields import moment_ms
+from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from schemas.views import Aggregates, PartitionView
@@ -26,7 +28,14 @@ from streams.flow.project.fold import FIRST_STATS, LoggedRecord
 from streams.flow.project.view_write import ViewWrite
 from streams.flow.replay.replay import derive_line
 from streams.flow.view.local_fold import LocalFold
-from streams.ports import DerivedFiles, Entry, LocalChanges, LocalStore, TranscriptPiece
+from streams.ports import (
+    DerivedFiles,
+    Entry,
+    LocalChanges,
+    LocalStore,
+    TranscriptPiece,
+    Visits,
+)
 
 _MEMORY_SESSIONS = 8
 """Sessions that stay in memory after a commit: those that are written to at a time, and more."""
@@ -54,7 +63,8 @@ class LocalDerivation:
         self.rejected: Counter[str] = Counter()
         """Lines that could not be derived, by file."""
         self._postponed: set[bytes] = set()
-        self._position = 0
+        self._position = self._visit = 0
+        self._visited: str | None = None
         self._restart()
 
     @property
@@ -70,21 +80,33 @@ class LocalDerivation:
     def take(self, piece: TranscriptPiece) -> None:
         """Derive and fold the lines of a piece."""
         is_live = piece.received_ms is not None
+        is_exact = piece.is_as_once
+        if piece.path != self._visited:
+            self._visited, self._visit = piece.path, self._visit + 1
         member: str | None = None
         for line in piece.lines:
             self._give_way()
             result = derive_line(self._deriver, line, self._limit_bytes, piece.received_ms)
             if result.dead is not None:
                 self.rejected[piece.path] += 1
+                is_exact = False
             if result.session_id is None:
                 continue
             if result.session_id != member:
                 # A copy of known messages is its session's file too: the first one may be deleted.
                 member = result.session_id
-                self._members.add((piece.path, codec.key_bytes(member)))
+                self._note(piece.path, codec.key_bytes(member))
+            is_exact = is_exact and not (is_live and _is_untimed(line.value))
             for record in result.records:
                 self._add(record, piece.modified_ms, is_live=is_live)
         self._marks[piece.path] = piece.mark
+        if not is_exact:
+            self._inexact.add(piece.path)
+
+    def _note(self, path: str, session: bytes) -> None:
+        """Note that the file which is read has lines of a session."""
+        first = self._members.get((path, session), Visits(self._visit, self._visit)).first
+        self._members[path, session] = Visits(first, self._visit)
 
     def marks_of(self, derived: DerivedFiles | None) -> Mapping[str, bytes | None] | None:
         """Return how far files were read that another process derived; None to read them here.
@@ -108,7 +130,12 @@ class LocalDerivation:
         """Write what another process derived, after what was taken before; see `marks_of`."""
         self._give_way()
         self.commit()
-        changes, begin = derived.changes, self._position
+        changes, begin, visit = derived.changes, self._position, self._visit + 1
+        members = {
+            of: Visits(at.first + visit, at.last + visit) for of, at in changes.members.items()
+        }
+        self._visit = max((at.last for at in members.values()), default=visit)
+        self._visited = None
         views = changes.views
         totals = {
             place: document
@@ -127,6 +154,7 @@ class LocalDerivation:
                     stats=stats,
                 ),
                 totals=totals,
+                members=members,
             )
         )
         self.rejected.update(derived.rejected)
@@ -153,6 +181,7 @@ class LocalDerivation:
             totals=self._encoded_totals(),
             marks=self._marks,
             members=self._members,
+            inexact=self._inexact,
         )
 
     def remove(self, paths: Collection[str]) -> set[str]:
@@ -170,7 +199,7 @@ class LocalDerivation:
         views = ViewWrite(leaving=dict.fromkeys(sessions, 0)).changes()._replace(stats=stats)
         # The position moves on, so that readers notice.
         forgotten: dict[str, bytes | None] = dict.fromkeys(files)
-        self._store.commit(LocalChanges(self._position + 1, views, {}, {}, forgotten, ()))
+        self._store.commit(LocalChanges(self._position + 1, views, {}, {}, forgotten, {}))
         for path in files:
             del self.rejected[path]
         self._restart()
@@ -178,7 +207,8 @@ class LocalDerivation:
 
     def _restart(self) -> None:
         """Begin with what is stored."""
-        self._position = self._store.position
+        self._position, self._visit = self._store.position, self._store.visits
+        self._visited = None
         # Not a method: in a cycle it would never be freed, as no process looks for old garbage.
         stored = partial(_stored_session, self._store)
         self._deriver = Deriver(self._rules, limit_bytes=self._limit_bytes, stored=stored)
@@ -198,7 +228,8 @@ class LocalDerivation:
         self.ahead_ms: set[int] = set()
         """Times of records that are too far ahead of the files' own."""
         self._marks: dict[str, bytes | None] = {}
-        self._members: set[tuple[str, bytes]] = set()
+        self._members: dict[tuple[str, bytes], Visits] = {}
+        self._inexact: set[str] = set()
 
     def _add(self, record: Record, modified_ms: int, *, is_live: bool) -> None:
         session = codec.key_bytes(record.data.session_id)
@@ -259,6 +290,12 @@ def _stored_session(store: LocalStore, session_id: str) -> Session | None:
     stored = StoredSessions("the local file")
     stored.add(parts)
     return stored.take(session_id)
+
+
+def _is_untimed(value: bytes) -> bool:
+    """Return whether a line has no time of its own: then it got that of its arrival (R28)."""
+    body = codec.decode(value)
+    return isinstance(body, DeadLetter) or moment_ms(body.get("timestamp")) is None
 
 
 def _sessions_of(changes: LocalChanges) -> set[bytes]:

@@ -48,7 +48,7 @@ def _newest(
 class _NothingStored:
     """Implements `LocalStore`: a file that has nothing, and is not written to."""
 
-    position = 0
+    position = visits = 0
 
     def marks(self) -> dict[str, bytes]:
         """Return none."""

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from http import HTTPStatus
-from importlib.metadata import version
 from typing import Any, Final, TypeAlias
 
 from starlette.applications import Starlette
@@ -19,7 +18,8 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from contextgauge.errors import FormerViewsError, RetryError, StopError
+from contextgauge import __version__
+from contextgauge.errors import FormerViewsError, RetryError, StopError, WrongServerError
 from streams import codec
 from streams.serve.api import answers, control, doc_pages, routes
 from streams.serve.api.guard import PROBES, STREAM, Guard, is_private
@@ -105,7 +105,7 @@ def _service_routes(serving: Serving, described: Sequence[ApiRoute]) -> list[Pla
     def document() -> dict[str, Any]:
         from streams.serve.api import openapi  # noqa: PLC0415 -- its shapes take 15 ms to import
 
-        return openapi.document(version("contextgauge"), described)
+        return openapi.document(__version__, described)
 
     async def document_as_json(_: Request) -> Response:
         return Response(codec.dumps(document()), media_type=answers.MEDIA_TYPE)
@@ -184,7 +184,8 @@ async def _watch(serving: Serving, reading: Reading) -> None:
             await reading.snapshots.now()
         except (RetryError, StopError, ViewsGoneError) as error:
             # A StopError too may be fixed: Redis refuses access, or has views of another version.
-            serving.health.away(reporter, serving.service, _SEE_LOG)
+            is_wrong = isinstance(error, WrongServerError)
+            serving.health.away(reporter, serving.service, _SEE_LOG, is_wrong_server=is_wrong)
             if not logged or (isinstance(error, StopError) and str(error) != logged):
                 logged = str(error)
                 serving.report("checking the views", error)

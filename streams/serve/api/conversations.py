@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from pydantic import Field
 from starlette.responses import Response
 
-from contextgauge.compaction.messages import FormatName, Message
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.session import FormatName, SessionConversation
 from schemas.records import Json
 from streams import codec
 from streams.ports import ConversationReader
@@ -19,6 +18,9 @@ from streams.serve.api import parameters
 from streams.serve.api.problems import Problem
 from streams.serve.api.reading import Reading
 from streams.serve.api.routing import Described, Router, problems_of
+
+if TYPE_CHECKING:
+    from contextgauge.compaction.messages import Message
 
 _PAGE: Final = 200
 _MOST: Final = 1_000
@@ -171,7 +173,7 @@ def _dropped(conversation: SessionConversation) -> int:
     return 0 if conversation.reading is None else conversation.reading.archived_before
 
 
-def _entry(message: Message, *, is_active: bool) -> dict[str, Json]:
+def _entry(message: "Message", *, is_active: bool) -> dict[str, Json]:
     marker = message.compaction
     return {
         "id": message.id,
@@ -181,7 +183,7 @@ def _entry(message: Message, *, is_active: bool) -> dict[str, Json]:
     }
 
 
-def _written(messages: Sequence[Message], format: FormatName) -> list[Json]:  # noqa: A002 -- its name everywhere
+def _written(messages: Sequence["Message"], format: FormatName) -> list[Json]:  # noqa: A002 -- its name everywhere
     """Write messages as an API takes them: an answer that came in parts is one message."""
     if format == "plain":
         return _write(messages, format)
@@ -195,7 +197,7 @@ def _written(messages: Sequence[Message], format: FormatName) -> list[Json]:  # 
     ]
 
 
-def _joined(messages: Sequence[Message]) -> list[Message]:
+def _joined(messages: Sequence["Message"]) -> list["Message"]:
     joined: list[Message] = []
     for each in messages:
         last = joined[-1] if joined else None
@@ -206,13 +208,13 @@ def _joined(messages: Sequence[Message]) -> list[Message]:
     return joined
 
 
-def _write(messages: Sequence[Message], format: FormatName) -> list[Json]:  # noqa: A002 -- as above
+def _write(messages: Sequence["Message"], format: FormatName) -> list[Json]:  # noqa: A002 -- as above
     from contextgauge.compaction.formats import write_messages  # noqa: PLC0415 -- the engine
 
     return write_messages(messages, format)
 
 
-def _recall(archived: Sequence[Message], arguments: Mapping[str, object]) -> str:
+def _recall(archived: Sequence["Message"], arguments: Mapping[str, object]) -> str:
     from contextgauge.compaction.recalling import recall  # noqa: PLC0415 -- as above
 
     return recall(archived, arguments)

@@ -13,7 +13,7 @@ export const PRESETS = [
 
 /** The runtimes: their values in the API, and their names here. */
 export const RUNTIMES = [
-  ...["claude-code", "codex", "gemini", "openai", "other"].map((name) => [name, name]),
+  ...["claude-code", "codex", "qwen-code", "gemini", "openai", "other"].map((name) => [name, name]),
   ["unknown", "Unknown runtime"],
 ];
 

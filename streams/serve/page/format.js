@@ -117,6 +117,7 @@ const SOURCES = {
   runtime: "reported by the runtime",
   catalog: "by the model's name, in the table that comes with contextgauge",
   default: "assumed, as it is unknown",
+  unknown: "none is assumed for this runtime",
   exceeded: "unknown: a larger size disproved the one by name or default",
 };
 

@@ -33,7 +33,7 @@ export function gauge() {
     setText(rest, known ? `used · ${remaining(chain.used_percent)} context remaining` : "");
     setText(level, SEVERITY_WORDS[severity] ?? "");
     setText(sizes, sizesOf(chain));
-    setText(source, chain.window === null && chain.window_source === null ? "" : `· ${windowSource(chain.window_source)}`);
+    setText(source, chain.window === null && chain.window_source !== "exceeded" ? "" : `· ${windowSource(chain.window_source)}`);
     css(fill, "--used", String(known ? Math.min(chain.used_percent, 100) / 100 : 0));
     const threshold = thresholdOf(chain);
     shown(mark, threshold !== null);

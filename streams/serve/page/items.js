@@ -88,7 +88,7 @@ function stepsItem(session) {
 }
 
 const LINES = {
-  context_reset: ["reset", (data) => `Conversation cleared (${data.reason}): the size is unknown until the next response`],
+  context_reset: ["reset", (data) => `${data.reason === "rollback" ? "The last turns were removed" : `Conversation cleared (${data.reason})`}: the size is unknown until the next response`],
   context_edit: ["edit", (data) => `Content was removed without a compaction${data.cleared_input_tokens === null ? "" : `: ${count(data.cleared_input_tokens, "token")}`}`],
   context_exhausted: ["cross", (data) => `A turn stopped because the window was full: ${errorWords(data.reason)}${data.tokens_over ? `, ${count(data.tokens_over, "token")} over` : ""}`],
   session_info: ["info", (data) => ["Session", data.runtime, data.runtime_version, data.model, data.cwd].filter(Boolean).join(" · ")],
@@ -96,7 +96,8 @@ const LINES = {
 };
 
 function limitsWords(data) {
-  const parts = [data.window === null ? "Window unknown" : `Window ${count(data.window, "token")}`, windowSource(data.window_source)];
+  const parts = [data.window === null ? "Window unknown" : `Window ${count(data.window, "token")}`];
+  if (data.window_source !== "unknown") parts.push(windowSource(data.window_source));
   if (data.auto_compact_enabled === false) parts.push("auto-compaction is off");
   else if (data.auto_compact_threshold !== null) parts.push(`compacts at ${exact(data.auto_compact_threshold)}`);
   return parts.join(" · ");

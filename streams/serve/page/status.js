@@ -9,7 +9,7 @@ const NOTHING = Object.freeze({
   chain: MAIN, model: null, state: "unknown", used_tokens: null, used_percent: null, window: null,
   window_source: null, breakdown: null, as_of_ms: null, auto_compact_enabled: null,
   auto_compact_threshold: null, until_compaction_tokens: null, peak_tokens: null,
-  peak_percent: null, messages: 0, messages_total: 0, differences: [], growth_tokens: null,
+  peak_percent: null, messages: null, messages_total: null, differences: [], growth_tokens: null,
   responses_left: null, pending: null,
 });
 

@@ -162,7 +162,7 @@ class Snapshots:
                 await self._refresh()
             if self._error is not None:
                 # Waiting callers get the same error: a Redis that hangs, hangs for seconds.
-                raise RetryError(str(self._error)) from self._error
+                raise type(self._error)(str(self._error)) from self._error
             return self._snapshot
 
     async def _refresh(self) -> None:

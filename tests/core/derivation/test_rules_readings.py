@@ -253,7 +253,7 @@ def test_a_percentage_is_floored_to_two_decimals_however_large_it_is(
     assert used_percent(tokens, window) == float(Fraction(tokens * 10_000 // window, 100))
 
 
-def test_r07_what_is_cached_for_an_hour_is_told_from_what_is_cached_for_minutes() -> None:
+def test_r07_what_is_cached_for_an_hour_is_counted_apart() -> None:
     by_age = {"ephemeral_5m_input_tokens": 500, "ephemeral_1h_input_tokens": 1_500}
     body = plain(usage(1, 2_000, 3) | {"cache_creation": by_age})
     assert one(Given().take(body), ContextReading).cache_creation_1h_tokens == 1_500

@@ -1,5 +1,7 @@
 """R13 and the numbers of the records: where a window is known from, and when it was wrong."""
 
+from typing import Any
+
 import pytest
 
 from schemas.records import (
@@ -27,6 +29,7 @@ from tests.core.given import (
     result,
     session,
     side,
+    user,
 )
 
 
@@ -62,6 +65,52 @@ def test_numbers_a_suffix_of_inits_model_means_a_million() -> None:
     assert one(given.take(assistant("b", read=10)), ContextReading).window == WINDOW
 
 
+@pytest.mark.parametrize(
+    "spelling",
+    [("toolUseResult", "resolvedModel"), ("tool_use_result", "resolved_model")],
+)
+def test_r12_an_agents_result_that_names_a_model_with_its_suffix_tells_the_window(
+    spelling: tuple[str, str],
+) -> None:
+    outer, inner = spelling
+    given = session(assistant("a", read=120_000))
+    result: dict[str, Any] = {outer: {"agentId": "a1", inner: LARGE, "totalTokens": 9}}
+    records = given.take(user(**result))
+    assert limits(one(records, ContextLimits)) == (MILLION, "catalog")
+    told = one(given.take(assistant("b", read=190_000)), ContextReading)
+    assert (told.window, told.model, told.used_percent) == (MILLION, MODEL, 19.0)
+    given.take(init(MODEL))
+    assert one(given.take(assistant("c", read=10)), ContextReading).window == WINDOW
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"resolvedModel": MODEL},
+        {"resolvedModel": f"{OTHER_MODEL}[1m]"},
+        {"resolvedModel": f"about {LARGE}"},
+        {"resolvedModel": "[1m]" * 400},
+        {"resolvedModel": 1},
+        f"{LARGE}",
+        [LARGE],
+    ],
+)
+def test_r12_another_result_of_a_tool_changes_no_window_of_this_model(result: object) -> None:
+    given = session(assistant("a", read=120_000))
+    assert every(given.take(user(toolUseResult=result)), ContextLimits) == []
+    assert one(given.take(assistant("b", read=190_000)), ContextReading).window == WINDOW
+
+
+def test_r12_a_suffix_after_a_larger_size_gives_the_window_back() -> None:
+    given = session(init(), assistant("a", read=250_000), assistant("b", read=251_000))
+    assert limits(one(given.take(init(LARGE)), ContextLimits)) == (MILLION, "catalog")
+    given = session(assistant("a", read=250_000), assistant("b", read=251_000))
+    records = given.take(user(toolUseResult={"resolvedModel": LARGE}))
+    assert limits(one(records, ContextLimits)) == (MILLION, "catalog")
+    records = given.take(assistant("c", read=MILLION + 1))
+    assert limits(one(records, ContextLimits)) == (None, "exceeded")
+
+
 @pytest.mark.parametrize("model", [MODEL, "unheard-of"])
 def test_numbers_a_reading_beyond_an_assumed_window_voids_it(model: str) -> None:
     given = session(init(model), assistant("a", read=150_000, model=model))
@@ -80,7 +129,7 @@ def test_numbers_a_reading_of_exactly_the_window_does_not_void_it() -> None:
 
 
 def test_numbers_a_voided_window_is_null_until_a_runtime_reports_one() -> None:
-    given = session(init(), assistant("a", read=250_000), init(LARGE))
+    given = session(init(), assistant("a", read=250_000), init())
     assert one(given.take(assistant("b", read=10)), ContextReading).window is None
     records = given.take(result({MODEL: model_window(MILLION)}))
     assert limits(one(records, ContextLimits)) == (MILLION, "runtime")

@@ -13,10 +13,10 @@ from contextgauge.errors import VersionError
 from contextgauge.normalise.signals import InputMessage
 from schemas.records import Record
 from streams.core.derivation.known_causes import BLOCK, KEPT
+from streams.core.derivation.rules_config import STATE_VERSION
 from streams.core.derivation.state import Chain, KnownFacts, Session
 from streams.core.derivation.stored_state import (
     SESSION_PART,
-    STATE_VERSION,
     StoredPart,
     pack,
     part_names,

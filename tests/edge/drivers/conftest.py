@@ -2,11 +2,14 @@
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.patience import PATIENCE_S
 
 
 def _tasks() -> set[asyncio.Task[Any]]:
@@ -24,9 +27,8 @@ async def nothing_is_left() -> AsyncIterator[None]:
     """Check at the end that there is no task and no process more than before."""
     before, children = _tasks(), _children()
     yield
-    for _ in range(20):  # the test's own server may need some turns of the loop to end
-        if _tasks() <= before:
-            break
-        await asyncio.sleep(0.05)
+    until_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until_s and not _tasks() <= before:  # noqa: ASYNC110 -- of any kind
+        await asyncio.sleep(0.05)  # the test's own server may need some turns of the loop to end
     assert _tasks() <= before
     assert _children() <= children

@@ -38,8 +38,8 @@ from tests.doubles.control_store import MemoryControlStore
 from tests.doubles.log import FaultyLog
 from tests.doubles.record_stream import MemoryRecordStream
 from tests.flow.derive_kit import worker_ports
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 30.0
 SESSION = "session"
 COMMANDS = CONTEXT_COMMANDS.name
 MESSAGES = AGENT_MESSAGES.name

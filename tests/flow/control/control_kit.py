@@ -31,6 +31,7 @@ from tests.core.given import START_MS, Given, assistant
 from tests.doubles.alerts import MemoryAlertMemory
 from tests.doubles.record_stream import MemoryRecordStream
 from tests.flow.derive_kit import Figures, board, until
+from tests.patience import PATIENCE_S
 
 TOPIC = CONTEXT_EVENTS.name
 DELIVERED = WebhookResult("delivered", "it answered 200")
@@ -236,7 +237,7 @@ class Running:
     async def stop(self) -> None:
         if not self.task.cancelled():
             self._stop.set()
-            await asyncio.wait_for(self.task, 20)
+            await asyncio.wait_for(self.task, PATIENCE_S)
 
     def kill(self) -> None:
         """End it as a crash does: at once, wherever it is."""

@@ -23,11 +23,11 @@ from tests.flow.control.command_kit import (
     COMMANDS,
     MESSAGES,
     PARTITIONS,
-    PATIENCE_S,
     SESSION,
     CommandKit,
     record_of,
 )
+from tests.patience import PATIENCE_S
 
 NUMBER = partition_of(SESSION, PARTITIONS)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import RetryError, VersionError
+from contextgauge.errors import RetryError, VersionError, WrongServerError
 from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
 from streams.core.alerts.watch import Who
 from streams.edge.memory.log import MemoryLog
@@ -16,7 +16,7 @@ from streams.flow.control import memory as remembering
 from streams.flow.control import webhook_delivery as delivery
 from streams.flow.control import worker
 from streams.flow.control.agents import AgentLookup
-from streams.ports import Generations, NewRecord, WebhookResult
+from streams.ports import Generations, Health, NewRecord, WebhookResult
 from tests.core.given import SESSION, START_MS, Given, assistant, compacting, failed, init
 from tests.doubles.alerts import MemoryAlertMemory
 from tests.flow.control.control_kit import (
@@ -30,6 +30,7 @@ from tests.flow.control.control_kit import (
     until_so,
 )
 from tests.flow.project_kit import ProjectKit
+from tests.patience import PATIENCE_S
 
 
 async def test_an_alert_is_sent_and_its_record_acknowledged(kit: ControlKit) -> None:
@@ -298,6 +299,20 @@ async def test_an_unavailable_memory_delays_no_alert(
     assert kit.figures.counts["worker_retries", "redis"] >= 1
 
 
+async def test_a_memory_that_is_the_wrong_server_for_long_makes_the_worker_not_live(
+    kit: ControlKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembering, "REST_S", 0.05)
+    kit.memory = memory = MemoryAlertMemory()
+    kit.health = Health("control", SystemClock(), 0.1)
+    memory.is_away, memory.error = True, WrongServerError("READONLY")
+    await kit.write(pressured(90))
+    async with kit.running():
+        await until_so(lambda: not kit.health.live().ok)
+        memory.is_away = False
+        await until_so(lambda: kit.health.live().ok and kit.health.ready().ok)
+
+
 async def test_a_record_that_cannot_be_read_ends_the_worker_unacknowledged(
     kit: ControlKit,
 ) -> None:
@@ -313,7 +328,7 @@ async def test_a_record_that_cannot_be_read_ends_the_worker_unacknowledged(
     await producer.stop()
     await kit.write(pressured(90, session="s2"))
     with pytest.raises(VersionError):
-        await asyncio.wait_for(kit.worker().run(), 20)
+        await asyncio.wait_for(kit.worker().run(), PATIENCE_S)
     assert kit.acknowledged == before
 
 

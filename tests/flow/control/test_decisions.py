@@ -27,6 +27,7 @@ from streams.ports import NewRecord
 from tests.doubles.record_stream import MemoryRecordStream
 from tests.flow.control.control_kit import TOPIC, ControlKit, pressured, until_so
 from tests.flow.derive_kit import until
+from tests.patience import PATIENCE_S
 
 COMMANDS = CONTEXT_COMMANDS.name
 MAX_AGE_MS = 600_000
@@ -89,7 +90,7 @@ class DecisionKit(ControlKit):
         try:
             yield tasks
             stop.set()
-            await asyncio.wait_for(asyncio.gather(*tasks), 20)
+            await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S)
         finally:
             for task in tasks:
                 task.cancel()
@@ -289,7 +290,7 @@ async def test_a_log_of_commands_that_is_gone_ends_the_worker(kit: DecisionKit) 
     await kit.write(pressured(86, session=SESSION))
     with pytest.raises(ConfigError, match="create the topics"):
         async with kit.deciding() as (_, deciding):
-            await asyncio.wait_for(deciding, 5)
+            await asyncio.wait_for(deciding, PATIENCE_S)
 
 
 async def test_a_log_of_commands_that_became_shorter_ends_the_worker(kit: DecisionKit) -> None:
@@ -303,7 +304,7 @@ async def test_a_log_of_commands_that_became_shorter_ends_the_worker(kit: Decisi
             await kit.until_acknowledged()  # so what was written has been read
             kit.log.delete_topic(COMMANDS)
             await kit.log.create_topics([CONTEXT_COMMANDS], 2)
-            await asyncio.wait_for(asyncio.gather(*tasks), 20)
+            await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S)
 
     with pytest.raises(RetryError, match=r"is not what was read .* start the worker again"):
         await follow_until_it_is_shorter()

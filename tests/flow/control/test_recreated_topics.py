@@ -17,6 +17,7 @@ from tests.flow.control.command_kit import (
     CommandKit,
 )
 from tests.flow.control.control_kit import TOPIC, ControlKit, pressured
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ async def run_until_recreated(kit: ControlKit) -> None:
         await kit.until_acknowledged()
         kit.log.delete_topic(TOPIC)
         await kit.log.create_topics([CONTEXT_EVENTS], 2)
-        await asyncio.wait_for(running.task, 20)
+        await asyncio.wait_for(running.task, PATIENCE_S)
 
 
 async def test_a_worker_ends_when_its_topic_is_recreated_and_the_next_one_alerts(

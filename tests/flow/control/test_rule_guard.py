@@ -25,6 +25,7 @@ from tests.core.given import AUTO, Given, assistant, boundary, one, record_of
 from tests.doubles.record_stream import MemoryRecordStream
 from tests.flow.control.control_kit import TOPIC, ControlKit, rule
 from tests.flow.derive_kit import until
+from tests.patience import PATIENCE_S
 
 MESSAGES = AGENT_MESSAGES.name
 BOUNDARY_AT = 7
@@ -119,7 +120,7 @@ class GuardKit(ControlKit):
         try:
             yield tasks
             stop.set()
-            await asyncio.wait_for(asyncio.gather(*tasks), 20)
+            await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S)
         finally:
             for task in tasks:
                 task.cancel()

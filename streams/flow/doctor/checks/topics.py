@@ -1,18 +1,22 @@
 """Values of the topics: do they exist, and do they keep what must be kept."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from contextgauge.units import MINUTE_MS
 from schemas.topics import DAY_MS, MIB, Topic
 from streams.flow.doctor.facts import Expected, Facts, UnknownFactError, known
 from streams.flow.doctor.rules import Values
 from streams.flow.doctor.words import age, number
-from streams.ports.inspection import Configs, Failure, TopicFacts
+from streams.ports.inspection import Configs, Failure, OpenTransaction, TopicFacts
 
 _SAFE_COPIES = 3
 
 _USUAL_SEGMENT_BYTES = 64 * MIB
 _LARGE_SEGMENT_BYTES = 256 * MIB
 """A restore reads the open segment whole: this takes seconds, Kafka's default of 1 GiB minutes."""
+
+_OVERDUE_MS = MINUTE_MS
+"""A coordinator looks every ten seconds for transactions that have passed their timeout."""
 
 _CENTURY_MS = 36_500 * DAY_MS
 
@@ -165,6 +169,77 @@ def _segments(topic: Topic, configs: Configs) -> Values:
     }
 
 
+def _transactions(facts: Facts, expected: Expected) -> Iterator[Values]:
+    """Yield, of each topic, the producers with an open transaction; then where none is known."""
+    by_producer: dict[tuple[str, int], dict[int, OpenTransaction]] = {}
+    unknown: dict[tuple[str, str], list[int]] = {}
+    unsettled = known(facts.kafka.unsettled)
+    for (topic, partition), part in unsettled.items():
+        if isinstance(part.transactions, Failure):
+            unknown.setdefault((topic, part.transactions.text), []).append(partition)
+            continue
+        for each in part.transactions:
+            by_producer.setdefault((topic, each.producer_id), {})[partition] = each
+    none: Values = {"hangs": False, "late": False, "unknown_producer": ""}
+    for (topic, _), places in by_producer.items():
+        yield {**none, **_held(topic, places, facts, expected)}
+    for (topic, reason), partitions in unknown.items():
+        parts = {number: unsettled[topic, number] for number in partitions}
+        yield {
+            **none,
+            "subject": topic,
+            "partitions": partitions,
+            "waiting": sum(part.high - part.stable for part in parts.values()),
+            "producer_id": None,
+            "transactional_id": None,
+            "open_ms": None,
+            "unknown_producer": reason,
+            "stable": ", ".join(f"{at}: {part.stable}" for at, part in parts.items()),
+            "servers": expected.bootstrap_servers,
+        }
+
+
+def _held(
+    topic: str, places: Mapping[int, OpenTransaction], facts: Facts, expected: Expected
+) -> Values:
+    """Return the values of a producer's open transaction, by partition."""
+    unsettled = known(facts.kafka.unsettled)
+    each = next(iter(places.values()))
+    open_ms = max(facts.now_ms - min(at.since_ms for at in places.values()), 0)
+    left_ms = None if each.timeout_ms is None else each.timeout_ms - open_ms
+    overdue = left_ms is not None and left_ms < -_OVERDUE_MS
+    late = open_ms > expected.transaction_timeout_ms
+    first, at = min(places.items())
+    name = "whose transactional id no coordinator names, or not to this user"
+    if each.transactional_id is not None:
+        name = f"with the transactional id {each.transactional_id}"
+    if overdue:
+        name += f", which Kafka has not aborted after its timeout of {age(each.timeout_ms or 0)}"
+    return {
+        "subject": topic,
+        "partitions": sorted(places),
+        "waiting": sum(
+            max(unsettled[topic, number].high - place.start, 0) for number, place in places.items()
+        ),
+        "producer_id": each.producer_id,
+        "producer_epoch": each.producer_epoch,
+        "transactional_id": each.transactional_id,
+        "name": name,
+        "open_ms": open_ms,
+        "hangs": late and (left_ms is None or overdue),
+        "late": late,
+        "ends": "" if left_ms is None else age(max(left_ms, 0)),
+        "timeout": "" if each.timeout_ms is None else age(each.timeout_ms),
+        "abort": f"`kafka-transactions.sh --bootstrap-server {expected.bootstrap_servers} abort "
+        f"--topic {topic} --partition {first} --start-offset {at.start}`",
+        "others": "".join(
+            f"; partition {number}: --start-offset {place.start}"
+            for number, place in sorted(places.items())
+            if number != first
+        ),
+    }
+
+
 def _duration(duration_ms: int) -> str:
     return "forever" if duration_ms < 0 else age(duration_ms)
 
@@ -174,4 +249,5 @@ ITEMS = {
     "partition_counts": _partition_counts,
     "replicas": _replicas,
     "configurations": _configurations,
+    "transactions": _transactions,
 }

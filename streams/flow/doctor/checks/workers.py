@@ -102,9 +102,14 @@ def _writers(facts: Facts, expected: Expected) -> Iterator[Values]:
     }
 
 
-def _lag(noun: str, now_ms: int, progress: _PartitionProgress) -> Iterator[Values]:
+def _lag(noun: str, topic: str, facts: Facts, progress: _PartitionProgress) -> Iterator[Values]:
+    now_ms, open_since_ms = facts.now_ms, _open_since_ms(topic, facts)
     waiting = {number: part.waiting for number, part in known(progress).items() if part.waiting}
-    times = [part.waiting_ms for part in known(progress).values() if part.waiting]
+    times = [
+        open_since_ms.get(number) if part.waiting_ms is None else part.waiting_ms
+        for number, part in known(progress).items()
+        if part.waiting
+    ]
     oldest_ms = max(now_ms - min((time for time in times if time is not None), default=now_ms), 0)
     total, text = sum(waiting.values()), "nothing waits"
     if waiting:
@@ -116,8 +121,21 @@ def _lag(noun: str, now_ms: int, progress: _PartitionProgress) -> Iterator[Value
         "waiting": total,
         "oldest_ms": oldest_ms,
         "late": oldest_ms >= _LATE_MS,
+        "held": [at for at, since_ms in open_since_ms.items() if now_ms - since_ms >= _LATE_MS],
         "text": text,
         "partitions": len(known(progress)),
+    }
+
+
+def _open_since_ms(topic: str, facts: Facts) -> Mapping[int, int]:
+    """Return since when a transaction has been open, by partition of a topic."""
+    unsettled = facts.kafka.unsettled
+    if isinstance(unsettled, Failure):
+        return {}
+    return {
+        number: min(each.since_ms for each in part.transactions)
+        for (name, number), part in unsettled.items()
+        if name == topic and not isinstance(part.transactions, Failure) and part.transactions
     }
 
 
@@ -174,12 +192,19 @@ def _view_writers(facts: Facts, _: Expected) -> Iterator[Values]:
 
 
 def _newest(
-    noun: str, time_of: Callable[[Facts], int | Failure | None], facts: Facts, _: Expected
+    noun: str,
+    time_of: Callable[[Facts], int | Failure | None],
+    facts: Facts,
+    expected: Expected,
 ) -> Iterator[Values]:
     newest_ms = known(time_of(facts))
     text = f"no {noun} yet"
     if newest_ms is not None:
         text = f"the newest {noun}: {age(facts.now_ms - newest_ms)} ago"
+    topic = {"message": expected.messages, "record": expected.events}.get(noun)
+    since_ms = {} if topic is None else _open_since_ms(topic.name, facts)
+    if any(facts.now_ms - each >= _LATE_MS for each in since_ms.values()):
+        text += ", not counting what is behind an open transaction (topics.transactions)"
     yield {"text": text, "newest_ms": newest_ms}
 
 
@@ -189,15 +214,19 @@ ITEMS: Mapping[str, Items] = {
     ),
     "derive_positions": lambda facts, _: _positions(facts.kafka.derive),
     "derive_writers": _writers,
-    "derive_lag": lambda facts, _: _lag("message", facts.now_ms, facts.kafka.derive),
+    "derive_lag": lambda facts, expected: _lag(
+        "message", expected.messages.name, facts, facts.kafka.derive
+    ),
     "project_group": lambda facts, expected: _group(
         expected.project_group, facts.kafka.project_group, facts.project
     ),
     "project_positions": lambda facts, _: _positions(facts.project),
-    "project_lag": lambda facts, _: _lag("record", facts.now_ms, facts.project),
+    "project_lag": lambda facts, expected: _lag(
+        "record", expected.events.name, facts, facts.project
+    ),
     "conversation_positions": _conversation_positions,
-    "conversations_lag": lambda facts, _: _lag(
-        "message", facts.now_ms, known(facts.conversations).progress
+    "conversations_lag": lambda facts, expected: _lag(
+        "message", expected.messages.name, facts, known(facts.conversations).progress
     ),
     "commands": _commands,
     "generation": _generation,

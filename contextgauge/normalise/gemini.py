@@ -1,0 +1,25 @@
+"""Gemini CLI: the chats that it stores, as JSON documents or as lines (R32).
+
+A chat begins with its session's id. Its messages name no session, and one that changes is written
+again with the same id. `$rewindTo` removes the messages from one on: the size is unknown then.
+"""
+
+from contextgauge.normalise.fields import count, mapping, name
+from contextgauge.normalise.signals import ROLLED_BACK, Body, Response, Signal
+from contextgauge.normalise.usage import read_gemini_tokens
+
+
+def message(body: Body) -> tuple[Signal, ...]:
+    """Return the response that a message of the model is; one without counts is none yet."""
+    tokens = mapping(body, "tokens")
+    if tokens is None:
+        return ()
+    key = name(body, "id")
+    usage, output = read_gemini_tokens(tokens), count(tokens, "output")
+    model = name(body, "model")
+    return (Response(key, key, model, usage, output, (), exhausted=False, boundary=None),)
+
+
+def rewind(body: Body) -> tuple[Signal, ...]:
+    """Return that the last messages were removed."""
+    return () if name(body, "$rewindTo") is None else (ROLLED_BACK,)

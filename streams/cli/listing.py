@@ -1,0 +1,177 @@
+"""The sessions of paths, as `contextgauge sessions PATH` lists them.
+
+What `contextgauge view` has stored of files that are as they were is not derived again, and the
+list is the same (`streams/flow/view/unchanged.py`). Where all is stored, nothing that derives is
+imported.
+"""
+
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from contextgauge.clock import SystemClock
+from contextgauge.errors import VersionError
+from contextgauge.frozen import replace
+from schemas.views import MODEL_FIELD, Aggregates, SessionView
+from streams import codec, wiring
+from streams.cli.inputs import points_of, sources_of
+from streams.cli.screen.figures import safe
+from streams.cli.screen.lines import write_error
+from streams.cli.screen.sessions_table import live_first
+from streams.codec import views as view_codec
+from streams.core.session_status import leading_chain
+from streams.core.until_compaction import CompactionPoints
+from streams.edge.files.formats import reason_of
+from streams.edge.files.positions import absolute
+from streams.wiring.stored import Recalled, recalled
+
+
+class Order(StrEnum):
+    """How sessions are sorted."""
+
+    recent = "recent"
+    pressure = "pressure"
+
+
+class Listed(NamedTuple):
+    """The first sessions, how many there are, and where compactions are expected."""
+
+    views: list[SessionView]
+    total: int
+    points: CompactionPoints
+
+
+class Listing:
+    """The sessions of paths. `unreadable` counts what cannot be read, which is reported.
+
+    The position in a view counts the session's own records: it is the same, whatever else is listed
+    with it. Raises ConfigError for a path that holds no transcripts.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.unreadable = 0
+        self.sources = sources_of(paths, self._leave_out)
+
+    def read(self, order: Order, limit: int) -> Listed:
+        """Return the first sessions. Raises StopError where there is no session."""
+        stored = self._recalled()
+        if stored is not None:
+            try:
+                listed = self._with_stored(stored, order, limit)
+            except (VersionError, ValueError, KeyError, TypeError):  # damaged
+                listed = None
+            if listed is not None:
+                return listed
+        from streams.cli.transcripts import Replay  # noqa: PLC0415 -- where all is stored, without
+
+        replay = Replay(self.sources)
+        views = replay.views()
+        self.unreadable += replay.unreadable
+        return _listed(views, {}, _documents(replay.models), order, limit)
+
+    def _leave_out(self, path: str, error: OSError) -> None:
+        self.unreadable += 1
+        write_error(f"{safe(path)}: {reason_of(error)}\n")
+
+    def _recalled(self) -> Recalled | None:
+        """Return what is stored of the sources; None of pipes, which are read once."""
+        names = [source.name for source in self.sources if source.path is not None]
+        try:
+            are_files = all(stat.S_ISREG(os.stat(name).st_mode) for name in names)  # noqa: PTH116 -- for thousands
+        except OSError:
+            return None
+        if not are_files or len(names) < len(self.sources):
+            return None
+        return recalled(wiring.settings(), list(map(absolute, names)))
+
+    def _with_stored(self, stored: Recalled, order: Order, limit: int) -> Listed | None:
+        """Return what is stored, with what has to be derived; None where nothing stored holds."""
+        elsewhere: set[bytes] = set()
+        while (unchanged := stored.unchanged(elsewhere)).sessions:
+            rest = [
+                source
+                for source, path in zip(self.sources, stored.order, strict=True)
+                if path not in unchanged.files
+            ]
+            views: dict[str, SessionView] = {}
+            models: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+            if rest:
+                from streams.cli.transcripts import Replay  # noqa: PLC0415 -- as above
+
+                reports: list[str] = []
+                replay = Replay(rest, is_rest=True, report=reports.append)
+                views, models = replay.views(), _documents(replay.models)
+                found = set(map(codec.key_bytes, replay.session_ids)) & unchanged.sessions
+                if found:
+                    # Their stored files come first or between: they are read again with the rest.
+                    elsewhere |= found
+                    continue
+                self.unreadable += replay.unreadable
+                for text in reports:
+                    write_error(text)
+            for session, field, document in stored.totals:
+                name = field.decode("utf-8", "surrogatepass")
+                if session in unchanged.sessions and name.startswith(MODEL_FIELD):
+                    models[name.removeprefix(MODEL_FIELD)].append(codec.loads(document))
+            documents = {
+                session: document
+                for session, document in stored.views.items()
+                if session in unchanged.sessions
+            }
+            return _listed(views, documents, models, order, limit)
+        return None
+
+
+class _Found(NamedTuple):
+    """A session: its id, when it was last active, and its view, decoded or as it is stored."""
+
+    session_id: str
+    last_ms: int
+    view: SessionView | bytes
+
+    def decoded(self) -> SessionView:
+        """Return the view. Raises VersionError."""
+        if isinstance(self.view, SessionView):
+            view = self.view
+        else:
+            view = view_codec.decode(SessionView, self.view)
+        return replace(view, position=view.sequence)
+
+
+def _listed(
+    views: Mapping[str, SessionView],
+    documents: Mapping[bytes, bytes],
+    models: Mapping[str, Sequence[Mapping[str, Any]]],
+    order: Order,
+    limit: int,
+) -> Listed:
+    """Return the first of all sessions. Sessions of the same rank are in the order of their ids."""
+    found = [_Found(name, view.last_ms or 0, view) for name, view in views.items()]
+    for document in documents.values():
+        body = codec.loads(document)
+        found.append(_Found(body["session_id"], body["last_ms"] or 0, document))
+    points = points_of(models)
+    if order is Order.recent:
+        found.sort(key=lambda each: (-each.last_ms, each.session_id))
+        return Listed([each.decoded() for each in found[:limit]], len(found), points)
+    decoded = sorted((each.decoded() for each in found), key=lambda view: view.session_id)
+    shown = live_first(sorted(decoded, key=_free), SystemClock().now_ms())
+    return Listed(shown[:limit], len(found), points)
+
+
+def _free(view: SessionView) -> float:
+    """Return what orders sessions by pressure: the fullest first, unknown sizes last."""
+    leading = leading_chain(view)
+    used = None if leading is None else leading.used_percent
+    return float("inf") if used is None else -used
+
+
+def _documents(models: Mapping[str, Aggregates]) -> dict[str, list[Mapping[str, Any]]]:
+    documents: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for name, aggregates in models.items():
+        documents[name].append(asdict(aggregates))
+    return documents

@@ -1,0 +1,57 @@
+"""Sessions of the views in Redis, for commands that show them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from contextgauge.clock import SystemClock
+from contextgauge.errors import ConfigError, StopError
+from schemas.views import SessionView
+from streams import wiring
+from streams.cli.listing import Order
+from streams.cli.screen.figures import safe
+from streams.core.session_status import THRESHOLDS
+from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
+from streams.serve.views.snapshot import ViewsGoneError
+from streams.settings import Settings
+
+if TYPE_CHECKING:
+    from streams.edge.redis.views import RedisViews
+
+
+async def ranked(reader: Sessions, order: Order, limit: int) -> list[SessionView]:
+    """Return the first sessions of an order; by pressure, live ones come first."""
+    if order is Order.recent:
+        return await reader.ranked("recent", limit)
+    return await reader.fullest(limit, SystemClock().now_ms() - THRESHOLDS.stale_after_ms)
+
+
+def stored_views(settings: Settings) -> "RedisViews":
+    """Return the view store of the settings. Raises ConfigError, with what needs no Redis."""
+    try:
+        return wiring.redis_views(settings)
+    except ConfigError as error:
+        if settings.redis_url is not None:
+            raise
+        raise ConfigError(
+            f"{error}; or see this machine's transcripts with `contextgauge view` or "
+            "`contextgauge sessions ~/.claude/projects`"
+        ) from None
+
+
+def read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
+    """Run `read` on the views of the settings' Redis.
+
+    Raises StopError where there is no such session, or where the views are gone.
+    """
+    settings = wiring.settings()
+
+    async def run() -> None:
+        async with wiring.started(stored_views(settings)) as store:
+            await read(await active_sessions(store, SystemClock()))
+
+    try:
+        asyncio.run(run())
+    except (SessionLookupError, ViewsGoneError) as error:
+        # Ids are input, and each line of an error is printed as one of its own.
+        raise StopError(safe(str(error))) from None

@@ -1,0 +1,67 @@
+"""Files of runtimes that this version does not read: by what they are recognised."""
+
+import errno
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import closing
+
+from contextgauge.containers import Scout
+from contextgauge.normalise import runtimes
+from schemas.messages import DeadLetter
+from streams import codec
+from streams.edge.files.content import DamagedError, open_content
+from streams.edge.files.documents import HEAD_BYTES, document_of, objects_in
+
+FIRST_LINES = 8
+"""Among these is one by which a file of another runtime is known."""
+
+
+class UnreadFormatError(OSError):
+    """A file of a runtime that this version does not read; `format` is the row of its table."""
+
+    def __init__(self, unread: runtimes.Format) -> None:
+        super().__init__(
+            errno.ENOTSUP, f"this is {unread.session}, which contextgauge does not read yet"
+        )
+        self.format = unread
+
+
+def unread_format(path: str) -> runtimes.Format | None:
+    """Return the format of a file that this version does not read; None of any other.
+
+    A look at its beginning shows it, which is done for thousands. One that cannot be read has none:
+    reading it will raise why.
+    """
+    try:
+        with closing(open_content(path)) as content:
+            head = content.read(HEAD_BYTES, 0)
+    except OSError:
+        return None
+    return unread_in(objects_in(head).values if document_of(head) else head.split(b"\n"))
+
+
+def unread_in(values: Iterable[bytes]) -> runtimes.Format | None:
+    """Return the format of a file that begins with these lines; see `unread_format`."""
+    scout = Scout()
+    for _, value in zip(range(FIRST_LINES), values, strict=False):
+        body = codec.decode(value, limit=HEAD_BYTES)
+        if isinstance(body, DeadLetter):
+            continue
+        if (unread := runtimes.unread(body)) is not None:
+            return unread
+        scout.look(body)
+        if scout.is_known:
+            break
+    return None
+
+
+def reason_of(error: OSError) -> str:
+    """Return why a file is not read, or only a part of it."""
+    is_whole = isinstance(error, UnreadFormatError | DamagedError)
+    return str(error.strerror) if is_whole else f"cannot be read: {error.strerror}"
+
+
+def counted(unread: Counter[str]) -> str:
+    """Return how many files of which runtimes are not read: 3 pi, 1 Kimi CLI."""
+    labels = ", ".join(f"{files:,} {label}" for label, files in unread.most_common())
+    return f"{labels}: sessions of runtimes that contextgauge does not read yet"
