@@ -35,6 +35,11 @@ def settle(environment: MutableMapping[str, str]) -> None:
     for name in list(environment):
         if name.startswith(_READ_BY_PREFIX) or name.upper() in _READ_BY_NAME:
             del environment[name]
-    home = tempfile.mkdtemp(prefix="contextgauge-home-")
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    # A worker of pytest ends without a word: its home is in that of the process that started it.
+    is_worker = "PYTEST_XDIST_WORKER" in environment
+    home = tempfile.mkdtemp(
+        prefix="contextgauge-home-", dir=environment["HOME"] if is_worker else None
+    )
+    if not is_worker:
+        atexit.register(shutil.rmtree, home, ignore_errors=True)
     environment.update(HOME=home, XDG_CACHE_HOME=str(cache), TERM="xterm")

@@ -98,8 +98,7 @@ async def test_concurrent_requests_are_limited(monkeypatch: pytest.MonkeyPatch) 
     views = _Waiting()
     api = api_over(views)
     waiting = [asyncio.create_task(api.get("/v1/sessions")) for _ in range(2)]
-    for _ in waiting:
-        await views.asked.acquire()
+    await views.asked.wait()  # for the first; the other is as far, and shares the answer
     busy = await api.get("/v1/sessions")
     assert busy.status_code == 503
     assert busy.json()["type"].endswith("busy")
@@ -115,10 +114,10 @@ class _Waiting(GrowingViews):
     def __init__(self) -> None:
         super().__init__()
         self.go_on = asyncio.Event()
-        self.asked = asyncio.Semaphore(0)
+        self.asked = asyncio.Event()
 
     async def generations(self) -> Generations:
-        self.asked.release()
+        self.asked.set()
         await self.go_on.wait()
         return await super().generations()
 

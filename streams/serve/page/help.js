@@ -38,7 +38,7 @@ const FIGURES = [
   ["Model", "reported", "reported", "reported", "reported", "reported", IF_SENT],
   ["Folder, version", "reported", "reported", "reported", "unknown", "unknown", IF_SENT],
   ["Time", "reported, else arrival", "reported", "reported", "arrival", "arrival", "if sent, else arrival"],
-  ["Subagents", "reported", "reported", "unknown", "unknown", "unknown", IF_SENT],
+  ["Subagents", "reported", "reported", "reported", "unknown", "unknown", IF_SENT],
   ["Compaction", "reported", "reported", "reported", "reported", "unknown", IF_SENT],
   ["Start", "reported", "unknown", "app server only", "unknown", "unknown", IF_SENT],
   ["Heartbeat", "reported", "unknown", "unknown", "unknown", "unknown", IF_SENT],
