@@ -4,12 +4,14 @@ What a path may be:
 
 - a file: that file alone, even if subagents' files lie next to it;
 - a session's folder `X` (it has a `subagents` folder in it, or `X.jsonl` next to it and no
-  transcripts of its own): `X.jsonl` first, then `X/subagents/**/*.jsonl` by name;
+  transcripts of its own): `X.jsonl`, then `X/subagents/**/*.jsonl` by name; compactions' own
+  calls (`agent-acompact-*.jsonl`) come first: their boundaries are in `X.jsonl`;
 - Codex's folder `sessions`, or one of its days: with what Codex moved from there to
   `archived_sessions`;
 - any other folder, such as a projects folder: every session below it, by path, each with its
   subagents after it; loose `agent-*.jsonl` files (as early versions wrote them) come last in
-  their folder;
+  their folder; of a session in several folders, as in that of a worktree too, the files that
+  were written last come last;
 - `-`: standard input.
 
 Each `.jsonl` may be a `.jsonl.zst`; of both forms of a file the plain one is read.
@@ -55,6 +57,7 @@ from streams.edge.files.watch import (
     TranscriptFile,
     TranscriptFinder,
     find_file,
+    oldest_first,
     source_of,
 )
 
@@ -121,7 +124,7 @@ def expand(
                 failed(each.place, UnreadFormatError(other))
             else:
                 unread[other.label] += 1
-    return sources
+    return oldest_first(sources, lambda source: source.name, _modified_ns)
 
 
 def _other_format(file: TranscriptFile) -> Format | None:
@@ -132,6 +135,13 @@ def _other_format(file: TranscriptFile) -> Format | None:
         return unread_format(file.place)
     except OSError:
         return None
+
+
+def _modified_ns(source: Source) -> int:
+    try:
+        return 0 if source.path is None else source.path.stat().st_mtime_ns
+    except OSError:  # reading it shows why
+        return 0
 
 
 def read(

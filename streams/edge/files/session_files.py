@@ -90,15 +90,17 @@ class SessionFiles:
         return next((prompt for prompt in prompts if prompt is not None), None)
 
     def _look(self) -> None:
-        found: dict[str, dict[str, Path]] = {}
+        found: dict[str, dict[str, list[str]]] = {}
         for folder in self._folders:
             for parent, _, names in os.walk(folder):
                 for name in names:
                     session = session_in(name)
                     if session is not None:
-                        found.setdefault(session, {})[plain_path(name)] = Path(parent, name)
+                        copies = found.setdefault(session, {}).setdefault(plain_path(name), [])
+                        copies.append(str(Path(parent, name)))
         self._paths |= {
-            session: [paths[name] for name in sorted(paths)] for session, paths in found.items()
+            session: [_last_written(paths[name]) for name in sorted(paths)]
+            for session, paths in found.items()
         }
         for path in self._files:
             self._paths.setdefault(_session_of(path), [path])
@@ -108,6 +110,15 @@ def first_prompt(path: Path) -> str | None:
     """Return the first prompt that a user typed, as one line; None where there is none (yet)."""
     bodies = _bodies(path, _PROMPTS)
     return next((prompt for body in bodies if (prompt := _prompt(body)) is not None), None)
+
+
+def _last_written(paths: Sequence[str]) -> Path:
+    """Return that of a transcript's copies which was written last; the plain one of two forms."""
+    if len(paths) == 1:
+        return Path(paths[0])
+    files = [file for path in paths if (file := find_file(path)) is not None]
+    last = max(files, key=lambda file: file.stat.st_mtime_ns, default=None)
+    return Path(paths[0] if last is None else last.place)
 
 
 def _session_of(path: Path) -> str:

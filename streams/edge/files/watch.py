@@ -14,10 +14,12 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from contextgauge.errors import ConfigError
+from contextgauge.normalise import OWN_CALL_PREFIX
 from contextgauge.normalise.runtimes import FORMATS
 from streams.edge.files.housekeeping import (
     COMPRESSED,
@@ -34,6 +36,8 @@ _DOCUMENT = re.compile("|".join(each.files for each in FORMATS if each.files))
 
 SUBAGENTS = "subagents"
 _AGENT_PREFIX = "agent-"
+_OWN_CALL = _AGENT_PREFIX + OWN_CALL_PREFIX
+"""How a file's name begins that holds a compaction's own call (R11)."""
 
 _LAST = "\U0010ffff"
 """Sorts behind all names."""
@@ -66,10 +70,14 @@ class TranscriptFile(NamedTuple):
 
 
 class _Root(NamedTuple):
-    """A folder whose transcripts are found, and that to which a runtime moves some of them."""
+    """A folder whose transcripts are found, and that to which a runtime moves some of them.
+
+    `main` is the transcript whose subagents the folder has: it is read with them.
+    """
 
     folder: str
-    archive: str | None
+    archive: str | None = None
+    main: str | None = None
 
 
 _Places = dict[str, Sequence[str]]
@@ -124,8 +132,7 @@ class TranscriptFinder:
                 path = path.resolve()
             main = path.parent / (path.name + SUFFIX)
             if _is_session_folder(path, main):
-                self._files.append(str(main))
-                self._roots.append(_Root(str(path / SUBAGENTS), None))
+                self._roots.append(_Root(str(path / SUBAGENTS), main=str(main)))
             else:
                 self._roots.append(_Root(str(path), archive_of(str(path))))
         elif path.exists() and not path.is_file():
@@ -138,7 +145,8 @@ class TranscriptFinder:
     @property
     def missing(self) -> list[str]:
         """The files that were named and are not there yet."""
-        return [path for path in self._files if find_file(path) is None]
+        named = [*self._files, *(root.main for root in self._roots if root.main is not None)]
+        return [path for path in named if find_file(path) is None]
 
     def look(self, now_s: float, failed: Failed = _ignore) -> list[TranscriptFile]:
         """Return all transcripts that are there, in reading order; what vanishes is left out."""
@@ -156,7 +164,9 @@ class TranscriptFinder:
             if moved is not None:
                 found[path] = moved
         self._found = {path: each.place for path, each in found.items()}
-        return list(found.values())
+        return oldest_first(
+            list(found.values()), lambda each: each.path, lambda each: each.stat.st_mtime_ns
+        )
 
     def _in_order(self, root: _Root, now_s: float, failed: Failed) -> _Places:
         """Return what is below a root, in reading order; sorting takes longer than looking."""
@@ -237,6 +247,8 @@ def _first_of(path: str, at: Iterable[str], failed: Failed) -> TranscriptFile | 
 def _places_in(root: _Root, paths: Iterable[str]) -> _Places:
     """Return where the transcripts of a root lie, in reading order."""
     found: dict[str, list[str]] = {}
+    if root.main is not None:
+        found[known_path(root.main)] = places(root.main)
     begin = os.path.join(root.folder, "")  # noqa: PTH118 -- as above
     for path in paths:
         known = known_path(path)
@@ -262,29 +274,61 @@ def source_of(name: str) -> Source:
     return Source(str(path), path, known.name.removesuffix(SUFFIX))
 
 
+@lru_cache(maxsize=65_536)  # asked for thousands, each moment
+def _unit_of(path: str) -> tuple[str, str]:
+    """Return where a transcript lies, with its subagents' files, and the name that they share."""
+    path = known_path(path)
+    session_folder, found, _ = path.rpartition(f"{os.sep}{SUBAGENTS}{os.sep}")
+    folder, name = os.path.split(session_folder if found else path)
+    return folder, name.removesuffix(SUFFIX)
+
+
 def group_of(path: str) -> tuple[bool, str]:
     """Return what the files of one session share; and first whether it is a loose agent's file.
 
-    That one's session is in its lines only.
+    That one's session is in its lines only. Copies of a session in several folders share it, too.
     """
-    path = known_path(path)
-    name = os.path.basename(path)  # noqa: PTH119 -- for thousands
-    if name.startswith("rollout-") and (session := session_in(name)) is not None:
+    name = _unit_of(path)[1]
+    if name.startswith("rollout-") and (session := session_in(name + SUFFIX)) is not None:
         return False, session
-    folder, found, _ = path.rpartition(f"{os.sep}{SUBAGENTS}{os.sep}")
-    if found:
-        return False, folder
-    return name.startswith(_AGENT_PREFIX), path.removesuffix(SUFFIX)
+    return name.startswith(_AGENT_PREFIX), name
 
 
-def _order_of(path: str) -> list[str]:
+Item = TypeVar("Item")
+
+
+def oldest_first(
+    items: Sequence[Item], path_of: Callable[[Item], str], modified_ns: Callable[[Item], int]
+) -> list[Item]:
+    """Return transcripts in reading order, of copies of a session those last that changed last.
+
+    A session may lie in several folders, as where a transcript was copied to a worktree's project
+    and went on in one of both: the copy that was written last shows what is true at present.
+    """
+    units = [_unit_of(path_of(each)) for each in items]
+    folders: dict[str, dict[str, list[Item]]] = {}
+    for (folder, name), each in zip(units, items, strict=True):
+        folders.setdefault(name, {}).setdefault(folder, []).append(each)
+    if len(folders) == len(set(units)):
+        return list(items)
+    waiting = {
+        name: iter(sorted(copies.values(), key=lambda copy: max(map(modified_ns, copy))))
+        for name, copies in folders.items()
+    }
+    return [each for _, name in dict.fromkeys(units) for each in next(waiting[name])]
+
+
+def _order_of(path: str) -> tuple[list[str], int, list[str]]:
     """Return by what transcripts below a folder are put in reading order.
 
-    A session comes before its subagents, and loose agents' files come last in their folder.
+    A session comes before its subagents, but after its compactions' own calls, which its
+    boundaries tell of. Loose agents' files come last in their folder.
     """
     *folders, name = Path(path.removesuffix(SUFFIX)).parts
-    is_loose = name.startswith(_AGENT_PREFIX) and SUBAGENTS not in folders
-    return [*folders, _LAST + name if is_loose else name]
+    if SUBAGENTS in folders:
+        at = len(folders) - 1 - folders[::-1].index(SUBAGENTS)
+        return folders[:at], 0 if name.startswith(_OWN_CALL) else 2, [*folders[at:], name]
+    return [*folders, _LAST + name if name.startswith(_AGENT_PREFIX) else name], 1, []
 
 
 def _is_session_folder(folder: Path, main: Path) -> bool:
