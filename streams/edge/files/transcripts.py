@@ -9,7 +9,7 @@ done then:
 - it is cut off, rewritten or gone: it is lost, and its sessions are derived again;
 - it cannot be looked at or read: that is reported, and what was read before stays.
 
-A session's files are read one after the other, its main file first; sessions that changed last come
+A session's files are read one after the other, in reading order; sessions that changed last come
 first. All of it blocks, in one thread.
 """
 
