@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from contextgauge.compaction.session import FormatName as FormatName  # noqa: PLC0414 -- of this module too
+from contextgauge.compaction.format_names import FormatName as FormatName  # noqa: PLC0414 -- of this module too
 from contextgauge.records import Json
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]

@@ -6,8 +6,6 @@ if TYPE_CHECKING:  # a server that keeps no texts needs neither
     from contextgauge.compaction.conversation import ConversationReading
     from contextgauge.compaction.history import History
 
-FormatName: TypeAlias = Literal["anthropic", "openai-chat", "openai-responses", "gemini", "plain"]
-
 ConversationState: TypeAlias = Literal["whole", "incomplete", "too_large", "without_text"]
 """`incomplete`: the beginning is not there (expired, deleted, or not kept then); `too_large`: more
 than is kept of a session; `without_text`: the publisher sent it without text. Only a `whole` one

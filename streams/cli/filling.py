@@ -64,8 +64,8 @@ def filling_of_session(session: ReplayedSession) -> tuple[WindowPart, ...] | Non
     if chain is None or chain.chain != MAIN_CHAIN or chain.breakdown is None:
         return None
     epoch = _Epoch(session.records)
-    is_told = chain.categories is not None or session.source.path is None
-    if is_told or epoch.cleared is None or not epoch.readings:
+    is_reported = chain.categories is not None
+    if is_reported or session.source.path is None or epoch.cleared is None or not epoch.readings:
         return None
     transcript = _Transcript(session.source, session.view.session_id)
     if transcript.is_incomplete:

@@ -204,7 +204,7 @@ def events(
 
 
 def _filling(session: "ReplayedSession") -> tuple["WindowPart", ...] | None:
-    """Return what fills the window of a session of a file, where that can be told."""
+    """Return what fills the window of a session of a file, where that can be known."""
     from streams.cli.filling import filling_of_session  # noqa: PLC0415 -- loads the engine
 
     return filling_of_session(session)

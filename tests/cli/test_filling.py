@@ -105,7 +105,7 @@ def test_what_was_before_the_last_compaction_is_not_in_the_window(tmp_path: Path
     assert _kinds(filling_of_session(later))["tool_results"] > 900
 
 
-def test_what_a_runtime_attached_is_told_apart(tmp_path: Path) -> None:
+def test_what_a_runtime_attached_is_a_kind_of_its_own(tmp_path: Path) -> None:
     attached = {
         "type": "attachment",
         "sessionId": "s",
@@ -135,7 +135,7 @@ def test_results_that_were_cleared_are_left_out(tmp_path: Path) -> None:
         assert filling_of_session(session) is None
 
 
-def test_a_transcript_that_lacks_messages_is_not_told_from(tmp_path: Path) -> None:
+def test_a_transcript_that_lacks_messages_is_not_estimated(tmp_path: Path) -> None:
     assert filling_of_session(_session(tmp_path, *WORK[1:])) is None
     no_text = _line("user", "u" * 400, **{NO_TEXT_MARK: True})
     assert filling_of_session(_session(tmp_path, no_text, *WORK[1:])) is None
@@ -151,7 +151,7 @@ def test_a_runtimes_own_account_is_not_estimated(tmp_path: Path) -> None:
     assert filling_of_session(session) is None
 
 
-def test_a_subagents_own_file_and_a_pipe_are_not_told_from(tmp_path: Path) -> None:
+def test_a_subagents_own_file_and_a_pipe_are_not_estimated(tmp_path: Path) -> None:
     side = [json.dumps(line | {"isSidechain": True, "agentId": "a"}) for line in WORK]
     add(tmp_path / "side.jsonl", *side)
     assert filling_of_session(session_of(str(tmp_path / "side.jsonl"))) is None
@@ -172,7 +172,7 @@ def test_lines_of_another_session_are_not_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("provider", ["claude", "codex"])
-def test_simulated_sessions_are_told_and_sum_up(tmp_path: Path, provider: str) -> None:
+def test_the_parts_of_simulated_sessions_sum_up(tmp_path: Path, provider: str) -> None:
     options = SimulationOptions(providers=(provider,), sessions=12, turns=12, seed=3)
     write_folder(tmp_path / "p", ((each.file, each.value) for each in simulate(options)))
     told = 0

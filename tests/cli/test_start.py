@@ -197,7 +197,7 @@ def test_compiled_modules_are_kept_where_none_may_be_next_to_sources(
     assert cached >= 3
 
 
-def test_what_else_is_said_of_compiled_modules_is_heeded(uncompiled: Path, tmp_path: Path) -> None:
+def test_other_settings_of_compiled_modules_are_heeded(uncompiled: Path, tmp_path: Path) -> None:
     assert _bytecode(uncompiled, tmp_path, "-B") == (0, 0)
     named = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": str(tmp_path / "named")}
     assert _bytecode(uncompiled, tmp_path, **named) == (0, 0)

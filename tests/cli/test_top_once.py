@@ -9,7 +9,7 @@ from rich.console import Console
 
 from contextgauge.clock import SystemClock
 from schemas.records import Record
-from streams.cli.top.command import Source
+from streams.cli.top.command import SessionSource
 from streams.cli.top.frame import once
 from streams.edge.files.session_files import SessionFiles
 from streams.edge.memory.views import MemoryPartition, MemoryViews
@@ -46,7 +46,7 @@ async def _frame(
     async def titles(session_ids: Sequence[str]) -> Mapping[str, str]:
         return {} if local is None else local.titles(session_ids)
 
-    source = Source(MemoryViews(), SystemClock(), limit, titles)
+    source = SessionSource(MemoryViews(), limit, titles)
     overview = await source.overview(sessions, "pressure")
     console = Console(width=300, color_system=None, file=io.StringIO())
     with console.capture() as captured:

@@ -76,7 +76,7 @@ def test_an_estimate_above_the_first_size_leaves_no_overhead() -> None:
     assert sum(kinds.values()) == 601
 
 
-def test_results_are_told_by_tool_the_largest_first() -> None:
+def test_results_are_listed_by_tool_the_largest_first() -> None:
     messages = [
         ASK,
         Message("assistant", (ToolCall("c1", "Grep", ""), ToolCall("c2", "Read", ""))),

@@ -123,7 +123,7 @@ def test_one_frame_has_all_that_is_there(command: Command, folder: Path) -> None
     assert "Title" in titled.splitlines()[1]
 
 
-def test_what_cannot_be_read_is_said(command: Command, folder: Path, terminal: Open) -> None:
+def test_what_cannot_be_read_is_shown(command: Command, folder: Path, terminal: Open) -> None:
     add(folder / "broken.jsonl", "no JSON")
     opened = terminal(folder)
     opened.wait(lambda text: "1 line could not be read: `contextgauge replay" in text)

@@ -7,8 +7,8 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import Annotated
+from dataclasses import dataclass, field, replace
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.live import Live
@@ -31,6 +31,7 @@ from streams.ports import Clock, Ranking, ViewReader
 from streams.serve.api.serving import ReadTitles
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import Snapshots, ViewsGoneError
+from streams.settings import Settings
 
 _DRAW_S = 1.0
 """Interval at which elapsed times are redrawn, even if the views do not change."""
@@ -86,57 +87,71 @@ def top(
             "a table"
         )
 
-    points = wiring.compaction_points(settings)
+    shown = _Shown(limit, interval_s, titles=titles, once=show_once)
     if local or paths or settings.redis_url is None:
-        from streams.cli.top.local import LocalSource, show_local  # noqa: PLC0415 -- Redis needs none
+        _show_transcripts(settings, paths or (), shown)
+    else:
+        asyncio.run(_show_stored(settings, shown))
 
-        async def show_own(local: LocalSource) -> None:
-            store, read_titles = local.view.views, local.titles if titles else None
-            source = Source(store, SystemClock(), limit, read_titles, points, local.state)
-            async with local.reading() as ended:
-                if show_once:
-                    await local.wait_until_read(ended)
-                    await _show_once(source)
-                else:
-                    await _Top(source, interval_s, ended).run()
 
-        show_local(settings, paths or (), show_own)
-        return
+class _Shown(NamedTuple):
+    """What the command line asks for."""
 
-    files = SessionFiles(transcript_folders(os.environ))
+    limit: int
+    interval_s: float
+    titles: bool
+    once: bool
 
-    async def titles_here(session_ids: Sequence[str]) -> Mapping[str, str]:
-        return await asyncio.to_thread(files.titles, session_ids)
 
-    async def show_stored() -> None:
-        store = stored_views(settings)
-        read_titles = titles_here if titles else None
-        source = Source(store, SystemClock(), limit, read_titles, points)
-        try:
-            if show_once:
-                await store.start()
+def _show_transcripts(settings: Settings, paths: Sequence[str], shown: _Shown) -> None:
+    from streams.cli.top.local import LocalSource, show_local  # noqa: PLC0415 -- Redis needs none
+
+    async def show(local: LocalSource) -> None:
+        titles = local.titles if shown.titles else None
+        points = wiring.compaction_points(settings)
+        source = SessionSource(local.view.views, shown.limit, titles, points, local.state)
+        async with local.reading() as ended:
+            if shown.once:
+                await local.wait_until_read(ended)
                 await _show_once(source)
             else:
-                await _Top(source, interval_s, asyncio.Event()).run()
-        finally:
-            await store.stop()
+                await _Top(source, shown.interval_s, ended).run()
 
-    asyncio.run(show_stored())
+    show_local(settings, paths, show)
+
+
+async def _show_stored(settings: Settings, shown: _Shown) -> None:
+    files = SessionFiles(transcript_folders(os.environ))
+
+    async def titles_of(session_ids: Sequence[str]) -> Mapping[str, str]:
+        return await asyncio.to_thread(files.titles, session_ids)
+
+    store = stored_views(settings)
+    titles = titles_of if shown.titles else None
+    source = SessionSource(store, shown.limit, titles, wiring.compaction_points(settings))
+    try:
+        if shown.once:
+            await store.start()
+            await _show_once(source)
+        else:
+            await _Top(source, shown.interval_s, asyncio.Event()).run()
+    finally:
+        await store.stop()
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SessionSource:
     """Where sessions are read: Redis, or local transcripts, of which `local` returns the state.
 
     `points` are the settings' own.
     """
 
     store: ViewReader
-    clock: Clock
     limit: int
     titles: ReadTitles | None = None
     points: CompactionPoints = NO_POINTS
     local: Callable[[], LocalState] | None = None
+    clock: Clock = field(default_factory=SystemClock)
 
     async def overview(self, sessions: Sessions, ranking: Ranking) -> Overview:
         """Return the first sessions of a ranking, with titles from local transcripts."""
@@ -149,7 +164,7 @@ class Source:
         return Overview(sessions.snapshot, tuple(views), total, newest_ms, titles, points, local)
 
 
-async def _show_once(source: Source) -> None:
+async def _show_once(source: SessionSource) -> None:
     sessions = await active_sessions(source.store, source.clock)
     overview = await source.overview(sessions, "pressure")
     out.print(once(overview, source.clock.now_ms(), out.width), soft_wrap=True)
@@ -163,7 +178,7 @@ class _Top:
 
     def __init__(
         self,
-        source: Source,
+        source: SessionSource,
         interval_s: float,
         ended: asyncio.Event,
     ) -> None:

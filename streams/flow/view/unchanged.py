@@ -1,9 +1,9 @@
-"""Which sessions of a local file are as deriving their files anew would leave them.
+"""Which sessions of a local file are as deriving their files again would leave them.
 
 A session is, if all of its files are as they were read, if each was read to its end before the next
 one, and if that is the order in which they are read now. A local file reads the sessions first that
 changed last, and goes on with a file that has grown after others: what depends on the order is then
-derived again by whoever needs it. A file with lines of another session counts for both.
+derived again where it is needed. A file with lines of another session counts for both.
 """
 
 from collections import defaultdict

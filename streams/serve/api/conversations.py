@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 from pydantic import Field
 from starlette.responses import Response
 
-from contextgauge.compaction.session import FormatName, SessionConversation
+from contextgauge.compaction.format_names import FormatName
+from contextgauge.compaction.session import SessionConversation
 from schemas.records import Json
 from streams import codec
 from streams.ports import ConversationReader
