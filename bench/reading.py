@@ -1,4 +1,4 @@
-"""Reading a large folder of transcripts: `replay` by one process and by all cores, and `view`.
+"""Reading a large folder of transcripts: `replay` by one process and by all cores, `view`, a list.
 
     python -m bench.reading [--sessions 480] [--runs 3] [--folder PATH]
 
@@ -7,7 +7,7 @@ that `contextgauge simulate --out PATH` has written. The compiled build is measu
 one, and pure Python with BENCH_PURE=1. Runs alternate. Each is a process of its own, from its start
 on; CPU time is that of all its processes. The outputs of `replay` must be equal.
 `view` is measured until the first session is served, until everything has been read, and, started
-once more, until all sessions are served.
+once more, until all sessions are served; `sessions` without what a `view` has stored, and with it.
 """
 
 import argparse
@@ -88,6 +88,16 @@ def replay(folder: Path, state: Path, processes: int) -> tuple[Run, str]:
     return Run(started.elapsed_s(), cpu_s), digest.hexdigest()
 
 
+def sessions(folder: Path, state: Path) -> tuple[Run, bytes]:
+    """List the sessions of a folder; return what it took, and the list."""
+    started = Started(["sessions", "--json", "--limit", "1000000", str(folder)], state)
+    if started.process.stdout is None:
+        raise AssertionError
+    listed = started.process.stdout.read()
+    cpu_s = started.end()
+    return Run(started.elapsed_s(), cpu_s), listed
+
+
 def view(folder: Path, state: Path, sessions: int | None) -> tuple[Run, Run, int]:
     """Start a view; return when it had a session, when all, and how many.
 
@@ -129,9 +139,16 @@ def measure(folder: Path, runs: int) -> dict[str, list[Run]]:
         with tempfile.TemporaryDirectory() as state:
             first, everything, count = view(folder, Path(state), None)
             again, _, _ = view(folder, Path(state), count)
+            stored, known = sessions(folder, Path(state))
         figures.setdefault("view, first session", []).append(first)
         figures.setdefault("view, everything read", []).append(everything)
         figures.setdefault("view, second start", []).append(again)
+        with tempfile.TemporaryDirectory() as state:
+            derived, all_known = sessions(folder, Path(state))
+        figures.setdefault("sessions, nothing stored", []).append(derived)
+        figures.setdefault("sessions, after view", []).append(stored)
+        if known != all_known:
+            raise AssertionError("the lists of sessions differ")
     if len(outputs) != 1:
         raise AssertionError("the outputs of replay differ")
     return figures

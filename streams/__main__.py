@@ -32,9 +32,9 @@ _USAGE_ERROR = 2
 def main() -> None:
     """Run the command line; the status line skips what only the other commands need."""
     _keep_bytecode()
+    gc.disable()  # imports leave no garbage; `LazyCommand` enables it when a command begins
     try:
         if sys.argv[1:] in (["statusline"], ["statusline", "--verbose"], ["statusline", "-v"]):
-            gc.disable()  # it ends before there is anything to collect
             from streams.cli.statusline import command as statusline  # noqa: PLC0415 -- ADR 0032
 
             statusline.main(sys.argv[2:])

@@ -28,6 +28,8 @@ from streams.edge.files.runtime_folders import transcript_folders
 from streams.edge.files.session_files import SessionFiles
 
 if TYPE_CHECKING:
+    from contextgauge.compaction.filling import WindowPart
+    from streams.cli.transcripts import ReplayedSession
     from streams.serve.views.sessions import Sessions
 
 
@@ -111,14 +113,18 @@ def status(
         timed: SessionView,
         points: CompactionPoints,
         latest: Compaction | None,
+        replayed: "ReplayedSession | None" = None,
     ) -> None:
         now_ms = SystemClock().now_ms()
-        if as_json:
-            write_json(_judged(view, timed, points, now_ms))
-        elif line:
+        if line and not as_json:
             say(status_line(timed, now_ms), to=out)
+            return
+        filling = None if replayed is None else _filling(replayed)
+        if as_json:
+            document = _judged(view, timed, points, now_ms)
+            write_json(document if replayed is None else document | {"filling": _parts(filling)})
         else:
-            out.print(status_box(timed, now_ms, points))
+            out.print(status_box(timed, now_ms, points, filling=filling))
             if latest is not None:
                 out.print(receipt_box(latest))
 
@@ -134,7 +140,8 @@ def status(
 
         with reading():
             replayed = session_of(session)
-        show(replayed.view, replayed.view, replayed.points, replayed.latest_compaction())
+        latest = replayed.latest_compaction()
+        show(replayed.view, replayed.view, replayed.points, latest, replayed)
     else:
         from streams.cli.stored import read_views  # noqa: PLC0415 -- as above
 
@@ -195,6 +202,27 @@ def events(
         from streams.cli.stored import read_views  # noqa: PLC0415 -- as above
 
         read_views(read)
+
+
+def _filling(session: "ReplayedSession") -> tuple["WindowPart", ...] | None:
+    """Return what fills the window of a session of a file, where that can be known."""
+    from streams.cli.filling import filling_of_session  # noqa: PLC0415 -- loads the engine
+
+    return filling_of_session(session)
+
+
+def _parts(filling: tuple["WindowPart", ...] | None) -> Json:
+    """Return what fills a window as JSON."""
+    if filling is None:
+        return None
+    return [
+        {
+            "kind": part.kind,
+            "tokens": part.tokens,
+            "tools": [{"name": each.name, "tokens": each.tokens} for each in part.tools],
+        }
+        for part in filling
+    ]
 
 
 def _write_sessions(

@@ -34,8 +34,8 @@ def stored_views(settings: Settings) -> "RedisViews":
         if settings.redis_url is not None:
             raise
         raise ConfigError(
-            f"{error}; or see this machine's transcripts with `contextgauge view` or "
-            "`contextgauge sessions ~/.claude/projects`"
+            f"{error}; or see this machine's transcripts with `contextgauge view`, "
+            "`contextgauge top` or `contextgauge sessions ~/.claude/projects`"
         ) from None
 
 

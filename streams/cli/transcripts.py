@@ -141,7 +141,8 @@ class Replay:
             session_id = str(self.sources[0].session)
         else:
             self._refuse_several(len(views))
-        return ReplayedSession(views[session_id], records[session_id], self.points())
+        source = self.sources[0]
+        return ReplayedSession(views[session_id], records[session_id], self.points(), source)
 
     def _fold(self, views: dict[str, SessionView], records: Iterable[Record]) -> None:
         for record in records:
@@ -185,11 +186,12 @@ def session_of(path: str) -> "ReplayedSession":
 
 
 class ReplayedSession(NamedTuple):
-    """A session of a transcript: its view, all its records, and where it is compacted."""
+    """A session of a transcript: its view and records, where it is compacted, its main file."""
 
     view: SessionView
     records: list[Record]
     points: CompactionPoints
+    source: Source
 
     def latest_compaction(self) -> Compaction | None:
         """Return the compaction with the latest boundary, after all records of it."""

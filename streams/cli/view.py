@@ -13,7 +13,7 @@ from streams.cli.machine import collect_young_garbage, cores
 from streams.cli.screen.output import out, say
 from streams.cli.serve.browser import page_address, show_page
 from streams.edge.hosts import is_of_this_machine
-from streams.edge.sqlite.database import InUseError
+from streams.edge.sqlite.database import NO_PAGE, InUseError
 from streams.edge.telemetry.server import listening
 from streams.settings.serving import ServingSettings
 from streams.wiring import view as parts
@@ -70,17 +70,18 @@ def view(
     checked = parts.checked_paths(paths or ())
     collect_young_garbage()
     with parts.other_processes(settings, cores(), say) as others:  # a fork would hold the lock too
-        lock = parts.lock_of(settings, checked)
         try:
-            lock.take()
+            file = parts.take_file(settings, checked)
         except InUseError as error:
-            _show_other(error.address, open_page=open_page)
-            return
+            if error.address != NO_PAGE:
+                _show_other(error.address, open_page=open_page)
+                return
+            file = parts.take_file_copy(settings, checked)
         listener = _listener(host, port)
         try:
             address = page_address(host, listener)
-            local = parts.local_view(settings, checked, say, others)
-            lock.announce(address)
+            local = parts.local_view(settings, file.path, checked, say, others)
+            file.announce(address)
             # Half of what is imported, which the other processes do without.
             from streams.cli.serve.local import serve_local  # noqa: PLC0415
 
@@ -88,7 +89,7 @@ def view(
             serve_local(settings, host, local, listener, ready, titles=titles)
         finally:
             listener.close()
-            lock.release()
+            file.release()
 
 
 def _show_own(address: str, *, open_page: bool) -> None:

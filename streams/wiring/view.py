@@ -15,7 +15,8 @@ from streams.edge.files.transcripts import LocalTranscripts
 from streams.edge.files.unread import UnreadFiles, read_whole
 from streams.edge.files.watch import TranscriptFinder, find_file
 from streams.edge.forks import Forks, ProcessDiedError, TaskFailedError
-from streams.edge.sqlite.database import Lock, delete_unused
+from streams.edge.sqlite.database import delete_unused
+from streams.edge.sqlite.local_file import LocalFile, take, take_copy
 from streams.edge.sqlite.store import SqliteStore
 from streams.edge.sqlite.turns import Turns
 from streams.edge.sqlite.views import SqliteViews
@@ -36,9 +37,14 @@ class LocalView(NamedTuple):
     close: Callable[[], None]
 
 
-def lock_of(settings: Settings, paths: Sequence[str]) -> Lock:
-    """Return the lock of the paths' local file."""
-    return Lock(local_file(settings, paths))
+def take_file(settings: Settings, paths: Sequence[str]) -> LocalFile:
+    """Take the local file of these paths. Raises InUseError, ConfigError."""
+    return take(local_file(settings, paths))
+
+
+def take_file_copy(settings: Settings, paths: Sequence[str]) -> LocalFile:
+    """Take a copy of it, where another process has it. Raises ConfigError."""
+    return take_copy(local_file(settings, paths), local_tag(settings))
 
 
 class ReadingProcesses:
@@ -99,17 +105,17 @@ def other_processes(
 
 def local_view(
     settings: Settings,
+    file: Path,
     paths: Sequence[str],
     report: Callable[[str], None],
     others: ReadingProcesses | None = None,
 ) -> LocalView:
     """Return what reads these paths, or those of this machine's runtimes where there are none.
 
-    The lock must be held. Raises ConfigError.
+    The local file must be taken. Raises ConfigError.
     """
     clock, rules = SystemClock(), wiring.rules(settings)
     finder = TranscriptFinder(paths) if paths else TranscriptFinder((), own_folders())
-    file = local_file(settings, paths)
     store = SqliteStore(file, local_tag(settings))
     delete_unused(file, clock.now_ms() / 1_000)
     transcripts = LocalTranscripts(finder.look, store.marks(), clock, report)

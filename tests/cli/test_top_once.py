@@ -1,6 +1,7 @@
 """One frame of `contextgauge top`: its head and its rows agree, live sessions first."""
 
 import io
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from rich.console import Console
 
 from contextgauge.clock import SystemClock
 from schemas.records import Record
-from streams.cli.top.command import _overview
+from streams.cli.top.command import SessionSource
 from streams.cli.top.frame import once
 from streams.edge.files.session_files import SessionFiles
 from streams.edge.memory.views import MemoryPartition, MemoryViews
@@ -42,7 +43,11 @@ async def _sessions(records: list[Record], arrived_ms: int) -> Sessions:
 async def _frame(
     sessions: Sessions, limit: int = 100, local: SessionFiles | None = None
 ) -> list[str]:
-    overview = await _overview(sessions, "pressure", limit, local)
+    async def titles(session_ids: Sequence[str]) -> Mapping[str, str]:
+        return {} if local is None else local.titles(session_ids)
+
+    source = SessionSource(MemoryViews(), limit, titles)
+    overview = await source.overview(sessions, "pressure")
     console = Console(width=300, color_system=None, file=io.StringIO())
     with console.capture() as captured:
         console.print(once(overview, NOW_MS, 300))

@@ -1,6 +1,7 @@
 """What a context consists of: the parts of its latest request, and the runtime's own account."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -8,7 +9,10 @@ from rich.text import Text
 
 from schemas.records import Category
 from schemas.views import ChainView
-from streams.cli.screen.figures import UNKNOWN, exact, safe
+from streams.cli.screen.figures import GUESS, UNKNOWN, exact, safe
+
+if TYPE_CHECKING:  # most sessions' boxes need no engine
+    from contextgauge.compaction.filling import WindowPart
 
 
 def breakdown(chain: ChainView) -> Iterator[tuple[str, RenderableType]]:
@@ -28,6 +32,41 @@ def breakdown(chain: ChainView) -> Iterator[tuple[str, RenderableType]]:
         yield "By category", _by_category(loaded, chain.categories_tokens, chain.used_tokens)
     if deferred := [each for each in categories if each.kind == "deferred"]:
         yield "Not loaded", _amounts(_named(deferred))
+
+
+_NAMES: Final[dict[str, str]] = {
+    "overhead": "System, tools, memory",
+    "system": "System messages",
+    "summary": "Summary",
+    "user": "User",
+    "attachments": "Attachments",
+    "images": "Images",
+    "assistant": "Assistant",
+    "thinking": "Thinking",
+    "tool_calls": "Tool calls",
+    "tool_results": "Tool results",
+    "other": "Other",
+}
+
+_TOOLS: Final = 4
+"""Tools whose results are shown one by one: these are most of it."""
+
+
+def filled_by(parts: "Sequence[WindowPart]") -> RenderableType:
+    """Return what fills a window by an estimate; together that is what was measured."""
+    rows: list[tuple[str, int]] = []
+    for part in parts:
+        rows.append((_NAMES[part.kind], part.tokens))
+        shown = part.tools[: _TOOLS if len(part.tools) > _TOOLS + 1 else None]
+        rows += [(f"  {each.name or UNKNOWN}", each.tokens) for each in shown]
+        if rest := part.tools[len(shown) :]:
+            rows.append((f"  {len(rest)} other tools", sum(each.tokens for each in rest)))
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(overflow="fold")
+    grid.add_column(justify="right", no_wrap=True)
+    for name, tokens in rows:
+        grid.add_row(Text(safe(name)), Text(f"{GUESS}{exact(tokens)}"))
+    return grid
 
 
 def _by_category(

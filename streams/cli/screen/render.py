@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.panel import Panel
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from schemas.records import MAIN_CHAIN, WindowSource
 from schemas.views import ChainView, Compaction, CompactionBrief, SessionView
-from streams.cli.screen.breakdown import breakdown
+from streams.cli.screen.breakdown import breakdown, filled_by
 from streams.cli.screen.figures import (
     GUESS,
     UNKNOWN,
@@ -39,6 +40,9 @@ from streams.core.until_compaction import (
     PointSource,
     UntilCompaction,
 )
+
+if TYPE_CHECKING:
+    from contextgauge.compaction.filling import WindowPart
 
 BAR_CELLS = 20
 
@@ -121,8 +125,12 @@ def status_box(
     points: CompactionPoints = NO_POINTS,
     *,
     compactions: bool = True,
+    filling: "Sequence[WindowPart] | None" = None,
 ) -> Panel:
-    """Return the box with all that is known of a session, with or without its compactions."""
+    """Return the box with all that is known of a session, with or without its compactions.
+
+    `filling` is what fills the window by an estimate.
+    """
     chain = shown_chain(view)
     parts: list[RenderableType] = []
     others = [each for each in view.chains.values() if each.chain != chain.chain]
@@ -132,11 +140,15 @@ def status_box(
     if view.compactions.last and compactions:
         parts += [Text(), _last_compactions(view.compactions.last, labels, now_ms)]
     title = f"Context of {safe(view.session_id)}"
-    return facts_box(title, _facts(view, chain, points, now_ms), *parts)
+    return facts_box(title, _facts(view, chain, points, now_ms, filling), *parts)
 
 
 def _facts(
-    view: SessionView, chain: ChainView, points: CompactionPoints, now_ms: int
+    view: SessionView,
+    chain: ChainView,
+    points: CompactionPoints,
+    now_ms: int,
+    filling: "Sequence[WindowPart] | None",
 ) -> Iterator[tuple[str, RenderableType]]:
     identity = view.identity
     runtime = " ".join(part for part in (identity.runtime, identity.runtime_version) if part)
@@ -177,6 +189,8 @@ def _facts(
     yield "Compactions", Text(compactions_words(view) + often + thrash)
     yield "", ""
     yield from breakdown(chain)
+    if filling is not None:
+        yield "Filled by", filled_by(filling)
 
 
 _POINT_SOURCES: Mapping[PointSource, str] = {

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import socket
-import threading
 from collections import Counter
 from collections.abc import Callable
 
@@ -12,7 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from contextgauge.clock import SystemClock
 from streams import wiring
-from streams.cli.screen.figures import count, size
+from streams.cli.local_reading import progress_words, reading_of
+from streams.cli.screen.figures import count
 from streams.cli.screen.output import err, say
 from streams.cli.serve.running import Report, say_problem, serve_until, warn_of_open_access
 from streams.cli.workers.addresses import beat
@@ -20,7 +20,7 @@ from streams.edge.hosts import is_of_this_machine
 from streams.edge.signals import ENDING_SIGNALS, heeded_signals
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers
-from streams.ports import Health, ReadingProgress
+from streams.ports import Health
 from streams.serve.api.serving import Serving
 from streams.settings import Settings
 from streams.wiring import view as parts
@@ -38,9 +38,6 @@ _LOOK_S = 1.0
 
 _PAUSE_S = 60.0
 """After such lines were reported while following, others wait for so long."""
-
-_STOP_S = 10.0
-"""The reading stops after the lines in hand, some milliseconds."""
 
 
 def serve_local(
@@ -94,32 +91,15 @@ async def _run(
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in heeded_signals():
         loop.add_signal_handler(number, _stop, loop, stop)
-    failures: list[BaseException] = []
-
-    def read() -> None:
+    async with reading_of(local, stop.set):
+        tasks = [asyncio.create_task(beat(serving.health)), asyncio.create_task(_show(local))]
         try:
-            local.reading.run()
-        except BaseException as error:  # noqa: BLE001 -- raised where it is waited for
-            failures.append(error)
-            loop.call_soon_threadsafe(stop.set)
-
-    reading = threading.Thread(target=read, name="reading", daemon=True)
-    await local.views.start()
-    reading.start()
-    tasks = [asyncio.create_task(beat(serving.health)), asyncio.create_task(_show(local))]
-    try:
-        await serve_until(stop, serving, listener, ready=ready)
-    finally:
-        local.reading.stop()
-        await asyncio.to_thread(reading.join, _STOP_S)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await local.views.stop()
-        if not reading.is_alive():
-            local.close()
-    if failures:
-        raise failures[0]
+            await serve_until(stop, serving, listener, ready=ready)
+        finally:
+            local.reading.stop()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
@@ -144,7 +124,7 @@ async def _show(local: LocalView) -> None:
         while (done := local.reading.progress()) is None or not done.is_done:
             if done is not None:
                 bar.update(task, completed=done.read_bytes, total=done.bytes)
-                bar.update(task, description=_words(done), refresh=True)
+                bar.update(task, description=progress_words(done), refresh=True)
             await asyncio.sleep(_SHOW_S)
     if done.files:
         sessions = await local.views.session_count(1, 0)
@@ -169,9 +149,3 @@ def _report_rejected(rejected: Counter[str]) -> None:
         say(f"{path}: {problem}; `contextgauge replay PATH` shows why", "yellow")
     if more := files[_REPORTED:]:
         say(f"{count(len(more), 'other file')} with such lines", "yellow")
-
-
-def _words(done: ReadingProgress) -> str:
-    """Return the progress in words."""
-    files = f"{done.read_files:,} of {count(done.files, 'transcript')}"
-    return f"{files} · {size(done.read_bytes)} of {size(done.bytes)}"

@@ -5,10 +5,10 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from typing import Annotated
+from dataclasses import dataclass, field, replace
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.live import Live
@@ -21,7 +21,7 @@ from streams.cli.listing import Order
 from streams.cli.screen.options import Titles
 from streams.cli.screen.output import out
 from streams.cli.stored import ranked, stored_views
-from streams.cli.top.frame import Detail, Frame, Overview, ScreenContent, once
+from streams.cli.top.frame import Detail, Frame, LocalState, Overview, ScreenContent, once
 from streams.cli.top.keys import KeyByKey, Keys
 from streams.cli.top.state import Chosen, press, rows
 from streams.codec import views as view_codec
@@ -29,8 +29,10 @@ from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.edge.files.runtime_folders import transcript_folders
 from streams.edge.files.session_files import SessionFiles
 from streams.ports import Clock, Ranking, ViewReader
+from streams.serve.api.serving import ReadTitles
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import Snapshots, ViewsGoneError
+from streams.settings import Settings
 
 _DRAW_S = 1.0
 """Interval at which elapsed times are redrawn, even if the views do not change."""
@@ -39,7 +41,20 @@ _KEY_BYTES = 1_024
 
 
 def top(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH]…",
+            help="Transcripts or folders: shows their sessions, without Redis.",
+        ),
+    ] = None,
     *,
+    local: Annotated[
+        bool,
+        typer.Option(
+            "--local", help="Show this machine's transcripts, also where Redis is configured."
+        ),
+    ] = False,
     show_once: Annotated[
         bool, typer.Option("--once", help="Print one frame and exit, as for pipes.")
     ] = False,
@@ -60,6 +75,7 @@ def top(
 ) -> None:
     """Watch all sessions live in the terminal.
 
+    The sessions in Redis; where none is configured, those of Claude Code and Codex on this machine.
     Shows how full each window is, which sessions are compacting and for how long; live sessions
     come before stale ones. Keys: `p` and `r` sort by pressure and by last activity, `<` and `>` by
     any column, `/` filters by ID, model, folder or state, the arrows select, Enter opens a session
@@ -72,58 +88,104 @@ def top(
             "a table"
         )
 
-    clock, store = SystemClock(), stored_views(settings)
-    local = SessionFiles(transcript_folders(os.environ)) if titles else None
-    configured = wiring.compaction_points(settings)
+    shown = _Shown(limit, interval_s, titles=titles, once=show_once)
+    if local or paths or settings.redis_url is None:
+        _show_transcripts(settings, paths or (), shown)
+    else:
+        asyncio.run(_show_stored(settings, shown))
 
-    async def run() -> None:
-        try:
-            if show_once:
-                await store.start()
-                sessions = await active_sessions(store, clock)
-                overview = await _overview(sessions, "pressure", limit, local, configured)
-                out.print(once(overview, clock.now_ms(), out.width), soft_wrap=True)
+
+class _Shown(NamedTuple):
+    """What the command line asks for."""
+
+    limit: int
+    interval_s: float
+    titles: bool
+    once: bool
+
+
+def _show_transcripts(settings: Settings, paths: Sequence[str], shown: _Shown) -> None:
+    from streams.cli.top.local import LocalSource, show_local  # noqa: PLC0415 -- Redis needs none
+
+    async def show(local: LocalSource) -> None:
+        titles = local.titles if shown.titles else None
+        points = wiring.compaction_points(settings)
+        source = SessionSource(local.view.views, shown.limit, titles, points, local.state)
+        async with local.reading() as ended:
+            if shown.once:
+                await local.wait_until_read(ended)
+                await _show_once(source)
             else:
-                await _Top(store, clock, interval_s, limit, local, configured).run()
-        finally:
-            await store.stop()
+                await _Top(source, shown.interval_s, ended).run()
 
-    asyncio.run(run())
+    show_local(settings, paths, show)
 
 
-async def _overview(
-    sessions: Sessions,
-    ranking: Ranking,
-    limit: int,
-    local: SessionFiles | None,
-    configured: CompactionPoints = NO_POINTS,
-) -> Overview:
-    """Return the first sessions of a ranking, with titles from local transcripts."""
-    views = await sessions.with_arrivals(await ranked(sessions, Order(ranking), limit))
-    total, newest_ms = await sessions.count(), await sessions.newest_ms()
-    titles: dict[str, str] = {}
-    if local is not None:
-        titles = await asyncio.to_thread(local.titles, [view.session_id for view in views])
-    points = await sessions.points(views, configured)
-    return Overview(sessions.snapshot, tuple(views), total, newest_ms, titles, points)
+async def _show_stored(settings: Settings, shown: _Shown) -> None:
+    files = SessionFiles(transcript_folders(os.environ))
+
+    async def titles_of(session_ids: Sequence[str]) -> Mapping[str, str]:
+        return await asyncio.to_thread(files.titles, session_ids)
+
+    store = stored_views(settings)
+    titles = titles_of if shown.titles else None
+    source = SessionSource(store, shown.limit, titles, wiring.compaction_points(settings))
+    try:
+        if shown.once:
+            await store.start()
+            await _show_once(source)
+        else:
+            await _Top(source, shown.interval_s, asyncio.Event()).run()
+    finally:
+        await store.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSource:
+    """Where sessions are read: Redis, or local transcripts, of which `local` returns the state.
+
+    `points` are the settings' own.
+    """
+
+    store: ViewReader
+    limit: int
+    titles: ReadTitles | None = None
+    points: CompactionPoints = NO_POINTS
+    local: Callable[[], LocalState] | None = None
+    clock: Clock = field(default_factory=SystemClock)
+
+    async def overview(self, sessions: Sessions, ranking: Ranking) -> Overview:
+        """Return the first sessions of a ranking, with titles from local transcripts."""
+        local = None if self.local is None else self.local()  # before what it says has been read
+        views = await sessions.with_arrivals(await ranked(sessions, Order(ranking), self.limit))
+        total, newest_ms = await sessions.count(), await sessions.newest_ms()
+        names = [view.session_id for view in views]
+        titles = {} if self.titles is None else await self.titles(names)
+        points = await sessions.points(views, self.points)
+        return Overview(sessions.snapshot, tuple(views), total, newest_ms, titles, points, local)
+
+
+async def _show_once(source: SessionSource) -> None:
+    sessions = await active_sessions(source.store, source.clock)
+    overview = await source.overview(sessions, "pressure")
+    out.print(once(overview, source.clock.now_ms(), out.width), soft_wrap=True)
 
 
 class _Top:
-    """The live view: a task reads the views, another draws whenever something has changed."""
+    """The live view: a task reads the views, another draws whenever something has changed.
+
+    It ends with `ended`, too: then nothing changes any more.
+    """
 
     def __init__(
         self,
-        store: ViewReader,
-        clock: Clock,
+        source: SessionSource,
         interval_s: float,
-        limit: int,
-        local: SessionFiles | None,
-        configured: CompactionPoints,
+        ended: asyncio.Event,
     ) -> None:
-        self._store, self._clock, self._local = store, clock, local
-        self._configured = configured
-        self._snapshots = Snapshots(store, clock)
-        self._interval_s, self._limit = interval_s, limit
+        self._source, self._store, self._clock = source, source.store, source.clock
+        self._snapshots = Snapshots(source.store, source.clock)
+        self._interval_s, self._ended = interval_s, ended
         self._known, self._chosen = ScreenContent(), Chosen()
         self._keys = Keys()
         self._changed, self._read_now = asyncio.Event(), asyncio.Event()
@@ -137,7 +199,7 @@ class _Top:
                 Live(console=out, screen=True, auto_refresh=False) as live,
                 self._listening(keyboard, live),
             ):
-                while not self._chosen.leaving and not reading.done():
+                while not (self._chosen.leaving or reading.done() or self._ended.is_set()):
                     self._draw(live)
                     await self._wait()
         except OSError as error:
@@ -179,8 +241,7 @@ class _Top:
 
     async def _latest(self) -> ScreenContent:
         sessions = Sessions(self._store, await self._snapshots.now())
-        ranking, configured = self._chosen.ranking, self._configured
-        overview = await _overview(sessions, ranking, self._limit, self._local, configured)
+        overview = await self._source.overview(sessions, self._chosen.ranking)
         detail: Detail | None = None
         if self._chosen.opened is not None:
             try:
@@ -188,7 +249,7 @@ class _Top:
                 (view,) = await sessions.with_arrivals([view])
                 stored = await sessions.compactions(view.session_id)
                 compactions = [view_codec.decode(Compaction, document) for document in stored]
-                points = await sessions.points([view], configured)
+                points = await sessions.points([view], self._source.points)
                 detail = Detail(view, tuple(compactions), points)
             except SessionLookupError:
                 self._chosen = replace(self._chosen, opened=None)

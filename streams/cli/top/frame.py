@@ -48,6 +48,19 @@ _HELP_NOTE = (
 _SORT_NAMES = {"Context": "pressure", "Active": "recent"}
 
 NOTHING = "No sessions yet: publish some while a derive and a project worker run"
+NOTHING_HERE = "No sessions yet: they appear when a runtime writes a transcript"
+
+
+class LocalState(NamedTuple):
+    """How far transcripts have been read, without Redis.
+
+    `is_own`: they are those of this machine's runtimes, and not of paths that were named.
+    `progress` is None once all has been read; `problem` is what could not be.
+    """
+
+    is_own: bool
+    progress: str | None = None
+    problem: str | None = None
 
 
 class Overview(NamedTuple):
@@ -55,7 +68,7 @@ class Overview(NamedTuple):
 
     `snapshot` is None before the first projection. `newest_ms` is the time of the latest record in
     the views, None where there is none. `titles` are by session id, `points` where compactions are
-    expected.
+    expected. `local` is None for sessions from Redis.
     """
 
     snapshot: Snapshot | None
@@ -64,6 +77,14 @@ class Overview(NamedTuple):
     newest_ms: int | None = None
     titles: Mapping[str, str] = {}
     points: CompactionPoints = NO_POINTS
+    local: LocalState | None = None
+
+    @property
+    def nothing(self) -> str:
+        """What is shown where there is no session."""
+        if self.local is None:
+            return NOTHING
+        return self.local.progress or NOTHING_HERE
 
     def behind(self) -> str | None:
         """Return why the views are stale; None: they are not."""
@@ -71,6 +92,8 @@ class Overview(NamedTuple):
             return None
         age = self.snapshot.as_of()
         silent_ms, lag_ms = age["silent_ms"], age["lag_ms"]
+        if self.local is not None:
+            return "a file takes long to be read: these figures may be old"
         if not isinstance(silent_ms, int) or silent_ms > STALE_MS:
             return "no project worker is at work on all partitions: these figures may be old"
         seconds = lag_ms // 1_000 if isinstance(lag_ms, int) else 0
@@ -131,7 +154,7 @@ class Frame:
         shown = rows(overview.views, chosen, self._now_ms, overview.titles, points)
         if not shown:
             no_match = "No session matches the filter: Esc clears it"
-            return Text(no_match if self._chosen.filter else NOTHING, style="dim")
+            return Text(no_match if self._chosen.filter else overview.nothing, style="dim")
         height = max(1, room - 1)
         at = place_of(self._chosen.selected, shown)
         first = at // height * height
@@ -160,7 +183,7 @@ class Frame:
         if overview is None:
             return Text("contextgauge", style="bold")
         left = title(overview, self._chosen)
-        right = _age(overview.newest_ms, self._now_ms)
+        right = _right(overview, self._now_ms)
         gap = width - left.cell_len - right.cell_len
         return left.append(" " * gap).append(right) if gap > 0 else left
 
@@ -172,6 +195,9 @@ class Frame:
             notices.append(Text(f"{since}{safe(known.problem)}", style="bold red"))
         elif known.overview is not None and (behind := known.overview.behind()) is not None:
             notices.append(Text(behind, style="yellow"))
+        local = None if known.overview is None else known.overview.local
+        if local is not None and local.problem is not None:
+            notices.append(Text(safe(local.problem), style="yellow"))
         if chosen.typing or chosen.filter:
             cursor = "█" if chosen.typing else ""
             notices.append(Text(f"filter: {safe(chosen.filter)}{cursor}", style="cyan"))
@@ -198,9 +224,9 @@ def title(overview: Overview, chosen: Chosen) -> Text:
     """Return the title: the number of sessions, and what is urgent."""
     views = overview.views
     more = f", the first {exact(len(views))}" if overview.total > len(views) else ""
-    line = Text.assemble(
-        ("contextgauge", "bold"), f"  {count(overview.total, 'session')}", (more, "dim")
-    )
+    place = " on this machine" if overview.local is not None and overview.local.is_own else ""
+    sessions = f"  {count(overview.total, 'session')}{place}"
+    line = Text.assemble(("contextgauge", "bold"), sessions, (more, "dim"))
     compacting = sum(view.attempt is not None for view in views)
     high = sum((shown_chain(view).used_percent or 0) >= THRESHOLDS.high_percent for view in views)
     if compacting:
@@ -216,7 +242,7 @@ def title(overview: Overview, chosen: Chosen) -> Text:
 def once(overview: Overview, now_ms: int, width: int) -> RenderableType:
     """Return a frame for a pipe: all rows, without keys."""
     if not overview.views:
-        return Text(NOTHING)
+        return Text(overview.nothing)
     chosen = Chosen()
     views = rows(overview.views, chosen, now_ms)
     head = title(overview, chosen).append(" · ").append(_age(overview.newest_ms, now_ms))
@@ -225,6 +251,13 @@ def once(overview: Overview, now_ms: int, width: int) -> RenderableType:
     titles, points = overview.titles, overview.points
     table = live_table(views, now_ms, width, range(len(views)), titles=titles, points=points)
     return Group(head, table)
+
+
+def _right(overview: Overview, now_ms: int) -> Text:
+    """Return the right end of the title: how current the figures are."""
+    if overview.local is not None and overview.local.progress is not None:
+        return Text(overview.local.progress, style="dim")
+    return _age(overview.newest_ms, now_ms)
 
 
 def _age(newest_ms: int | None, now_ms: int) -> Text:

@@ -72,6 +72,10 @@ nothing; a machine that loses power the last moments, which are read again. A sm
 reads are of what was just written, which the system has in memory."""
 
 
+NO_PAGE = "no page"
+"""What the holder of a lock writes down that serves no page."""
+
+
 class InUseError(StopError):
     """Another process writes to the file; `address` is where it serves the page, if known."""
 
@@ -144,7 +148,7 @@ def open_database(path: Path, tag: str) -> sqlite3.Connection:
     try:
         connection = _opened(path, tag)
         if connection is None:
-            _delete(path)
+            delete_file(path)
             connection = _made(path, tag)
     except (OSError, sqlite3.Error) as error:
         raise ConfigError(
@@ -154,21 +158,27 @@ def open_database(path: Path, tag: str) -> sqlite3.Connection:
     return connection
 
 
-def _delete(path: Path) -> None:
+def delete_file(path: Path) -> None:
+    """Delete a local file."""
     for end in ("", "-wal", "-shm"):
         path.with_name(path.name + end).unlink(missing_ok=True)
 
 
 def delete_unused(own: Path, now_s: float) -> None:
-    """Delete the other local files of the folder that were not written to for long."""
+    """Delete the other local files of the folder that were not written to for long.
+
+    And those copies whose process was killed: their names have a number.
+    """
     for path in own.parent.glob(f"*{own.suffix}"):
         with contextlib.suppress(OSError, InUseError, ConfigError):
-            if path == own or now_s - path.stat().st_mtime < _UNUSED_S:
+            is_copy = "." in path.stem
+            is_young = now_s - path.stat().st_mtime < _UNUSED_S
+            if path == own or (is_young and not is_copy):
                 continue
             lock = Lock(path)
             lock.take()
             try:
-                _delete(path)
+                delete_file(path)
                 lock.path.unlink()
             finally:
                 lock.release()

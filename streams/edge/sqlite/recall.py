@@ -5,6 +5,7 @@ A `view` may write to the file meanwhile: all that is read is of one transaction
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,14 @@ class StoredFigures:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def copy_to(self, path: Path) -> None:
+        """Write all of it into a new file of another name, and close this one."""
+        try:
+            with closing(self._connection), closing(sqlite3.connect(path)) as target:
+                self._connection.backup(target)
+        except sqlite3.Error as error:
+            raise NothingStoredError from error
 
     def exact_marks(self) -> dict[str, bytes]:
         """Return how far files were read, of which one reading would give the same."""
