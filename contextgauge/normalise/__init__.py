@@ -215,7 +215,7 @@ def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | N
             Response(key, key, usual[12], usage, output, (), exhausted=False, boundary=None),
         )
     elif kind == USUAL_RESPONSE_END:
-        counts = Usage(usual[13], usual[14], usual[15])
+        counts = Usage(usual[13], usual[14], usual[15], usual[17])
         measured = counts if counts.used else None
         signals = (ResponseEnd(usual[16], (), exhausted=False, usage=measured),)
     if is_transcript:
