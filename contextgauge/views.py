@@ -112,7 +112,8 @@ class ChainView:
     the boundary's time. `differences` are the last positive ones between readings of this epoch,
     `growth_tokens` their median, `responses_left` how many more such steps fit. `latest` is the
     last boundary, whose rules may be checked at any time. `last_sequence` is the sequence of the
-    chain's last record. `inherited`: the size is that of a copied response (R30).
+    chain's last record. `inherited`: the size is that of a copied response (R30). `passed_window`
+    is the assumed window that the size passed, where the window is unknown for that (`exceeded`).
     """
 
     chain: str
@@ -143,6 +144,7 @@ class ChainView:
     latest: PendingCompaction | None = None
     last_sequence: int = 0
     inherited: bool = False
+    passed_window: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +185,7 @@ class CompactionBrief:
     """A compaction in short. `record_id` is its boundary's, or its failure's.
 
     `number` and `messages_since_last` are null for one that failed, `error` for one that did not.
+    `model` and `window` are the chain's before one that succeeded: its size is learned for these.
     """
 
     record_id: str
@@ -199,6 +202,8 @@ class CompactionBrief:
     duration_source: DurationSource | None
     messages_since_last: int | None
     inherited: bool = False
+    model: str | None = None
+    window: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -180,7 +180,16 @@ def events(
             for record in shown:
                 write_json(codec.loads(codec.to_structured(record)))
             return
-        out.print(timeline(shown, out.width, view.chains, show_all=show_all, name=session))
+        doubts = status_of(view).window_doubts
+        screen = timeline(
+            shown,
+            out.width,
+            view.chains,
+            show_all=show_all,
+            name=session,
+            contradicted=[chain for chain, doubt in doubts.items() if doubt == "contradicted"],
+        )
+        out.print(screen)
         if len(shown) < len(records):
             err.print(f"the last {exact(len(shown))} of {exact(len(records))}", style="dim")
 

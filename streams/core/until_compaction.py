@@ -7,7 +7,7 @@ The best source that is known wins:
     learned_session  where the chain's last automatic compaction began
     learned_model    where automatic compactions of the chain's model begin, of all sessions
 
-What is learned is an estimate, and so is a percentage of an assumed window. Estimates are made by
+What is learned is an estimate, and so is a percentage of a doubtful window. Estimates are made by
 readers, from views and aggregates, and stand in no record and no view. The status line imports this
 at every prompt, so it imports nothing that takes long.
 """
@@ -15,6 +15,7 @@ at every prompt, so it imports nothing that takes long.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -22,13 +23,21 @@ if TYPE_CHECKING:
 
 PointSource: TypeAlias = Literal["reported", "configured", "learned_session", "learned_model"]
 
+WindowDoubt: TypeAlias = Literal["assumed", "contradicted"]
+"""Why a window may be wrong: it is assumed for want of any other, or it is that of the model's name
+and the chain's automatic compactions come far below it (R32)."""
+
 _SPREAD_PERCENT: Final = 15
 """Sizes at which runtimes compact one window differ by up to 11 % in captures. A size or a window
 that contradicts a learned point by more than this disproves it: the window or model is another."""
 
 _LEAST_PERCENT: Final = 50
 """No runtime compacts below this part of its window by default: a learned point below it is of a
-smaller window."""
+smaller window, unless the chain itself was compacted there repeatedly."""
+
+_REPEATED: Final = 2
+"""Automatic compactions in a row at about one size that are more than chance: they beat what is
+plausible of runtimes in general (R32)."""
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%\Z")
 _WHOLE: Final = 100
@@ -66,12 +75,22 @@ def parse_threshold(value: object) -> Threshold | None:
     return Threshold(percent=percent) if 0 < percent <= _WHOLE else None
 
 
+class SessionPoint(NamedTuple):
+    """Where a chain's last automatic compaction began, in tokens.
+
+    `repeated`: so did those before it, under the model and the window that the chain has now.
+    """
+
+    tokens: int
+    repeated: bool = False
+
+
 class UntilCompaction(NamedTuple):
     """How far a chain is from its next automatic compaction.
 
     `tokens` and `responses` are what is left, None where it is unknown; negative only where the
     point is no estimate. `threshold_tokens` is the size at which it is expected. `estimated`: it is
-    learned, or a percentage of an assumed window.
+    learned, or a percentage of a doubtful window.
     """
 
     tokens: int | None
@@ -82,7 +101,7 @@ class UntilCompaction(NamedTuple):
 
 
 def until_compaction(
-    chain: "ChainView", session_point: int | None, points: CompactionPoints = NO_POINTS
+    chain: "ChainView", session_point: SessionPoint | None, points: CompactionPoints = NO_POINTS
 ) -> UntilCompaction | None:
     """Return how far a chain is from compaction; None where it is off or nothing is known.
 
@@ -97,29 +116,52 @@ def until_compaction(
         return _until(chain, threshold.tokens, "configured", estimated=False)
     if threshold is not None and threshold.percent is not None and chain.window is not None:
         point = int(chain.window * threshold.percent / 100)
-        return _until(chain, point, "configured", estimated=chain.window_source == "default")
-    if session_point is not None and _fits(chain, session_point):
-        return _until(chain, session_point, "learned_session", estimated=True)
+        is_doubtful = window_doubt(chain, session_point) is not None
+        return _until(chain, point, "configured", estimated=is_doubtful)
+    if session_point is not None and _fits(
+        chain, session_point.tokens, is_repeated=session_point.repeated
+    ):
+        return _until(chain, session_point.tokens, "learned_session", estimated=True)
     learned = dict(points.learned).get(chain.model) if chain.model else None
     if learned is not None and _fits(chain, learned):
         return _until(chain, learned, "learned_model", estimated=True)
     return None
 
 
-def session_point_of(chain: str, last: "Iterable[CompactionBrief]") -> int | None:
+def session_point_of(chain: "ChainView", last: "Iterable[CompactionBrief]") -> SessionPoint | None:
     """Return where a chain's last automatic compaction of known size began.
 
-    The newest of `last` comes last.
+    The newest of `last` comes last. Those that were copied with the history count: the
+    conversation is the same.
     """
     sizes = [
-        brief.tokens_before
+        (brief.tokens_before, (brief.model, brief.window) == (chain.model, chain.window))
         for brief in last
-        if brief.chain == chain
+        if brief.chain == chain.chain
         and brief.outcome == "succeeded"
         and brief.trigger == "auto"
         and brief.tokens_before is not None
     ]
-    return sizes[-1] if sizes else None
+    if not sizes:
+        return None
+    point = sizes[-1][0]
+    alike = takewhile(lambda each: each[1] and _is_about(each[0], point), reversed(sizes))
+    return SessionPoint(point, repeated=sum(1 for _ in alike) >= _REPEATED)
+
+
+def window_doubt(chain: "ChainView", session_point: SessionPoint | None) -> WindowDoubt | None:
+    """Return why a chain's window may be wrong; None where it is as good as its source."""
+    if chain.window_source == "default":
+        return "assumed"
+    if chain.window_source != "catalog" or chain.window is None or session_point is None:
+        return None
+    is_below = session_point.tokens * _WHOLE < chain.window * _LEAST_PERCENT
+    return "contradicted" if session_point.repeated and is_below else None
+
+
+def _is_about(size: int, other: int) -> bool:
+    """Return whether two sizes differ by no more than those of one window do."""
+    return abs(size - other) * _WHOLE <= max(size, other) * _SPREAD_PERCENT
 
 
 def models_to_learn(view: "SessionView") -> set[str]:
@@ -176,15 +218,16 @@ def _configured(chain: "ChainView", points: CompactionPoints) -> Threshold | Non
     return max(fitting, key=lambda each: len(each[0]))[1] if fitting else None
 
 
-def _fits(chain: "ChainView", point: int) -> bool:
+def _fits(chain: "ChainView", point: int, *, is_repeated: bool = False) -> bool:
     """Return whether a learned point can be that of the chain's window as it is now.
 
-    An assumed window may be too large, so it disproves no point that is small.
+    An assumed window may be too large, so it disproves no point that is small. Nor does any where
+    the point is what this chain did repeatedly under that window.
     """
     window, used = chain.window, chain.used_tokens
     if window is not None and point * 100 > window * (100 + _SPREAD_PERCENT):
         return False
-    is_assumed = chain.window_source == "default"
+    is_assumed = is_repeated or chain.window_source == "default"
     if window is not None and not is_assumed and point * 100 < window * _LEAST_PERCENT:
         return False
     return used is None or used * 100 <= point * (100 + _SPREAD_PERCENT)

@@ -172,9 +172,11 @@ def test_a_type_keeps_its_type() -> None:
 def test_the_model_of_an_agents_result_keeps_its_suffix(name: str) -> None:
     model = "claude-opus-4-6[1m]"
     agent: dict[str, Any] = {"prompt": "secret", "resolvedModel": model, "secret": 1}
-    told = stripped(user([], **{name: agent}))
+    line: dict[str, Any] = {name: agent}
+    told = stripped(user([], **line))
     assert told[name] == {"resolvedModel": model, LEFT_OUT: 50}
-    told = stripped(user([], **{name: {**agent, "resolvedModel": "claude-opus-4-6"}}))
+    line[name] = {**agent, "resolvedModel": "claude-opus-4-6"}
+    told = stripped(user([], **line))
     assert told[name] == {LEFT_OUT: 46}
 
 

@@ -16,8 +16,10 @@ from streams.core.until_compaction import (
     PointSource,
     Threshold,
     UntilCompaction,
+    WindowDoubt,
     session_point_of,
     until_compaction,
+    window_doubt,
 )
 
 VIEW_VERSION = 3
@@ -26,6 +28,9 @@ VIEW_VERSION = 3
 Object: TypeAlias = Mapping[str, Any]
 
 _NONE: Object = {}
+
+_LATER_OF_BRIEFS: Object = {"inherited": False, "model": None, "window": None}
+"""What views that were stored before lack of a compaction."""
 
 _MAX_COUNT = 2**53 - 1
 """A larger count is no plausible count (R3)."""
@@ -55,6 +60,8 @@ class Figures(NamedTuple):
     used_percent: float | None = None
     window: int | None = None
     window_source: str | None = None
+    window_is_doubtful: bool = False
+    passed_window: int | None = None
     until_compaction_tokens: int | None = None
     until_source: PointSource | None = None
     until_is_estimated: bool = False
@@ -87,11 +94,15 @@ NO_INPUT = ClaudeInput()
 
 
 class _Judged(NamedTuple):
-    """A view's state before any instant, its leading chain, and how far that is from compaction."""
+    """A view's state before any instant, its leading chain, and how far that is from compaction.
+
+    `doubt` is why the chain's window may be wrong.
+    """
 
     state: str
     chain: Object
     until: UntilCompaction | None
+    doubt: WindowDoubt | None
 
 
 def points_of(configured: Mapping[str, Threshold], learned: Mapping[str, int]) -> CompactionPoints:
@@ -120,11 +131,12 @@ def _judged(view: Object, points: CompactionPoints, claude: ClaudeInput) -> _Jud
         status = status_of(attributes)
         name = status.leading_chain
         if name is None:
-            return _Judged(status.settled, _with_window(_NONE, claude), None)
+            return _Judged(status.settled, _with_window(_NONE, claude), None, None)
         chain = _with_window(view["chains"][name], claude)
-        session_point = session_point_of(name, attributes.compactions.last)
         shaped: Any = SimpleNamespace(**chain)
-        return _Judged(status.settled, chain, until_compaction(shaped, session_point, points))
+        session_point = session_point_of(shaped, attributes.compactions.last)
+        until = until_compaction(shaped, session_point, points)
+        return _Judged(status.settled, chain, until, window_doubt(shaped, session_point))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a view lacks {error}") from error
 
@@ -136,7 +148,7 @@ def figures_of(
 
     Raises ValueError for another version or shape.
     """
-    state, chain, until = _judged(view, points, claude)
+    state, chain, until, doubt = _judged(view, points, claude)
     try:
         attempt, compactions = view["attempt"], view["compactions"]
         succeeded = [brief for brief in compactions["last"] if brief["outcome"] == "succeeded"]
@@ -147,6 +159,8 @@ def figures_of(
             used_percent=chain.get("used_percent"),
             window=chain.get("window"),
             window_source=chain.get("window_source"),
+            window_is_doubtful=doubt is not None,
+            passed_window=chain.get("passed_window"),
             until_compaction_tokens=None if until is None else until.tokens,
             until_source=None if until is None else until.source,
             until_is_estimated=until is not None and until.estimated,
@@ -185,7 +199,7 @@ def _with_attributes(view: Object) -> Any:  # noqa: ANN401 -- the judgement read
         attempt=None if attempt is None else SimpleNamespace(**attempt),
         compactions=SimpleNamespace(
             last=[
-                SimpleNamespace(**{"inherited": False, **brief})
+                SimpleNamespace(**{**_LATER_OF_BRIEFS, **brief})
                 for brief in view["compactions"]["last"]
             ]
         ),
@@ -225,7 +239,8 @@ def _with_window(chain: Object, claude: ClaudeInput) -> Object:
     if used is None:
         return {**chain, "window": window, "window_source": "runtime"}
     if used > window:
-        return {**chain, "window": None, "window_source": "exceeded", "used_percent": None}
+        passed = {"window_source": "exceeded", "passed_window": window}
+        return {**chain, "window": None, **passed, "used_percent": None}
     percent = percent_of(used, window)
     return {**chain, "window": window, "window_source": "runtime", "used_percent": percent}
 

@@ -113,7 +113,7 @@ def apply_turn_model(step: Step, message: TurnModel) -> None:
 
 
 def _take_suffix(step: Step, base: str, suffix: int | None) -> None:
-    """Take what was last said of a model's window by a suffix, by whichever of its names.
+    """Take what was last reported of a model's window by a suffix, by whichever of its names.
 
     A window that was assumed before, and disproved, is forgotten.
     """

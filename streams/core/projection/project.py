@@ -68,7 +68,7 @@ def project(view: SessionView | None, record: Record, offset: int) -> SessionVie
     elif isinstance(data, SessionInfo):
         identity = _identify(identity, data)
     else:
-        compactions = _compactions(compactions, record, attempt)
+        compactions = _compactions(compactions, record, attempt, chains.get(data.chain))
         attempt = _attempt(attempt, record)
         chains = _with_chain(chains, _chain(chains.get(data.chain), record, attempt))
     if data.task_id is not None and data.task_id != identity.task_id:
@@ -189,12 +189,12 @@ def _attempt(attempt: AttemptView | None, record: Record) -> AttemptView | None:
 
 
 def _compactions(
-    before: CompactionsView, record: Record, attempt: AttemptView | None
+    before: CompactionsView, record: Record, attempt: AttemptView | None, chain: ChainView | None
 ) -> CompactionsView:
     data = record.data
     match data:
         case CompactBoundary():
-            return _succeeded(before, record, data)
+            return _succeeded(before, record, data, None if chain is None else chain.window)
         case CompactionFailed() if not data.inherited:
             return replace(
                 before,
@@ -228,7 +228,9 @@ def _change(before: CompactionsView, boundary_id: str, **changes: Any) -> Compac
     return replace(before, last=last)
 
 
-def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -> CompactionsView:
+def _succeeded(
+    before: CompactionsView, record: Record, data: CompactBoundary, window: int | None
+) -> CompactionsView:
     brief = CompactionBrief(
         record_id=record.id,
         chain=data.chain,
@@ -244,6 +246,8 @@ def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -
         duration_source=data.duration_source,
         messages_since_last=data.messages_since_last,
         inherited=data.inherited is True,
+        model=data.model,
+        window=window,
     )
     last = (*before.last, brief)[-LAST_COMPACTIONS:]
     if data.inherited:

@@ -6,7 +6,7 @@ import { ago, count, duration, elapsed, exact, folderOf, shortId, tokens, UNKNOW
 import { breakdownTip, gauge, SPARK_BOX, sparkPath, untilMeaning } from "./gauge.js";
 import { isLive } from "./order.js";
 import {
-  compactionCount, failureName, isDue, isThrashing, leadingChain, running, severityOf, silence, stateOf, untilOf,
+  compactionCount, doubtOf, failureName, isDue, isThrashing, leadingChain, running, severityOf, silence, stateOf, untilOf,
   whyUnknown,
 } from "./status.js";
 import { refreshTip, tipped } from "./tip.js";
@@ -136,7 +136,7 @@ export function sessionRow() {
     setText(t.title, view.title ?? "");
     shown(title, view.title !== null);
     setText(t.about, aboutOf(view, chain));
-    meter.bind(chain, severityOf(view, chain));
+    meter.bind(chain, severityOf(view, chain), doubtOf(view, chain));
     const [left, more] = untilWords(view, chain);
     setText(t.untilLabel, untilLabel(left));
     writePair(t.until, t.untilMore, [left, more]);

@@ -18,6 +18,7 @@ from streams.core.session_status import State, leading_chain, status_of
 from streams.core.until_compaction import (
     NO_POINTS,
     CompactionPoints,
+    SessionPoint,
     session_point_of,
     until_compaction,
 )
@@ -71,7 +72,7 @@ class Summary(NamedTuple):
     agent: str | None
     folder: str
     leading: ChainView | None
-    session_point: int | None
+    session_point: SessionPoint | None
     growth_tokens: int | None
     compactions: int
     text: str
@@ -341,7 +342,7 @@ def summary(key: SessionKey, document: bytes, score: float | None = None) -> Sum
         agent=agent,
         folder=_folder(identity.cwd or view.session_id),
         leading=None if leading is None else _slim(leading),
-        session_point=None if leading is None else session_point_of(leading.chain, counts.last),
+        session_point=None if leading is None else session_point_of(leading, counts.last),
         growth_tokens=None if leading is None else leading.growth_tokens,
         compactions=counts.manual + counts.automatic + counts.unknown_trigger,
         text="\n".join(text for text in searched if text).lower(),
@@ -360,6 +361,7 @@ def _slim(chain: ChainView) -> ChainView:
         model=chain.model,
         used_tokens=chain.used_tokens,
         window=chain.window,
+        window_source=chain.window_source,
         auto_compact_enabled=chain.auto_compact_enabled,
         auto_compact_threshold=chain.auto_compact_threshold,
     )
