@@ -186,6 +186,7 @@ class CompactionBrief:
 
     `number` and `messages_since_last` are null for one that failed, `error` for one that did not.
     `model` and `window` are the chain's before one that succeeded: its size is learned for these.
+    `idle_ms` is the silence before an automatic one of an idle session, whose size says nothing.
     """
 
     record_id: str
@@ -204,6 +205,7 @@ class CompactionBrief:
     inherited: bool = False
     model: str | None = None
     window: int | None = None
+    idle_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +220,7 @@ class CompactionsView:
 
     manual: int = 0
     automatic: int = 0
+    idle: int = 0
     unknown_trigger: int = 0
     failed: int = 0
     inherited: int = 0
@@ -332,6 +335,7 @@ class Aggregates:
     version: int = VIEW_VERSION
     manual: TriggerAggregates = TriggerAggregates()
     automatic: TriggerAggregates = TriggerAggregates()
+    idle: TriggerAggregates = TriggerAggregates()
     unknown_trigger: TriggerAggregates = TriggerAggregates()
     measured: int = 0
     measured_before_tokens: int = 0

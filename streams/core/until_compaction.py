@@ -131,8 +131,8 @@ def until_compaction(
 def session_point_of(chain: "ChainView", last: "Iterable[CompactionBrief]") -> SessionPoint | None:
     """Return where a chain's last automatic compaction of known size began.
 
-    The newest of `last` comes last. Those that were copied with the history count: the
-    conversation is the same.
+    The newest of `last` comes last. That of an idle session teaches nothing. Those that were copied
+    with the history count: the conversation is the same.
     """
     sizes = [
         (brief.tokens_before, (brief.model, brief.window) == (chain.model, chain.window))
@@ -140,6 +140,7 @@ def session_point_of(chain: "ChainView", last: "Iterable[CompactionBrief]") -> S
         if brief.chain == chain.chain
         and brief.outcome == "succeeded"
         and brief.trigger == "auto"
+        and brief.idle_ms is None
         and brief.tokens_before is not None
     ]
     if not sizes:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from schemas.records import WindowSource
+from schemas.records import CompactBoundary, WindowSource
 from schemas.views import Aggregates, ChainView, SessionView
 from streams import codec
 from streams.core.projection.statistics import counted
@@ -174,6 +174,23 @@ def test_a_session_learns_from_its_last_automatic_compaction_of_the_chain() -> N
     status = status_of(view)
     assert status.until_compaction["main"].threshold_tokens == 160_000
     assert status.until_compaction["sub"].threshold_tokens == 70_000
+
+
+def test_r32_a_compaction_of_an_idle_session_teaches_nothing() -> None:
+    told = History()
+    records = [told.boundary("auto", pre=150_000), told.boundary("idle", pre=90_000, number=2)]
+    silent = told.boundary("auto", pre=80_000, number=3)
+    assert isinstance(silent.data, CompactBoundary)
+    silent = replace(silent, data=replace(silent.data, idle_ms=400_000))
+    view = view_of(*records, silent, told.reading(70_000))
+    assert status_of(view).until_compaction["main"].threshold_tokens == 150_000
+    counts = view.compactions
+    assert (counts.automatic, counts.idle, counts.messages_per_compaction) == (2, 1, 40)
+    total = Aggregates()
+    for record in (*records, silent):
+        total = counted(total, record, None)
+    assert usual_point([codec.loads(codec.dumps(total))]) == 150_000
+    assert (total.automatic.succeeded, total.idle.succeeded) == (2, 1)
 
 
 def test_a_compaction_of_unknown_size_hides_no_earlier_one() -> None:

@@ -186,7 +186,10 @@ async def test_the_tooltip_says_that_a_configured_percentage_is_of_an_assumed_wi
         }"""
     )
     assert shown == [
-        "Configured as a part of the window, which is assumed or doubtful: at about 160,000 tokens.",
+        (
+            "Configured as a part of the window, which is assumed or doubtful: "
+            "at about 160,000 tokens."
+        ),
         "Configured: compaction is expected at 160,000 tokens.",
     ]
 

@@ -353,6 +353,7 @@ def compactions_words(view: SessionView) -> str:
         f"{exact(number)} {name}"
         for number, name in (
             (counts.automatic, "auto"),
+            (counts.idle, "idle"),
             (counts.manual, "manual"),
             (counts.unknown_trigger, "unknown trigger"),
             (counts.failed, failure_name(view)),

@@ -278,4 +278,4 @@ def _attempts(view: SessionView) -> Text:
 def successful(view: SessionView) -> int:
     """Return the number of successful compactions."""
     counts = view.compactions
-    return counts.manual + counts.automatic + counts.unknown_trigger
+    return counts.manual + counts.automatic + counts.idle + counts.unknown_trigger

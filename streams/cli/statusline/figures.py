@@ -29,7 +29,7 @@ Object: TypeAlias = Mapping[str, Any]
 
 _NONE: Object = {}
 
-_LATER_OF_BRIEFS: Object = {"inherited": False, "model": None, "window": None}
+_LATER_OF_BRIEFS: Object = {"inherited": False, "model": None, "window": None, "idle_ms": None}
 """What views that were stored before lack of a compaction."""
 
 _MAX_COUNT = 2**53 - 1
@@ -167,7 +167,8 @@ def figures_of(
             attempt_started_ms=None if attempt is None else attempt["started_ms"],
             attempt_heartbeat_ms=None if attempt is None else attempt["last_heartbeat_ms"],
             compactions=sum(
-                compactions[name] for name in ("manual", "automatic", "unknown_trigger")
+                compactions.get(name, 0)
+                for name in ("manual", "automatic", "idle", "unknown_trigger")
             ),
             last_duration_ms=succeeded[-1]["duration_ms"] if succeeded else None,
             last_ms=view["last_ms"],

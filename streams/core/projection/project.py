@@ -44,6 +44,7 @@ _session_view = maker(SessionView)
 COUNTED_AS: Final[Mapping[Trigger | None, str]] = {
     "manual": "manual",
     "auto": "automatic",
+    "idle": "idle",
     None: "unknown_trigger",
 }
 """Fields of a view's and of the aggregates' counts, by what set a compaction off."""
@@ -248,6 +249,7 @@ def _succeeded(
         inherited=data.inherited is True,
         model=data.model,
         window=window,
+        idle_ms=data.idle_ms,
     )
     last = (*before.last, brief)[-LAST_COMPACTIONS:]
     if data.inherited:
@@ -262,7 +264,7 @@ def _succeeded(
         last=last,
         **counted,
     )
-    count = after.manual + after.automatic + after.unknown_trigger
+    count = after.manual + after.automatic + after.idle + after.unknown_trigger
     return replace(after, messages_per_compaction=after.messages // count)
 
 

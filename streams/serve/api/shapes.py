@@ -215,6 +215,7 @@ class AggregatesShape(Aggregates):
     __pydantic_config__ = _STORED
     manual: TriggerShape
     automatic: TriggerShape
+    idle: TriggerShape
     unknown_trigger: TriggerShape
     duration_ms: DistributionShape
     pre_tokens: DistributionShape

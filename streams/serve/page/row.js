@@ -84,8 +84,8 @@ function untilLabel(figure) {
 
 /** Compactions in words: [figure, more, failures]. */
 export function compactionWords(view) {
-  const { manual, automatic, unknown_trigger: unknownTrigger, failed, inherited } = view.compactions;
-  const kinds = [[automatic, "auto"], [manual, "manual"], [unknownTrigger, "unknown trigger"], [inherited, "inherited"]];
+  const { manual, automatic, idle, unknown_trigger: unknownTrigger, failed, inherited } = view.compactions;
+  const kinds = [[automatic, "auto"], [idle, "idle"], [manual, "manual"], [unknownTrigger, "unknown trigger"], [inherited, "inherited"]];
   const words = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`);
   return [exact(compactionCount(view)), words.join(" · "), failed ? `${exact(failed)} ${failureName(view)}` : ""];
 }

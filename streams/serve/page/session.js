@@ -321,8 +321,8 @@ function messagesWords({ messages, messages_total: all }) {
 
 function figuresOf(view, chain) {
   const [until, more] = untilWords(view, chain);
-  const { manual, automatic, unknown_trigger: unknownTrigger, failed, inherited, messages_per_compaction: each } = view.compactions;
-  const kinds = [[automatic, "automatic"], [manual, "manual"], [unknownTrigger, "unknown trigger"], [failed, failureName(view)], [inherited, "inherited"]];
+  const { manual, automatic, idle, unknown_trigger: unknownTrigger, failed, inherited, messages_per_compaction: each } = view.compactions;
+  const kinds = [[automatic, "automatic"], [idle, "idle"], [manual, "manual"], [unknownTrigger, "unknown trigger"], [failed, failureName(view)], [inherited, "inherited"]];
   const many = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`).join(", ");
   const { thrash } = view.status;
   const pairs = [

@@ -114,8 +114,8 @@ export function whyUnknown(view) {
 
 /** All compactions that succeeded. */
 export function compactionCount(view) {
-  const { manual, automatic, unknown_trigger: unknownTrigger } = view.compactions;
-  return manual + automatic + unknownTrigger;
+  const { manual, automatic, idle, unknown_trigger: unknownTrigger } = view.compactions;
+  return manual + automatic + idle + unknownTrigger;
 }
 
 /**

@@ -344,7 +344,7 @@ def summary(key: SessionKey, document: bytes, score: float | None = None) -> Sum
         leading=None if leading is None else _slim(leading),
         session_point=None if leading is None else session_point_of(leading, counts.last),
         growth_tokens=None if leading is None else leading.growth_tokens,
-        compactions=counts.manual + counts.automatic + counts.unknown_trigger,
+        compactions=counts.manual + counts.automatic + counts.idle + counts.unknown_trigger,
         text="\n".join(text for text in searched if text).lower(),
     )
 
