@@ -76,7 +76,7 @@ def test_broken_escaped_or_duplicate_content_is_left_to_the_full_parser(number: 
         b"9" * 5_000,
         b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1),
         b"[" * 65 + b"]" * 65,
-        b'{"a":' * 65 + b"1" + b"}" * 65,
+        b'{"a":' * 66 + b"1" + b"}" * 66,
         *(b"\x0b1", b"\x0c1", b"\xc2\xa01", b"[\x0b]"),
         *(b'"%s"' % wrong for wrong in (b"\x80", b"\xc3", b"\xe2\x82", b"\xf5\x80\x80\x80")),
         *(b'"%s"' % wrong for wrong in (b"\xe0\x80\x80", b"\xf0\x80\x80\x80", b"\xf4\x90\x80\x80")),
