@@ -77,7 +77,8 @@ def sessions(
     if paths:
         replayed = Replay(paths, leave_out=True)
         with reading():
-            views, points = _ordered(list(replayed.views().values()), order), replayed.points()
+            views = _ordered(list(replayed.views().values()), order)
+            points = replayed.points(views)
         files = [source.path for source in replayed.sources if source.path is not None]
         shown = views[:limit]
         if as_json:

@@ -125,14 +125,14 @@ class Replay:
             self._fold(views, records)
         return self._checked(views)
 
-    def points(self) -> CompactionPoints:
-        """Return where compactions are expected: by the settings, and by these sessions' own."""
+    def points(self, views: Iterable[SessionView]) -> CompactionPoints:
+        """Return where compactions are expected: by all settings, and by these sessions' own."""
         learned = {
             field.removeprefix(MODEL_FIELD): usual_point([asdict(aggregates)])
             for field, aggregates in sorted(self._models.items())
         }
         known = tuple((model, point) for model, point in learned.items() if point is not None)
-        return wiring.compaction_points(wiring.settings())._replace(learned=known)
+        return wiring.local_points(wiring.settings(), views)._replace(learned=known)
 
     def one(self) -> "ReplayedSession":
         """Return the only session. Raises StopError where there is none, or there are several."""
@@ -148,7 +148,8 @@ class Replay:
             session_id = str(self.sources[0].session)
         else:
             self._refuse_several(len(views))
-        return ReplayedSession(views[session_id], records[session_id], self.points())
+        points = self.points([views[session_id]])
+        return ReplayedSession(views[session_id], records[session_id], points)
 
     def _fold(self, views: dict[str, SessionView], records: Iterable[Record]) -> None:
         for record in records:

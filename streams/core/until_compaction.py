@@ -4,6 +4,7 @@ The best source that is known wins:
 
     reported         the runtime's own threshold
     configured       a setting of the reader
+    settings         the runtime's own settings, unless the session did otherwise repeatedly
     learned_session  where the chain's last automatic compaction began
     learned_model    where automatic compactions of the chain's model begin, of all sessions
 
@@ -16,12 +17,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from streams.core.runtime_settings import ExpectedPoint, RuntimeSettings, expected
 
 if TYPE_CHECKING:
     from schemas.views import ChainView, CompactionBrief, SessionView
 
-PointSource: TypeAlias = Literal["reported", "configured", "learned_session", "learned_model"]
+PointSource: TypeAlias = Literal[
+    "reported", "configured", "settings", "learned_session", "learned_model"
+]
 
 WindowDoubt: TypeAlias = Literal["assumed", "contradicted"]
 """Why a window may be wrong: it is assumed for want of any other, or it is that of the model's name
@@ -56,11 +61,13 @@ class Threshold(NamedTuple):
 class CompactionPoints(NamedTuple):
     """What a reader knows of where compactions begin, by model; hashable, so it can be cached by.
 
-    `configured` are by the beginnings of names, `learned` by whole names, in tokens.
+    `configured` are by the beginnings of names, `learned` by whole names, in tokens. `settings` are
+    the runtimes' own on this machine, by runtime and folder.
     """
 
     configured: tuple[tuple[str, Threshold], ...] = ()
     learned: tuple[tuple[str, int], ...] = ()
+    settings: tuple[tuple[tuple[str | None, str | None], RuntimeSettings], ...] = ()
 
 
 NO_POINTS: Final = CompactionPoints()
@@ -85,12 +92,25 @@ class SessionPoint(NamedTuple):
     repeated: bool = False
 
 
+class SettingsPlace(Protocol):
+    """Which runtime a session is of, and its folder: what its settings depend on."""
+
+    @property
+    def runtime(self) -> str | None:
+        """The runtime's name."""
+
+    @property
+    def cwd(self) -> str | None:
+        """The folder."""
+
+
 class UntilCompaction(NamedTuple):
     """How far a chain is from its next automatic compaction.
 
     `tokens` and `responses` are what is left, None where it is unknown; negative only where the
     point is no estimate. `threshold_tokens` is the size at which it is expected. `estimated`: it is
-    learned, or a percentage of a doubtful window.
+    learned, or a percentage of a doubtful window. `setting` names the runtime's settings that say
+    so, as people write it.
     """
 
     tokens: int | None
@@ -98,14 +118,19 @@ class UntilCompaction(NamedTuple):
     threshold_tokens: int
     source: PointSource
     estimated: bool
+    setting: str | None = None
 
 
 def until_compaction(
-    chain: "ChainView", session_point: SessionPoint | None, points: CompactionPoints = NO_POINTS
+    chain: "ChainView",
+    session_point: SessionPoint | None,
+    points: CompactionPoints = NO_POINTS,
+    settings: RuntimeSettings | None = None,
 ) -> UntilCompaction | None:
     """Return how far a chain is from compaction; None where it is off or nothing is known.
 
-    `session_point` is where its last automatic compaction began (`session_point_of`).
+    `session_point` is where its last automatic compaction began (`session_point_of`), `settings`
+    are those of its session (`settings_of`).
     """
     if chain.auto_compact_enabled is False:
         return None
@@ -118,6 +143,13 @@ def until_compaction(
         point = int(chain.window * threshold.percent / 100)
         is_doubtful = window_doubt(chain, session_point) is not None
         return _until(chain, point, "configured", estimated=is_doubtful)
+    own = _expected(chain, settings)
+    if own is not None and own.tokens is None and session_point is None:
+        return None  # switched off, and the session did nothing else
+    if own is not None and own.tokens is not None and _agrees(chain, own.tokens, session_point):
+        is_other = session_point is not None and not _is_about(session_point.tokens, own.tokens)
+        until = _until(chain, own.tokens, "settings", estimated=own.estimated or is_other)
+        return until._replace(setting=own.source)
     if session_point is not None and _fits(
         chain, session_point.tokens, is_repeated=session_point.repeated
     ):
@@ -126,6 +158,42 @@ def until_compaction(
     if learned is not None and _fits(chain, learned):
         return _until(chain, learned, "learned_model", estimated=True)
     return None
+
+
+def settings_of(identity: SettingsPlace, points: CompactionPoints) -> RuntimeSettings | None:
+    """Return the settings of a session's runtime and folder, as far as the reader knows them."""
+    place = (identity.runtime, identity.cwd)
+    return next((settings for known, settings in points.settings if known == place), None)
+
+
+def switched_off_by(
+    chain: "ChainView", session_point: SessionPoint | None, settings: RuntimeSettings | None
+) -> str | None:
+    """Return the settings that switch automatic compaction off; None: nothing says so.
+
+    What the runtime reports, and what the chain did, comes first.
+    """
+    if chain.auto_compact_enabled is not None or chain.auto_compact_threshold is not None:
+        return None
+    own = _expected(chain, settings)
+    is_off = own is not None and own.tokens is None and session_point is None
+    return own.source if own is not None and is_off else None
+
+
+def _expected(chain: "ChainView", settings: RuntimeSettings | None) -> ExpectedPoint | None:
+    if settings is None:
+        return None
+    is_reported = chain.window_source in ("configured", "runtime")
+    return expected(settings, chain.model, chain.window, is_reported=is_reported)
+
+
+def _agrees(chain: "ChainView", point: int, session_point: SessionPoint | None) -> bool:
+    """Return whether what settings say can be so: neither the size nor repetition disproves it."""
+    used = chain.used_tokens
+    if used is not None and used * _WHOLE > point * (_WHOLE + _SPREAD_PERCENT):
+        return False
+    is_repeated = session_point is not None and session_point.repeated
+    return not is_repeated or session_point is None or _is_about(session_point.tokens, point)
 
 
 def session_point_of(chain: "ChainView", last: "Iterable[CompactionBrief]") -> SessionPoint | None:

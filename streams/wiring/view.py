@@ -14,6 +14,8 @@ from contextgauge.errors import ConfigError, StopError
 from contextgauge.state_folder import state_folder
 from streams import codec, wiring
 from streams.core.derivation.stored_state import STATE_VERSION
+from streams.core.runtime_settings import RuntimeSettings
+from streams.edge.files.runtime_settings import SettingsReader
 from streams.edge.files.session_files import FirstPrompts, transcript_folders
 from streams.edge.files.transcripts import LocalTranscripts
 from streams.edge.files.unread import UnreadFiles, read_whole
@@ -26,8 +28,8 @@ from streams.edge.sqlite.views import SqliteViews
 from streams.flow.view.derivation import LocalDerivation
 from streams.flow.view.other_process import derive_files
 from streams.flow.view.reading import LocalReading
-from streams.ports import DerivedFiles
-from streams.serve.api.serving import ReadTitles
+from streams.ports import Clock, DerivedFiles
+from streams.serve.api.serving import ReadSettings, ReadTitles, RuntimeFolder
 from streams.settings import Settings
 
 
@@ -150,6 +152,25 @@ def titles(views: SqliteViews) -> ReadTitles:
         return await asyncio.to_thread(read, files)
 
     return titles_of
+
+
+def runtime_settings(clock: Clock) -> ReadSettings:
+    """Return what reads the runtimes' own settings, again every few seconds."""
+    reader, looked_s = SettingsReader(os.environ), clock.monotonic_s()
+
+    def read(places: Sequence[RuntimeFolder]) -> dict[RuntimeFolder, RuntimeSettings]:
+        nonlocal looked_s
+        if clock.monotonic_s() - looked_s > _SETTINGS_S:
+            looked_s = clock.monotonic_s()
+            reader.forget()
+        found = {place: reader.settings(*place) for place in places}
+        return {place: settings for place, settings in found.items() if settings is not None}
+
+    return read
+
+
+_SETTINGS_S = 5.0
+"""A setting that is changed shows after so long; until then no file is read again."""
 
 
 def checked_paths(paths: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """The status line: the views' own figures from a transcript's tail, and a true line always."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -72,6 +73,7 @@ def told(given: dict[str, Any] | bytes, **environment: str) -> tuple[str, list[s
     complaints: list[str] = []
     text = given if isinstance(given, bytes) else json.dumps(given).encode()
     plain = {"NO_COLOR": "1", "COLUMNS": "200", "CONTEXTGAUGE_REDIS_URL": "redis://127.0.0.1:1/0"}
+    plain["HOME"] = os.devnull  # no settings of the developer
     line = bare.statusline(text, plain | environment, reasons.append, complaints.append)
     return line, reasons, complaints
 
@@ -293,6 +295,20 @@ def test_an_outdated_size_gives_no_tokens_until_compaction(
     line = told(given, CONTEXTGAUGE_COMPACTION_THRESHOLDS=thresholds)[0]
     assert "unknown" in line
     assert "compact" not in line
+
+
+def test_claude_codes_own_settings_say_when_compaction_is_expected(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(_response(1, 60_000))
+    given = {"session_id": "s", "transcript_path": str(path), "cwd": str(tmp_path / "p" / "src")}
+    assert "compacts in" not in told(given)[0]
+    project = tmp_path / "p" / ".claude"
+    project.mkdir(parents=True)
+    (project / "settings.json").write_text('{"autoCompactWindow": 150000}')
+    assert "compacts in 57K" in told(given)[0]
+    assert "compacts in 37K" in told(given, CLAUDE_CODE_AUTO_COMPACT_WINDOW="130000")[0]
+    off = told(given, DISABLE_AUTO_COMPACT="1")[0]
+    assert "compacts in" not in off
 
 
 def test_the_window_from_claude_code_decides_when_compaction_is_expected(tmp_path: Path) -> None:

@@ -161,10 +161,14 @@ def _facts(
     until = status.until_compaction.get(chain.chain)
     if until is not None and until.tokens is not None:
         source = _POINT_SOURCES[until.source]
+        if until.setting is not None:
+            source = f" · from {safe(until.setting)}"
         if until.source == "configured" and until.estimated:
             source += f", of {'an assumed' if doubt == 'assumed' else 'a doubtful'} window"
         title = "Compacts in" if until.tokens > 0 else "Compaction"
         yield title, Text(f"{until_words(until, exact, ' tokens')}{source}")
+    if chain.chain in status.switched_off_by:
+        yield "Compaction", Text(f"off · from {safe(status.switched_off_by[chain.chain])}")
     if chain.growth_tokens is not None:
         left = _left(chain, until, doubtful=doubtful)
         yield "Growth", Text(f"{exact(chain.growth_tokens)} tokens a response{left}")
@@ -180,6 +184,7 @@ def _facts(
 _POINT_SOURCES: Mapping[PointSource, str] = {
     "reported": "",
     "configured": " · configured",
+    "settings": "",
     "learned_session": " · estimated from this session",
     "learned_model": " · estimated from this model",
 }

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
+from streams.core.runtime_settings import RuntimeSettings
 from streams.core.session_status import status_of
 from streams.core.until_compaction import (
     NO_POINTS,
@@ -83,6 +84,7 @@ class ClaudeInput(NamedTuple):
     window: int | None = None
     used_tokens: int | None = None
     used_percent: float | None = None
+    folder: str | None = None
 
     @property
     def model(self) -> str | None:
@@ -105,9 +107,17 @@ class _Judged(NamedTuple):
     doubt: WindowDoubt | None
 
 
-def points_of(configured: Mapping[str, Threshold], learned: Mapping[str, int]) -> CompactionPoints:
-    """Return where compactions are expected, by the settings and by what is usual of a model."""
-    return CompactionPoints(tuple(configured.items()), tuple(learned.items()))
+def points_of(
+    configured: Mapping[str, Threshold],
+    learned: Mapping[str, int],
+    own: RuntimeSettings | None = None,
+) -> CompactionPoints:
+    """Return where compactions are expected, by all settings and by what is usual of a model.
+
+    `own` are Claude Code's settings for the session.
+    """
+    settings = () if own is None else (((own.runtime, None), own),)
+    return CompactionPoints(tuple(configured.items()), tuple(learned.items()), settings)
 
 
 def model_to_learn(view: Object, points: CompactionPoints, claude: ClaudeInput) -> str | None:
@@ -135,7 +145,9 @@ def _judged(view: Object, points: CompactionPoints, claude: ClaudeInput) -> _Jud
         chain = _with_window(view["chains"][name], claude)
         shaped: Any = SimpleNamespace(**chain)
         session_point = session_point_of(shaped, attributes.compactions.last)
-        until = until_compaction(shaped, session_point, points)
+        of_claude = view["identity"]["runtime"] in (None, "claude-code")
+        settings = points.settings[0][1] if points.settings and of_claude else None
+        until = until_compaction(shaped, session_point, points, settings)
         return _Judged(status.settled, chain, until, window_doubt(shaped, session_point))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a view lacks {error}") from error
@@ -225,6 +237,7 @@ def read_input(given: Object) -> ClaudeInput:
         window=_suffix_window(model_id or "") or _count(context, "context_window_size") or None,
         used_tokens=used or None,
         used_percent=_percent(context),
+        folder=_text(_object(given, "workspace"), "project_dir") or _text(given, "cwd"),
     )
 
 

@@ -71,6 +71,9 @@ class UntilCompactionShape(BaseShape):
     responses: int | None = Field(description="The same in responses, by the chain's growth.")
     threshold_tokens: int = Field(description="The size at which it is expected.")
     source: PointSource
+    setting: str | None = Field(
+        description="The runtime's own settings that say so, of source `settings`."
+    )
     estimated: bool = Field(
         description="It is learned, or a configured percentage of a doubtful window."
     )
@@ -92,6 +95,9 @@ class StatusShape(BaseShape):
     window_doubts: dict[str, WindowDoubt] = Field(
         description="By chain, why its window may be wrong: `assumed` for want of any other, or "
         "`contradicted`: known by the model's name, while automatic compactions come far below it."
+    )
+    switched_off_by: dict[str, str] = Field(
+        description="By chain, the runtime's settings by which there is no automatic compaction."
     )
     last_sign_ms: int | None = Field(description="The open attempt's last sign of life.")
     stalled_from_ms: int | None = Field(description="From then on the state is `stalled`.")

@@ -87,6 +87,8 @@ export function windowNote(source, doubt = null) {
 /** What happens when a chain's context is full: as the runtime reports it, else as it was seen. */
 export function outlook(view, chain) {
   const enabled = chain?.auto_compact_enabled ?? null;
+  const offBy = chain && view?.status.switched_off_by?.[chain.chain];
+  if (offBy) return `Automatic compaction is off, by ${offBy}.`;
   if (enabled === false) return "Automatic compaction is off.";
   if (enabled === true) return isDue(untilOf(view, chain)) ? "Automatic compaction is due." : "Automatic compaction will trigger when context is low.";
   if (view?.compactions.automatic) return "This session has compacted automatically.";
@@ -95,6 +97,7 @@ export function outlook(view, chain) {
 
 const UNTIL_MEANINGS = {
   reported: (at) => `The runtime reports that it compacts at ${at}.`,
+  settings: (at, { setting, estimated }) => `By ${setting}, compaction is expected at ${estimated ? "about " : ""}${at}.`,
   configured: (at) => `Configured: compaction is expected at ${at}.`,
   learned_session: (at) => `Estimated: the last automatic compaction of this session began at ${at}.`,
   learned_model: (at) => `Estimated: automatic compactions of this model usually begin at about ${at}.`,
@@ -106,7 +109,7 @@ export function untilMeaning(until) {
   const { source, threshold_tokens: threshold, estimated } = until;
   const at = count(threshold, "token");
   if (source === "configured" && estimated) return `Configured as a part of the window, which is assumed or doubtful: at about ${at}.`;
-  return UNTIL_MEANINGS[source](at);
+  return UNTIL_MEANINGS[source](at, until);
 }
 
 function partsTable(parts, chain, until, doubt) {

@@ -20,6 +20,7 @@ from streams.core.until_compaction import (
     CompactionPoints,
     SessionPoint,
     session_point_of,
+    settings_of,
     until_compaction,
 )
 from streams.ports import ViewReader
@@ -71,6 +72,7 @@ class Summary(NamedTuple):
     runtime: str | None
     agent: str | None
     folder: str
+    cwd: str | None
     leading: ChainView | None
     session_point: SessionPoint | None
     growth_tokens: int | None
@@ -91,7 +93,8 @@ class Summary(NamedTuple):
             case "until":
                 if self.leading is None:
                     return _LAST
-                until = until_compaction(self.leading, self.session_point, order.points)
+                settings = settings_of(self, order.points)
+                until = until_compaction(self.leading, self.session_point, order.points, settings)
                 return _LAST if until is None or until.tokens is None else float(until.tokens)
             case "growth":
                 return _LAST if self.growth_tokens is None else -float(self.growth_tokens)
@@ -341,6 +344,7 @@ def summary(key: SessionKey, document: bytes, score: float | None = None) -> Sum
         runtime=runtime,
         agent=agent,
         folder=_folder(identity.cwd or view.session_id),
+        cwd=identity.cwd,
         leading=None if leading is None else _slim(leading),
         session_point=None if leading is None else session_point_of(leading, counts.last),
         growth_tokens=None if leading is None else leading.growth_tokens,
