@@ -75,7 +75,7 @@ def sessions(
     if titles and as_json:
         raise ConfigError("--titles and --json exclude each other: titles are for the screen only")
     if paths:
-        replayed = Replay(paths, leave_out=True)
+        replayed = Replay(paths, leave_out=True, as_on_this_machine=True)
         with reading():
             views = _ordered(list(replayed.views().values()), order)
             points = replayed.points(views)

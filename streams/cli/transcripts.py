@@ -27,6 +27,7 @@ from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
 from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files import reading as files
+from streams.edge.files.status_windows import StatusWindows
 from streams.edge.files.watch import SUBAGENTS, SUFFIX
 
 Made = TypeVar("Made")
@@ -46,6 +47,7 @@ class Replay:
 
     Folders are derived in several processes, `processes` at most: by default one for each core.
     With `leave_out`, what cannot be read is reported on standard error, and `unreadable` counts it.
+    `as_on_this_machine`: with the windows that the status line was given, which no line has.
     Raises ConfigError for a path that holds no transcripts, and otherwise for what cannot be read.
     """
 
@@ -57,6 +59,7 @@ class Replay:
         processes: int | None = None,
         *,
         leave_out: bool = False,
+        as_on_this_machine: bool = False,
     ) -> None:
         self.unreadable = 0
         failed = self._leave_out if leave_out else files.refuse
@@ -67,6 +70,8 @@ class Replay:
         self._is_any_right = False
         self._fallback, self._on_dead = fallback, on_dead
         self._processes = processes or cores()
+        state = wiring.settings().state_folder if as_on_this_machine else None
+        self._windows = StatusWindows(state).of if as_on_this_machine else None
         self._is_fallback_used = fallback is None
         self._lines = self._position = 0
         self._models: dict[str, Aggregates] = {}
@@ -92,7 +97,7 @@ class Replay:
     ) -> Generator[Sequence[Made], None, None]:
         collect_young_garbage()
         with closing(
-            Derivation(self.sources, self._fallback, make).parts(self._processes)
+            Derivation(self.sources, self._fallback, make, self._windows).parts(self._processes)
         ) as parts:
             for part in parts:
                 self._lines += part.lines
@@ -188,7 +193,7 @@ def no_session(name: str, lines: int) -> StopError:
 
 def session_of(path: str) -> "ReplayedSession":
     """Return the session of a path, its subagents included; see `Replay.one`."""
-    return Replay([session_folder(path) or path]).one()
+    return Replay([session_folder(path) or path], as_on_this_machine=True).one()
 
 
 def session_folder(path: str) -> str | None:

@@ -17,6 +17,7 @@ from streams.core.derivation.stored_state import STATE_VERSION
 from streams.core.runtime_settings import RuntimeSettings
 from streams.edge.files.runtime_settings import SettingsReader
 from streams.edge.files.session_files import FirstPrompts, transcript_folders
+from streams.edge.files.status_windows import StatusWindows
 from streams.edge.files.transcripts import LocalTranscripts
 from streams.edge.files.unread import UnreadFiles, read_whole
 from streams.edge.files.watch import TranscriptFinder
@@ -62,9 +63,10 @@ class ReadingProcesses:
 
     def __init__(self, settings: Settings, processes: int, report: Callable[[str], None]) -> None:
         rules, limit_bytes = wiring.rules(settings), settings.message_limit_bytes
+        windows = StatusWindows(settings.state_folder).of
 
         def work(files: UnreadFiles) -> Iterator[DerivedFiles]:
-            yield derive_files(rules, limit_bytes, read_whole(files))
+            yield derive_files(rules, limit_bytes, read_whole(files), windows)
 
         self._forks = Forks(work, processes)
         self._report = report
@@ -131,7 +133,10 @@ def local_view(
     delete_unused(file, clock.now_ms() / 1_000)
     transcripts = LocalTranscripts(finder.look, store.marks(), clock, report)
     turns = Turns()
-    derivation = LocalDerivation(rules, store, turns.give_way, settings.message_limit_bytes)
+    windows = StatusWindows(settings.state_folder).of
+    derivation = LocalDerivation(
+        rules, store, turns.give_way, settings.message_limit_bytes, windows
+    )
     reading = LocalReading(transcripts, derivation, clock, others)
     return LocalView(reading, SqliteViews(file, reading.heartbeat, turns), store.close)
 

@@ -53,3 +53,24 @@ def test_status_shows_which_setting_switches_compaction_off(home: Path, command:
     shown = " ".join(command("status", transcript(home)).stdout.split())
     assert "Compaction off · from ~/.claude.json" in shown
     assert "more until compaction" not in shown
+
+
+def test_the_window_that_the_status_line_was_given_is_that_of_status_and_sessions(
+    home: Path, command: Command
+) -> None:
+    model, session_id = "a-model", "5b1f0c2e-0000-4000-8000-000000000001"
+    body = line(assistant("a", read=190_000, model=model, at=1), version="2.1.332", cwd=str(home))
+    write(home / "t.jsonl", body)
+    path, state = str(home / "t.jsonl"), str(home / "state")
+    shown = command("status", path, STATE_FOLDER=state).stdout
+    assert "~200,000 tokens · default, assumed" in shown
+    size = {"context_window_size": 1_000_000}
+    given = {"session_id": session_id, "model": {"id": model}, "context_window": size}
+    command("statusline", stdin=json.dumps(given), STATE_FOLDER=state)
+    shown = command("status", path, STATE_FOLDER=state).stdout
+    assert "1,000,000 tokens · runtime" in shown
+    assert "19% used" in shown
+    (session,) = json.loads(command("sessions", path, "--json", STATE_FOLDER=state).stdout)
+    assert session["chains"]["main"]["window"] == 1_000_000
+    # Records are of the lines alone.
+    assert '"window":200000' in command("replay", path, STATE_FOLDER=state).stdout

@@ -28,6 +28,7 @@ from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files.objects import object_of
 from streams.edge.files.plain_settings import StatusLineSettings, read_settings
 from streams.edge.files.runtime_settings import SettingsReader
+from streams.edge.files.status_windows import StatusWindows
 
 _REDIS_LIMIT_S = 0.03
 """Redis on the same network answers in one or two milliseconds; a prompt waits no longer."""
@@ -111,6 +112,9 @@ def statusline(
     settings, problems = read_settings(environment)
     for problem in problems:
         warn(problem)
+    if claude.session_id and claude.model_id and claude.window:
+        windows = StatusWindows(environment.get("CONTEXTGAUGE_STATE_FOLDER") or None)
+        windows.remember(claude.session_id, claude.model_id.partition("[")[0], claude.window)
     own = SettingsReader(environment).settings("claude-code", claude.folder)
     points = points_of(settings.compaction_thresholds, {}, own)
     figures = _figures(claude, settings, points, explain, warn, is_patient=is_patient)

@@ -16,6 +16,7 @@ from schemas.views import Aggregates, PartitionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.codec.aggregates import added
+from streams.core.derivation.outside_windows import OutsideWindows, with_windows
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
 from streams.core.projection import statistics
@@ -37,7 +38,8 @@ _NEVER_IDLE = Activity(0, None)
 class LocalDerivation:
     """The sessions of the local file. Not thread-safe.
 
-    `give_way` is called between two lines: it may wait for others of this process.
+    `give_way` is called between two lines: it may wait for others of this process. `windows` are
+    known from elsewhere than the sessions' lines.
     """
 
     def __init__(
@@ -46,11 +48,13 @@ class LocalDerivation:
         store: LocalStore,
         give_way: Callable[[], None],
         limit_bytes: int = MESSAGE_LIMIT_BYTES,
+        windows: OutsideWindows | None = None,
     ) -> None:
         self._rules = rules
         self._store = store
         self._give_way = give_way
         self._limit_bytes = limit_bytes
+        self._windows = windows
         self.rejected: Counter[str] = Counter()
         """Lines that could not be derived, by file."""
         self._postponed: set[bytes] = set()
@@ -180,7 +184,7 @@ class LocalDerivation:
         """Begin with what is stored."""
         self._position = self._store.position
         # Not a method: in a cycle it would never be freed, as no process looks for old garbage.
-        stored = partial(_stored_session, self._store)
+        stored = partial(_stored_session, self._store, self._windows)
         self._deriver = Deriver(self._rules, limit_bytes=self._limit_bytes, stored=stored)
         self._fold: LocalFold = LocalFold()
         self._fold.load_stats(self._store.stats() or FIRST_STATS)
@@ -190,6 +194,10 @@ class LocalDerivation:
         """Begin a transaction; keep only the sessions in memory that were used last."""
         for session_id in list(self._deriver.sessions)[:-_MEMORY_SESSIONS]:
             self._deriver.drop(session_id)
+        if self._windows is not None:
+            for session_id, session in list(self._deriver.sessions.items()):
+                if with_windows(session, self._windows(session_id)) is not session:
+                    self._deriver.drop(session_id)
         self._fold.forget_sessions(_MEMORY_SESSIONS)
         self._write = ViewWrite()
         self._live: list[Entry] = []
@@ -252,13 +260,16 @@ class LocalDerivation:
         }
 
 
-def _stored_session(store: LocalStore, session_id: str) -> Session | None:
+def _stored_session(
+    store: LocalStore, windows: OutsideWindows | None, session_id: str
+) -> Session | None:
+    session: Session | None = None
     parts = store.state(codec.key_bytes(session_id))
-    if not parts:
-        return None
-    stored = StoredSessions("the local file")
-    stored.add(parts)
-    return stored.take(session_id)
+    if parts:
+        stored = StoredSessions("the local file")
+        stored.add(parts)
+        session = stored.take(session_id)
+    return session if windows is None else with_windows(session, windows(session_id))
 
 
 def _sessions_of(changes: LocalChanges) -> set[bytes]:
