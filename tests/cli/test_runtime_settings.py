@@ -74,3 +74,17 @@ def test_the_window_that_the_status_line_was_given_is_that_of_status_and_session
     assert session["chains"]["main"]["window"] == 1_000_000
     # Records are of the lines alone.
     assert '"window":200000' in command("replay", path, STATE_FOLDER=state).stdout
+
+
+def test_the_status_line_shows_when_claude_codes_own_settings_say_so(
+    home: Path, command: Command
+) -> None:
+    given = {"session_id": "s", "transcript_path": transcript(home), "cwd": str(home / "p" / "src")}
+    text = json.dumps(given)
+    assert "compacts in" not in command("statusline", stdin=text).stdout
+    write(home / "p" / ".claude" / "settings.json", {"autoCompactWindow": 150_000})
+    assert "compacts in 17K" in command("statusline", stdin=text).stdout
+    command.environment["CLAUDE_CODE_AUTO_COMPACT_WINDOW"] = "140000"
+    assert "compacts in 7K" in command("statusline", stdin=text).stdout
+    command.environment["DISABLE_AUTO_COMPACT"] = "1"
+    assert "compacts in" not in command("statusline", stdin=text).stdout

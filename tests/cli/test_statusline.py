@@ -297,20 +297,6 @@ def test_an_outdated_size_gives_no_tokens_until_compaction(
     assert "compact" not in line
 
 
-def test_claude_codes_own_settings_say_when_compaction_is_expected(tmp_path: Path) -> None:
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(_response(1, 60_000))
-    given = {"session_id": "s", "transcript_path": str(path), "cwd": str(tmp_path / "p" / "src")}
-    assert "compacts in" not in told(given)[0]
-    project = tmp_path / "p" / ".claude"
-    project.mkdir(parents=True)
-    (project / "settings.json").write_text('{"autoCompactWindow": 150000}')
-    assert "compacts in 57K" in told(given)[0]
-    assert "compacts in 37K" in told(given, CLAUDE_CODE_AUTO_COMPACT_WINDOW="130000")[0]
-    off = told(given, DISABLE_AUTO_COMPACT="1")[0]
-    assert "compacts in" not in off
-
-
 def test_the_window_from_claude_code_decides_when_compaction_is_expected(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     lines = [_response(1, 167_000), _boundary(1, preTokens=167_000), _response(2, 150_000)]

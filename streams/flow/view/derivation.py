@@ -73,6 +73,8 @@ class LocalDerivation:
 
     def take(self, piece: TranscriptPiece) -> None:
         """Derive and fold the lines of a piece."""
+        if not self._marks:
+            self._take_windows()
         is_live = piece.received_ms is not None
         member: str | None = None
         for line in piece.lines:
@@ -89,6 +91,17 @@ class LocalDerivation:
             for record in result.records:
                 self._add(record, piece.modified_ms, is_live=is_live)
         self._marks[piece.path] = piece.mark
+
+    def _take_windows(self) -> None:
+        """Drop sessions whose windows changed elsewhere: they are loaded with these again.
+
+        Nothing may be uncommitted.
+        """
+        if self._windows is None:
+            return
+        for session_id, session in list(self._deriver.sessions.items()):
+            if with_windows(session, self._windows(session_id)) is not session:
+                self._deriver.drop(session_id)
 
     def marks_of(self, derived: DerivedFiles | None) -> Mapping[str, bytes | None] | None:
         """Return how far files were read that another process derived; None to read them here.
@@ -194,10 +207,6 @@ class LocalDerivation:
         """Begin a transaction; keep only the sessions in memory that were used last."""
         for session_id in list(self._deriver.sessions)[:-_MEMORY_SESSIONS]:
             self._deriver.drop(session_id)
-        if self._windows is not None:
-            for session_id, session in list(self._deriver.sessions.items()):
-                if with_windows(session, self._windows(session_id)) is not session:
-                    self._deriver.drop(session_id)
         self._fold.forget_sessions(_MEMORY_SESSIONS)
         self._write = ViewWrite()
         self._live: list[Entry] = []

@@ -71,9 +71,7 @@ class UntilCompactionShape(BaseShape):
     responses: int | None = Field(description="The same in responses, by the chain's growth.")
     threshold_tokens: int = Field(description="The size at which it is expected.")
     source: PointSource
-    setting: str | None = Field(
-        description="The runtime's own settings that say so, of source `settings`."
-    )
+    setting: str | None = Field(description="The runtime's own settings that say so.")
     estimated: bool = Field(
         description="It is learned, or a configured percentage of a doubtful window."
     )
