@@ -9,7 +9,8 @@ WindowSource: TypeAlias = Literal[
 
 `unknown`: nothing is known of it, and none is assumed for that runtime."""
 
-Trigger: TypeAlias = Literal["manual", "auto"]
+Trigger: TypeAlias = Literal["manual", "auto", "idle"]
+"""`idle`: the runtime compacted a large session in an idle moment."""
 TriggerReason: TypeAlias = Literal["manual", "threshold_exceeded"]
 TokenSource: TypeAlias = Literal["reported", "last_reading"]
 DurationSource: TypeAlias = Literal["reported", "paired", "derived", "precomputed"]

@@ -174,7 +174,8 @@ class CompactBoundary(Common):
     boundaries from 1. `messages_total` counts the chain's messages since the session's start, left
     out of records of before. `metadata` is the whole original object, keys as they came; of the
     service's the edit is left out, which is text of the conversation. `receipt` is null where the
-    message reports nothing of it.
+    message reports nothing of it. `idle_ms` is for how long the session was silent before an
+    automatic compaction of an idle one (R32), else left out.
     """
 
     kind: ClassVar[Literal["compact_boundary"]] = "compact_boundary"
@@ -190,6 +191,7 @@ class CompactBoundary(Common):
     messages_total: int | None = None
     metadata: dict[str, Json]
     receipt: ReportedReceipt | None = None
+    idle_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,7 +352,7 @@ DATA_CLASS_BY_KIND: Final[dict[str, type[RecordData]]] = {cls.kind: cls for cls 
 
 _LATER: Final[dict[type[RecordData], tuple[str, ...]]] = {
     ContextReading: ("cache_creation_1h_tokens", "output_tokens"),
-    CompactBoundary: ("messages_total", "receipt"),
+    CompactBoundary: ("messages_total", "receipt", "idle_ms"),
     CompactionComplete: ("cache_rewrite_tokens",),
     ContextEdit: ("edits_left_out",),
     SessionInfo: ("publisher_agent_id",),

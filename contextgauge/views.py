@@ -113,7 +113,8 @@ class ChainView:
     `differences` are the last positive ones between readings of this epoch, `growth_tokens` their
     median, `responses_left` how many more such steps fit. `latest` is the last boundary, whose
     rules may be checked at any time. `last_sequence` is the sequence of the chain's last record.
-    `inherited`: the size is that of a copied response (R30).
+    `inherited`: the size is that of a copied response (R30). `passed_window` is the assumed window
+    that the size passed, where the window is unknown for that (`exceeded`).
     """
 
     chain: str
@@ -145,6 +146,7 @@ class ChainView:
     latest: PendingCompaction | None = None
     last_sequence: int = 0
     inherited: bool = False
+    passed_window: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +187,8 @@ class CompactionBrief:
     """A compaction in short. `record_id` is its boundary's, or its failure's.
 
     `number` and `messages_since_last` are null for one that failed, `error` for one that did not.
+    `model` and `window` are the chain's before one that succeeded: its size is learned for these.
+    `idle_ms` is the silence before an automatic one of an idle session, whose size says nothing.
     """
 
     record_id: str
@@ -201,6 +205,9 @@ class CompactionBrief:
     duration_source: DurationSource | None
     messages_since_last: int | None
     inherited: bool = False
+    model: str | None = None
+    window: int | None = None
+    idle_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +222,7 @@ class CompactionsView:
 
     manual: int = 0
     automatic: int = 0
+    idle: int = 0
     unknown_trigger: int = 0
     failed: int = 0
     inherited: int = 0
@@ -329,6 +337,7 @@ class Aggregates:
     version: int = VIEW_VERSION
     manual: TriggerAggregates = TriggerAggregates()
     automatic: TriggerAggregates = TriggerAggregates()
+    idle: TriggerAggregates = TriggerAggregates()
     unknown_trigger: TriggerAggregates = TriggerAggregates()
     measured: int = 0
     measured_before_tokens: int = 0

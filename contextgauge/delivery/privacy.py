@@ -23,14 +23,7 @@ from contextgauge import json_codec
 from contextgauge.containers import Line
 from contextgauge.delivery.blanks import LEFT_OUT, blank, characters, stub
 from contextgauge.messages import DeadLetter
-from contextgauge.normalise.claude import (
-    COMMAND,
-    RESOLVED_MODEL,
-    TOOL_RESULTS,
-    UNCOUNTED,
-    names_hook_block,
-    resolved_model,
-)
+from contextgauge.normalise import claude
 from contextgauge.normalise.fields import MAX_LONG_NAME, MAX_NAME, name
 from contextgauge.normalise.responses import PROVIDER_OBJECTS
 from contextgauge.normalise.signals import Body
@@ -152,17 +145,15 @@ def _text(value: Json) -> Json:
     """Replace a text; the beginning by which a command or its output is known stays."""
     if not isinstance(value, str):
         return blank(value)
-    command = COMMAND.match(value)
-    if command is not None:
-        begin = command[0]
-    else:
-        begin = next((tag for tag in UNCOUNTED if value.startswith(tag)), "")
+    command = claude.COMMAND.match(value)
+    tag = next((each for each in claude.UNCOUNTED if value.startswith(each)), "")
+    begin = tag if command is None else command[0]
     return begin if value == begin else begin + stub(value)
 
 
 def _error(value: Json) -> Json:
     """Replace an error; that a hook blocked the compaction stays (R17)."""
-    if isinstance(value, str) and names_hook_block(value):
+    if isinstance(value, str) and claude.names_hook_block(value):
         return f"blocked by a hook {stub(value)}"
     return blank(value)
 
@@ -216,10 +207,10 @@ def _origin(value: Json) -> Json:
 
 def _tool_result(value: Json) -> Json:
     """Leave out a tool's result but for the model that ran an agent, whose suffix is read."""
-    model = resolved_model(value)
+    model = claude.resolved_model(value)
     if model is None:
         return blank(value)
-    return {RESOLVED_MODEL[0]: model, LEFT_OUT: characters(value)}
+    return {claude.RESOLVED_MODEL[0]: model, LEFT_OUT: characters(value)}
 
 
 def _request(request: dict[str, Json]) -> dict[str, Json]:
@@ -230,9 +221,7 @@ def _request(request: dict[str, Json]) -> dict[str, Json]:
         if request.get("subtype") == "hook_callback":
             stripped["input"] = _object(_FIELDS, given)
         else:
-            ids = {
-                key: handler(given[key]) for key, handler in _SESSION_IDS.items() if key in given
-            }
+            ids = {key: keep(given[key]) for key, keep in _SESSION_IDS.items() if key in given}
             stripped["input"] = {**ids, LEFT_OUT: characters(given)}
     return stripped
 
@@ -317,7 +306,7 @@ _FIELDS: Final[Fields] = {
     ),
     **_named(_error, "compact_error compactError"),
     **_named(_origin, "forked_from forkedFrom"),
-    **dict.fromkeys(TOOL_RESULTS, _tool_result),
+    **dict.fromkeys(claude.TOOL_RESULTS, _tool_result),
     **_named(_model_usage, "modelUsage model_usage"),
     **_named(
         _structure,

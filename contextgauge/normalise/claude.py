@@ -61,7 +61,8 @@ UNCOUNTED: Final = ("<local-command-", "<command-")
 """Beginnings of user lines that are no messages (R23)."""
 COMMAND: Final = re.compile(r"(?:<command-name>)?/(clear|compact)(?![\w:-])")
 """The two commands that matter; `/clear` only in its tag (R27), `/compact` also as typed (R24)."""
-_TRIGGERS: Final[tuple[Trigger, ...]] = ("manual", "auto")
+_TRIGGERS: Final[tuple[Trigger, ...]] = ("manual", "auto", "idle")
+_HINTS: Final[tuple[Trigger, ...]] = ("manual", "auto")
 _MARKUP: Final = ("<", "/")
 """A user's line that begins otherwise is no command, and no command's output."""
 _MARKS: Final = frozenset(
@@ -376,7 +377,7 @@ def hook_frame(body: Body) -> tuple[Signal, ...]:
 
 
 def _hint(trigger: object) -> tuple[Signal, ...]:
-    return tuple(TriggerHint(known) for known in _TRIGGERS if known == trigger)
+    return tuple(TriggerHint(known) for known in _HINTS if known == trigger)
 
 
 def conversation_reset(body: Body) -> tuple[Signal, ...]:

@@ -18,6 +18,7 @@ from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import MIB
 from streams import codec, wiring
+from streams.core.derivation.outside_windows import OutsideWindows, with_windows
 from streams.core.derivation.state import Session
 from streams.edge.files import reading as files
 from streams.edge.files.content import expected_bytes
@@ -59,7 +60,8 @@ class DerivedBlock(NamedTuple, Generic[Made]):
 class Derivation(Generic[Made]):
     """Derives the lines of files. `make` makes of a block's records what its part has.
 
-    `fallback` is the session of lines that neither they nor their file name one for.
+    `fallback` is the session of lines that neither they nor their file name one for. `windows` are
+    known from elsewhere than the lines.
     """
 
     def __init__(
@@ -67,10 +69,12 @@ class Derivation(Generic[Made]):
         sources: Sequence[Source],
         fallback: str | None,
         make: Callable[[Sequence[Record]], Sequence[Made]],
+        windows: OutsideWindows | None = None,
     ) -> None:
         settings = wiring.settings()
         self._rules, self._limit_bytes = wiring.rules(settings), settings.message_limit_bytes
         self._sources, self._fallback, self._make = sources, fallback, make
+        self._windows = windows
         self._states: dict[str, _Entries] = {}
         """How the tasks so far left their sessions."""
         self.sessions: set[str] = set()
@@ -134,7 +138,14 @@ class Derivation(Generic[Made]):
         yield DerivedBlock(0, False, [], (), states=_entries(deriver))  # noqa: FBT003 -- as in the type
 
     def _deriver(self, stored: Callable[[str], Session | None]) -> Deriver:
-        return Deriver(self._rules, limit_bytes=self._limit_bytes, stored=stored)
+        windows = self._windows
+        if windows is None:
+            return Deriver(self._rules, limit_bytes=self._limit_bytes, stored=stored)
+
+        def known(session_id: str) -> Session | None:
+            return with_windows(stored(session_id), windows(session_id))
+
+        return Deriver(self._rules, limit_bytes=self._limit_bytes, stored=known)
 
     def _stored(self, session_id: str) -> Session | None:
         self.sessions.add(session_id)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contextgauge.errors import ConfigError
+from schemas.views import SessionView
 from streams import wiring
 from streams.cli.screen.lines import write_error
 from streams.core.until_compaction import CompactionPoints, usual_point
@@ -48,11 +49,16 @@ def session_folder(path: str) -> str | None:
     return folder if has_subagents else None
 
 
-def points_of(models: Mapping[str, Iterable[Mapping[str, Any]]]) -> CompactionPoints:
-    """Return where compactions are expected: by the settings, and by aggregates of models."""
+def points_of(
+    models: Mapping[str, Iterable[Mapping[str, Any]]], views: Iterable[SessionView]
+) -> CompactionPoints:
+    """Return where compactions of sessions of this machine are expected.
+
+    That is by all settings, for those that `views` ran under, and by aggregates of models.
+    """
     learned = {model: usual_point(aggregates) for model, aggregates in sorted(models.items())}
     known = tuple((model, point) for model, point in learned.items() if point is not None)
-    return wiring.compaction_points(wiring.settings())._replace(learned=known)
+    return wiring.local_points(wiring.settings(), views)._replace(learned=known)
 
 
 def _expanded(path: str) -> str:

@@ -68,7 +68,7 @@ class Listing:
                 return listed
         from streams.cli.transcripts import Replay  # noqa: PLC0415 -- where all is stored, without
 
-        replay = Replay(self.sources)
+        replay = Replay(self.sources, as_on_this_machine=True)
         views = replay.views()
         self.unreadable += replay.unreadable
         return _listed(views, {}, _documents(replay.models), order, limit)
@@ -103,7 +103,7 @@ class Listing:
                 from streams.cli.transcripts import Replay  # noqa: PLC0415 -- as above
 
                 reports: list[str] = []
-                replay = Replay(rest, is_rest=True, report=reports.append)
+                replay = Replay(rest, is_rest=True, as_on_this_machine=True, report=reports.append)
                 views, models = replay.views(), _documents(replay.models)
                 found = set(map(codec.key_bytes, replay.session_ids)) & unchanged.sessions
                 if found:
@@ -154,13 +154,13 @@ def _listed(
     for document in documents.values():
         body = codec.loads(document)
         found.append(_Found(body["session_id"], body["last_ms"] or 0, document))
-    points = points_of(models)
     if order is Order.recent:
         found.sort(key=lambda each: (-each.last_ms, each.session_id))
-        return Listed([each.decoded() for each in found[:limit]], len(found), points)
-    decoded = sorted((each.decoded() for each in found), key=lambda view: view.session_id)
-    shown = live_first(sorted(decoded, key=_free), SystemClock().now_ms())
-    return Listed(shown[:limit], len(found), points)
+        shown = [each.decoded() for each in found[:limit]]
+    else:
+        decoded = sorted((each.decoded() for each in found), key=lambda view: view.session_id)
+        shown = live_first(sorted(decoded, key=_free), SystemClock().now_ms())[:limit]
+    return Listed(shown, len(found), points_of(models, shown))
 
 
 def _free(view: SessionView) -> float:

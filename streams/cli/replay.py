@@ -152,7 +152,7 @@ def _show(replayed: "Replay | ReplayedTopic") -> None:
 
     views = replayed.views().values()
     if isinstance(replayed, Replay):
-        points = replayed.points()
+        points = replayed.points(views)
     else:
         points = wiring.compaction_points(wiring.settings())
     for view in views:

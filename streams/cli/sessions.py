@@ -183,7 +183,16 @@ def events(
             return
         from streams.cli.screen.timeline import timeline  # noqa: PLC0415 -- of this command alone
 
-        out.print(timeline(shown, out.width, view.chains, show_all=show_all, name=session))
+        doubts = status_of(view).window_doubts
+        screen = timeline(
+            shown,
+            out.width,
+            view.chains,
+            show_all=show_all,
+            name=session,
+            contradicted=[chain for chain, doubt in doubts.items() if doubt == "contradicted"],
+        )
+        out.print(screen)
         if len(shown) < len(records):
             err.print(f"the last {exact(len(shown))} of {exact(len(records))}", style="dim")
 

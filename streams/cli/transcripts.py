@@ -14,7 +14,7 @@ from contextgauge.errors import StopError
 from schemas.messages import DeadLetter
 from schemas.records import CompactBoundary, Record
 from schemas.views import MODEL_FIELD, Aggregates, Compaction, SessionView
-from streams import codec
+from streams import codec, wiring
 from streams.cli.deriving import Derivation
 from streams.cli.inputs import points_of, session_folder, sources_of
 from streams.cli.machine import collect_young_garbage, cores
@@ -25,6 +25,7 @@ from streams.core.projection import statistics
 from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
 from streams.core.until_compaction import CompactionPoints
+from streams.edge.files.status_windows import StatusWindows
 from streams.edge.files.watch import Source
 
 Made = TypeVar("Made")
@@ -35,6 +36,7 @@ class Replay:
 
     Folders are derived in several processes, `processes` at most: by default one for each core.
     `is_rest`: the sources are not all that was asked for, and lines of the others are right.
+    `as_on_this_machine`: with the windows that the status line was given, which no line has.
     `report` gets what is reported of rejected lines. What can be read in part only is reported on
     standard error, and `unreadable` counts it.
     """
@@ -47,6 +49,7 @@ class Replay:
         processes: int | None = None,
         *,
         is_rest: bool = False,
+        as_on_this_machine: bool = False,
         report: Callable[[str], object] = write_error,
     ) -> None:
         self.sources = sources
@@ -56,6 +59,8 @@ class Replay:
         self._is_rest = self._is_any_right = is_rest
         self._fallback, self._on_dead = fallback, on_dead
         self._processes = processes or cores()
+        state = wiring.settings().state_folder if as_on_this_machine else None
+        self._windows = StatusWindows(state).of if as_on_this_machine else None
         self._is_fallback_used = fallback is None
         self._lines = self._position = 0
         self._partly_read: set[str] = set()
@@ -87,7 +92,7 @@ class Replay:
         self, make: Callable[[Sequence[Record]], Sequence[Made]]
     ) -> Generator[Sequence[Made], None, None]:
         collect_young_garbage()
-        derivation = Derivation(self.sources, self._fallback, make)
+        derivation = Derivation(self.sources, self._fallback, make, self._windows)
         self.session_ids = derivation.sessions
         with closing(derivation.parts(self._processes)) as parts:
             for part in parts:
@@ -123,9 +128,9 @@ class Replay:
             self._fold(views, records)
         return views if self._is_rest else self._checked(views)
 
-    def points(self) -> CompactionPoints:
-        """Return where compactions are expected: by the settings, and by these sessions' own."""
-        return points_of({name: [asdict(each)] for name, each in self.models.items()})
+    def points(self, views: Iterable[SessionView]) -> CompactionPoints:
+        """Return where compactions are expected: by all settings, and by these sessions' own."""
+        return points_of({name: [asdict(each)] for name, each in self.models.items()}, views)
 
     def one(self) -> "ReplayedSession":
         """Return the only session. Raises StopError where there is none, or there are several."""
@@ -141,8 +146,8 @@ class Replay:
             session_id = str(self.sources[0].session)
         else:
             self._refuse_several(len(views))
-        source = self.sources[0]
-        return ReplayedSession(views[session_id], records[session_id], self.points(), source)
+        source, points = self.sources[0], self.points([views[session_id]])
+        return ReplayedSession(views[session_id], records[session_id], points, source)
 
     def _fold(self, views: dict[str, SessionView], records: Iterable[Record]) -> None:
         for record in records:
@@ -182,7 +187,7 @@ def no_session(name: str, lines: int) -> StopError:
 
 def session_of(path: str) -> "ReplayedSession":
     """Return the session of a path, its subagents included; see `Replay.one`."""
-    return Replay(sources_of([session_folder(path) or path])).one()
+    return Replay(sources_of([session_folder(path) or path]), as_on_this_machine=True).one()
 
 
 class ReplayedSession(NamedTuple):

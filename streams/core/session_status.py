@@ -17,8 +17,12 @@ from streams.core.until_compaction import (
     NO_POINTS,
     CompactionPoints,
     UntilCompaction,
+    WindowDoubt,
     session_point_of,
+    settings_of,
+    switched_off_by,
     until_compaction,
+    window_doubt,
 )
 
 if TYPE_CHECKING:
@@ -94,6 +98,8 @@ class Status(NamedTuple):
     `leading_chain` is None where the session has no chain yet. `settled` is the state before
     any instant. `last_active_ms` is when its last record was, None where that is unknown.
     `until_compaction` is by chain, as far as it is known; estimates decide no verdict.
+    `switched_off_by` names, by chain, the runtime's settings by which there is none.
+    `window_doubts` are by chain, of windows that may be wrong.
     `last_sign_ms` is the open attempt's last sign of life. `thrash` is the latest thrash that the
     view knows of; it lasts until `thrashing_until_ms`.
     """
@@ -104,6 +110,8 @@ class Status(NamedTuple):
     severity: Severity
     severities: dict[str, Severity]
     until_compaction: dict[str, UntilCompaction]
+    switched_off_by: dict[str, str]
+    window_doubts: dict[str, WindowDoubt]
     last_sign_ms: int | None
     stalled_from_ms: int | None
     stale_from_ms: int | None
@@ -152,11 +160,19 @@ def status_of(
     A session without times was last active when its last record arrived, at `arrived_ms`.
     """
     leading, attempt = leading_chain(view), view.attempt
+    settings = settings_of(view.identity, points) if points.settings else None
     severities = {name: severity_of_chain(chain) for name, chain in view.chains.items()}
+    learned = {
+        name: session_point_of(chain, view.compactions.last) for name, chain in view.chains.items()
+    }
     expected = {
-        name: until_compaction(chain, session_point_of(name, view.compactions.last), points)
+        name: until_compaction(chain, learned[name], points, settings)
         for name, chain in view.chains.items()
     }
+    off = {
+        name: switched_off_by(chain, learned[name], settings) for name, chain in view.chains.items()
+    }
+    doubts = {name: window_doubt(chain, learned[name]) for name, chain in view.chains.items()}
     is_known = leading is not None and leading.used_tokens is not None
     settled: State = leading.state if leading is not None and is_known else "unknown"
     last_active_ms = arrived_ms if view.last_ms is None else view.last_ms
@@ -176,6 +192,8 @@ def status_of(
         severity="unknown" if leading is None else severities[leading.chain],
         severities=severities,
         until_compaction={name: until for name, until in expected.items() if until is not None},
+        switched_off_by={name: source for name, source in off.items() if source is not None},
+        window_doubts={name: doubt for name, doubt in doubts.items() if doubt is not None},
         last_sign_ms=last_sign_ms,
         stalled_from_ms=stalled_from_ms,
         stale_from_ms=stale_from_ms,

@@ -6,6 +6,7 @@ modules below this package build the workers, the doctor, the server and the con
 """
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -25,11 +26,13 @@ from contextgauge.window_catalog import bundled
 from schemas.topics import CONTEXT_COMMANDS, DEAD_LETTERS, MIB
 from streams.core.derivation.rules_config import Rules
 from streams.core.until_compaction import CompactionPoints
+from streams.edge.files.runtime_settings import SettingsReader
 from streams.ports import started as started
 from streams.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from contextgauge.kafka.options import KafkaOptions
+    from schemas.views import SessionView
     from streams.edge.commands import LogCommandSink
     from streams.edge.kafka.log import KafkaLog
     from streams.edge.redis.access import RedisAccess
@@ -69,6 +72,15 @@ def rules(settings: Settings) -> Rules:
 def compaction_points(settings: Settings) -> CompactionPoints:
     """Return where compactions are expected by the settings."""
     return CompactionPoints(configured=tuple(sorted(settings.compaction_thresholds.items())))
+
+
+def local_points(settings: Settings, views: "Iterable[SessionView]") -> CompactionPoints:
+    """Return where compactions of sessions of this machine are expected by all settings."""
+    reader = SettingsReader(os.environ)
+    places = {(view.identity.runtime, view.identity.cwd) for view in views}
+    own = {place: reader.settings(*place) for place in sorted(places, key=repr)}
+    known = tuple((place, each) for place, each in own.items() if each is not None)
+    return compaction_points(settings)._replace(settings=known)
 
 
 def redis_url(settings: Settings) -> str:

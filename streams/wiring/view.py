@@ -10,7 +10,10 @@ from typing import NamedTuple
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
 from streams import codec, wiring
+from streams.core.runtime_settings import RuntimeSettings
+from streams.edge.files.runtime_settings import SettingsReader
 from streams.edge.files.session_files import FirstPrompts
+from streams.edge.files.status_windows import StatusWindows
 from streams.edge.files.transcripts import LocalTranscripts
 from streams.edge.files.unread import UnreadFiles, read_whole
 from streams.edge.files.watch import TranscriptFinder, find_file
@@ -23,8 +26,8 @@ from streams.edge.sqlite.views import SqliteViews
 from streams.flow.view.derivation import LocalDerivation
 from streams.flow.view.other_process import derive_files
 from streams.flow.view.reading import LocalReading
-from streams.ports import DerivedFiles
-from streams.serve.api.serving import ReadTitles
+from streams.ports import Clock, DerivedFiles
+from streams.serve.api.serving import ReadSettings, ReadTitles, RuntimeFolder
 from streams.settings import Settings
 from streams.wiring.stored import local_file, local_tag, own_folders
 
@@ -52,9 +55,10 @@ class ReadingProcesses:
 
     def __init__(self, settings: Settings, processes: int, report: Callable[[str], None]) -> None:
         rules, limit_bytes = wiring.rules(settings), settings.message_limit_bytes
+        windows = StatusWindows(settings.state_folder).of
 
         def work(files: UnreadFiles) -> Iterator[DerivedFiles]:
-            yield derive_files(rules, limit_bytes, read_whole(files))
+            yield derive_files(rules, limit_bytes, read_whole(files), windows)
 
         self._forks = Forks(work, processes)
         self._report = report
@@ -120,7 +124,10 @@ def local_view(
     delete_unused(file, clock.now_ms() / 1_000)
     transcripts = LocalTranscripts(finder.look, store.marks(), clock, report)
     turns = Turns()
-    derivation = LocalDerivation(rules, store, turns.give_way, settings.message_limit_bytes)
+    windows = StatusWindows(settings.state_folder).of
+    derivation = LocalDerivation(
+        rules, store, turns.give_way, settings.message_limit_bytes, windows
+    )
     reading = LocalReading(transcripts, derivation, clock, others)
     return LocalView(reading, SqliteViews(file, reading.heartbeat, turns), store.close)
 
@@ -141,6 +148,25 @@ def titles(views: SqliteViews) -> ReadTitles:
         return await asyncio.to_thread(read, files)
 
     return titles_of
+
+
+def runtime_settings(clock: Clock) -> ReadSettings:
+    """Return what reads the runtimes' own settings, again every few seconds."""
+    reader, looked_s = SettingsReader(os.environ), clock.monotonic_s()
+
+    def read(places: Sequence[RuntimeFolder]) -> dict[RuntimeFolder, RuntimeSettings]:
+        nonlocal looked_s
+        if clock.monotonic_s() - looked_s > _SETTINGS_S:
+            looked_s = clock.monotonic_s()
+            reader.forget()
+        found = {place: reader.settings(*place) for place in places}
+        return {place: settings for place, settings in found.items() if settings is not None}
+
+    return read
+
+
+_SETTINGS_S = 5.0
+"""A setting that is changed shows after so long; until then no file is read again."""
 
 
 def checked_paths(paths: Sequence[str]) -> list[str]:

@@ -117,7 +117,19 @@ def test_the_status_line_is_that_of_the_manual() -> None:
         (_with(NOTHING), "Context: unknown"),
         (
             _with(replace(CHAIN, used_percent=None, window=None, window_source="exceeded")),
-            "Context: unknown (58K/unknown tokens)",
+            "Context: 58K tokens, window unknown: the size passed the assumed one",
+        ),
+        (
+            _with(
+                replace(
+                    CHAIN,
+                    used_percent=None,
+                    window=None,
+                    window_source="exceeded",
+                    passed_window=50_000,
+                )
+            ),
+            "Context: 58K tokens, window unknown: the size passed the assumed 50K",
         ),
         (
             _with(replace(CHAIN, state="unknown", used_tokens=None, used_percent=None)),

@@ -1,6 +1,7 @@
 """The status line: the views' own figures from a transcript's tail, and a true line always."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -72,6 +73,7 @@ def told(given: dict[str, Any] | bytes, **environment: str) -> tuple[str, list[s
     complaints: list[str] = []
     text = given if isinstance(given, bytes) else json.dumps(given).encode()
     plain = {"NO_COLOR": "1", "COLUMNS": "200", "CONTEXTGAUGE_REDIS_URL": "redis://127.0.0.1:1/0"}
+    plain["HOME"] = os.devnull  # no settings of the developer
     line = bare.statusline(text, plain | environment, reasons.append, complaints.append)
     return line, reasons, complaints
 

@@ -183,3 +183,22 @@ def test_claude_code_input_is_parsed() -> None:
     assert read_input({}) == NO_INPUT
     nothing = {"context_window": {"current_usage": dict.fromkeys(usage, 0), "used_percentage": 0}}
     assert read_input(nothing) == read_input({})
+
+
+def test_r32_a_contradicted_window_is_doubtful() -> None:
+    view = document(model="m", used_tokens=150_000, window=1_000_000, window_source="catalog")
+    brief = {
+        **dict.fromkeys(("time_ms", "duration_ms", "error", "tokens_after"), None),
+        "chain": "main",
+        "outcome": "succeeded",
+        "trigger": "auto",
+        "tokens_before": 167_500,
+    }
+    view["compactions"]["last"] = [brief, brief]  # as stored before: no model, no window
+    assert not figures_of(view).window_is_doubtful
+    known = {**brief, "model": "m", "window": 1_000_000}
+    view["compactions"]["last"] = [known, known]
+    found = figures_of(view)
+    assert (found.window_is_doubtful, found.until_compaction_tokens) == (True, 17_500)
+    reported = figures_of(view, NO_POINTS, ClaudeInput(window=1_000_000))
+    assert (reported.window_is_doubtful, reported.until_compaction_tokens) == (False, 17_500)

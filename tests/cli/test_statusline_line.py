@@ -64,8 +64,14 @@ def test_states_are_shown_as_text() -> None:
     assert " · compacts in ~11K · " in draw(learned, NOW_MS, 200, in_colour=False)
     near = learned._replace(until_compaction_tokens=0)
     assert " · compacts in ~0 · " in draw(near, NOW_MS, 200, in_colour=False)
-    assumed = FIGURES._replace(window_source="default")
+    assumed = FIGURES._replace(window_is_doubtful=True)
     assert " ~78% 156K/~200K" in draw(assumed, NOW_MS, 200, in_colour=False)
+    passed = FIGURES._replace(
+        used_percent=None, window=None, window_source="exceeded", passed_window=150_000
+    )
+    assert " 156K/unknown, passed 150K" in draw(passed, NOW_MS, 200, in_colour=False)
+    elsewhere = passed._replace(passed_window=None)
+    assert " 156K/unknown · " in draw(elsewhere, NOW_MS, 200, in_colour=False)
 
 
 def test_colours_follow_urgency() -> None:

@@ -97,12 +97,19 @@ def test_a_timeline_marks_figures_based_on_a_guessed_window(records: list[Record
     guessed = [by("default", kind) for kind in (ContextLimits, ContextReading, ContextWarning)]
     start = replace(of(CompactionStart), subject=guessed[0].subject)
     for record in guessed:
-        assert "~" in describe(record.data)
+        assert "~" in describe(record.data, guessed=True)
     shown = _shown(timeline([guessed[0], start], 120, show_all=True))
     assert shown.count("~") == 3
     assert GUESS_EXPLAINED in shown
-    told = by("catalog", ContextLimits)
-    assert "~" not in _shown(timeline([told, start], 120))
+    listed = by("catalog", ContextLimits)
+    assert "~" not in _shown(timeline([listed, start], 120))
+    shown = _shown(timeline([listed, start], 120, show_all=True, contradicted=[listed.subject]))
+    assert "~ the window is doubtful: automatic compactions come far below it" in shown
+    void = by("exceeded", ContextLimits)
+    assert isinstance(void.data, ContextLimits)
+    void = replace(void, data=replace(void.data, window=None))
+    shown = _shown(timeline([void], 120, show_all=True))
+    assert "window unknown (the size passed the assumed one)" in shown
 
 
 def _warning(records: list[Record], *thresholds: int, chain: str = "main") -> Record:

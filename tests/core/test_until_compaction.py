@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from schemas.views import Aggregates, ChainView
+from schemas.records import CompactBoundary, WindowSource
+from schemas.views import Aggregates, ChainView, SessionView
 from streams import codec
 from streams.core.projection.statistics import counted
 from streams.core.session_status import status_of
 from streams.core.until_compaction import (
     NO_POINTS,
     CompactionPoints,
+    SessionPoint,
     Threshold,
     UntilCompaction,
     models_to_learn,
@@ -31,8 +33,11 @@ CONFIGURED = LEARNED._replace(
 )
 
 
-def of(chain: ChainView, session: int | None, points: CompactionPoints) -> tuple[Any, ...] | None:
-    until = until_compaction(chain, session, points)
+def of(
+    chain: ChainView, session: int | None, points: CompactionPoints, *, repeated: bool = False
+) -> tuple[Any, ...] | None:
+    point = None if session is None else SessionPoint(session, repeated)
+    until = until_compaction(chain, point, points)
     return until and (until.tokens, until.threshold_tokens, until.source, until.estimated)
 
 
@@ -80,6 +85,59 @@ def test_a_learned_point_is_disproved_by_a_window_of_more_than_twice_its_size() 
     assert of(assumed, 28_000, NO_POINTS) == (8_000, 28_000, "learned_session", True)
 
 
+def test_r32_what_the_chain_did_repeatedly_is_plausible_under_any_window() -> None:
+    larger = replace(CHAIN, used_tokens=324_000, window=1_000_000, window_source="catalog")
+    assert of(larger, 367_000, LEARNED) is None
+    assert of(larger, 367_000, LEARNED, repeated=True) == (43_000, 367_000, "learned_session", True)
+    # A size far above it still disproves it.
+    assert of(replace(larger, used_tokens=500_000), 367_000, NO_POINTS, repeated=True) is None
+
+
+def _compacted(*sizes: int, model: str = "claude-opus-4-7", **boundary: Any) -> SessionView:
+    told = History()
+    records = [told.reading(60_000, window=1_000_000, model=model)]
+    for number, size in enumerate(sizes, 1):
+        records.append(told.boundary("auto", pre=size, number=number, model=model, **boundary))
+    view = view_of(*records, told.reading(324_000, window=1_000_000, model="claude-opus-4-7"))
+    chain = replace(view.chains["main"], window_source="catalog")
+    return replace(view, chains={"main": chain})
+
+
+@pytest.mark.parametrize(
+    ("view", "doubts", "point"),
+    [
+        (_compacted(367_000, 365_000), {"main": "contradicted"}, 365_000),
+        (_compacted(367_000, 365_000, inherited=True), {"main": "contradicted"}, 365_000),
+        (_compacted(900_000, 367_000, 367_000), {"main": "contradicted"}, 367_000),
+        (_compacted(900_000, 905_000), {}, 905_000),
+        (_compacted(367_000), {}, None),
+        (_compacted(367_000, 167_000), {}, None),
+        (_compacted(367_000, 367_000, model="claude-sonnet-5"), {}, None),
+    ],
+)
+def test_r32_repeated_compactions_of_this_model_and_window_contradict_its_window(
+    view: SessionView, doubts: dict[str, str], point: int | None
+) -> None:
+    status = status_of(view)
+    until = status.until_compaction.get("main")
+    assert (status.window_doubts, until and until.threshold_tokens) == (doubts, point)
+
+
+def test_r32_a_window_that_is_reported_or_assumed_is_not_contradicted() -> None:
+    view = _compacted(367_000, 367_000)
+    cases: list[tuple[WindowSource, dict[str, str]]] = [
+        ("runtime", {}),
+        ("configured", {}),
+        ("default", {"main": "assumed"}),
+    ]
+    for source, doubts in cases:
+        chain = replace(view.chains["main"], window_source=source)
+        status = status_of(replace(view, chains={"main": chain}))
+        assert (status.window_doubts, status.until_compaction["main"].tokens) == (doubts, 43_000)
+    percentage = CompactionPoints(configured=(("claude", Threshold(percent=90.0)),))
+    assert status_of(view, percentage).until_compaction["main"].estimated
+
+
 def test_a_percentage_of_an_assumed_window_is_an_estimate() -> None:
     assumed = replace(CHAIN, window_source="default")
     assert of(assumed, None, CONFIGURED) == (81_000, 181_000, "configured", True)
@@ -93,11 +151,11 @@ def test_a_percentage_of_an_assumed_window_is_an_estimate() -> None:
 
 def test_responses_left_follow_from_growth_and_tokens_are_unknown_with_the_size() -> None:
     grown = replace(CHAIN, growth_tokens=7_000)
-    assert until_compaction(grown, 165_000) == UntilCompaction(
+    assert until_compaction(grown, SessionPoint(165_000)) == UntilCompaction(
         65_000, 9, 165_000, "learned_session", estimated=True
     )
     unknown = replace(grown, used_tokens=None)
-    assert until_compaction(unknown, 165_000) == UntilCompaction(
+    assert until_compaction(unknown, SessionPoint(165_000)) == UntilCompaction(
         None, None, 165_000, "learned_session", estimated=True
     )
 
@@ -116,6 +174,23 @@ def test_a_session_learns_from_its_last_automatic_compaction_of_the_chain() -> N
     status = status_of(view)
     assert status.until_compaction["main"].threshold_tokens == 160_000
     assert status.until_compaction["sub"].threshold_tokens == 70_000
+
+
+def test_r32_a_compaction_of_an_idle_session_teaches_nothing() -> None:
+    told = History()
+    records = [told.boundary("auto", pre=150_000), told.boundary("idle", pre=90_000, number=2)]
+    silent = told.boundary("auto", pre=80_000, number=3)
+    assert isinstance(silent.data, CompactBoundary)
+    silent = replace(silent, data=replace(silent.data, idle_ms=400_000))
+    view = view_of(*records, silent, told.reading(70_000))
+    assert status_of(view).until_compaction["main"].threshold_tokens == 150_000
+    counts = view.compactions
+    assert (counts.automatic, counts.idle, counts.messages_per_compaction) == (2, 1, 40)
+    total = Aggregates()
+    for record in (*records, silent):
+        total = counted(total, record, None)
+    assert usual_point([codec.loads(codec.dumps(total))]) == 150_000
+    assert (total.automatic.succeeded, total.idle.succeeded) == (2, 1)
 
 
 def test_a_compaction_of_unknown_size_hides_no_earlier_one() -> None:

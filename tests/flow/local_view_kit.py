@@ -8,6 +8,7 @@ from typing import Any
 
 from contextgauge.window_catalog import bundled
 from streams import codec
+from streams.core.derivation.outside_windows import OutsideWindows
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.folders import write_folder
 from streams.edge.files.transcripts import LocalTranscripts
@@ -42,6 +43,7 @@ class Run:
         file: Path,
         tag: str = "tag",
         others: OtherProcesses[UnreadFiles] | None = None,
+        windows: OutsideWindows | None = None,
     ) -> None:
         self._others = others
         self.store = SqliteStore(file, tag)
@@ -50,7 +52,7 @@ class Run:
         self.transcripts = LocalTranscripts(
             finder.look, self.store.marks(), self.clock, lambda _text: None
         )
-        self.derivation = LocalDerivation(RULES, self.store, lambda: None)
+        self.derivation = LocalDerivation(RULES, self.store, lambda: None, windows=windows)
         self.read: list[str] = []
         self.forget, self.progress = self.transcripts.forget, self.transcripts.progress
         self.for_others = self.transcripts.for_others

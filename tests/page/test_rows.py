@@ -104,6 +104,39 @@ async def test_the_source_of_a_window_is_one_word_with_an_explanation(
     await expect(tip).to_contain_text("Window catalog: by the model's name, in the table")
 
 
+async def test_a_doubtful_window_is_marked_and_its_tooltip_says_why(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(1)
+    (view,) = api.sessions.values()
+    main = view["chains"]["main"]
+    main.update(window=1_000_000, window_source="catalog", used_tokens=150_000, used_percent=15.0)
+    brief = {**view["compactions"]["last"][-1], "chain": "main", "outcome": "succeeded"}
+    brief.update(trigger="auto", tokens_before=167_000, model=main["model"], window=1_000_000)
+    view["compactions"]["last"] = [brief, brief]
+    await page.goto(page_url)
+    gauge = page.locator(".row .gauge:visible")
+    await expect(gauge).to_contain_text("~15%")
+    await expect(gauge).to_contain_text("150K of ~1M")
+    await page.locator(".row .c-context").hover()
+    tip = page.get_by_role("tooltip")
+    await expect(tip).to_contain_text("doubtful: automatic compactions come far below it")
+
+
+async def test_a_window_that_the_size_passed_is_unknown_in_plain_words(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(1)
+    (view,) = api.sessions.values()
+    main = view["chains"]["main"]
+    main.update(window=None, window_source="exceeded", used_percent=None, passed_window=200_000)
+    await page.goto(page_url)
+    gauge = page.locator(".row .gauge:visible")
+    await expect(gauge).to_contain_text("window unknown · the size passed the assumed 200K")
+
+
 async def test_an_estimate_is_marked_and_its_tooltip_names_the_source(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
@@ -153,7 +186,10 @@ async def test_the_tooltip_says_that_a_configured_percentage_is_of_an_assumed_wi
         }"""
     )
     assert shown == [
-        "Configured as a part of the window, which is assumed: at about 160,000 tokens.",
+        (
+            "Configured as a part of the window, which is assumed or doubtful: "
+            "at about 160,000 tokens."
+        ),
         "Configured: compaction is expected at 160,000 tokens.",
     ]
 

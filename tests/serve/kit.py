@@ -35,7 +35,7 @@ from streams.ports import (
     ViewReader,
 )
 from streams.serve.api.app import create_app
-from streams.serve.api.serving import ReadTitles, Serving
+from streams.serve.api.serving import ReadSettings, ReadTitles, Serving
 from tests.doubles.dump import ViewFold
 from tests.doubles.views import FaultyViews
 
@@ -170,6 +170,7 @@ def api_over(  # noqa: PLR0913 -- each test needs one or two of them
     only_here: bool = True,
     clock: Clock | None = None,
     titles: ReadTitles | None = None,
+    runtime_settings: ReadSettings | None = None,
     conversations: ConversationReader | None = None,
     is_local: bool = False,
     control: ControlReader | None = None,
@@ -195,6 +196,7 @@ def api_over(  # noqa: PLR0913 -- each test needs one or two of them
             origins=origins,
             only_here=only_here,
             titles=titles,
+            runtime_settings=runtime_settings,
             conversations=conversations,
             service="the local file" if is_local else "redis",
             control=control,

@@ -12,7 +12,9 @@ from schemas.records import Record
 from schemas.views import SessionView
 from streams import codec
 from streams.codec import views as view_codec
+from streams.core.runtime_settings import RuntimeSettings, Sourced
 from streams.core.session_status import THRESHOLDS
+from streams.serve.api.serving import RuntimeFolder
 from streams.serve.views import snapshot
 from tests.cases.session_status import CASES, HALF, NOW_MS, Case, chain, session
 from tests.core.history import START_MS, History
@@ -140,6 +142,38 @@ async def test_a_server_that_has_titles_serves_them_with_their_sessions(clock: F
             "two": None,
         }
     assert (await api.json("/v1/sessions/one"))["session"]["title"] == 'Fix "it"'
+
+
+async def test_a_server_of_this_machine_serves_what_the_runtimes_settings_say(
+    clock: FixedTime,
+) -> None:
+    views = GrowingViews()
+    history = History("one")
+    views.add(history.info(runtime="claude-code", cwd="/p"))
+    views.add(history.reading(100_000, window=200_000))
+    own = {"limit": 150_000}
+    asked: list[Sequence[RuntimeFolder]] = []
+
+    def read(places: Sequence[RuntimeFolder]) -> dict[RuntimeFolder, RuntimeSettings]:
+        asked.append(places)
+        set_window = Sourced(own["limit"], "settings.json")
+        return {place: RuntimeSettings("claude-code", window=set_window) for place in places}
+
+    api = api_over(views, clock=clock, runtime_settings=read)
+    answer = await api.get("/v1/sessions")
+    (until,) = answer.json()["sessions"][0]["status"]["until_compaction"].values()
+    assert (until["source"], until["setting"]) == ("settings", "settings.json")
+    assert until["threshold_tokens"] == 117_000
+    assert asked[-1] == [("claude-code", "/p")]
+    # A setting that is changed is another answer, though no record came.
+    tag = answer.headers["etag"]
+    assert (await api.get("/v1/sessions", if_none_match=tag)).status_code == 304
+    own["limit"] = 190_000
+    answer = await api.get("/v1/sessions", if_none_match=tag)
+    (until,) = answer.json()["sessions"][0]["status"]["until_compaction"].values()
+    assert until["threshold_tokens"] == 157_000
+    by_until = await api.json("/v1/sessions?sort=until")
+    assert len(by_until["sessions"]) == 1
 
 
 @pytest.mark.parametrize("path", ["/v1/sessions", "/v1/sessions/case"])

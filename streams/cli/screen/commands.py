@@ -16,8 +16,8 @@ from streams.cli.screen.figures import (
     safe,
     thousands,
 )
-from streams.cli.screen.render import guess
 from streams.cli.screen.tables import plain_table
+from streams.cli.screen.window_words import guess
 from streams.core.control.reasons import MEANINGS
 from streams.edge.control.service_file import EXTRACTIVE
 
@@ -101,8 +101,9 @@ def _size(decision: DecisionView) -> Text:
         return Text("unknown", style="dim")
     text = thousands(used)
     if window:
-        of_window = guess(thousands(window), decision.window_source)
-        text += f" of {of_window} ({guess(percent(100 * used / window), decision.window_source)})"
+        doubtful = decision.window_source == "default"
+        share = guess(percent(100 * used / window), doubtful=doubtful)
+        text += f" of {guess(thousands(window), doubtful=doubtful)} ({share})"
     if decision.threshold_tokens is not None:
         text += f"\ncompact_at {thousands(decision.threshold_tokens)}"
     return Text(text)

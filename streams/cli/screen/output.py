@@ -4,6 +4,7 @@ Results go to standard output and everything else to standard error, so commands
 """
 
 import sys
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -15,8 +16,14 @@ from rich.text import Text
 from streams import codec
 from streams.cli.screen.figures import GUESS, UNKNOWN, safe
 from streams.cli.screen.lines import is_terminal, write_lines
+from streams.core.until_compaction import WindowDoubt
 
-GUESS_EXPLAINED = f"{GUESS} the window is unknown: the default is assumed"
+_DOUBTS: Final[Mapping[WindowDoubt, str]] = {
+    "assumed": f"{GUESS} the window is unknown: the default is assumed",
+    "contradicted": f"{GUESS} the window is doubtful: automatic compactions come far below it",
+}
+GUESS_EXPLAINED = _DOUBTS["assumed"]
+PASSED_EXPLAINED = "/? the window is unknown: the size passed the assumed one"
 
 _UNLIMITED: Final = 1_000_000
 """Columns of a pipe or a file: nothing is cut or wrapped there."""
@@ -33,6 +40,12 @@ def _console(*, is_error: bool, is_tty: bool) -> Console:
 
 out = _console(is_error=False, is_tty=is_terminal())
 err = _console(is_error=True, is_tty=sys.stderr.isatty())
+
+
+def doubts_explained(doubts: Iterable[WindowDoubt]) -> list[str]:
+    """Return what the mark of a guess means, a line for each reason that there is."""
+    reasons = set(doubts)
+    return [words for doubt, words in _DOUBTS.items() if doubt in reasons]
 
 
 def reading() -> AbstractContextManager[object]:

@@ -1,6 +1,6 @@
 """How a session looks at the terminal: its box, its status line, and the words of both."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
@@ -9,24 +9,30 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from schemas.records import MAIN_CHAIN, WindowSource
+from schemas.records import MAIN_CHAIN
 from schemas.views import ChainView, Compaction, CompactionBrief, SessionView
 from streams.cli.screen.breakdown import breakdown, filled_by
 from streams.cli.screen.figures import (
-    GUESS,
     UNKNOWN,
     ago,
     count,
     duration,
     exact,
     percent,
-    remaining,
     safe,
     thousands,
-    tokens_left,
 )
+from streams.cli.screen.next_compaction import next_compaction
 from streams.cli.screen.output import cell
 from streams.cli.screen.tables import facts_box, plain_table
+from streams.cli.screen.window_words import (
+    guess,
+    is_doubtful,
+    no_window,
+    used_and_remaining,
+    window_and_source,
+    window_words,
+)
 from streams.core.session_status import (
     Severity,
     Status,
@@ -37,8 +43,6 @@ from streams.core.session_status import (
 from streams.core.until_compaction import (
     NO_POINTS,
     CompactionPoints,
-    PointSource,
-    UntilCompaction,
 )
 
 if TYPE_CHECKING:
@@ -59,22 +63,6 @@ SHORT_ID = 8
 
 _SHORT_CHAIN = 12
 """Minimum length of a shown chain name: names that are words are shown in full."""
-
-
-def guess(figure: str, source: WindowSource | None) -> str:
-    """Return a figure, marked if it rests on an assumed window."""
-    return f"{GUESS}{figure}" if source == "default" and figure != UNKNOWN else figure
-
-
-def used_and_remaining(used_percent: float, source: WindowSource | None) -> str:
-    """Return how full a window is, the same everywhere: 62% used · 38% context remaining."""
-    left = guess(remaining(used_percent), source)
-    return f"{guess(percent(used_percent), source)} used · {left} context remaining"
-
-
-def window_words(chain: ChainView) -> str:
-    """Return a chain's window: 200K, ~200K where it is a guess."""
-    return guess(thousands(chain.window), chain.window_source)
 
 
 def chain_labels(chains: Collection[str]) -> dict[str, str]:
@@ -106,16 +94,21 @@ def status_line(view: SessionView, now_ms: int) -> str:
     `Context: ~8% (16K/~200K tokens)` where the window was not reported.
     """
     chain, status = shown_chain(view), status_of(view)
+    doubtful = chain.chain in status.window_doubts
+    window = window_words(chain, doubtful=doubtful)
     if status.state(now_ms) == "unknown":
-        window = "" if chain.window is None else f" of {window_words(chain)} tokens"
-        return f"Context: unknown{window}"
-    size = f"({thousands(chain.used_tokens)}/{window_words(chain)} tokens)"
-    used = guess(percent(chain.used_percent), chain.window_source)
+        return (
+            "Context: unknown" if chain.window is None else f"Context: unknown of {window} tokens"
+        )
+    if chain.window is None and status.state(now_ms) not in COMPACTING:
+        return (
+            f"Context: {thousands(chain.used_tokens)} tokens, window {no_window(chain, thousands)}"
+        )
+    size = f"({thousands(chain.used_tokens)}/{window} tokens)"
+    used = guess(percent(chain.used_percent), doubtful=doubtful)
     if status.state(now_ms) in COMPACTING:
         before = "" if chain.used_percent is None else f" at {used}"
         return f"Context: {attempt_state(status, now_ms)}{before} {size}"
-    if chain.used_percent is None:
-        return f"Context: unknown {size}"
     return f"Context: {used} {size}"
 
 
@@ -136,7 +129,7 @@ def status_box(
     others = [each for each in view.chains.values() if each.chain != chain.chain]
     labels = chain_labels({*view.chains, *(brief.chain for brief in view.compactions.last)})
     if others:
-        parts += [Text(), _other_chains(others, labels, now_ms)]
+        parts += [Text(), _other_chains(view, others, labels, now_ms)]
     if view.compactions.last and compactions:
         parts += [Text(), _last_compactions(view.compactions.last, labels, now_ms)]
     title = f"Context of {safe(view.session_id)}"
@@ -150,7 +143,9 @@ def _facts(
     now_ms: int,
     filling: "Sequence[WindowPart] | None",
 ) -> Iterator[tuple[str, RenderableType]]:
-    identity = view.identity
+    identity, status = view.identity, status_of(view, points)
+    doubt = status.window_doubts.get(chain.chain)
+    doubtful = doubt is not None
     runtime = " ".join(part for part in (identity.runtime, identity.runtime_version) if part)
     yield "Runtime", cell(runtime or None)
     yield "Model", cell(chain.model or identity.model)
@@ -165,27 +160,19 @@ def _facts(
         if value is not None:
             yield name, Text(safe(value))
     yield "", ""
-    yield "Usage", _usage(chain)
+    yield "Usage", _usage(chain, doubtful=doubtful)
     yield "Current", Text(f"{exact(chain.used_tokens)} tokens · {_state(view, now_ms)}")
     yield "Active", Text(ago(view.last_ms, now_ms))
-    yield "Window", Text(_window(chain))
+    yield "Window", Text(window_and_source(chain, doubt))
     if chain.peak_tokens is not None:
-        peak = guess(percent(chain.peak_percent), chain.window_source)
+        peak = guess(percent(chain.peak_percent), doubtful=doubtful)
         yield "Peak", Text(f"{exact(chain.peak_tokens)} tokens · {peak}")
-    until = status_of(view, points).until_compaction.get(chain.chain)
-    if until is not None and until.tokens is not None:
-        source = _POINT_SOURCES[until.source]
-        if until.source == "configured" and until.estimated:
-            source += ", of an assumed window"
-        title = "Compacts in" if until.tokens > 0 else "Compaction"
-        yield title, Text(f"{until_words(until, exact, ' tokens')}{source}")
-    if chain.growth_tokens is not None:
-        left = _left(chain, until)
-        yield "Growth", Text(f"{exact(chain.growth_tokens)} tokens a response{left}")
+    until = status.until_compaction.get(chain.chain)
+    yield from next_compaction(chain, until, doubt, status.switched_off_by.get(chain.chain))
     yield "Messages", Text(_messages(chain, now_ms))
     each = view.compactions.messages_per_compaction
     often = "" if each is None else f" · one in {count(each, 'message')}"
-    thrash = " · thrashing" if status_of(view).is_thrashing(now_ms) else ""
+    thrash = " · thrashing" if status.is_thrashing(now_ms) else ""
     yield "Compactions", Text(compactions_words(view) + often + thrash)
     yield "", ""
     yield from breakdown(chain)
@@ -193,34 +180,11 @@ def _facts(
         yield "Filled by", filled_by(filling)
 
 
-_POINT_SOURCES: Mapping[PointSource, str] = {
-    "reported": "",
-    "configured": " · configured",
-    "learned_session": " · estimated from this session",
-    "learned_model": " · estimated from this model",
-}
-
-
-def until_words(until: UntilCompaction | None, figure: Callable[[int], str], unit: str = "") -> str:
-    """Return the tokens until compaction: 22,997, ~67,094 if estimated, `due, 131K over`."""
-    if until is None or until.tokens is None:
-        return UNKNOWN
-    return tokens_left(until.tokens, figure, unit, estimated=until.estimated)
-
-
 def messages_words(chain: ChainView) -> str:
     """Return the messages since the last compaction or reset, and in all: 3/135."""
     if chain.messages is None and chain.messages_total is None:
         return UNKNOWN
     return f"{exact(chain.messages)}/{exact(chain.messages_total)}"
-
-
-def _window(chain: ChainView) -> str:
-    source = chain.window_source
-    if source in (None, "unknown"):
-        return f"{exact(chain.window)} tokens" if chain.window is not None else UNKNOWN
-    assumed = ", assumed" if source == "default" else ""
-    return f"{guess(exact(chain.window), source)} tokens · {source}{assumed}"
 
 
 def _messages(chain: ChainView, now_ms: int) -> str:
@@ -234,25 +198,14 @@ def _messages(chain: ChainView, now_ms: int) -> str:
     return words + (f" · oldest {ago(chain.oldest_ms, now_ms)}" if has_oldest else "")
 
 
-def _left(chain: ChainView, until: UntilCompaction | None) -> str:
-    """Return how many responses are left, and until what; nothing where compaction is due."""
-    if until is not None and until.responses is not None:
-        if until.responses < 0:
-            return ""
-        mark = GUESS if until.estimated else ""
-        return f" · {mark}{exact(until.responses)} more until compaction"
-    if chain.responses_left is None:
-        return ""
-    left = guess(exact(chain.responses_left), chain.window_source)
-    return f" · {left} more until the window is full"
-
-
-def _other_chains(chains: Sequence[ChainView], labels: Mapping[str, str], now_ms: int) -> Table:
+def _other_chains(
+    view: SessionView, chains: Sequence[ChainView], labels: Mapping[str, str], now_ms: int
+) -> Table:
     table = plain_table("Subagent", "Model", "Context", "Messages", "As of")
     for chain in sorted(chains, key=lambda each: -each.last_sequence):
         label = labels[chain.chain]
         name = label if chain.subagent_type is None else f"{label} {safe(chain.subagent_type)}"
-        used = guess(percent(chain.used_percent), chain.window_source)
+        used = guess(percent(chain.used_percent), doubtful=is_doubtful(view, chain))
         size = f"{used} ({thousands(chain.used_tokens)})"
         table.add_row(
             Text(name),
@@ -345,11 +298,13 @@ def bar(chain: ChainView, cells: int) -> Text:
     return drawn.append("░" * (cells - filled), style="dim")
 
 
-def _usage(chain: ChainView) -> Text:
+def _usage(chain: ChainView, *, doubtful: bool) -> Text:
     shown = bar(chain, BAR_CELLS)
     if chain.used_percent is None:
-        return shown.append("  ").append(UNKNOWN, style="bold")
-    size = used_and_remaining(chain.used_percent, chain.window_source)
+        is_size = chain.used_tokens is not None and chain.window is None
+        words = f"share {UNKNOWN}" if is_size else UNKNOWN
+        return shown.append("  ").append(words, style="bold")
+    size = used_and_remaining(chain.used_percent, doubtful=doubtful)
     return shown.append("  ").append(size, style="bold")
 
 
@@ -382,6 +337,7 @@ def compactions_words(view: SessionView) -> str:
         f"{exact(number)} {name}"
         for number, name in (
             (counts.automatic, "auto"),
+            (counts.idle, "idle"),
             (counts.manual, "manual"),
             (counts.unknown_trigger, "unknown trigger"),
             (counts.failed, failure_name(view)),

@@ -8,7 +8,8 @@ from rich.text import Text
 
 from schemas.views import ChainView, SessionView
 from streams.cli.screen.figures import UNKNOWN, ago, elapsed, exact, percent, safe, thousands
-from streams.cli.screen.output import GUESS_EXPLAINED, cell
+from streams.cli.screen.next_compaction import until_words
+from streams.cli.screen.output import PASSED_EXPLAINED, cell, doubts_explained
 from streams.cli.screen.render import (
     COMPACTING,
     SHORT_ID,
@@ -16,14 +17,12 @@ from streams.cli.screen.render import (
     bar,
     compactions_words,
     failure_name,
-    guess,
     messages_words,
     short_ids,
     shown_chain,
-    until_words,
-    window_words,
 )
 from streams.cli.screen.tables import Cells, fitted
+from streams.cli.screen.window_words import guess, is_doubtful, window_words
 from streams.core.session_status import is_live, status_of
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 
@@ -82,7 +81,7 @@ def sessions_table(
             "Runtime": [Cells([cell(view.identity.runtime) for view in views])],
             "Model": [Cells(_models(views), _MODEL)],
             "Context": [*map(Cells, bars), Cells(bars[-1], _LEAST_GAUGE)],
-            "Tokens": [_column(views, lambda _, chain: _tokens(chain))],
+            "Tokens": [_column(views, _tokens)],
             **_until_column(views, points),
             "Messages": [_column(views, lambda _, chain: messages_words(chain))],
             "Compactions": [Cells(compactions), Cells([_attempts(view) for view in views])],
@@ -93,9 +92,11 @@ def sessions_table(
         right={"Tokens", "Until", "Messages"},
         cut={"Model", "Title", "Folder"},
     )
-    if any(shown_chain(view).window_source == "default" for view in views):
-        return Group(table, Text(GUESS_EXPLAINED, style="dim"))
-    return table
+    doubts = [status_of(view).window_doubts.get(shown_chain(view).chain) for view in views]
+    notes = doubts_explained(doubt for doubt in doubts if doubt is not None)
+    if any(shown_chain(view).window_source == "exceeded" for view in views):
+        notes.append(PASSED_EXPLAINED)
+    return Group(table, *[Text(note, style="dim") for note in notes]) if notes else table
 
 
 def live_table(
@@ -121,7 +122,7 @@ def live_table(
         **_titles_and_folders(views, titles),
         "Model": [Cells(models, _MODEL - 1), Cells(models, _SHORT_MODEL)],
         "Context": [Cells([_used(view, cells) for view in views]) for cells in (10, 8, 6, 0)],
-        "Tokens": [_column(views, lambda _, chain: _tokens(chain))],
+        "Tokens": [_column(views, _tokens)],
         "Source": [Cells([cell(shown_chain(v).window_source, "dim") for v in views])],
         "Until": _until_forms([_until(view, points).replace(UNKNOWN, "?") for view in views]),
         "Growth": [_column(views, lambda _, chain: _short(chain.growth_tokens, "+"))],
@@ -214,8 +215,9 @@ def _until(view: SessionView, points: CompactionPoints) -> str:
     return until_words(status.until_compaction.get(shown_chain(view).chain), thousands)
 
 
-def _tokens(chain: ChainView) -> str:
-    return f"{thousands(chain.used_tokens)}/{window_words(chain)}".replace(UNKNOWN, "?")
+def _tokens(view: SessionView, chain: ChainView) -> str:
+    window = window_words(chain, doubtful=is_doubtful(view, chain))
+    return f"{thousands(chain.used_tokens)}/{window}".replace(UNKNOWN, "?")
 
 
 def _gauge(view: SessionView, now_ms: int, cells: int) -> Text:
@@ -231,7 +233,7 @@ def _gauge(view: SessionView, now_ms: int, cells: int) -> Text:
 def _used(view: SessionView, cells: int, *, dim: bool = False) -> Text:
     chain = shown_chain(view)
     shown = bar(chain, cells).append(" ") if cells else Text()
-    used = guess(percent(chain.used_percent), chain.window_source)
+    used = guess(percent(chain.used_percent), doubtful=is_doubtful(view, chain))
     return shown.append(f"{used:>5}", style="dim" if dim or chain.used_percent is None else "")
 
 
@@ -272,4 +274,4 @@ def _attempts(view: SessionView) -> Text:
 def successful(view: SessionView) -> int:
     """Return the number of successful compactions."""
     counts = view.compactions
-    return counts.manual + counts.automatic + counts.unknown_trigger
+    return counts.manual + counts.automatic + counts.idle + counts.unknown_trigger

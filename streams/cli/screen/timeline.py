@@ -42,12 +42,14 @@ from streams.cli.screen.figures import (
     safe,
     thousands,
 )
-from streams.cli.screen.output import GUESS_EXPLAINED
+from streams.cli.screen.output import doubts_explained
 from streams.cli.screen.receipt import cost_words
-from streams.cli.screen.render import chain_labels, guess, used_and_remaining
+from streams.cli.screen.render import chain_labels
 from streams.cli.screen.tables import plain_table
+from streams.cli.screen.window_words import guess, used_and_remaining
 from streams.core.error_words import error_words
 from streams.core.session_status import THRESHOLDS
+from streams.core.until_compaction import WindowDoubt
 
 _STYLES = {
     CompactionStart.kind: "magenta",
@@ -59,6 +61,9 @@ _STYLES = {
     ContextReset.kind: "cyan",
 }
 
+
+_SOURCES = {"exceeded": "the size passed the assumed one"}
+"""Sources of windows that are no word of plain English."""
 
 _LEAST_FIGURES = 28
 """Minimum width of the figures; on narrower screens they go on a line of their own."""
@@ -85,6 +90,7 @@ def timeline(
     *,
     show_all: bool = False,
     name: str | None = "",
+    contradicted: Collection[str] = (),
 ) -> RenderableType:
     """Return a session's timeline for a screen of this width: a line an entry, two on narrow ones.
 
@@ -92,22 +98,28 @@ def timeline(
     are one folded entry, unless `show_all`. Each day (UTC) starts with a row of its own. `chains`
     are all of the session's chains, so that they get the same labels as elsewhere. `name` is what
     names the session for a command: by default, its ID; None where no command can read it.
+    `contradicted` are chains whose automatic compactions contradict the window of their model.
     """
     labels = chain_labels({*chains, *(record.subject for record in records)})
     guessed: dict[str, bool] = {}
     day = ""
     lines = []
-    is_folded = was_guessed = False
+    is_folded = False
+    doubts: set[WindowDoubt] = set()
     for is_entry, group in groupby(records, lambda record: show_all or _is_entry(record.data)):
         run = list(group)
         for record in run:
             if isinstance(record.data, ContextReading | ContextWarning | ContextLimits):
-                guessed[record.subject] = record.data.window_source == "default"
+                source = record.data.window_source
+                is_contradicted = source == "catalog" and record.subject in contradicted
+                guessed[record.subject] = source == "default" or is_contradicted
             if is_entry:
                 is_guess = guessed.get(record.subject, False)
                 description = describe(record.data, guessed=is_guess)
                 description = f"inherited · {description}" if record.data.inherited else description
-                was_guessed = was_guessed or (is_guess and GUESS in description)
+                if is_guess and GUESS in description:
+                    is_contradicted = record.subject in contradicted
+                    doubts.add("contradicted" if is_contradicted else "assumed")
                 kind = Text(record.data.kind, style=_style(record.data))
                 lines.append(_line([record], labels, kind, description, day))
                 day = _day([record]) or day
@@ -120,8 +132,7 @@ def timeline(
     notes = []
     if any(after < before for before, after in pairwise(times)):
         notes.append(LOG_ORDER)
-    if was_guessed:
-        notes.append(GUESS_EXPLAINED)
+    notes += doubts_explained(doubts)
     if is_folded and name is not None:
         notes.append(FOLDED.format(shlex.quote(safe(name or records[0].data.session_id))))
     widest_chain = max([len("Chain"), *[line.chain.cell_len for line in lines]])
@@ -250,24 +261,21 @@ def _rules(data: PinsChecked) -> str:
 
 
 def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, PLR0912 -- a case per kind
-    """Return a record's figures; `guessed` marks figures that rest on an assumed window.
-
-    A record with a window has the mark in itself.
-    """
+    """Return a record's figures; `guessed` marks figures that rest on a doubtful window."""
     match data:
         case ContextReading():
-            used = guess(percent(data.used_percent), data.window_source)
+            used = guess(percent(data.used_percent), doubtful=guessed)
             size = f"{exact(data.used_tokens)} tokens · {used}"
             return f"{size} · {count(data.messages, 'message')}"
         case ContextWarning():
-            size = used_and_remaining(data.context_used_percent, data.window_source)
-            window = guess(thousands(data.context_window), data.window_source)
+            size = used_and_remaining(data.context_used_percent, doubtful=guessed)
+            window = guess(thousands(data.context_window), doubtful=guessed)
             crossed = ", ".join(f"{threshold}%" for threshold in data.thresholds_crossed)
             several = f" · crossed {crossed}" if len(data.thresholds_crossed) > 1 else ""
             return f"{size} ({thousands(data.used_tokens)}/{window}){several}"
         case ContextLimits():
-            size = guess(thousands(data.window), data.window_source)
-            window = f"window {size} ({data.window_source})"
+            size = guess(thousands(data.window), doubtful=guessed)
+            window = f"window {size} ({_SOURCES.get(data.window_source, data.window_source)})"
             if data.auto_compact_enabled is False:
                 return f"{window} · no automatic compaction"
             if data.auto_compact_threshold is None:
@@ -275,7 +283,7 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
             return f"{window} · compacts at {thousands(data.auto_compact_threshold)}"
         case CompactionStart():
             reason = (data.trigger_reason or "").replace("_", " ")
-            used = guess(percent(data.context_used_percent), "default" if guessed else None)
+            used = guess(percent(data.context_used_percent), doubtful=guessed)
             size = f"at {used} used ({thousands(data.used_tokens)})"
             return f"{reason} · {size}" if reason else size
         case CompactionProgress():

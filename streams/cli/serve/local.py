@@ -78,6 +78,7 @@ def _serving(settings: Settings, host: str, local: LocalView, *, titles: bool) -
         points=wiring.compaction_points(settings),
         reading=local.reading.progress,
         titles=parts.titles(local.views) if titles else None,
+        runtime_settings=parts.runtime_settings(clock),
     )
 
 

@@ -24,9 +24,11 @@ from streams.cli.statusline.figures import (
     read_input,
 )
 from streams.cli.statusline.line import draw
-from streams.core.until_compaction import usual_point
+from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files.objects import object_of
 from streams.edge.files.plain_settings import StatusLineSettings, read_settings
+from streams.edge.files.runtime_settings import SettingsReader
+from streams.edge.files.status_windows import StatusWindows
 
 _REDIS_LIMIT_S = 0.03
 """Redis on the same network answers in one or two milliseconds; a prompt waits no longer."""
@@ -110,7 +112,12 @@ def statusline(
     settings, problems = read_settings(environment)
     for problem in problems:
         warn(problem)
-    figures = _figures(claude, settings, explain, warn, is_patient=is_patient)
+    if claude.session_id and claude.model_id and claude.window:
+        windows = StatusWindows(environment.get("CONTEXTGAUGE_STATE_FOLDER") or None)
+        windows.remember(claude.session_id, claude.model_id.partition("[")[0], claude.window)
+    own = SettingsReader(environment).settings("claude-code", claude.folder)
+    points = points_of(settings.compaction_thresholds, {}, own)
+    figures = _figures(claude, settings, points, explain, warn, is_patient=is_patient)
     return draw(
         figures or figures_of_input(claude),
         time.time_ns() // 1_000_000,
@@ -122,15 +129,16 @@ def statusline(
 def _figures(
     claude: ClaudeInput,
     settings: StatusLineSettings,
+    points: CompactionPoints,
     explain: Report,
     warn: Report,
     *,
     is_patient: bool,
 ) -> Figures | None:
     """Return the figures from Redis, else from the transcript; None where neither has any."""
-    stored, read = _from_redis(claude, settings, explain, is_patient=is_patient), None
+    stored, read = _from_redis(claude, settings, points, explain, is_patient=is_patient), None
     if stored is None or _may_be_behind(stored, claude.transcript_path):
-        read = _from_transcript(claude, settings, explain, warn, is_patient=is_patient)
+        read = _from_transcript(claude, settings, points, explain, warn, is_patient=is_patient)
     if stored is not None and (read is None or (read.last_ms or 0) <= (stored.last_ms or 0)):
         explain("from Redis")
         return stored
@@ -142,7 +150,12 @@ def _figures(
 
 
 def _from_redis(
-    claude: ClaudeInput, settings: StatusLineSettings, explain: Report, *, is_patient: bool
+    claude: ClaudeInput,
+    settings: StatusLineSettings,
+    points: CompactionPoints,
+    explain: Report,
+    *,
+    is_patient: bool,
 ) -> Figures | None:
     if claude.session_id is None or settings.redis_url is None:
         missing = "the input has no session_id" if claude.session_id is None else "no Redis URL"
@@ -150,7 +163,7 @@ def _from_redis(
         return None
     from streams.edge.redis.single_view import SeveralSessionsError, ViewUnavailableError, read_view
 
-    points, models = points_of(settings.compaction_thresholds, {}), []
+    models: list[str] = []
 
     def field_of(document: bytes) -> bytes | None:
         try:
@@ -167,7 +180,7 @@ def _from_redis(
         stored = read_view(settings, settings.redis_url, claude.session_id, limit_s, field_of)
         learned = usual_point(filter(None, map(object_of, stored.aggregates)))
         if learned is not None:
-            points = points_of(settings.compaction_thresholds, dict.fromkeys(models, learned))
+            points = points._replace(learned=tuple((model, learned) for model in models))
         figures = figures_of(object_of(stored.document) or {}, points, claude)
     except (ViewUnavailableError, ValueError) as error:
         if is_patient and isinstance(error, SeveralSessionsError):
@@ -191,6 +204,7 @@ def _may_be_behind(stored: Figures, transcript: str | None) -> bool:
 def _from_transcript(
     claude: ClaudeInput,
     settings: StatusLineSettings,
+    points: CompactionPoints,
     explain: Report,
     warn: Report,
     *,
@@ -242,7 +256,6 @@ def _from_transcript(
             else f"{path} is empty or not a transcript: no line is a JSON object"
         )
         return None
-    points = points_of(settings.compaction_thresholds, {})
     figures = figures_of(asdict(result.view), points, claude)
     if not (tail.is_whole or result.is_settled):
         # Something older may not be the size now.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
+from streams.core.runtime_settings import RuntimeSettings
 from streams.core.session_status import status_of
 from streams.core.until_compaction import (
     NO_POINTS,
@@ -16,8 +17,10 @@ from streams.core.until_compaction import (
     PointSource,
     Threshold,
     UntilCompaction,
+    WindowDoubt,
     session_point_of,
     until_compaction,
+    window_doubt,
 )
 
 VIEW_VERSION = 3
@@ -26,6 +29,9 @@ VIEW_VERSION = 3
 Object: TypeAlias = Mapping[str, Any]
 
 _NONE: Object = {}
+
+_LATER_OF_BRIEFS: Object = {"inherited": False, "model": None, "window": None, "idle_ms": None}
+"""What views that were stored before lack of a compaction."""
 
 _MAX_COUNT = 2**53 - 1
 """A larger count is no plausible count (R3)."""
@@ -55,6 +61,8 @@ class Figures(NamedTuple):
     used_percent: float | None = None
     window: int | None = None
     window_source: str | None = None
+    window_is_doubtful: bool = False
+    passed_window: int | None = None
     until_compaction_tokens: int | None = None
     until_source: PointSource | None = None
     until_is_estimated: bool = False
@@ -76,6 +84,7 @@ class ClaudeInput(NamedTuple):
     window: int | None = None
     used_tokens: int | None = None
     used_percent: float | None = None
+    folder: str | None = None
 
     @property
     def model(self) -> str | None:
@@ -87,16 +96,28 @@ NO_INPUT = ClaudeInput()
 
 
 class _Judged(NamedTuple):
-    """A view's state before any instant, its leading chain, and how far that is from compaction."""
+    """A view's state before any instant, its leading chain, and how far that is from compaction.
+
+    `doubt` is why the chain's window may be wrong.
+    """
 
     state: str
     chain: Object
     until: UntilCompaction | None
+    doubt: WindowDoubt | None
 
 
-def points_of(configured: Mapping[str, Threshold], learned: Mapping[str, int]) -> CompactionPoints:
-    """Return where compactions are expected, by the settings and by what is usual of a model."""
-    return CompactionPoints(tuple(configured.items()), tuple(learned.items()))
+def points_of(
+    configured: Mapping[str, Threshold],
+    learned: Mapping[str, int],
+    own: RuntimeSettings | None = None,
+) -> CompactionPoints:
+    """Return where compactions are expected, by all settings and by what is usual of a model.
+
+    `own` are Claude Code's settings for the session.
+    """
+    settings = () if own is None else (((own.runtime, None), own),)
+    return CompactionPoints(tuple(configured.items()), tuple(learned.items()), settings)
 
 
 def model_to_learn(view: Object, points: CompactionPoints, claude: ClaudeInput) -> str | None:
@@ -120,11 +141,14 @@ def _judged(view: Object, points: CompactionPoints, claude: ClaudeInput) -> _Jud
         status = status_of(attributes)
         name = status.leading_chain
         if name is None:
-            return _Judged(status.settled, _with_window(_NONE, claude), None)
+            return _Judged(status.settled, _with_window(_NONE, claude), None, None)
         chain = _with_window(view["chains"][name], claude)
-        session_point = session_point_of(name, attributes.compactions.last)
         shaped: Any = SimpleNamespace(**chain)
-        return _Judged(status.settled, chain, until_compaction(shaped, session_point, points))
+        session_point = session_point_of(shaped, attributes.compactions.last)
+        of_claude = view["identity"]["runtime"] in (None, "claude-code")
+        settings = points.settings[0][1] if points.settings and of_claude else None
+        until = until_compaction(shaped, session_point, points, settings)
+        return _Judged(status.settled, chain, until, window_doubt(shaped, session_point))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a view lacks {error}") from error
 
@@ -136,7 +160,7 @@ def figures_of(
 
     Raises ValueError for another version or shape.
     """
-    state, chain, until = _judged(view, points, claude)
+    state, chain, until, doubt = _judged(view, points, claude)
     try:
         attempt, compactions = view["attempt"], view["compactions"]
         succeeded = [brief for brief in compactions["last"] if brief["outcome"] == "succeeded"]
@@ -147,13 +171,16 @@ def figures_of(
             used_percent=chain.get("used_percent"),
             window=chain.get("window"),
             window_source=chain.get("window_source"),
+            window_is_doubtful=doubt is not None,
+            passed_window=chain.get("passed_window"),
             until_compaction_tokens=None if until is None else until.tokens,
             until_source=None if until is None else until.source,
             until_is_estimated=until is not None and until.estimated,
             attempt_started_ms=None if attempt is None else attempt["started_ms"],
             attempt_heartbeat_ms=None if attempt is None else attempt["last_heartbeat_ms"],
             compactions=sum(
-                compactions[name] for name in ("manual", "automatic", "unknown_trigger")
+                compactions.get(name, 0)
+                for name in ("manual", "automatic", "idle", "unknown_trigger")
             ),
             last_duration_ms=succeeded[-1]["duration_ms"] if succeeded else None,
             last_ms=view["last_ms"],
@@ -185,7 +212,7 @@ def _with_attributes(view: Object) -> Any:  # noqa: ANN401 -- the judgement read
         attempt=None if attempt is None else SimpleNamespace(**attempt),
         compactions=SimpleNamespace(
             last=[
-                SimpleNamespace(**{"inherited": False, **brief})
+                SimpleNamespace(**{**_LATER_OF_BRIEFS, **brief})
                 for brief in view["compactions"]["last"]
             ]
         ),
@@ -210,6 +237,7 @@ def read_input(given: Object) -> ClaudeInput:
         window=_suffix_window(model_id or "") or _count(context, "context_window_size") or None,
         used_tokens=used or None,
         used_percent=_percent(context),
+        folder=_text(_object(given, "workspace"), "project_dir") or _text(given, "cwd"),
     )
 
 
@@ -225,7 +253,8 @@ def _with_window(chain: Object, claude: ClaudeInput) -> Object:
     if used is None:
         return {**chain, "window": window, "window_source": "runtime"}
     if used > window:
-        return {**chain, "window": None, "window_source": "exceeded", "used_percent": None}
+        passed = {"window_source": "exceeded", "passed_window": window}
+        return {**chain, "window": None, **passed, "used_percent": None}
     percent = percent_of(used, window)
     return {**chain, "window": window, "window_source": "runtime", "used_percent": percent}
 

@@ -114,12 +114,16 @@ def _size(figures: Figures) -> str:
     """Return `58K/128K`; `of 128K` while nothing is measured."""
     if figures.used_tokens is None:
         return "" if figures.window is None else f"of {_mark(figures)}{thousands(figures.window)}"
-    mark = "" if figures.window is None else _mark(figures)
-    return f"{thousands(figures.used_tokens)}/{mark}{thousands(figures.window)}"
+    used = thousands(figures.used_tokens)
+    if figures.window is not None:
+        return f"{used}/{_mark(figures)}{thousands(figures.window)}"
+    if figures.window_source != "exceeded" or figures.passed_window is None:
+        return f"{used}/{UNKNOWN}"
+    return f"{used}/{UNKNOWN}, passed {thousands(figures.passed_window)}"
 
 
 def _mark(figures: Figures) -> str:
-    return GUESS if figures.window_source == "default" else ""
+    return GUESS if figures.window_is_doubtful else ""
 
 
 def _compactions(figures: Figures) -> str:

@@ -28,6 +28,10 @@ from streams.core.derivation.state import AwaitedSummary, Chain, Unmeasured
 from streams.core.derivation.step import Step
 from streams.core.derivation.transitions import AttemptEvent, Start
 
+IDLE_MS: Final = 5 * 60 * 1000
+"""What passes a threshold is a message, and its compaction begins within seconds. After so long a
+silence, the time for which prompts stay cached, the runtime compacted a session that was idle."""
+
 _TWINS: Final[dict[Twin | None, Twin]] = {"thread": "item", "item": "thread"}
 """The other form in which the app server reports the same compaction."""
 
@@ -56,6 +60,7 @@ def bound(step: Step, boundary: Boundary) -> None:
     if duration is None:
         duration = own_calls.duration_ms(call, step.normal.own_ms)
         duration_source = None if duration is None else "derived"
+    idle_ms = _idle_ms(step, boundary, duration, start)
     boundary_id = step.emit(
         CompactBoundary(
             **step.common(name, chain.model),
@@ -71,6 +76,7 @@ def bound(step: Step, boundary: Boundary) -> None:
             messages_total=chain.total,
             metadata=boundary.metadata,
             receipt=boundary.receipt,
+            idle_ms=idle_ms,
         )
     )
     awaited = AwaitedSummary(boundary_id, boundary.anchor)
@@ -194,6 +200,20 @@ def _pre_tokens(boundary: Boundary, chain: Chain) -> tuple[int | None, TokenSour
     if boundary.pre_tokens is not None:
         return boundary.pre_tokens, "reported"
     return chain.used, None if chain.used is None else "last_reading"
+
+
+def _idle_ms(
+    step: Step, boundary: Boundary, duration: int | None, start: Start | None
+) -> int | None:
+    """Return for how long the session was silent before an automatic compaction (R32).
+
+    None where that is not long, or not known; an attempt whose start was reported is not judged, as
+    the messages of its turn may have no times. The compaction's own time is no silence.
+    """
+    if boundary.trigger not in ("auto", "idle") or start is not None or step.gap_ms is None:
+        return None
+    silence = step.gap_ms - (duration or 0)
+    return silence if silence > IDLE_MS else None
 
 
 def _duration(

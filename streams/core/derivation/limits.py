@@ -47,6 +47,9 @@ def window_of(
         return reported, "runtime"
     if name in facts.exceeded:
         return None, "exceeded"
+    outside = _by_model(facts.outside_windows, name)
+    if outside is not None:
+        return outside, "runtime"
     if model is not None:
         listed = _by_model(facts.suffixed, model) or rules.catalog.window(model)
         if listed is not None:
@@ -54,6 +57,10 @@ def window_of(
     if facts.runtime in DEFAULT_WINDOW_OF:
         return rules.default_window, "default"
     return None, "unknown"
+
+
+def _is_reported(facts: KnownFacts, name: str) -> bool:
+    return (_by_model(facts.windows, name) or _by_model(facts.raw_windows, name)) is not None
 
 
 def _by_model(windows: Mapping[str, int], name: str) -> int | None:
@@ -83,7 +90,10 @@ def _without_date(name: str) -> str:
 def disprove(step: Step, model: str | None, used: int) -> tuple[int | None, WindowSource]:
     """Return the window for a reading; an assumed one that the reading exceeds is void from now."""
     window, source = window_of(step.rules, step.facts, model)
-    if window is None or used <= window or source not in ("catalog", "default"):
+    if window is None or used <= window:
+        return window, source
+    is_outside = source == "runtime" and not _is_reported(step.facts, model or _NO_MODEL)
+    if source not in ("catalog", "default") and not is_outside:
         return window, source
     exceeded = (*step.facts.exceeded, model or _NO_MODEL)[-MAX_MODELS:]
     step.facts = step.facts._replace(exceeded=exceeded)

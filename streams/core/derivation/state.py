@@ -196,6 +196,7 @@ class KnownFacts(NamedTuple):
     suffix means, `suffixed` has it for each model that was last reported with one. `aliases` map a
     parent's tool use to an agent id (R2). `is_enforced`: context-usage answers change nothing of
     the auto-compact facts. `turn_window` was reported for a turn whose model is not known yet.
+    `outside_windows` are known from elsewhere than messages.
     """
 
     runtime: str | None = None
@@ -219,6 +220,7 @@ class KnownFacts(NamedTuple):
     auto_compact_source: str | None = None
     is_enforced: bool = False
     turn_window: int | None = None
+    outside_windows: Mapping[str, int] = {}
 
 
 _NO_CHAINS: Final[dict[str, Chain]] = {}

@@ -96,6 +96,8 @@ class Step:
         self.subject = MAIN_CHAIN
         self.inherited: bool | None = None
         """True while the message is a copy of another session's (R30), else None."""
+        self.gap_ms: int | None = None
+        """The time since the session's message before, where both have one."""
         self.limits_touched = False
         self.first_read: str | None = None
         self.has_own_window = False
@@ -112,6 +114,7 @@ class Step:
         self.applied += 1
         self.was_reset = self.last_reset
         self.last_reset = None
+        self.gap_ms = None
         self.limits_touched = False
         self.first_read = None
         self.has_own_window = False

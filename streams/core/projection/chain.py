@@ -35,6 +35,10 @@ def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: 
     after.used_percent = data.used_percent
     after.window = data.window
     after.window_source = data.window_source
+    if data.window is not None:
+        after.passed_window = None
+    elif chain.window is not None:
+        after.passed_window = chain.window
     after.breakdown = _breakdown(
         input_tokens=data.input_tokens,
         cache_creation_tokens=data.cache_creation_tokens,
@@ -66,6 +70,7 @@ def limit(chain: ChainView, data: ContextLimits, time_ms: int | None) -> ChainVi
         chain,
         window=data.window,
         window_source=data.window_source,
+        passed_window=chain.passed_window if data.window is None else None,
         auto_compact_enabled=data.auto_compact_enabled,
         auto_compact_threshold=data.auto_compact_threshold,
         effective_window=data.effective_window,

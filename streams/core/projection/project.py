@@ -45,6 +45,7 @@ _session_view = maker(SessionView)
 COUNTED_AS: Final[Mapping[Trigger | None, str]] = {
     "manual": "manual",
     "auto": "automatic",
+    "idle": "idle",
     None: "unknown_trigger",
 }
 """Fields of a view's and of the aggregates' counts, by what set a compaction off."""
@@ -69,7 +70,7 @@ def project(view: SessionView | None, record: Record, offset: int) -> SessionVie
     elif isinstance(data, SessionInfo):
         identity = _identify(identity, data)
     else:
-        compactions = _compactions(compactions, record, attempt)
+        compactions = _compactions(compactions, record, attempt, chains.get(data.chain))
         attempt = _attempt(attempt, record)
         chains = _with_chain(chains, _chain(chains.get(data.chain), record, attempt))
     if data.task_id is not None and data.task_id != identity.task_id:
@@ -191,12 +192,12 @@ def _attempt(attempt: AttemptView | None, record: Record) -> AttemptView | None:
 
 
 def _compactions(
-    before: CompactionsView, record: Record, attempt: AttemptView | None
+    before: CompactionsView, record: Record, attempt: AttemptView | None, chain: ChainView | None
 ) -> CompactionsView:
     data = record.data
     match data:
         case CompactBoundary():
-            return _succeeded(before, record, data)
+            return _succeeded(before, record, data, None if chain is None else chain.window)
         case CompactionFailed() if not data.inherited:
             return replace(
                 before,
@@ -230,7 +231,9 @@ def _change(before: CompactionsView, boundary_id: str, **changes: Any) -> Compac
     return replace(before, last=last)
 
 
-def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -> CompactionsView:
+def _succeeded(
+    before: CompactionsView, record: Record, data: CompactBoundary, window: int | None
+) -> CompactionsView:
     brief = CompactionBrief(
         record_id=record.id,
         chain=data.chain,
@@ -246,6 +249,9 @@ def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -
         duration_source=data.duration_source,
         messages_since_last=data.messages_since_last,
         inherited=data.inherited is True,
+        model=data.model,
+        window=window,
+        idle_ms=data.idle_ms,
     )
     last = (*before.last, brief)[-LAST_COMPACTIONS:]
     if data.inherited:
@@ -260,7 +266,7 @@ def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -
         last=last,
         **counted,
     )
-    count = after.manual + after.automatic + after.unknown_trigger
+    count = after.manual + after.automatic + after.idle + after.unknown_trigger
     return replace(after, messages_per_compaction=after.messages // count)
 
 

@@ -138,11 +138,13 @@ def counted(before: Aggregates, record: Record, view: SessionView | None) -> Agg
     match data:
         case CompactBoundary():
             name, counts = _of_trigger(before, data.trigger)
+            # A size that an idle session had is no size that compactions begin at (R32).
+            is_point = data.trigger != "auto" or data.idle_ms is None
             counts = replace(
                 counts,
                 succeeded=counts.succeeded + 1,
                 duration_ms=_add(counts.duration_ms, _waited_ms(data)),
-                pre_tokens=_add(counts.pre_tokens, data.pre_tokens),
+                pre_tokens=_add(counts.pre_tokens, data.pre_tokens if is_point else None),
             )
             messages = before.messages + data.messages_since_last
             return replace(_with(before, name, counts), messages=messages)

@@ -4,6 +4,7 @@ Transcripts grow to hundreds of megabytes, and a status line is drawn many times
 bounded, and only lines that can affect the size are parsed.
 """
 
+import re
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -46,15 +47,23 @@ _COMPACTION = b'"compact'
 _ROLLOUT_PARTS = (_COMPACTION, b'"ContextCompaction"', b'"turn_context"')
 """Texts in a Codex rollout's lines of compactions, of their durations, and of a turn's model."""
 
+_TIME = b'"timestamp"'
+_TIME_VALUE = re.compile(rb'"timestamp"\s*:\s*"([0-9TZ:.+-]{1,64})"')
+
 _HEAD = b'"session_meta"'
 """The text in a rollout's first line, the only one that names the session."""
 
 
 class BodyLine(NamedTuple):
-    """A line's JSON object, and its bytes without the line end."""
+    """A line's JSON object, and its bytes without the line end.
+
+    Of a compaction also `before`, the time that the line before it has: how long the session was
+    silent is no reason to read that line too.
+    """
 
     body: dict[str, Any]
     value: bytes
+    before: str | None = None
 
 
 class TranscriptTail(NamedTuple):
@@ -89,8 +98,10 @@ def read_tail(file_name: str, tail_bytes: int) -> TranscriptTail:
         older = content.read(begin - older_begin, older_begin)
     parts = (_COMPACTION,) if session is None else _ROLLOUT_PARTS
     return TranscriptTail(
-        older=_parsed(_lines_with(older, parts)),
-        lines=_parsed([line for line in tail.split(b"\n") if _is_relevant(line)]),
+        older=_with_times(_parsed(_lines_with(older, parts)), older),
+        lines=_with_times(
+            _parsed([line for line in tail.split(b"\n") if _is_relevant(line)]), older + tail
+        ),
         is_whole=begin == 0,
         has_all_older=older_begin == 0,
         session=session,
@@ -118,7 +129,7 @@ def _first_line(content: Content) -> bytes:
 def _rollout_session(first_line: bytes) -> str | None:
     """Return the session that a rollout's first line names (R1)."""
     scout = Scout()
-    for body, _ in _parsed([first_line] if _HEAD in first_line else []):
+    for body, *_ in _parsed([first_line] if _HEAD in first_line else []):
         scout.look(body)
     return scout.container(None, None).hint
 
@@ -138,6 +149,22 @@ def _lines_with(text: bytes, parts: tuple[bytes, ...]) -> list[bytes]:
             lines[begin] = text[begin:end]
             at = text.find(part, end)
     return [lines[begin] for begin in sorted(lines)]
+
+
+def _with_times(lines: list[BodyLine], text: bytes) -> list[BodyLine]:
+    """Return the lines of a text, those of compactions with the time of the line before."""
+    return [
+        line._replace(before=_time_before(text, text.find(line.value)))
+        if _COMPACTION in line.value
+        else line
+        for line in lines
+    ]
+
+
+def _time_before(text: bytes, at: int) -> str | None:
+    name = text.rfind(_TIME, 0, max(0, at))
+    found = _TIME_VALUE.match(text, name) if name >= 0 else None
+    return found[1].decode() if found is not None else None
 
 
 def _parsed(lines: list[bytes]) -> list[BodyLine]:

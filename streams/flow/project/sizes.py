@@ -27,7 +27,7 @@ def most_bytes(stat: Aggregates | None) -> int:
     """Return the bytes that a field of the aggregates takes at most; None: the field leaves."""
     if stat is None:
         return 0
-    triggers = (stat.manual, stat.automatic, stat.unknown_trigger)
+    triggers = (stat.manual, stat.automatic, stat.idle, stat.unknown_trigger)
     buckets = sum(len(each.duration_ms.buckets) + len(each.pre_tokens.buckets) for each in triggers)
     return _STATS_BYTES + _BUCKET_BYTES * buckets
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 from contextgauge.normalise import normalise
+from contextgauge.normalise.fields import moment_ms
 from contextgauge.normalise.signals import InputMessage
 from schemas.records import MAIN_CHAIN, CompactBoundary, ContextReading, ContextReset, Record
 from schemas.views import SessionView
@@ -12,8 +13,9 @@ from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
 from streams.core.projection.project import project
 
-TranscriptLine: TypeAlias = tuple[dict[str, Any], bytes]
-"""A line of a transcript: its JSON object, and its bytes without the line end."""
+TranscriptLine: TypeAlias = tuple[dict[str, Any], bytes, str | None]
+"""A line of a transcript: its JSON object, and its bytes without the line end. Of a compaction also
+the time of the line before it, which may have been left out."""
 
 
 class TranscriptView(NamedTuple):
@@ -39,12 +41,13 @@ def view_of_lines(
     settled: set[str] = set()
     latest: str | None = None
     for is_in_tail, lines in ((False, older), (True, tail)):
-        for body, value in lines:
+        for body, value, before in lines:
             normal = normalise(body, InputMessage(value, session_id))
             if normal is None or normal.session_id is None:
                 continue
             latest = normal.session_id
-            sessions[latest], records = derive(rules, sessions.get(latest), normal, latest)
+            session = _at(sessions.get(latest), moment_ms(before))
+            sessions[latest], records = derive(rules, session, normal, latest)
             for record in records:
                 view = views.get(latest)
                 views[latest] = project(view, record, 0 if view is None else view.position)
@@ -53,6 +56,23 @@ def view_of_lines(
     name = session_id if session_id in views else latest
     view = None if name is None else views.get(name)
     return None if view is None else TranscriptView(view, name in settled)
+
+
+def _at(session: Session | None, before_ms: int | None) -> Session | None:
+    """Return a session whose last message was at this time, if it is known to be later."""
+    if session is None or before_ms is None or before_ms <= (session.last_ms or 0):
+        return session
+    return Session(
+        session.sequence,
+        session.applied,
+        before_ms,
+        session.known,
+        session.chains.copy(),
+        session.attempt,
+        session.hint,
+        session.last_reset,
+        session.facts,
+    )
 
 
 def _settles(record: Record) -> bool:

@@ -18,6 +18,7 @@ from schemas.views import Aggregates, PartitionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.codec.aggregates import added
+from streams.core.derivation.outside_windows import OutsideWindows, with_windows
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
 from streams.core.projection import statistics
@@ -46,7 +47,8 @@ _NEVER_IDLE = Activity(0, None)
 class LocalDerivation:
     """The sessions of the local file. Not thread-safe.
 
-    `give_way` is called between two lines: it may wait for others of this process.
+    `give_way` is called between two lines: it may wait for others of this process. `windows` are
+    known from elsewhere than the sessions' lines.
     """
 
     def __init__(
@@ -55,11 +57,13 @@ class LocalDerivation:
         store: LocalStore,
         give_way: Callable[[], None],
         limit_bytes: int = MESSAGE_LIMIT_BYTES,
+        windows: OutsideWindows | None = None,
     ) -> None:
         self._rules = rules
         self._store = store
         self._give_way = give_way
         self._limit_bytes = limit_bytes
+        self._windows = windows
         self.rejected: Counter[str] = Counter()
         """Lines that could not be derived, by file."""
         self._postponed: set[bytes] = set()
@@ -79,6 +83,8 @@ class LocalDerivation:
 
     def take(self, piece: TranscriptPiece) -> None:
         """Derive and fold the lines of a piece."""
+        if not self._marks:
+            self._take_windows()
         is_live = piece.received_ms is not None
         is_exact = piece.is_as_once
         if piece.path != self._visited:
@@ -107,6 +113,17 @@ class LocalDerivation:
         """Note that the file which is read has lines of a session."""
         first = self._members.get((path, session), Visits(self._visit, self._visit)).first
         self._members[path, session] = Visits(first, self._visit)
+
+    def _take_windows(self) -> None:
+        """Drop sessions whose windows changed elsewhere: they are loaded with these again.
+
+        Nothing may be uncommitted.
+        """
+        if self._windows is None:
+            return
+        for session_id, session in list(self._deriver.sessions.items()):
+            if with_windows(session, self._windows(session_id)) is not session:
+                self._deriver.drop(session_id)
 
     def marks_of(self, derived: DerivedFiles | None) -> Mapping[str, bytes | None] | None:
         """Return how far files were read that another process derived; None to read them here.
@@ -210,7 +227,7 @@ class LocalDerivation:
         self._position, self._visit = self._store.position, self._store.visits
         self._visited = None
         # Not a method: in a cycle it would never be freed, as no process looks for old garbage.
-        stored = partial(_stored_session, self._store)
+        stored = partial(_stored_session, self._store, self._windows)
         self._deriver = Deriver(self._rules, limit_bytes=self._limit_bytes, stored=stored)
         self._fold: LocalFold = LocalFold()
         self._fold.load_stats(self._store.stats() or FIRST_STATS)
@@ -283,13 +300,16 @@ class LocalDerivation:
         }
 
 
-def _stored_session(store: LocalStore, session_id: str) -> Session | None:
+def _stored_session(
+    store: LocalStore, windows: OutsideWindows | None, session_id: str
+) -> Session | None:
+    session: Session | None = None
     parts = store.state(codec.key_bytes(session_id))
-    if not parts:
-        return None
-    stored = StoredSessions("the local file")
-    stored.add(parts)
-    return stored.take(session_id)
+    if parts:
+        stored = StoredSessions("the local file")
+        stored.add(parts)
+        session = stored.take(session_id)
+    return session if windows is None else with_windows(session, windows(session_id))
 
 
 def _is_untimed(value: bytes) -> bool:

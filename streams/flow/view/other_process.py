@@ -9,14 +9,20 @@ from collections.abc import Collection, Iterable, Sequence
 
 from schemas.views import STREAM_ENTRIES, Aggregates, EntryStream
 from streams.codec.aggregates import added
+from streams.core.derivation.outside_windows import OutsideWindows
 from streams.core.derivation.rules_config import Rules
 from streams.flow.view.derivation import LocalDerivation
 from streams.ports import DerivedFiles, Entry, LocalChanges, TranscriptPiece
 
 
-def derive_files(rules: Rules, limit_bytes: int, pieces: Iterable[TranscriptPiece]) -> DerivedFiles:
+def derive_files(
+    rules: Rules,
+    limit_bytes: int,
+    pieces: Iterable[TranscriptPiece],
+    windows: OutsideWindows | None = None,
+) -> DerivedFiles:
     """Derive and fold the pieces of whole files, in a process of its own."""
-    derivation = LocalDerivation(rules, _NothingStored(), lambda: None, limit_bytes)
+    derivation = LocalDerivation(rules, _NothingStored(), lambda: None, limit_bytes, windows)
     for piece in pieces:
         derivation.take(piece)
     counts: dict[str, list[Aggregates]] = defaultdict(list)

@@ -47,7 +47,9 @@ _DOCS_HEADERS: Final = {"Content-Security-Policy": "default-src 'none'; style-sr
 
 def create_app(serving: Serving) -> Starlette:
     """Return the application."""
-    reading = Reading(serving.reader, serving.clock, serving.points, serving.titles)
+    reading = Reading(
+        serving.reader, serving.clock, serving.points, serving.titles, serving.runtime_settings
+    )
     feed = Feed(serving.reader, reading.snapshots, serving.clock, serving.telemetry, serving.report)
 
     @asynccontextmanager

@@ -4,21 +4,23 @@ An answer without a cursor comes from the generation that is active now. The gen
 is read as long as it exists, which is for a minute after a swap.
 """
 
+import asyncio
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from pydantic import Field, StrictFloat, StrictInt, StrictStr, TypeAdapter
 
 from schemas.records import Json
+from schemas.views import SessionView
 from streams import codec
 from streams.core.until_compaction import NO_POINTS, CompactionPoints, models_to_learn
 from streams.ports import Clock, ViewReader
 from streams.serve.api.answers import Context
 from streams.serve.api.problems import Problem, bad_cursor, no_session
-from streams.serve.api.serving import ReadTitles
+from streams.serve.api.serving import ReadSettings, ReadTitles, RuntimeFolder
 from streams.serve.views.session_index import ListOrder, Matches, SessionFilter, SessionIndex
 from streams.serve.views.sessions import Sessions, decoded
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot, Snapshots
@@ -81,7 +83,7 @@ _ORDERS: Final = 20
 class Reading:
     """Reads answers. Its methods raise RetryError, VersionError, ViewsGoneError, Problem.
 
-    `points` are the configured ones, `titles` as in `Serving`.
+    `points` are the configured ones, `titles` and `settings` as in `Serving`.
     """
 
     def __init__(
@@ -90,9 +92,11 @@ class Reading:
         clock: Clock,
         points: CompactionPoints = NO_POINTS,
         titles: ReadTitles | None = None,
+        settings: ReadSettings | None = None,
     ) -> None:
         self._store, self.clock = store, clock
-        self._titles = titles
+        self._titles, self._settings = titles, settings
+        self._places: set[RuntimeFolder] = set()
         self._index = SessionIndex(store)
         self._points = points
         self._learned_s: dict[str, float] = {}
@@ -167,16 +171,27 @@ class Reading:
 
     async def known_points(self, snapshot: Snapshot) -> CompactionPoints:
         """Return what is known of where compactions begin, as of now."""
+        await self._read_settings(())
         return await self._learn(snapshot, set(self._learned_s))
 
     async def context(self, snapshot: Snapshot, documents: Sequence[bytes]) -> Context:
         """Return what the answer about these views depends on."""
         views = [decoded(document) for document in documents]
+        await self._read_settings(views)
         points = await self._learn(snapshot, set[str]().union(*map(models_to_learn, views)))
         arrivals = await self.at(snapshot).arrivals(views)
         if self._titles is None:
             return Context(points, arrivals)
         return Context(points, arrivals, await self._titles([view.session_id for view in views]))
+
+    async def _read_settings(self, views: Iterable[SessionView]) -> None:
+        """Read the settings for these sessions, and again for those of before."""
+        if self._settings is None:
+            return
+        self._places.update((view.identity.runtime, view.identity.cwd) for view in views)
+        places = sorted(self._places, key=repr)
+        found = await asyncio.to_thread(self._settings, places)
+        self._points = self._points._replace(settings=tuple(found.items()))
 
     async def _learn(self, snapshot: Snapshot, models: set[str]) -> CompactionPoints:
         """Return what is known of where compactions begin, of these models as of now."""

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from contextgauge.settings.forms import PREFIX
+from streams.core.runtime_settings import RuntimeSettings
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.ports import (
     Clock,
@@ -23,6 +24,12 @@ Report = Callable[[str, BaseException], None]
 ReadTitles = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 """Returns the titles of those sessions, by id, that have one."""
 
+RuntimeFolder = tuple[str | None, str | None]
+"""A runtime and a folder, on which the runtime's own settings depend."""
+
+ReadSettings = Callable[[Sequence[RuntimeFolder]], Mapping[RuntimeFolder, RuntimeSettings]]
+"""Returns what is set in those places that have any setting."""
+
 Probe = Callable[[str, str], tuple[int, str, bytes]]
 """Answers `/metrics`, `/healthz` and `/readyz`: status, media type and body, from the path and
 the header Accept."""
@@ -41,7 +48,8 @@ class Serving:
     to it go, None: this server only reads. `writers` returns the hashes of the tokens that may
     write; None as `readers`.
     `reading` returns how much of local transcripts has been read, where this process reads them;
-    `titles` reads sessions' titles from there, if they are to be shown.
+    `titles` reads sessions' titles from there, if they are to be shown, and `runtime_settings`
+    returns the runtimes' own settings on this machine.
     `conversations` reads sessions' text, where it is kept.
     """
 
@@ -61,6 +69,7 @@ class Serving:
     points: CompactionPoints = NO_POINTS
     reading: Callable[[], ReadingProgress | None] | None = None
     titles: ReadTitles | None = None
+    runtime_settings: ReadSettings | None = None
     control: ControlReader | None = None
     commands: CommandSink | None = None
     writers: Callable[[], frozenset[str]] | None = None

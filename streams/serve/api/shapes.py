@@ -12,7 +12,7 @@ from contextgauge.compaction.messages import FormatName
 from contextgauge.compaction.session import ConversationState
 from schemas.views import Aggregates, Compaction, Distribution, SessionView, TriggerAggregates
 from streams.core.session_status import Severity, State
-from streams.core.until_compaction import PointSource
+from streams.core.until_compaction import PointSource, WindowDoubt
 
 
 class BaseShape(BaseModel):
@@ -71,8 +71,9 @@ class UntilCompactionShape(BaseShape):
     responses: int | None = Field(description="The same in responses, by the chain's growth.")
     threshold_tokens: int = Field(description="The size at which it is expected.")
     source: PointSource
+    setting: str | None = Field(description="The runtime's own settings that say so.")
     estimated: bool = Field(
-        description="It is learned, or a configured percentage of an assumed window."
+        description="It is learned, or a configured percentage of a doubtful window."
     )
 
 
@@ -88,6 +89,13 @@ class StatusShape(BaseShape):
     severities: dict[str, Severity] = Field(description="The same of each chain.")
     until_compaction: dict[str, UntilCompactionShape] = Field(
         description="By chain; without those of which nothing is known, or where it is off."
+    )
+    window_doubts: dict[str, WindowDoubt] = Field(
+        description="By chain, why its window may be wrong: `assumed` for want of any other, or "
+        "`contradicted`: known by the model's name, while automatic compactions come far below it."
+    )
+    switched_off_by: dict[str, str] = Field(
+        description="By chain, the runtime's settings by which there is no automatic compaction."
     )
     last_sign_ms: int | None = Field(description="The open attempt's last sign of life.")
     stalled_from_ms: int | None = Field(description="From then on the state is `stalled`.")
@@ -211,6 +219,7 @@ class AggregatesShape(Aggregates):
     __pydantic_config__ = _STORED
     manual: TriggerShape
     automatic: TriggerShape
+    idle: TriggerShape
     unknown_trigger: TriggerShape
     duration_ms: DistributionShape
     pre_tokens: DistributionShape

@@ -291,8 +291,8 @@ function tile([name]) {
 
 /** Compactions that succeeded, by trigger. */
 function triggerWords(counts) {
-  const more = counts.unknown_trigger && `${exact(counts.unknown_trigger)} unknown trigger`;
-  return [`${exact(counts.automatic)} automatic`, `${exact(counts.manual)} manual`, more].filter(Boolean).join(" · ");
+  const more = [counts.idle && `${exact(counts.idle)} idle`, counts.unknown_trigger && `${exact(counts.unknown_trigger)} unknown trigger`];
+  return [`${exact(counts.automatic)} automatic`, `${exact(counts.manual)} manual`, ...more].filter(Boolean).join(" · ");
 }
 
 /** Of how many attempts, and what else they came to: an unknown outcome is no failure. */

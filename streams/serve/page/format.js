@@ -38,8 +38,8 @@ export function remaining(used) {
 }
 
 /** How full a context is, in the words of every screen: "62% used · 38% context remaining". */
-export function usage(used) {
-  return used === null || used === undefined ? UNKNOWN : `${percent(used)} used · ${remaining(used)} context remaining`;
+export function usage(used, doubt = null) {
+  return used === null || used === undefined ? UNKNOWN : `${guess(percent(used), doubt)} used · ${guess(remaining(used), doubt)} context remaining`;
 }
 
 /** A length of time, as in the terminal: "900 ms", "42.0 s", "3 min 5 s", "2 h 10 min", "4 d 3 h". */
@@ -118,17 +118,25 @@ const SOURCES = {
   catalog: "by the model's name, in the table that comes with contextgauge",
   default: "assumed, as it is unknown",
   unknown: "none is assumed for this runtime",
-  exceeded: "unknown: a larger size disproved the one by name or default",
+  exceeded: "unknown: the size passed the one assumed by name or default",
 };
 
-/** The source of a window, in the word of every screen and record. */
-export function windowSource(source) {
+/** The source of a window, in the word of every screen and record; `passed` is the assumed one that the size passed. */
+export function windowSource(source, passed = null) {
+  if (source === "exceeded") return `the size passed the assumed ${passed === null ? "one" : tokens(passed)}`;
   return source in SOURCES ? source : "source unknown";
 }
 
-/** What that word means. */
-export function sourceMeaning(source) {
-  return SOURCES[source] ?? "source unknown";
+const DOUBTS = { assumed: "", contradicted: ", and doubtful: automatic compactions come far below it" };
+
+/** What that word means, and why the window is doubtful. */
+export function sourceMeaning(source, doubt = null) {
+  return (SOURCES[source] ?? "source unknown") + (DOUBTS[doubt] ?? "");
+}
+
+/** A figure, marked `~` where it rests on a doubtful window. */
+export function guess(figure, doubt) {
+  return doubt === null || figure === UNKNOWN ? figure : `~${figure}`;
 }
 
 /** The name of a session's folder; "" where none is known. */

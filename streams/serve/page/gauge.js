@@ -1,12 +1,12 @@
 // The bar of a context, and the tooltip that takes it apart: on the overview and for a session.
 
 import { attr, css, h, icon, setText, shown, texts } from "./dom.js";
-import { count, exact, percent, remaining, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
-import { isDue, untilOf } from "./status.js";
+import { count, exact, guess, percent, remaining, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
+import { doubtOf, isDue, untilOf } from "./status.js";
 
 const SEVERITY_WORDS = { high: ", high", critical: ", nearly full" };
 
-/** Make a gauge: {el, bind(chain, severity)}: percentage, sizes, source of the window, bar. */
+/** Make a gauge: {el, bind(chain, severity, doubt)}: percentage, sizes, source of the window, bar. */
 export function gauge() {
   const { share, rest, sizes, source, level } = texts("share", "rest", "sizes", "source", "level");
   const triangle = icon("warning");
@@ -25,15 +25,15 @@ export function gauge() {
     ),
     h("div", { class: "bar", "aria-hidden": "true" }, fill, mark),
   );
-  const bind = (chain, severity) => {
+  const bind = (chain, severity, doubt) => {
     attr(el, "data-severity", severity);
     attr(el, "data-state", chain.state);
     const known = chain.used_percent !== null;
-    setText(share, known ? percent(chain.used_percent) : chain.used_tokens === null ? UNKNOWN : "share unknown");
-    setText(rest, known ? `used · ${remaining(chain.used_percent)} context remaining` : "");
+    setText(share, known ? guess(percent(chain.used_percent), doubt) : chain.used_tokens === null ? UNKNOWN : "share unknown");
+    setText(rest, known ? `used · ${guess(remaining(chain.used_percent), doubt)} context remaining` : "");
     setText(level, SEVERITY_WORDS[severity] ?? "");
-    setText(sizes, sizesOf(chain));
-    setText(source, chain.window === null && chain.window_source !== "exceeded" ? "" : `· ${windowSource(chain.window_source)}`);
+    setText(sizes, sizesOf(chain, doubt));
+    setText(source, chain.window === null && chain.window_source !== "exceeded" ? "" : `· ${windowSource(chain.window_source, chain.passed_window)}`);
     css(fill, "--used", String(known ? Math.min(chain.used_percent, 100) / 100 : 0));
     const threshold = thresholdOf(chain);
     shown(mark, threshold !== null);
@@ -48,26 +48,26 @@ function thresholdOf(chain) {
   return chain.auto_compact_threshold;
 }
 
-function sizesOf(chain) {
-  const whole = chain.window === null ? "window unknown" : tokens(chain.window);
+function sizesOf(chain, doubt) {
+  const whole = chain.window === null ? "window unknown" : guess(tokens(chain.window), doubt);
   if (chain.used_tokens === null) return chain.window === null ? whole : `of ${whole}`;
   return chain.window === null ? `${tokens(chain.used_tokens)} · ${whole}` : `${tokens(chain.used_tokens)} of ${whole}`;
 }
 
 /** The tooltip's nodes: the parts of a chain's size, the window, and what will happen. */
 export function breakdownTip(view, chain) {
-  const until = untilOf(view, chain);
+  const [until, doubt] = [untilOf(view, chain), doubtOf(view, chain)];
   const meaning = until?.estimated ? untilMeaning(until) : "";
   const parts = chain.breakdown;
   const isUnknown = chain.used_tokens === null;
   return [
-    chain.used_percent === null ? null : h("p", {}, usage(chain.used_percent)),
+    chain.used_percent === null ? null : h("p", {}, usage(chain.used_percent, doubt)),
     h("p", {}, isUnknown ? "The size is unknown until the next response." : `Context window: ${sizeWords(chain)}`),
-    h("p", { class: isUnknown ? "faint" : null }, `Total capacity: ${chain.window === null ? UNKNOWN : count(chain.window, "token")}`),
-    chain.window_source ? windowNote(chain.window_source) : null,
+    h("p", { class: isUnknown ? "faint" : null }, `Total capacity: ${chain.window === null ? UNKNOWN : guess(count(chain.window, "token"), doubt)}`),
+    chain.window_source ? windowNote(chain.window_source, doubt) : null,
     isUnknown ? null : h("p", { class: "faint" }, outlook(view, chain)),
     meaning ? h("p", { class: "faint" }, meaning) : null,
-    isUnknown || !parts ? null : partsTable(parts, chain, until),
+    isUnknown || !parts ? null : partsTable(parts, chain, until, doubt),
   ].filter((node) => node !== null);
 }
 
@@ -79,13 +79,16 @@ function sizeWords({ breakdown: parts, used_tokens: used }) {
 }
 
 /** The word for where a window is known from, and what it means. */
-export function windowNote(source) {
-  return h("p", { class: "faint" }, `Window ${windowSource(source)}: ${sourceMeaning(source)}.`);
+export function windowNote(source, doubt = null) {
+  const meaning = sourceMeaning(source, doubt);
+  return h("p", { class: "faint" }, source === "exceeded" ? `Window ${meaning}.` : `Window ${windowSource(source)}: ${meaning}.`);
 }
 
 /** What happens when a chain's context is full: as the runtime reports it, else as it was seen. */
 export function outlook(view, chain) {
   const enabled = chain?.auto_compact_enabled ?? null;
+  const offBy = chain && view?.status.switched_off_by?.[chain.chain];
+  if (offBy) return `Automatic compaction is off, by ${offBy}.`;
   if (enabled === false) return "Automatic compaction is off.";
   if (enabled === true) return isDue(untilOf(view, chain)) ? "Automatic compaction is due." : "Automatic compaction will trigger when context is low.";
   if (view?.compactions.automatic) return "This session has compacted automatically.";
@@ -94,6 +97,7 @@ export function outlook(view, chain) {
 
 const UNTIL_MEANINGS = {
   reported: (at) => `The runtime reports that it compacts at ${at}.`,
+  settings: (at, { setting, estimated }) => `By ${setting}, compaction is expected at ${estimated ? "about " : ""}${at}.`,
   configured: (at) => `Configured: compaction is expected at ${at}.`,
   learned_session: (at) => `Estimated: the last automatic compaction of this session began at ${at}.`,
   learned_model: (at) => `Estimated: automatic compactions of this model usually begin at about ${at}.`,
@@ -104,13 +108,13 @@ export function untilMeaning(until) {
   if (until === null || (until.estimated && until.tokens === null)) return "";
   const { source, threshold_tokens: threshold, estimated } = until;
   const at = count(threshold, "token");
-  if (source === "configured" && estimated) return `Configured as a part of the window, which is assumed: at about ${at}.`;
-  return UNTIL_MEANINGS[source](at);
+  if (source === "configured" && estimated) return `Configured as a part of the window, which is assumed or doubtful: at about ${at}.`;
+  return UNTIL_MEANINGS[source](at, until);
 }
 
-function partsTable(parts, chain, until) {
-  const row = (name, value, more = "") => {
-    const figure = exact(value);
+function partsTable(parts, chain, until, doubt) {
+  const row = (name, value, more = "", mark = null) => {
+    const figure = guess(exact(value), mark);
     return h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, more ? `${figure} · ${more}` : figure));
   };
   return h(
@@ -119,7 +123,7 @@ function partsTable(parts, chain, until) {
     row("Input", parts.input_tokens),
     row("Cache written", parts.cache_creation_tokens),
     row("Cache read", parts.cache_read_tokens),
-    row("Window", chain.window, windowSource(chain.window_source)),
+    row("Window", chain.window, windowSource(chain.window_source, chain.passed_window), doubt),
     row("Compacts at", until?.threshold_tokens ?? null, until?.estimated ? "estimated" : ""),
     row("Peak", chain.peak_tokens),
   );

@@ -3,7 +3,7 @@
 
 import { now } from "./api.js";
 import { attr, factList, h, icon, Keyed, plain, setText, setIcon, shown, text, texts } from "./dom.js";
-import { ago, count, duration, elapsed, errorWords, exact, moment, percent, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
+import { ago, count, duration, elapsed, errorWords, exact, guess, moment, percent, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
 import { outlook, windowNote } from "./gauge.js";
 import { DURATION_SOURCES, receiptPart, triggerWords } from "./receipt.js";
 import { chainName, isElevated, isHigh, MAIN, silence, stateOf } from "./status.js";
@@ -50,22 +50,29 @@ function oneLine(item, session, look, content, more = null) {
   return { el, update };
 }
 
+/** Why the window of a record may be wrong: it is assumed, or its chain's compactions contradict it. */
+function doubtOfItem({ chain, data }, view) {
+  if (data.window_source === "default") return "assumed";
+  return data.window_source === "catalog" ? (view?.status.window_doubts[chain] ?? null) : null;
+}
+
 function warningItem(item, session) {
   const { data } = item;
+  const doubt = doubtOfItem(item, session());
   const words = h(
     "button",
     { type: "button", class: "warn-line" },
     isElevated(data) ? icon("warning") : null,
-    usage(data.context_used_percent),
+    usage(data.context_used_percent, doubt),
   );
   tipped(words, () => [
     h("p", {}, `Context window: ${exact(data.input_tokens)} input + ${exact(data.cache_tokens)} cache tokens`),
-    h("p", {}, `Total capacity: ${count(data.context_window, "token")}`),
+    h("p", {}, `Total capacity: ${guess(count(data.context_window, "token"), doubt)}`),
     h("p", { class: "faint" }, outlook(session(), session()?.chains[item.chain])),
-    windowNote(data.window_source),
+    windowNote(data.window_source, doubt),
     h("p", { class: "faint" }, `Thresholds crossed: ${data.thresholds_crossed.map(percent).join(", ")} used`),
   ]);
-  const sizes = h("span", { class: "faint" }, `${tokens(data.used_tokens)} of ${tokens(data.context_window)}`);
+  const sizes = h("span", { class: "faint" }, `${tokens(data.used_tokens)} of ${guess(tokens(data.context_window), doubt)}`);
   return oneLine(item, session, isHigh(data) ? "warning low" : "warning", [words], sizes);
 }
 
@@ -92,11 +99,11 @@ const LINES = {
   context_edit: ["edit", (data) => `Content was removed without a compaction${data.cleared_input_tokens === null ? "" : `: ${count(data.cleared_input_tokens, "token")}`}`],
   context_exhausted: ["cross", (data) => `A turn stopped because the window was full: ${errorWords(data.reason)}${data.tokens_over ? `, ${count(data.tokens_over, "token")} over` : ""}`],
   session_info: ["info", (data) => ["Session", data.runtime, data.runtime_version, data.model, data.cwd].filter(Boolean).join(" · ")],
-  context_limits: ["info", (data) => limitsWords(data)],
+  context_limits: ["info", (data, doubt) => limitsWords(data, doubt)],
 };
 
-function limitsWords(data) {
-  const parts = [data.window === null ? "Window unknown" : `Window ${count(data.window, "token")}`];
+function limitsWords(data, doubt) {
+  const parts = [data.window === null ? "Window unknown" : `Window ${guess(count(data.window, "token"), doubt)}`];
   if (data.window_source !== "unknown") parts.push(windowSource(data.window_source));
   if (data.auto_compact_enabled === false) parts.push("auto-compaction is off");
   else if (data.auto_compact_threshold !== null) parts.push(`compacts at ${exact(data.auto_compact_threshold)}`);
@@ -105,8 +112,9 @@ function limitsWords(data) {
 
 function lineItem(item, session) {
   const [sign, words] = LINES[item.kind] ?? ["info", () => item.kind];
-  const title = item.kind === "context_limits" ? sourceMeaning(item.data.window_source) : null;
-  return oneLine(item, session, `line ${item.kind}`, [icon(sign), h("span", { class: "words", title }, words(item.data))]);
+  const doubt = doubtOfItem(item, session());
+  const title = item.kind === "context_limits" ? sourceMeaning(item.data.window_source, doubt) : null;
+  return oneLine(item, session, `line ${item.kind}`, [icon(sign), h("span", { class: "words", title }, words(item.data, doubt))]);
 }
 
 const SIGNS = { running: "spinner", stalled: "warning", done: "check", failed: "cross", lost: "unknown" };

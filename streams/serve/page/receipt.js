@@ -4,7 +4,7 @@ import { attr, factList, h, Keyed, setText, shown, text } from "./dom.js";
 import { count, duration, errorWords, exact, UNKNOWN } from "./format.js";
 
 const PREVIEW_CHARACTERS = 80;
-const TRIGGERS = { manual: "manual", auto: "automatic" };
+const TRIGGERS = { manual: "manual", auto: "automatic", idle: "idle session" };
 export const DURATION_SOURCES = {
   reported: "reported by the runtime", paired: "from start to end",
   derived: "by the call that wrote the summary",

@@ -6,7 +6,7 @@ import { ago, count, duration, elapsed, exact, folderOf, shortId, tokens, UNKNOW
 import { breakdownTip, gauge, SPARK_BOX, sparkPath, untilMeaning } from "./gauge.js";
 import { isLive } from "./order.js";
 import {
-  compactionCount, failureName, isDue, isThrashing, leadingChain, running, severityOf, silence, stateOf, untilOf,
+  compactionCount, doubtOf, failureName, isDue, isThrashing, leadingChain, running, severityOf, silence, stateOf, untilOf,
   whyUnknown,
 } from "./status.js";
 import { refreshTip, tipped } from "./tip.js";
@@ -84,8 +84,8 @@ function untilLabel(figure) {
 
 /** Compactions in words: [figure, more, failures]. */
 export function compactionWords(view) {
-  const { manual, automatic, unknown_trigger: unknownTrigger, failed, inherited } = view.compactions;
-  const kinds = [[automatic, "auto"], [manual, "manual"], [unknownTrigger, "unknown trigger"], [inherited, "inherited"]];
+  const { manual, automatic, idle, unknown_trigger: unknownTrigger, failed, inherited } = view.compactions;
+  const kinds = [[automatic, "auto"], [idle, "idle"], [manual, "manual"], [unknownTrigger, "unknown trigger"], [inherited, "inherited"]];
   const words = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`);
   return [exact(compactionCount(view)), words.join(" · "), failed ? `${exact(failed)} ${failureName(view)}` : ""];
 }
@@ -136,7 +136,7 @@ export function sessionRow() {
     setText(t.title, view.title ?? "");
     shown(title, view.title !== null);
     setText(t.about, aboutOf(view, chain));
-    meter.bind(chain, severityOf(view, chain));
+    meter.bind(chain, severityOf(view, chain), doubtOf(view, chain));
     const [left, more] = untilWords(view, chain);
     setText(t.untilLabel, untilLabel(left));
     writePair(t.until, t.untilMore, [left, more]);

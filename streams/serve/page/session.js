@@ -3,7 +3,7 @@
 import { get, now, query, sessionPath } from "./api.js";
 import { attr, factList, h, icon, Keyed, segments, setText, setIcon, shown, text, texts } from "./dom.js";
 import { Feed } from "./feed.js";
-import { exact, moment, folderOf, percent, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
+import { exact, guess, moment, folderOf, percent, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, outlook, untilMeaning } from "./gauge.js";
 import { statusOf, timelineItem } from "./items.js";
 import { noSessionNote, skeleton, showError } from "./notes.js";
@@ -11,7 +11,7 @@ import { rawRecords, Tail } from "./raw.js";
 import { sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
 import { SizeChart } from "./size.js";
 import {
-  chainWords, compactionCount, failureName, isStep, leadingChain, severityOf, stateOf, untilOf,
+  chainWords, compactionCount, doubtOf, failureName, isStep, leadingChain, severityOf, stateOf, untilOf,
   withThresholds,
 } from "./status.js";
 import { documentChanges, orderWords, pointOf, timelineOf, withFolds } from "./timeline.js";
@@ -243,7 +243,7 @@ export class SessionPage {
     setText(this.t.title, view.title ?? "");
     shown(this.title, view.title !== null);
     this.about.set(aboutOf(view));
-    this.meter.bind(chain, severityOf(view, chain));
+    this.meter.bind(chain, severityOf(view, chain), doubtOf(view, chain));
     attr(this.hero, "aria-label", `Context of ${chainWords(view, chain.chain)}`);
     setText(this.t.outlook, outlookWords(view, chain));
     this.figures.set(figuresOf(view, chain));
@@ -321,14 +321,14 @@ function messagesWords({ messages, messages_total: all }) {
 
 function figuresOf(view, chain) {
   const [until, more] = untilWords(view, chain);
-  const { manual, automatic, unknown_trigger: unknownTrigger, failed, inherited, messages_per_compaction: each } = view.compactions;
-  const kinds = [[automatic, "automatic"], [manual, "manual"], [unknownTrigger, "unknown trigger"], [failed, failureName(view)], [inherited, "inherited"]];
+  const { manual, automatic, idle, unknown_trigger: unknownTrigger, failed, inherited, messages_per_compaction: each } = view.compactions;
+  const kinds = [[automatic, "automatic"], [idle, "idle"], [manual, "manual"], [unknownTrigger, "unknown trigger"], [failed, failureName(view)], [inherited, "inherited"]];
   const many = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`).join(", ");
   const { thrash } = view.status;
   const pairs = [
     ["Until compaction", more ? `${until}${until === "due" ? ", " : " · "}${more}` : until],
     ["Growth", chain.growth_tokens === null ? UNKNOWN : `+${tokens(chain.growth_tokens)} a response`],
-    ["Peak", chain.peak_tokens === null ? UNKNOWN : `${tokens(chain.peak_tokens)}${chain.peak_percent === null ? "" : ` · ${percent(chain.peak_percent)}`}`],
+    ["Peak", chain.peak_tokens === null ? UNKNOWN : `${tokens(chain.peak_tokens)}${chain.peak_percent === null ? "" : ` · ${guess(percent(chain.peak_percent), doubtOf(view, chain))}`}`],
     ["Messages", messagesWords(chain)],
     ["Compactions", many ? `${exact(compactionCount(view))} · ${many}` : exact(compactionCount(view))],
     ["Messages per compaction", each === null ? UNKNOWN : exact(each)],

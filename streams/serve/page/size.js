@@ -4,9 +4,9 @@
 import { now } from "./api.js";
 import { axis, Chart, colour, colours, dataTable, timeTicks } from "./chart.js";
 import { attr, css, h, Keyed, setText, shown, svg, text, texts } from "./dom.js";
-import { count, exact, moment, percent, tokens, UNKNOWN } from "./format.js";
+import { count, exact, guess, moment, percent, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip } from "./gauge.js";
-import { chainName, chainWords, currentThresholds, isHigh, leadingChain, severityOf } from "./status.js";
+import { chainName, chainWords, currentThresholds, doubtOf, isHigh, leadingChain, severityOf } from "./status.js";
 import { momentOf } from "./timeline.js";
 import { tipped } from "./tip.js";
 
@@ -307,8 +307,9 @@ function lane() {
     setText(t.name, name);
     setText(t.model, chain.model ?? "");
     setText(t.top, tokens(top));
-    const whole = chain.window === null ? "" : ` of ${tokens(chain.window)}`;
-    setText(t.used, chain.used_tokens === null ? UNKNOWN : `${percent(chain.used_percent)} · ${tokens(chain.used_tokens)}${whole}`);
+    const doubt = doubtOf(view, chain);
+    const whole = chain.window === null ? "" : ` of ${guess(tokens(chain.window), doubt)}`;
+    setText(t.used, chain.used_tokens === null ? UNKNOWN : `${guess(percent(chain.used_percent), doubt)} · ${tokens(chain.used_tokens)}${whole}`);
     attr(path, "d", d);
   };
   return { el, update };

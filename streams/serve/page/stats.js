@@ -3,13 +3,13 @@
 import { DAY, duration, exact, TIME } from "./format.js";
 import { silence, stateOf } from "./status.js";
 
-const TRIGGERS = ["automatic", "manual", "unknown_trigger"];
+const TRIGGERS = ["automatic", "idle", "manual", "unknown_trigger"];
 const OUTCOMES = ["succeeded", "failed", "blocked", "unknown"];
 const HOUR_MS = 3_600_000;
 
 /**
  * Compactions of aggregates by outcome, and those that succeeded by trigger too:
- * {succeeded, failed, blocked, unknown, ended, automatic, manual, unknown_trigger}.
+ * {succeeded, failed, blocked, unknown, ended, automatic, idle, manual, unknown_trigger}.
  */
 export function countsOf(aggregates) {
   const succeeded = Object.fromEntries(TRIGGERS.map((name) => [name, aggregates[name].succeeded]));
@@ -35,8 +35,8 @@ export function messagesEach(aggregates) {
 }
 
 /**
- * Compactions by hour as columns [hours (s), automatic, manual, unknown_trigger], every one of the
- * `most` hours to `untilMs`: later ones come from wrong clocks. Empty where there is no hour.
+ * Compactions by hour as columns [hours (s), automatic, manual, unknown_trigger], those of idle
+ * sessions among the automatic ones, every one of the `most` hours to `untilMs`: later ones come from wrong clocks. Empty where there is no hour.
  */
 export function hourly(byHour, untilMs, most) {
   const hours = Object.entries(byHour)
@@ -49,7 +49,8 @@ export function hourly(byHour, untilMs, most) {
   const columns = [[], [], [], []];
   for (let time = first; time <= last; time += HOUR_MS) {
     columns[0].push(time / 1000);
-    TRIGGERS.forEach((name, index) => columns[index + 1].push(counts.get(time)?.[name] ?? 0));
+    const { automatic = 0, idle = 0, manual = 0, unknown_trigger: unknownTrigger = 0 } = counts.get(time) ?? {};
+    [automatic + idle, manual, unknownTrigger].forEach((number, index) => columns[index + 1].push(number));
   }
   return columns;
 }

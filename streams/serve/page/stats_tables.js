@@ -4,7 +4,7 @@ import { attr, h, Keyed, setText, shown, text } from "./dom.js";
 import { duration, exact, percent, tokens, UNKNOWN } from "./format.js";
 import { countsOf, fasterWords, knownWords, messagesEach, remainingShare } from "./stats.js";
 
-const TRIGGERS = [["automatic", "Automatic"], ["manual", "Manual"], ["unknown_trigger", "Unknown trigger"]];
+const TRIGGERS = [["automatic", "Automatic"], ["idle", "Idle session"], ["manual", "Manual"], ["unknown_trigger", "Unknown trigger"]];
 
 const TRIGGER_HEADS = [
   "Trigger", "Compactions", "Size before, average", "median", "p95", "Duration, average", "median", "p95", "longest",
@@ -32,7 +32,7 @@ export class TriggerTable {
 
 /** By model: each column's name, what it is sorted by, and its words: the figure, and more below. */
 const COLUMNS = [
-  ["Compactions", ({ counts }) => counts.succeeded, ({ counts }) => [exact(counts.succeeded), parts([counts.automatic, "automatic"], [counts.manual, "manual"], [counts.unknown_trigger, "unknown trigger"])]],
+  ["Compactions", ({ counts }) => counts.succeeded, ({ counts }) => [exact(counts.succeeded), parts([counts.automatic, "automatic"], [counts.idle, "idle"], [counts.manual, "manual"], [counts.unknown_trigger, "unknown trigger"])]],
   ["Not completed", ({ counts }) => counts.ended - counts.succeeded, ({ counts }) => [exact(counts.ended - counts.succeeded), parts([counts.failed, "failed"], [counts.blocked, "blocked"], [counts.unknown, "unknown outcome"])]],
   ["Size before, average", ({ size }) => size.mean, ({ size }) => [tokens(size.mean), size.count ? `median ${tokens(size.p50)}` : ""]],
   ["Duration, average", ({ took }) => took.mean, ({ took }) => [duration(took.mean), took.count ? `${knownWords(took)} · median ${duration(took.p50)} · p95 ${duration(took.p95)}` : ""]],

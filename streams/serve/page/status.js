@@ -10,7 +10,7 @@ const NOTHING = Object.freeze({
   window_source: null, breakdown: null, as_of_ms: null, auto_compact_enabled: null,
   auto_compact_threshold: null, until_compaction_tokens: null, peak_tokens: null,
   peak_percent: null, messages: null, messages_total: null, differences: [], growth_tokens: null,
-  responses_left: null, pending: null,
+  responses_left: null, pending: null, passed_window: null,
 });
 
 /** Where verdicts change, as the server says with its answers. */
@@ -50,6 +50,11 @@ export function severityOf(view, chain) {
 /** How far a chain is from automatic compaction, as the server judges it; null where nothing is known. */
 export function untilOf(view, chain) {
   return view.status.until_compaction[chain.chain] ?? null;
+}
+
+/** Why a chain's window may be wrong: "assumed", "contradicted" or null. */
+export function doubtOf(view, chain) {
+  return view.status.window_doubts[chain.chain] ?? null;
 }
 
 /** Whether nothing is left until then, of a size that is known and not estimated. */
@@ -109,8 +114,8 @@ export function whyUnknown(view) {
 
 /** All compactions that succeeded. */
 export function compactionCount(view) {
-  const { manual, automatic, unknown_trigger: unknownTrigger } = view.compactions;
-  return manual + automatic + unknownTrigger;
+  const { manual, automatic, idle, unknown_trigger: unknownTrigger } = view.compactions;
+  return manual + automatic + idle + unknownTrigger;
 }
 
 /**

@@ -18,7 +18,9 @@ from streams.core.session_status import State, leading_chain, status_of
 from streams.core.until_compaction import (
     NO_POINTS,
     CompactionPoints,
+    SessionPoint,
     session_point_of,
+    settings_of,
     until_compaction,
 )
 from streams.ports import ViewReader
@@ -70,8 +72,9 @@ class Summary(NamedTuple):
     runtime: str | None
     agent: str | None
     folder: str
+    cwd: str | None
     leading: ChainView | None
-    session_point: int | None
+    session_point: SessionPoint | None
     growth_tokens: int | None
     compactions: int
     text: str
@@ -90,7 +93,8 @@ class Summary(NamedTuple):
             case "until":
                 if self.leading is None:
                     return _LAST
-                until = until_compaction(self.leading, self.session_point, order.points)
+                settings = settings_of(self, order.points)
+                until = until_compaction(self.leading, self.session_point, order.points, settings)
                 return _LAST if until is None or until.tokens is None else float(until.tokens)
             case "growth":
                 return _LAST if self.growth_tokens is None else -float(self.growth_tokens)
@@ -340,10 +344,11 @@ def summary(key: SessionKey, document: bytes, score: float | None = None) -> Sum
         runtime=runtime,
         agent=agent,
         folder=_folder(identity.cwd or view.session_id),
+        cwd=identity.cwd,
         leading=None if leading is None else _slim(leading),
-        session_point=None if leading is None else session_point_of(leading.chain, counts.last),
+        session_point=None if leading is None else session_point_of(leading, counts.last),
         growth_tokens=None if leading is None else leading.growth_tokens,
-        compactions=counts.manual + counts.automatic + counts.unknown_trigger,
+        compactions=counts.manual + counts.automatic + counts.idle + counts.unknown_trigger,
         text="\n".join(text for text in searched if text).lower(),
     )
 
@@ -360,6 +365,7 @@ def _slim(chain: ChainView) -> ChainView:
         model=chain.model,
         used_tokens=chain.used_tokens,
         window=chain.window,
+        window_source=chain.window_source,
         auto_compact_enabled=chain.auto_compact_enabled,
         auto_compact_threshold=chain.auto_compact_threshold,
     )

@@ -310,6 +310,7 @@ def test_compactions_are_counted_and_summarised() -> None:
         outcome="succeeded",
         trigger="manual",
         error=None,
+        model="claude-sonnet-5",
         time_ms=boundary.time_ms,
         tokens_before=160_000,
         tokens_after=30_000,

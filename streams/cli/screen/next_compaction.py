@@ -1,0 +1,60 @@
+"""The next compaction in words at the terminal: how far it is, and where that is known from."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from rich.text import Text
+
+from schemas.views import ChainView
+from streams.cli.screen.figures import GUESS, UNKNOWN, exact, safe, tokens_left
+from streams.cli.screen.window_words import guess
+from streams.core.until_compaction import PointSource, UntilCompaction, WindowDoubt
+
+_POINT_SOURCES: Mapping[PointSource, str] = {
+    "reported": "",
+    "configured": " · configured",
+    "settings": "",
+    "learned_session": " · estimated from this session",
+    "learned_model": " · estimated from this model",
+}
+
+
+def until_words(until: UntilCompaction | None, figure: Callable[[int], str], unit: str = "") -> str:
+    """Return the tokens until compaction: 22,997, ~67,094 if estimated, `due, 131K over`."""
+    if until is None or until.tokens is None:
+        return UNKNOWN
+    return tokens_left(until.tokens, figure, unit, estimated=until.estimated)
+
+
+def next_compaction(
+    chain: ChainView,
+    until: UntilCompaction | None,
+    doubt: WindowDoubt | None,
+    switched_off_by: str | None,
+) -> Iterator[tuple[str, Text]]:
+    """Yield the named facts: how far the next compaction is, or what switched it off; growth."""
+    if until is not None and until.tokens is not None:
+        source = _POINT_SOURCES[until.source]
+        if until.setting is not None:
+            source = f" · from {safe(until.setting)}"
+        if until.source == "configured" and until.estimated:
+            source += f", of {'an assumed' if doubt == 'assumed' else 'a doubtful'} window"
+        title = "Compacts in" if until.tokens > 0 else "Compaction"
+        yield title, Text(f"{until_words(until, exact, ' tokens')}{source}")
+    if switched_off_by is not None:
+        yield "Compaction", Text(f"off · from {safe(switched_off_by)}")
+    if chain.growth_tokens is not None:
+        left = _left(chain, until, doubtful=doubt is not None)
+        yield "Growth", Text(f"{exact(chain.growth_tokens)} tokens a response{left}")
+
+
+def _left(chain: ChainView, until: UntilCompaction | None, *, doubtful: bool) -> str:
+    """Return how many responses are left, and until what; nothing where compaction is due."""
+    if until is not None and until.responses is not None:
+        if until.responses < 0:
+            return ""
+        mark = GUESS if until.estimated else ""
+        return f" · {mark}{exact(until.responses)} more until compaction"
+    if chain.responses_left is None:
+        return ""
+    left = guess(exact(chain.responses_left), doubtful=doubtful)
+    return f" · {left} more until the window is full"
