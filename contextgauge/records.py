@@ -5,7 +5,7 @@ is the name on the wire); `Record` is the CloudEvents 1.0 envelope
 around it. Token counts are whole tokens, durations whole milliseconds, percentages are floored
 to two decimals. A field is null where the source did not report it: nothing is made up.
 
-The source of every field is `docs/RULES.md`; the numbers R1 to R32 there are the rules' names.
+The source of every field is `docs/RULES.md`; the numbers R1 to R33 there are the rules' names.
 """
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
@@ -175,7 +175,7 @@ class CompactBoundary(Common):
     out of records of before. `metadata` is the whole original object, keys as they came; of the
     service's the edit is left out, which is text of the conversation. `receipt` is null where the
     message reports nothing of it. `idle_ms` is for how long the session was silent before an
-    automatic compaction of an idle one (R32), else left out.
+    automatic compaction of an idle one (R33), else left out.
     """
 
     kind: ClassVar[Literal["compact_boundary"]] = "compact_boundary"

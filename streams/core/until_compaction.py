@@ -30,7 +30,7 @@ PointSource: TypeAlias = Literal[
 
 WindowDoubt: TypeAlias = Literal["assumed", "contradicted"]
 """Why a window may be wrong: it is assumed for want of any other, or it is that of the model's name
-and the chain's automatic compactions come far below it (R32)."""
+and the chain's automatic compactions come far below it (R33)."""
 
 _SPREAD_PERCENT: Final = 15
 """Sizes at which runtimes compact one window differ by up to 11 % in captures. A size or a window
@@ -42,7 +42,7 @@ smaller window, unless the chain itself was compacted there repeatedly."""
 
 _REPEATED: Final = 2
 """Automatic compactions in a row at about one size that are more than chance: they beat what is
-plausible of runtimes in general (R32)."""
+plausible of runtimes in general (R33)."""
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%\Z")
 _WHOLE: Final = 100

@@ -7,7 +7,7 @@ from streams.cli.screen.sessions_table import sessions_table
 from tests.cli.test_render import CHAIN, NOW_MS, VIEW, _shown, _with
 
 
-def test_r32_a_contradicted_window_is_marked_and_explained() -> None:
+def test_r33_a_contradicted_window_is_marked_and_explained() -> None:
     chain = replace(CHAIN, window=1_000_000, window_source="catalog", used_percent=5.8)
     brief = replace(
         VIEW.compactions.last[-1],

@@ -185,7 +185,7 @@ def test_claude_code_input_is_parsed() -> None:
     assert read_input(nothing) == read_input({})
 
 
-def test_r32_a_contradicted_window_is_doubtful() -> None:
+def test_r33_a_contradicted_window_is_doubtful() -> None:
     view = document(model="m", used_tokens=150_000, window=1_000_000, window_source="catalog")
     brief = {
         **dict.fromkeys(("time_ms", "duration_ms", "error", "tokens_after"), None),

@@ -85,7 +85,7 @@ def test_a_learned_point_is_disproved_by_a_window_of_more_than_twice_its_size() 
     assert of(assumed, 28_000, NO_POINTS) == (8_000, 28_000, "learned_session", True)
 
 
-def test_r32_what_the_chain_did_repeatedly_is_plausible_under_any_window() -> None:
+def test_r33_what_the_chain_did_repeatedly_is_plausible_under_any_window() -> None:
     larger = replace(CHAIN, used_tokens=324_000, window=1_000_000, window_source="catalog")
     assert of(larger, 367_000, LEARNED) is None
     assert of(larger, 367_000, LEARNED, repeated=True) == (43_000, 367_000, "learned_session", True)
@@ -115,7 +115,7 @@ def _compacted(*sizes: int, model: str = "claude-opus-4-7", **boundary: Any) -> 
         (_compacted(367_000, 367_000, model="claude-sonnet-5"), {}, None),
     ],
 )
-def test_r32_repeated_compactions_of_this_model_and_window_contradict_its_window(
+def test_r33_repeated_compactions_of_this_model_and_window_contradict_its_window(
     view: SessionView, doubts: dict[str, str], point: int | None
 ) -> None:
     status = status_of(view)
@@ -123,7 +123,7 @@ def test_r32_repeated_compactions_of_this_model_and_window_contradict_its_window
     assert (status.window_doubts, until and until.threshold_tokens) == (doubts, point)
 
 
-def test_r32_a_window_that_is_reported_or_assumed_is_not_contradicted() -> None:
+def test_r33_a_window_that_is_reported_or_assumed_is_not_contradicted() -> None:
     view = _compacted(367_000, 367_000)
     cases: list[tuple[WindowSource, dict[str, str]]] = [
         ("runtime", {}),
@@ -176,7 +176,7 @@ def test_a_session_learns_from_its_last_automatic_compaction_of_the_chain() -> N
     assert status.until_compaction["sub"].threshold_tokens == 70_000
 
 
-def test_r32_a_compaction_of_an_idle_session_teaches_nothing() -> None:
+def test_r33_a_compaction_of_an_idle_session_teaches_nothing() -> None:
     told = History()
     records = [told.boundary("auto", pre=150_000), told.boundary("idle", pre=90_000, number=2)]
     silent = told.boundary("auto", pre=80_000, number=3)

@@ -12,7 +12,6 @@ from contextgauge.normalise.signals import InputMessage
 from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from streams import codec
-from streams.core.derivation.known_causes import KEPT
 from streams.core.derivation.rules_config import Rules
 from streams.flow.derive.deriver import Deriver
 from tests.core.strategies import SESSIONS, Action, Chained, write
@@ -120,12 +119,12 @@ def test_golden_1_any_bytes_give_a_result(raw: bytes, hint: str | None) -> None:
 
 @settings(max_examples=5, deadline=None)
 @given(SESSIONS, st.integers(1, 4))
-def test_golden_3_holds_up_to_4096_relevant_messages_with_a_progress_flood(
+def test_golden_3_holds_for_thousands_of_relevant_messages_with_a_progress_flood(
     plan: tuple[list[Action], bool], every: int
 ) -> None:
     actions, transcript = plan
     tail: list[Action] = []
-    for number in range(KEPT - 2 * len(actions)):
+    for number in range(4_500):
         tail.append(("user", "text", *_PLAIN))
         if number % every == 0:
             tail.append(("progress", 2))

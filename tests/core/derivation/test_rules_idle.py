@@ -1,4 +1,4 @@
-"""R32: compactions of idle sessions, by what the runtime reports or by the silence before them."""
+"""R33: compactions of idle sessions, by what the runtime reports or by the silence before them."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.core.given import (
 SECONDS = IDLE_MS // 1000
 
 
-def test_r32_a_boundary_of_an_idle_session_is_a_kind_of_its_own() -> None:
+def test_r33_a_boundary_of_an_idle_session_is_a_kind_of_its_own() -> None:
     record = one(session(assistant(read=9)).take(boundary({"trigger": "idle"})), CompactBoundary)
     assert (record.trigger, record.idle_ms) == ("idle", None)
 
@@ -34,7 +34,7 @@ def test_r32_a_boundary_of_an_idle_session_is_a_kind_of_its_own() -> None:
         (None, 2 * SECONDS, None, None),
     ],
 )
-def test_r32_an_automatic_compaction_after_a_silence_is_of_an_idle_session(
+def test_r33_an_automatic_compaction_after_a_silence_is_of_an_idle_session(
     trigger: str | None, after: int, duration_ms: int | None, idle_ms: int | None
 ) -> None:
     given = session(user(at=0), assistant(read=210_000, at=10))
@@ -43,13 +43,13 @@ def test_r32_an_automatic_compaction_after_a_silence_is_of_an_idle_session(
     assert record.idle_ms == idle_ms
 
 
-def test_r32_a_turn_before_it_explains_a_compaction() -> None:
+def test_r33_a_turn_before_it_explains_a_compaction() -> None:
     given = session(assistant(read=210_000, at=10), user(at=9_000))
     record = one(given.take(boundary({"trigger": "auto"}, at=9_001)), CompactBoundary)
     assert record.idle_ms is None
 
 
-def test_r32_an_attempt_whose_start_was_reported_and_times_that_are_not_known_are_not_judged() -> (
+def test_r33_an_attempt_whose_start_was_reported_and_times_that_are_not_known_are_not_judged() -> (
     None
 ):
     given = session(assistant(read=9, at=10), compacting())
