@@ -19,5 +19,5 @@ _MODULES = {
     )
 }
 
-if not TYPE_CHECKING:  # a type checker would take any name for one that is here
+if not TYPE_CHECKING:  # pragma: no branch -- a type checker would take any name for one of these
     __getattr__ = lazy_names(globals(), _MODULES)

@@ -111,6 +111,7 @@ def test_json_has_the_status_that_the_text_shows(command: Command, two_sessions:
         "threshold_tokens": 160_000,
         "source": "learned_session",
         "estimated": True,
+        "setting": None,
     }
     assert "Compacts in  ~130,000 tokens" in command("status", path).stdout
 

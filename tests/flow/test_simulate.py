@@ -84,7 +84,7 @@ def test_the_sample_contains_every_compaction_outcome(sample: list[SimulatedMess
     assert failed == {"failed", "blocked", "unknown"}
     boundaries = of(records, CompactBoundary)
     assert {data.trigger for data in boundaries} == {"manual", "auto", None}
-    assert {data.duration_source for data in boundaries} == {"reported", "paired", None}
+    assert {data.duration_source for data in boundaries} == {"reported", "paired", "derived", None}
     assert {data.attempt_id is None for data in boundaries} == {True, False}
     assert {data.pre_tokens_source for data in boundaries} == {"reported", "last_reading"}
 

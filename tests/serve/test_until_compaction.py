@@ -38,6 +38,7 @@ async def test_what_no_runtime_reports_is_learned_from_the_session_then_from_the
         "threshold_tokens": 190_000,
         "source": "reported",
         "estimated": False,
+        "setting": None,
     }
     assert await until("two") == {}
     assert await until("three") == {"main": reported}

@@ -217,7 +217,7 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
         case Timing():
             boundaries.apply_timing(step, signal)
         case OwnCall():
-            pass  # noted before
+            raise AssertionError("derive_in has noted it")
         case PinCheck():
             boundaries.check_pins(step, signal)
         case CompactionStatus(event="COMPACTING"):

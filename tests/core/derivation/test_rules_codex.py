@@ -2,6 +2,7 @@
 
 import pytest
 
+from contextgauge.normalise.codex import copy_key
 from schemas.records import (
     CompactBoundary,
     CompactionComplete,
@@ -303,3 +304,17 @@ def test_r15_a_started_item_is_no_heartbeat_of_another() -> None:
 )
 def test_r03_other_messages_of_codex_say_nothing(body: Body) -> None:
     assert not Given().take(body, hint=THREAD)
+
+
+def test_r28_a_head_without_an_id_names_no_thread() -> None:
+    given = Given()
+    given.take(rollout("session_meta", {"cwd": "/repo", "cli_version": "0.120.0"}), hint=THREAD)
+    assert one(given.records, SessionInfo).cwd == "/repo"
+    assert all(chain.thread is None for chain in given.session(THREAD).chains.values())
+
+
+@pytest.mark.parametrize("payload", [{"type": "agent_message"}, {"type": "token_count"}])
+def test_r30_what_has_no_size_and_is_no_compaction_is_not_looked_for_in_the_origin(
+    payload: Body,
+) -> None:
+    assert copy_key(rollout("event_msg", payload)) is None
