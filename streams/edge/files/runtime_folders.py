@@ -12,28 +12,34 @@ _DEFAULT_CONFIG: Final = "~/.config"
 class RuntimeFolders(NamedTuple):
     """A runtime's folders: `transcripts` and `archive` are below each of its homes.
 
-    Its homes are those that `variable` lists, separated by commas, else `homes`. The runtime moves
-    transcripts that a user archives to `archive`, and back.
+    Its homes are those that the first set one of `variables` lists, separated by commas, else
+    `homes`. The runtime moves transcripts that a user archives to `archive`, and back.
     """
 
     name: str
-    variable: str
+    variables: tuple[str, ...]
     homes: tuple[str, ...]
     transcripts: str
     archive: str | None = None
 
 
 CLAUDE: Final = RuntimeFolders(
-    "Claude Code", "CLAUDE_CONFIG_DIR", ("~/.claude", f"{_CONFIG}/claude"), "projects"
+    "Claude Code", ("CLAUDE_CONFIG_DIR",), ("~/.claude", f"{_CONFIG}/claude"), "projects"
 )
-CODEX: Final = RuntimeFolders("Codex", "CODEX_HOME", ("~/.codex",), "sessions", "archived_sessions")
+CODEX: Final = RuntimeFolders(
+    "Codex", ("CODEX_HOME",), ("~/.codex",), "sessions", "archived_sessions"
+)
+GEMINI: Final = RuntimeFolders("Gemini CLI", ("GEMINI_CLI_HOME",), ("~",), ".gemini/tmp")
+QWEN: Final = RuntimeFolders(
+    "Qwen Code", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ("~/.qwen",), "projects"
+)
 
-RUNTIMES: Final = (CLAUDE, CODEX)
+RUNTIMES: Final = (CLAUDE, CODEX, GEMINI, QWEN)
 
 
 def homes(runtime: RuntimeFolders, environment: Mapping[str, str]) -> list[Path]:
     """Return a runtime's homes, there or not, the main one first."""
-    named = environment.get(runtime.variable, "")
+    named = next(filter(None, map(environment.get, runtime.variables)), "")
     # A comma may be in a folder's name, too.
     listed = [named] if Path(named).expanduser().is_dir() else named.split(",")
     listed = [text.strip() for text in listed if text.strip()]
