@@ -13,6 +13,7 @@ from contextgauge.normalise import claude, codex, gemini, qwen, responses, sessi
 from contextgauge.normalise.fields import (
     MAX_LONG_NAME,
     MAX_NAME,
+    count,
     flag,
     in_range,
     long_name,
@@ -185,6 +186,7 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         signals,
         session_facts.is_copy(body) or message.inherited,
         codex.turn_ms(body) if kind in _OPENS_TURN else None,
+        count(body, "ordinal"),
     )
 
 

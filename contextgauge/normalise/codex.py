@@ -65,7 +65,16 @@ def session_meta(body: Body) -> tuple[Signal, ...]:
     created_ms = uuid7_ms(own)
     if created_ms is None:
         created_ms = moment_ms(payload.get("timestamp") or body.get("timestamp"))
-    return (Thread(own, created_ms), facts)
+    base = mapping(payload, "history_base")
+    return (
+        Thread(
+            own,
+            created_ms,
+            count(payload, "subagent_history_start_ordinal"),
+            None if base is None else repr(sorted(base.items())),
+        ),
+        facts,
+    )
 
 
 def thread_owner(body: Body) -> tuple[str | None, str | None]:

@@ -261,10 +261,14 @@ class Thread(NamedTuple):
     """A rollout's head: its thread, and when that was created, in milliseconds since 1970 (R30).
 
     A second one with another id is the head of the thread that the lines after it are copied from.
+    Lines whose ordinal is below `own_from` are copies. `base` is what names the end of the history
+    that the rollout goes on from, where that is in another one.
     """
 
     id: str
     created_ms: int | None
+    own_from: int | None = None
+    base: str | None = None
 
 
 class SessionFacts(NamedTuple):
@@ -327,7 +331,7 @@ class Normal:
     timestamp where valid, `live_ms` when a publisher saw it live (R28); both in milliseconds
     since 1970. `agent_id`, `parent_id` and `sidechain` name the chain (R2). `inherited` says
     whether the line is a copy of another session's, where that is known; `turn_ms` when the turn
-    began that the line opens, by its id (R30).
+    began that the line opens, by its id; `ordinal` is the line's number in its rollout (R30).
     """
 
     session_id: str | None
@@ -342,6 +346,7 @@ class Normal:
     signals: tuple[Signal, ...]
     inherited: bool | None
     turn_ms: int | None
+    ordinal: int | None
 
     def __init__(
         self,
@@ -357,6 +362,7 @@ class Normal:
         signals: tuple[Signal, ...],
         inherited: bool | None = None,
         turn_ms: int | None = None,
+        ordinal: int | None = None,
     ) -> None:
         self.session_id = session_id
         self.cause = cause
@@ -370,6 +376,7 @@ class Normal:
         self.signals = signals
         self.inherited = inherited
         self.turn_ms = turn_ms
+        self.ordinal = ordinal
 
     @property
     def time_ms(self) -> int | None:

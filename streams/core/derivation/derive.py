@@ -18,6 +18,7 @@ from contextgauge.normalise.limit_signals import (
     TurnModel,
 )
 from contextgauge.normalise.signals import (
+    ROLLED_BACK,
     Boundary,
     CompactionRefused,
     CompactionStatus,
@@ -53,6 +54,7 @@ from streams.core.derivation import (
 from streams.core.derivation import (
     known_causes as known,
 )
+from streams.core.derivation.inherited import Head
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_SESSION, KnownFacts, Session
 from streams.core.derivation.step import MAX_CHAINS, Step
@@ -239,8 +241,7 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
         case TurnModel():
             limits.apply_turn_model(step, signal)
         case Thread():
-            if inherited.begin(step.edit(step.subject), signal, step.normal.own_ms):
-                step.inherited = True
+            _take_head(step, signal)
         case RuntimeWindows():
             limits.apply_windows(step, signal)
         case OwnWindow():
@@ -255,6 +256,17 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
             readings.micro_compact(step, signal)
         case _:
             assert_never(signal)
+
+
+def _take_head(step: Step, head: Thread) -> None:
+    """Take a rollout's head (R30)."""
+    match inherited.begin(step.edit(step.subject), head, step.normal.own_ms):
+        case Head.ORIGIN:
+            step.inherited = True
+        case Head.ROLLED_BACK:
+            boundaries.reset(step, ROLLED_BACK)
+        case Head.OWN:
+            pass
 
 
 def _apply_facts(step: Step, message: SessionFacts) -> None:

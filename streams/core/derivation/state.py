@@ -46,7 +46,8 @@ class ThreadState(NamedTuple):
     """A rollout's thread, and whether its lines are copies of its origin's history (R30).
 
     `copying`: the lines are copies until one shows that it is not. `copied_ms` is the latest copy's
-    own time; `has_turns`: turns have ids that tell their times, which decide then.
+    own time; `has_turns`: turns have ids that tell their times, which decide then. `own_from` and
+    `base` are those of its head.
     """
 
     id: str
@@ -54,6 +55,8 @@ class ThreadState(NamedTuple):
     copying: bool = False
     copied_ms: int | None = None
     has_turns: bool = False
+    own_from: int | None = None
+    base: str | None = None
 
 
 class ReportedLimits(NamedTuple):
