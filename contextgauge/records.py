@@ -298,7 +298,9 @@ class SessionInfo(Common):
 
     The inherited `model` is this record's fact, not the chain's: `init` may report it with a
     `[1m]`-like suffix, and a response's model never changes it. `publisher_agent_id` is the
-    agent that the publisher's header `agent_id` named, left out where it named none.
+    agent that the publisher's header `agent_id` named, left out where it named none; so are
+    `compaction_settings`, what the runtime's own settings say of the next compaction (R33): each
+    has a `value` and the `source` that it is from.
     """
 
     kind: ClassVar[Literal["session_info"]] = "session_info"
@@ -307,6 +309,7 @@ class SessionInfo(Common):
     cwd: str | None
     forked_from: str | None
     publisher_agent_id: str | None = None
+    compaction_settings: dict[str, Json] | None = None
 
 
 RecordData: TypeAlias = (
@@ -355,7 +358,7 @@ _LATER: Final[dict[type[RecordData], tuple[str, ...]]] = {
     CompactBoundary: ("messages_total", "receipt", "idle_ms"),
     CompactionComplete: ("cache_rewrite_tokens",),
     ContextEdit: ("edits_left_out",),
-    SessionInfo: ("publisher_agent_id",),
+    SessionInfo: ("publisher_agent_id", "compaction_settings"),
 }
 
 LATER_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {

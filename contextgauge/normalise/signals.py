@@ -29,7 +29,8 @@ class InputMessage:
     `received_ms` is the record's CreateTime where the publisher marked it live, in milliseconds
     since 1970. `task_id` and `publisher_agent_id` are the publisher's headers. `thread_id` is the
     subagent's thread whose rollout the line is from: a chain of the session. `inherited` is what
-    the reader of a file knows: whether the line is a copy of another session's (R30).
+    the reader of a file knows: whether the line is a copy of another session's (R30). `settings`
+    is what the runtime's settings say of its next compaction where the line was written (R33).
     """
 
     value: bytes
@@ -39,6 +40,7 @@ class InputMessage:
     publisher_agent_id: str | None
     thread_id: str | None
     inherited: bool | None
+    settings: bytes | None
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class InputMessage:
         publisher_agent_id: str | None = None,
         thread_id: str | None = None,
         inherited: bool | None = None,
+        settings: bytes | None = None,
     ) -> None:
         self.value = value
         self.session_hint = session_hint
@@ -57,6 +60,7 @@ class InputMessage:
         self.publisher_agent_id = publisher_agent_id
         self.thread_id = thread_id
         self.inherited = inherited
+        self.settings = settings
 
 
 @dataclass(slots=True, init=False)
@@ -272,7 +276,10 @@ class Thread(NamedTuple):
 
 
 class SessionFacts(NamedTuple):
-    """Facts of the session; None: not reported. `only_new`: fills gaps, changes nothing."""
+    """Facts of the session; None: not reported. `only_new`: fills gaps, changes nothing.
+
+    `compaction_settings` are empty where nothing is set any more.
+    """
 
     runtime: Runtime | None
     runtime_version: str | None
@@ -281,6 +288,7 @@ class SessionFacts(NamedTuple):
     forked_from: str | None
     only_new: bool
     publisher_agent_id: str | None = None
+    compaction_settings: dict[str, Json] | None = None
 
 
 class TriggerHint(NamedTuple):

@@ -91,6 +91,7 @@ _FACTS: Final = (
     "cwd",
     "forked_from",
     "publisher_agent_id",
+    "compaction_settings",
 )
 
 
@@ -281,7 +282,9 @@ def _apply_facts(step: Step, message: SessionFacts) -> None:
     changed: dict[str, Any] = {}
     for name in _FACTS:
         new, old = getattr(message, name), getattr(facts, name)
-        if new is not None and new != old and (old is None or not message.only_new):
+        if new is None or new == old or not (new or old):
+            continue
+        if old is None or not message.only_new:
             changed[name] = new
     if not changed:
         return
@@ -296,5 +299,6 @@ def _apply_facts(step: Step, message: SessionFacts) -> None:
             cwd=facts.cwd,
             forked_from=facts.forked_from,
             publisher_agent_id=facts.publisher_agent_id,
+            compaction_settings=facts.compaction_settings,
         )
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from contextgauge.normalise.signals import Twin
-from schemas.records import Trigger, WindowSource
+from schemas.records import Json, Trigger, WindowSource
 from streams.core.derivation.known_causes import NOTHING_KNOWN, KnownCauses
 from streams.core.derivation.transitions import IDLE, Attempt
 
@@ -199,7 +199,8 @@ class KnownFacts(NamedTuple):
     suffix means, `suffixed` has it for each model that was last reported with one. `aliases` map a
     parent's tool use to an agent id (R2). `is_enforced`: context-usage answers change nothing of
     the auto-compact facts. `turn_window` was reported for a turn whose model is not known yet.
-    `outside_windows` are known from elsewhere than messages.
+    `outside_windows` are known from elsewhere than messages. `compaction_settings` are what the
+    runtime's settings say where the session runs (R33).
     """
 
     runtime: str | None = None
@@ -224,6 +225,7 @@ class KnownFacts(NamedTuple):
     is_enforced: bool = False
     turn_window: int | None = None
     outside_windows: Mapping[str, int] = {}
+    compaction_settings: dict[str, Json] | None = None
 
 
 _NO_CHAINS: Final[dict[str, Chain]] = {}
