@@ -174,7 +174,7 @@ class CompactBoundary(Common):
     boundaries from 1. `messages_total` counts the chain's messages since the session's start, left
     out of records of before. `metadata` is the whole original object, keys as they came; of the
     service's the edit is left out, which is text of the conversation. `receipt` is null where the
-    message reports nothing of it. `idle_ms` is for how long the session was silent before an
+    message reports nothing of it. `idle_ms` is for how long the chain was silent before an
     automatic compaction of an idle one (R33), else left out.
     """
 

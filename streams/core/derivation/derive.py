@@ -127,10 +127,8 @@ def derive_in(step: Step, normal: Normal) -> tuple[Record, ...]:
     step.begin(normal, chain if of_a_chain else MAIN_CHAIN)
     time_ms = normal.time_ms
     if time_ms is not None:
-        if step.last_ms is not None:
-            step.gap_ms = time_ms - step.last_ms
-            if step.gap_ms > attempts.GAP_MS:
-                attempts.move(step, AttemptEvent.GAP)
+        if step.last_ms is not None and time_ms - step.last_ms > attempts.GAP_MS:
+            attempts.move(step, AttemptEvent.GAP)
         step.last_ms = time_ms
     for signal in signals:
         _apply(step, signal)

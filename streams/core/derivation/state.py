@@ -87,7 +87,8 @@ class Chain:
     may be reported, until the next reading or attempt. `boundary_id` is the latest boundary's.
     `remembered` counts the responses that the memory ever got; 0 while it is as version 3 stored
     it, which did not count them. `thread` is there for a Codex rollout.
-    `calls` are compactions' own calls whose boundaries have not come.
+    `calls` are compactions' own calls whose boundaries have not come. `last_ms` is the latest time
+    of its messages.
     """
 
     memory: bytes
@@ -112,6 +113,7 @@ class Chain:
     remembered: int
     thread: ThreadState | None
     calls: tuple[CallState, ...]
+    last_ms: int | None
 
     def __init__(
         self,
@@ -137,6 +139,7 @@ class Chain:
         remembered: int = 0,
         thread: ThreadState | None = None,
         calls: tuple[CallState, ...] = (),
+        last_ms: int | None = None,
     ) -> None:
         self.memory = memory
         self.response = response
@@ -160,6 +163,7 @@ class Chain:
         self.remembered = remembered
         self.thread = thread
         self.calls = calls
+        self.last_ms = last_ms
 
     def copy(self) -> "Chain":
         """Return another one that is equal."""
@@ -186,6 +190,7 @@ class Chain:
             self.remembered,
             self.thread,
             self.calls,
+            self.last_ms,
         )
 
 
