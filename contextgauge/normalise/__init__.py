@@ -6,11 +6,10 @@ record, now or later (R4).
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from contextgauge.json_codec import decode_fast
-from contextgauge.messages import DeadLetter
 from contextgauge.normalise import claude, codex, gemini, qwen, responses, session_facts
 from contextgauge.normalise.fields import (
     MAX_LONG_NAME,
@@ -289,8 +288,11 @@ def _settings(value: bytes | None) -> dict[str, Json] | None:
     """Return a header's JSON object; None for anything else, and for what is larger than any."""
     if value is None or len(value) > _MOST_SETTINGS_BYTES:
         return None
-    read = decode_fast(value)
-    return None if isinstance(read, DeadLetter) else read
+    try:
+        read = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None
 
 
 def _short(value: str | None, limit: int) -> str | None:

@@ -259,13 +259,11 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
 
 def _take_head(step: Step, head: Thread) -> None:
     """Take a rollout's head (R30)."""
-    match inherited.begin(step.edit(step.subject), head, step.normal.own_ms):
-        case Head.ORIGIN:
-            step.inherited = True
-        case Head.ROLLED_BACK:
-            boundaries.reset(step, ROLLED_BACK)
-        case Head.OWN:
-            pass
+    taken = inherited.begin(step.edit(step.subject), head, step.normal.own_ms)
+    if taken is Head.ORIGIN:
+        step.inherited = True
+    elif taken is Head.ROLLED_BACK:
+        boundaries.reset(step, ROLLED_BACK)
 
 
 def _apply_facts(step: Step, message: SessionFacts) -> None:
