@@ -30,7 +30,8 @@ class Line(NamedTuple):
     """One line of a file: where it stands, its bytes without the line end, and its hints.
 
     `size` is the line's length in bytes; it exceeds `len(value)` where only the beginning of a
-    gigantic line was read. `thread_id` and `inherited` are those of `InputMessage`.
+    gigantic line was read. `thread_id`, `inherited` and
+    `settings` are those of `InputMessage`.
     """
 
     file: str
@@ -40,6 +41,7 @@ class Line(NamedTuple):
     session_hint: str | None
     thread_id: str | None = None
     inherited: bool | None = None
+    settings: bytes | None = None
 
 
 class Container:

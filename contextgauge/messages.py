@@ -30,6 +30,9 @@ the thread that started it, and the line belongs to a chain of that session (R30
 INHERITED_HEADER: Final = "inherited"
 """Kafka header of a line of a Codex rollout that begins with another thread's lines: whether this
 one is such a copy, `true` or `false`. Publishers that have the other rollout too can tell (R30)."""
+SETTINGS_HEADER: Final = "compaction_settings"
+"""Kafka header of some lines of a transcript that is published while it is written: what the
+runtime's own settings say of its next compaction, a JSON object as in `session_info` (R33)."""
 REDRIVEN_HEADER: Final = "redriven_from"
 """Kafka header of a message that was a dead letter: which one, as `PARTITION:OFFSET`. It
 names the origin of the message, and changes no record."""

@@ -174,7 +174,7 @@ class CompactBoundary(Common):
     boundaries from 1. `messages_total` counts the chain's messages since the session's start, left
     out of records of before. `metadata` is the whole original object, keys as they came; of the
     service's the edit is left out, which is text of the conversation. `receipt` is null where the
-    message reports nothing of it. `idle_ms` is for how long the session was silent before an
+    message reports nothing of it. `idle_ms` is for how long the chain was silent before an
     automatic compaction of an idle one (R33), else left out.
     """
 
@@ -298,7 +298,9 @@ class SessionInfo(Common):
 
     The inherited `model` is this record's fact, not the chain's: `init` may report it with a
     `[1m]`-like suffix, and a response's model never changes it. `publisher_agent_id` is the
-    agent that the publisher's header `agent_id` named, left out where it named none.
+    agent that the publisher's header `agent_id` named, left out where it named none; so are
+    `compaction_settings`, what the runtime's own settings say of the next compaction (R33): each
+    has a `value` and the `source` that it is from.
     """
 
     kind: ClassVar[Literal["session_info"]] = "session_info"
@@ -307,6 +309,7 @@ class SessionInfo(Common):
     cwd: str | None
     forked_from: str | None
     publisher_agent_id: str | None = None
+    compaction_settings: dict[str, Json] | None = None
 
 
 RecordData: TypeAlias = (
@@ -355,7 +358,7 @@ _LATER: Final[dict[type[RecordData], tuple[str, ...]]] = {
     CompactBoundary: ("messages_total", "receipt", "idle_ms"),
     CompactionComplete: ("cache_rewrite_tokens",),
     ContextEdit: ("edits_left_out",),
-    SessionInfo: ("publisher_agent_id",),
+    SessionInfo: ("publisher_agent_id", "compaction_settings"),
 }
 
 LATER_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {

@@ -20,7 +20,7 @@ from contextgauge.record_words import (
     TriggerReason,
     WindowSource,
 )
-from contextgauge.records import Category
+from contextgauge.records import Category, Json
 from contextgauge.units import DAY_MS
 
 if TYPE_CHECKING:
@@ -153,7 +153,9 @@ class ChainView:
 class Identity:
     """What is known of the session itself; each fact as last reported.
 
-    `publisher_agent_id` is the agent that the publisher named as the session's.
+    `publisher_agent_id` is the agent that the publisher named as the session's,
+    `compaction_settings` what the runtime's own settings say of the next compaction where the
+    session runs (R33).
     """
 
     runtime: Runtime | None = None
@@ -163,6 +165,7 @@ class Identity:
     forked_from: str | None = None
     task_id: str | None = None
     publisher_agent_id: str | None = None
+    compaction_settings: dict[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from contextgauge.messages import (
     NO_SESSION,
     OBSERVED_HEADER,
     OBSERVED_LIVE,
+    SETTINGS_HEADER,
     TASK_ID_HEADER,
     THREAD_ID_HEADER,
     DeadLetter,
@@ -115,12 +116,14 @@ def headers_of(*, is_live: bool, task_id: str | None, agent_id: str | None) -> H
 
 
 def headers_of_line(line: Line) -> Headers:
-    """Return the headers that only this line has: a subagent's thread, whether it is a copy."""
+    """Return the headers that only this line has: its thread, whether it is a copy, settings."""
     headers: Headers = ()
     if line.thread_id is not None:
         headers = ((THREAD_ID_HEADER, key_bytes(line.thread_id)),)
     if line.inherited is not None:
         headers = (*headers, (INHERITED_HEADER, b"true" if line.inherited else b"false"))
+    if line.settings is not None:
+        headers = (*headers, (SETTINGS_HEADER, line.settings))
     return headers
 
 

@@ -338,6 +338,7 @@ _PAYLOADS: Final[Mapping[str, Fields]] = {
         **_named(_NAME, "cli_version agent_role"),
         "timestamp": _time,
         "source": _SOURCE,
+        "history_base": _structure,
     },
     "turn_context": {"cwd": _LONG_NAME, **_named(_NAME, "model turn_id")},
     "response_item": {**_named(_word, "type role status"), "content": _content},

@@ -9,10 +9,13 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from contextgauge.json_codec import decode_fast
+from contextgauge.messages import DeadLetter
 from contextgauge.normalise import claude, codex, gemini, qwen, responses, session_facts
 from contextgauge.normalise.fields import (
     MAX_LONG_NAME,
     MAX_NAME,
+    count,
     flag,
     in_range,
     long_name,
@@ -35,6 +38,10 @@ from contextgauge.normalise.signals import (
     Usage,
 )
 from contextgauge.normalise.spellings import AGENT, PARENT, SESSION, SIDECHAIN, SUBAGENT_TYPE
+from contextgauge.records import Json
+
+_MOST_SETTINGS_BYTES: Final = 4_096
+"""Of a header with settings: some names, numbers and paths."""
 
 OWN_CALL_PREFIX: Final = "acompact"
 """Agent ids of a compaction's own call begin so; their chains emit nothing (R11)."""
@@ -166,8 +173,10 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         signals = tuple(signal for signal in signals if not isinstance(signal, _OF_ATTEMPTS))
     if not signals:
         return None
-    if agent := _short(message.publisher_agent_id, MAX_NAME):
-        signals = _of_agent(signals, agent, only_new=sidechain or parent_id is not None)
+    agent, settings = _short(message.publisher_agent_id, MAX_NAME), _settings(message.settings)
+    if agent or settings is not None:
+        only_new = sidechain or parent_id is not None
+        signals = _of_publisher(signals, agent, settings, only_new=only_new)
     uuid = name(body, "uuid")
     own_ms = moment_ms(body.get("timestamp"))
     if own_ms is None and not isinstance(kind, str):
@@ -185,6 +194,7 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         signals,
         session_facts.is_copy(body) or message.inherited,
         codex.turn_ms(body) if kind in _OPENS_TURN else None,
+        count(body, "ordinal"),
     )
 
 
@@ -227,7 +237,8 @@ def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | N
         if not signals:
             return None
     if agent := _short(message.publisher_agent_id, MAX_NAME):
-        signals = _of_agent(signals, agent, only_new=sidechain or parent_id is not None)
+        only_new = sidechain or parent_id is not None
+        signals = _of_publisher(signals, agent, None, only_new=only_new)
     session_id: str | None = usual[1]
     return Normal(
         _short(message.session_hint, MAX_LONG_NAME) if session_id is None else session_id,
@@ -256,16 +267,30 @@ def _reports_facts(signals: tuple[Signal, ...]) -> bool:
     return False
 
 
-def _of_agent(signals: tuple[Signal, ...], agent: str, *, only_new: bool) -> tuple[Signal, ...]:
-    """Add the agent that the publisher named to the facts of its session.
+def _of_publisher(
+    signals: tuple[Signal, ...],
+    agent: str | None,
+    settings: dict[str, Json] | None,
+    *,
+    only_new: bool,
+) -> tuple[Signal, ...]:
+    """Add the agent and the settings that the publisher named to the facts of its session.
 
-    It goes into the facts that are there, so that one message gives one record of them.
+    They go into the facts that are there, so that one message gives one record of them.
     """
     for place, signal in enumerate(signals):
         if isinstance(signal, SessionFacts):
-            named = signal._replace(publisher_agent_id=agent)
+            named = signal._replace(publisher_agent_id=agent, compaction_settings=settings)
             return (*signals[:place], named, *signals[place + 1 :])
-    return (SessionFacts(None, None, None, None, None, only_new, agent), *signals)
+    return (SessionFacts(None, None, None, None, None, only_new, agent, settings), *signals)
+
+
+def _settings(value: bytes | None) -> dict[str, Json] | None:
+    """Return a header's JSON object; None for anything else, and for what is larger than any."""
+    if value is None or len(value) > _MOST_SETTINGS_BYTES:
+        return None
+    read = decode_fast(value)
+    return None if isinstance(read, DeadLetter) else read
 
 
 def _short(value: str | None, limit: int) -> str | None:

@@ -6,6 +6,7 @@ here. `codex exec --json` reports one usage per turn, the sum over the thread (R
 only name the session and end a turn.
 """
 
+import hashlib
 from typing import Final
 
 from contextgauge.normalise.fields import (
@@ -65,7 +66,16 @@ def session_meta(body: Body) -> tuple[Signal, ...]:
     created_ms = uuid7_ms(own)
     if created_ms is None:
         created_ms = moment_ms(payload.get("timestamp") or body.get("timestamp"))
-    return (Thread(own, created_ms), facts)
+    base = mapping(payload, "history_base")
+    return (
+        Thread(
+            own,
+            created_ms,
+            count(payload, "subagent_history_start_ordinal"),
+            None if base is None else repr(sorted(base.items())),
+        ),
+        facts,
+    )
 
 
 def thread_owner(body: Body) -> tuple[str | None, str | None]:
@@ -107,18 +117,20 @@ def origin_of(body: Body) -> str | None:
     return None if origin == text(payload, "id") else origin
 
 
-def copy_key(body: Body) -> str | None:
-    """Return what a size or a compaction of a rollout is known by, in a copy too (R30).
+def copy_key(body: Body) -> bytes | None:
+    """Return 8 bytes by which a size or a compaction of a rollout is known, in a copy too (R30).
 
     A copy has another time; the sum over the thread is a response's own.
     """
     payload = mapping(body, "payload") or {}
-    if body.get("type") == "compacted":
-        return f"compacted {payload!r}"
     info = mapping(payload, "info") or {}
-    if payload.get("type") != "token_count" or not info:
+    if body.get("type") == "compacted":
+        shown = f"compacted {payload!r}"
+    elif payload.get("type") == "token_count" and info:
+        shown = f"{info.get('total_token_usage')!r} {info.get('last_token_usage')!r}"
+    else:
         return None
-    return f"{info.get('total_token_usage')!r} {info.get('last_token_usage')!r}"
+    return hashlib.blake2b(shown.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def turn_ms(body: Body) -> int | None:

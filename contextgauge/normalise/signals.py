@@ -29,7 +29,8 @@ class InputMessage:
     `received_ms` is the record's CreateTime where the publisher marked it live, in milliseconds
     since 1970. `task_id` and `publisher_agent_id` are the publisher's headers. `thread_id` is the
     subagent's thread whose rollout the line is from: a chain of the session. `inherited` is what
-    the reader of a file knows: whether the line is a copy of another session's (R30).
+    the reader of a file knows: whether the line is a copy of another session's (R30). `settings`
+    is what the runtime's settings say of its next compaction where the line was written (R33).
     """
 
     value: bytes
@@ -39,6 +40,7 @@ class InputMessage:
     publisher_agent_id: str | None
     thread_id: str | None
     inherited: bool | None
+    settings: bytes | None
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class InputMessage:
         publisher_agent_id: str | None = None,
         thread_id: str | None = None,
         inherited: bool | None = None,
+        settings: bytes | None = None,
     ) -> None:
         self.value = value
         self.session_hint = session_hint
@@ -57,6 +60,7 @@ class InputMessage:
         self.publisher_agent_id = publisher_agent_id
         self.thread_id = thread_id
         self.inherited = inherited
+        self.settings = settings
 
 
 @dataclass(slots=True, init=False)
@@ -261,14 +265,21 @@ class Thread(NamedTuple):
     """A rollout's head: its thread, and when that was created, in milliseconds since 1970 (R30).
 
     A second one with another id is the head of the thread that the lines after it are copied from.
+    Lines whose ordinal is below `own_from` are copies. `base` is what names the end of the history
+    that the rollout goes on from, where that is in another one.
     """
 
     id: str
     created_ms: int | None
+    own_from: int | None = None
+    base: str | None = None
 
 
 class SessionFacts(NamedTuple):
-    """Facts of the session; None: not reported. `only_new`: fills gaps, changes nothing."""
+    """Facts of the session; None: not reported. `only_new`: fills gaps, changes nothing.
+
+    `compaction_settings` are empty where nothing is set any more.
+    """
 
     runtime: Runtime | None
     runtime_version: str | None
@@ -277,6 +288,7 @@ class SessionFacts(NamedTuple):
     forked_from: str | None
     only_new: bool
     publisher_agent_id: str | None = None
+    compaction_settings: dict[str, Json] | None = None
 
 
 class TriggerHint(NamedTuple):
@@ -327,7 +339,7 @@ class Normal:
     timestamp where valid, `live_ms` when a publisher saw it live (R28); both in milliseconds
     since 1970. `agent_id`, `parent_id` and `sidechain` name the chain (R2). `inherited` says
     whether the line is a copy of another session's, where that is known; `turn_ms` when the turn
-    began that the line opens, by its id (R30).
+    began that the line opens, by its id; `ordinal` is the line's number in its rollout (R30).
     """
 
     session_id: str | None
@@ -342,6 +354,7 @@ class Normal:
     signals: tuple[Signal, ...]
     inherited: bool | None
     turn_ms: int | None
+    ordinal: int | None
 
     def __init__(
         self,
@@ -357,6 +370,7 @@ class Normal:
         signals: tuple[Signal, ...],
         inherited: bool | None = None,
         turn_ms: int | None = None,
+        ordinal: int | None = None,
     ) -> None:
         self.session_id = session_id
         self.cause = cause
@@ -370,6 +384,7 @@ class Normal:
         self.signals = signals
         self.inherited = inherited
         self.turn_ms = turn_ms
+        self.ordinal = ordinal
 
     @property
     def time_ms(self) -> int | None:

@@ -27,7 +27,7 @@ from streams.core.session_status import leading_chain
 from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.formats import reason_of
 from streams.edge.files.positions import absolute
-from streams.wiring.stored import Recalled, recalled
+from streams.wiring.stored import Recalled, outdated, recalled
 
 
 class Order(StrEnum):
@@ -59,13 +59,9 @@ class Listing:
     def read(self, order: Order, limit: int) -> Listed:
         """Return the first sessions. Raises StopError where there is no session."""
         stored = self._recalled()
-        if stored is not None:
-            try:
-                listed = self._with_stored(stored, order, limit)
-            except (VersionError, ValueError, KeyError, TypeError):  # damaged
-                listed = None
-            if listed is not None:
-                return listed
+        listed = None if stored is None else self._with_stored(stored, order, limit)
+        if listed is not None:
+            return listed
         from streams.cli.transcripts import Replay  # noqa: PLC0415 -- where all is stored, without
 
         replay = Replay(self.sources, as_on_this_machine=True)
@@ -90,7 +86,10 @@ class Listing:
 
     def _with_stored(self, stored: Recalled, order: Order, limit: int) -> Listed | None:
         """Return what is stored, with what has to be derived; None where nothing stored holds."""
-        elsewhere: set[bytes] = set()
+        try:
+            elsewhere = outdated(wiring.settings(), stored.views)
+        except _DAMAGED:
+            return None
         while (unchanged := stored.unchanged(elsewhere)).sessions:
             rest = [
                 source
@@ -113,17 +112,24 @@ class Listing:
                 self.unreadable += replay.unreadable
                 for text in reports:
                     write_error(text)
-            for session, field, document in stored.totals:
-                name = field.decode("utf-8", "surrogatepass")
-                if session in unchanged.sessions and name.startswith(MODEL_FIELD):
-                    models[name.removeprefix(MODEL_FIELD)].append(codec.loads(document))
             documents = {
                 session: document
                 for session, document in stored.views.items()
                 if session in unchanged.sessions
             }
-            return _listed(views, documents, models, order, limit)
+            try:
+                for session, field, document in stored.totals:
+                    name = field.decode("utf-8", "surrogatepass")
+                    if session in unchanged.sessions and name.startswith(MODEL_FIELD):
+                        models[name.removeprefix(MODEL_FIELD)].append(codec.loads(document))
+                return _listed(views, documents, models, order, limit)
+            except _DAMAGED:
+                return None
         return None
+
+
+_DAMAGED = (VersionError, ValueError, KeyError, TypeError)
+"""What a damaged document raises."""
 
 
 class _Found(NamedTuple):

@@ -28,7 +28,7 @@ def view(
         typer.Argument(
             metavar="[PATH]…",
             help="Transcripts: files, sessions' folders, projects folders. By default, all of "
-            "Claude Code and Codex on this machine.",
+            "Claude Code, Codex, Gemini CLI and Qwen Code on this machine.",
         ),
     ] = None,
     *,

@@ -619,6 +619,8 @@ cdef bint _is_usual_source(Place* place, Source* source) noexcept nogil:
             source.agent = value
         elif is_name(name, b"thread_id", 9) or is_name(name, b"inherited", 9):
             return False
+        elif is_name(name, b"compaction_settings", 19):
+            return False
     return _is_ascii(source.key) and _is_ascii(source.task) and _is_ascii(source.agent)
 
 

@@ -160,7 +160,7 @@ def status_of(
     A session without times was last active when its last record arrived, at `arrived_ms`.
     """
     leading, attempt = leading_chain(view), view.attempt
-    settings = settings_of(view.identity, points) if points.settings else None
+    settings = settings_of(view.identity, points)
     severities = {name: severity_of_chain(chain) for name, chain in view.chains.items()}
     learned = {
         name: session_point_of(chain, view.compactions.last) for name, chain in view.chains.items()

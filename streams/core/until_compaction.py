@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from streams.core.runtime_settings import ExpectedPoint, RuntimeSettings, expected
+from streams.core.runtime_settings import ExpectedPoint, RuntimeSettings, expected, read_settings
 
 if TYPE_CHECKING:
     from schemas.views import ChainView, CompactionBrief, SessionView
@@ -103,6 +103,10 @@ class SettingsPlace(Protocol):
     def cwd(self) -> str | None:
         """The folder."""
 
+    @property
+    def compaction_settings(self) -> Mapping[str, Any] | None:
+        """What is set there, where its publisher knows it."""
+
 
 class UntilCompaction(NamedTuple):
     """How far a chain is from its next automatic compaction.
@@ -161,7 +165,9 @@ def until_compaction(
 
 
 def settings_of(identity: SettingsPlace, points: CompactionPoints) -> RuntimeSettings | None:
-    """Return the settings of a session's runtime and folder, as far as the reader knows them."""
+    """Return the settings of a session: as published, else as the reader knows its folder's."""
+    if identity.compaction_settings:
+        return read_settings(identity.runtime, identity.compaction_settings)
     place = (identity.runtime, identity.cwd)
     return next((settings for known, settings in points.settings if known == place), None)
 

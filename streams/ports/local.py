@@ -164,6 +164,9 @@ class LocalStore(Protocol):
     def other_totals(self, field: bytes, sessions: Collection[bytes]) -> list[bytes]:
         """Return a field of the aggregates of all sessions but these."""
 
+    def files(self, session: bytes) -> set[str]:
+        """Return the files that have lines of a session."""
+
     def related(self, paths: Collection[str]) -> tuple[set[bytes], set[str]]:
         """Return the sessions that the files have lines of, and all files of these sessions.
 

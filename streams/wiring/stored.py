@@ -3,21 +3,24 @@
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from contextgauge import __version__
 from contextgauge.state_folder import state_folder
+from schemas.views import SessionView
 from streams import codec, wiring
+from streams.codec import views as view_codec
 from streams.core.derivation.rules_config import STATE_VERSION
 from streams.edge.files.positions import Position
 from streams.edge.files.runtime_folders import transcript_folders
+from streams.edge.files.status_windows import StatusWindows
 from streams.edge.files.unread import Seen, is_as_left, seen_of
 from streams.edge.files.watch import find_file
 from streams.edge.sqlite.recall import NothingStoredError, StoredFigures
-from streams.flow.view.unchanged import Unchanged, unchanged
+from streams.flow.view.unchanged import Unchanged, is_outdated, unchanged
 from streams.ports import Visits
 from streams.settings import Settings
 
@@ -90,6 +93,18 @@ def recalled(settings: Settings, paths: Sequence[str]) -> Recalled | None:
             return Recalled(paths, known, best.members(), best.views(), best.totals())
         except NothingStoredError:
             return None
+
+
+def outdated(settings: Settings, views: Mapping[bytes, bytes]) -> set[bytes]:
+    """Return the sessions whose stored views lack a window that the status line was given since."""
+    windows = StatusWindows(settings.state_folder)
+    found: set[bytes] = set()
+    for session_id in windows.changed():
+        session = codec.key_bytes(session_id)
+        known = windows.of(session_id)
+        if session in views and is_outdated(view_codec.decode(SessionView, views[session]), known):
+            found.add(session)
+    return found
 
 
 def _newest(folder: Path) -> list[Path]:

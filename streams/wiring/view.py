@@ -124,11 +124,11 @@ def local_view(
     delete_unused(file, clock.now_ms() / 1_000)
     transcripts = LocalTranscripts(finder.look, store.marks(), clock, report)
     turns = Turns()
-    windows = StatusWindows(settings.state_folder).of
+    windows = StatusWindows(settings.state_folder)
     derivation = LocalDerivation(
-        rules, store, turns.give_way, settings.message_limit_bytes, windows
+        rules, store, turns.give_way, settings.message_limit_bytes, windows.of
     )
-    reading = LocalReading(transcripts, derivation, clock, others)
+    reading = LocalReading(transcripts, derivation, clock, others, windows.changed)
     return LocalView(reading, SqliteViews(file, reading.heartbeat, turns), store.close)
 
 

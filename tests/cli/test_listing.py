@@ -15,6 +15,7 @@ from streams import codec
 from streams.cli import transcripts
 from streams.cli.listing import Listing, Order
 from streams.codec import views as view_codec
+from streams.edge.files.status_windows import StatusWindows
 from streams.edge.files.watch import Source
 from streams.settings import load_settings
 from streams.wiring.stored import local_file, local_tag
@@ -276,3 +277,49 @@ def test_the_position_counts_a_sessions_own_records(folder: Path) -> None:
     for document in _without_store(folder)[:-1]:
         view = codec.loads(document)
         assert view["position"] == view["sequence"]
+
+
+def test_a_window_that_the_status_line_was_given_since_is_in_the_list(
+    folder: Path, derived: list[str]
+) -> None:
+    _view(folder)
+    views = {each.session_id: each for each in Listing([str(folder)]).read(Order.recent, 99).views}
+    session, chain = next(
+        (view.session_id, chain)
+        for view in views.values()
+        if (chain := view.chains.get("main")) and chain.window_source in ("catalog", "default")
+    )
+    windows = StatusWindows(load_settings().state_folder)
+    windows.remember(session, str(chain.model), 3_000_000)
+    windows.remember("of-another-machine", str(chain.model), 3_000_000)
+    derived.clear()
+    listed = Listing([str(folder)]).read(Order.recent, 99).views
+    after = {each.session_id: each for each in listed}
+    assert (after[session].chains["main"].window, bool(derived)) == (3_000_000, True)
+    assert {name: view for name, view in after.items() if name != session} == {
+        name: view for name, view in views.items() if name != session
+    }
+    # Too small for the session's size: it would be disproved.
+    windows.remember(session, str(chain.model), 1)
+    derived.clear()
+    assert Listing([str(folder)]).read(Order.recent, 99).views
+    assert derived == []
+
+
+def test_an_error_of_the_derivation_is_no_damage_of_what_is_stored(
+    folder: Path, derived: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _view(folder)
+    path = next(folder.rglob("*.jsonl"))
+    with path.open("a") as target:
+        target.write("{}\n")
+    derived.clear()
+
+    def fail(_self: object) -> None:
+        raise ValueError("a mistake")
+
+    monkeypatch.setattr("streams.cli.deriving.Derivation.parts", lambda *_: fail(None))
+    with pytest.raises(ValueError, match="a mistake"):
+        _listed(folder)
+    # Once, and of what changed: nothing else was tried after it.
+    assert 0 < len(derived) < len(list(folder.rglob("*.jsonl")))

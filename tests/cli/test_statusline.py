@@ -397,3 +397,15 @@ def test_a_name_cannot_control_the_terminal() -> None:
     line, _, _ = told({"model": {"display_name": "\x1b]0;x\x07\nnext"}})
     assert "\x1b" not in line
     assert "\n" not in line
+
+
+def test_an_object_behind_a_torn_one_counts(tmp_path: Path) -> None:
+    def line(number: int, size: int) -> str:
+        usage = {"input_tokens": size}
+        message = {"id": f"m{number}", "model": "claude-sonnet-4-5", "usage": usage}
+        return json.dumps({"type": "assistant", "sessionId": "s", "message": message})
+
+    path = tmp_path / "s.jsonl"
+    path.write_text(f"{line(1, 20_000)}\n{line(2, 90_000)[:60]}{line(3, 150_000)}\n")
+    shown, _, _ = told({"session_id": "s", "transcript_path": str(path)})
+    assert "150K/200K" in shown

@@ -289,16 +289,13 @@ class Given:
         received_ms: int | None = None,
         task_id: str | None = None,
         agent_id: str | None = None,
-        thread_id: str | None = None,
-        inherited: bool | None = None,
+        **more: Any,
     ) -> list[Record]:
-        """Derive the messages one by one, and return their records."""
+        """Derive the messages one by one, and return their records; `more` are other headers."""
         found: list[Record] = []
         for body in bodies:
             value = json.dumps(body).encode()
-            message = InputMessage(
-                value, hint, received_ms, task_id, agent_id, thread_id, inherited
-            )
+            message = InputMessage(value, hint, received_ms, task_id, agent_id, **more)
             taken = self.deriver.derive(message)
             assert taken.dead is None, taken.dead
             found.extend(taken.records)

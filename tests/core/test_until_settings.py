@@ -1,9 +1,10 @@
 """The runtimes' own settings against what a session did: which says where it is compacted."""
 
 from dataclasses import replace
+from typing import Any
 
 from schemas.views import ChainView, Identity
-from streams.core.runtime_settings import RuntimeSettings, Sourced
+from streams.core.runtime_settings import RuntimeSettings, Sourced, read_settings, written
 from streams.core.until_compaction import (
     NO_POINTS,
     CompactionPoints,
@@ -71,3 +72,41 @@ def test_settings_are_those_of_the_runtime_and_the_folder() -> None:
     assert settings_of(Identity(runtime="claude-code", cwd="/p"), points) == settings
     assert settings_of(Identity(runtime="claude-code", cwd="/q"), points) is None
     assert settings_of(Identity(runtime="codex", cwd="/p"), points) is None
+
+
+def test_settings_are_read_as_they_were_written() -> None:
+    settings = RuntimeSettings(
+        "claude-code",
+        enabled=Sourced(value=True, source=FILE),
+        window=Sourced(150_000, FILE),
+        windows=(("opus", Sourced(400_000, FILE)),),
+        percent=Sourced(62.5, "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"),
+        largest_window=Sourced(200_000, FILE),
+        has_variable=True,
+    )
+    assert read_settings("claude-code", written(settings)) == settings
+    codex = RuntimeSettings("codex", limit=Sourced(90_000, "c"), is_partial=True)
+    assert read_settings("codex", written(codex)) == codex
+    assert written(None) == {}
+    assert read_settings("gemini", written(codex)) is None
+
+
+def test_settings_of_another_shape_count_as_not_set() -> None:
+    wrong = {
+        "window": 150_000,
+        "percent": {"value": "half", "source": "x"},
+        "limit": {"value": 5},
+        "windows": [1],
+        "is_partial": "yes",
+    }
+    assert read_settings("codex", wrong) == RuntimeSettings("codex")
+    assert read_settings("codex", {"windows": {"opus": 1}}) == RuntimeSettings("codex")
+
+
+def test_published_settings_come_before_what_the_reader_finds() -> None:
+    published: Any = written(own_settings(150_000))
+    identity = Identity(runtime="claude-code", cwd="/srv", compaction_settings=published)
+    points = CompactionPoints(settings=((("claude-code", "/srv"), own_settings(400_000)),))
+    assert settings_of(identity, points) == own_settings(150_000)
+    unpublished = replace(identity, compaction_settings=None)
+    assert settings_of(unpublished, points) == own_settings(400_000)

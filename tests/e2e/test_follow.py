@@ -17,7 +17,7 @@ import pytest
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.normalise.signals import InputMessage
 from contextgauge.window_catalog import bundled
-from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
+from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE, SETTINGS_HEADER
 from schemas.topics import AGENT_MESSAGES
 from streams.core.derivation.rules_config import Rules
 from streams.edge.kafka.log import KafkaLog
@@ -333,3 +333,34 @@ def test_a_publisher_killed_at_random_leaves_nothing_out(
     ]
     assert sorted(derived) == sorted(expected)
     assert {record.value for record in records} == set(written)
+
+
+def test_the_runtimes_settings_go_with_a_line_that_is_written_meanwhile(
+    command: Command, settings: dict[str, str], tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    (home / ".claude" / "settings.json").write_text('{"autoCompactWindow": 150000}')
+    command.environment["HOME"] = str(home)
+    usage = {"input_tokens": 9, "cache_read_input_tokens": 100_000}
+
+    def answer(number: int) -> str:
+        message = {"id": f"m{number}", "model": "claude-sonnet-5", "content": [], "usage": usage}
+        line = {"type": "assistant", "uuid": f"u{number}", "sessionId": "s", "version": "2.1.300"}
+        return json.dumps(line | {"cwd": "/srv", "isSidechain": False, "message": message})
+
+    path = tmp_path / "s.jsonl"
+    path.write_text(answer(1) + "\n")
+    process = command.start("publish", "--follow", "--no-text", str(path), **settings)
+    until(settings, 1)
+    with path.open("a") as target:
+        target.write(answer(2) + "\n")
+    records = until(settings, 2)
+    end(process)
+    headers = [dict(record.headers).get(SETTINGS_HEADER) for record in records]
+    window = {"value": 150_000, "source": "~/.claude/settings.json"}
+    assert [header and json.loads(header) for header in headers] == [None, {"window": window}]
+    derived = command("replay", "--topic", "messages", **settings)
+    facts = [json.loads(line)["data"] for line in derived.stdout.splitlines()]
+    published = [each.get("compaction_settings") for each in facts if "runtime_version" in each]
+    assert published == [None, {"window": window}]

@@ -322,3 +322,25 @@ def test_titles_are_served_to_this_machine_only(command: Command, tmp_path: Path
     done = command("view", "--titles", "--host", "192.0.2.1", ".", STATE_FOLDER=str(tmp_path))
     assert done.returncode == 2
     assert "leave out --host, or --titles" in done.stderr
+
+
+def test_a_window_that_the_status_line_is_given_is_shown_of_what_was_read_before(
+    command: Command, tmp_path: Path
+) -> None:
+    message = {"id": "m", "model": "claude-sonnet-4-5", "usage": {"input_tokens": 150_000}}
+    line = {"type": "assistant", "sessionId": "s-1", "isSidechain": False, "message": message}
+    path = tmp_path / "s-1.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    view = View(command, tmp_path / "state", str(path))
+    view.wait_until_read()
+    assert view.sessions()["s-1"]["chains"]["main"]["used_percent"] == 75.0
+    given = {
+        "session_id": "s-1",
+        "transcript_path": str(path),
+        "model": {"id": "claude-sonnet-4-5[1m]"},
+        "context_window": {"context_window_size": 1_000_000},
+    }
+    command("statusline", stdin=json.dumps(given), STATE_FOLDER=str(tmp_path / "state"))
+    view.wait(lambda: view.sessions().get("s-1", {"chains": {}})["chains"] != {})
+    view.wait(lambda: view.sessions()["s-1"]["chains"]["main"]["used_percent"] == 15.0)
+    assert view.stop() == 0

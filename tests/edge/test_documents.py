@@ -14,6 +14,7 @@ from streams.edge.files import documents, reading, tail
 from streams.edge.files.documents import Document, document_of, may_be_document, objects_in
 from streams.edge.files.formats import unread_format
 from streams.edge.files.torn import whole_objects
+from tests.edge.follower_kit import Bench
 
 SESSION = "5b1f0c2e-0000-4000-8000-0000000000aa"
 FRAMES = [
@@ -222,3 +223,29 @@ def test_chats_that_are_documents_are_found_in_a_folder(tmp_path: Path) -> None:
     (chats / "session-2026-09-01.json").write_bytes(json.dumps({**CHAT, "messages": []}).encode())
     (chats.parent / "logs.json").write_text("[]")
     assert len(reading.find([str(tmp_path)])) == 1
+
+
+def test_a_chat_that_is_rewritten_with_more_messages_is_read_on(tmp_path: Path) -> None:
+    path = tmp_path / "chats" / "session-1.json"
+    path.parent.mkdir()
+
+    def write(count: int, *, is_new: bool = False) -> None:
+        messages = [{"id": f"m{number}", "type": "user"} for number in range(count)]
+        chat = {**CHAT, "lastUpdated": f"2026-11-01T11:{count:02d}:00Z", "messages": messages}
+        target = path.with_suffix(".tmp") if is_new else path
+        target.write_text(json.dumps(chat, indent=2))
+        target.replace(path)
+
+    write(1)
+    bench = Bench([str(path)])
+    assert len(bench.lines()) == 2
+    for count in range(2, 6):
+        write(count, is_new=count % 2 == 0)
+        assert [json.loads(line)["id"] for line in bench.lines()] == [f"m{count - 1}"]
+    bench.restart()
+    write(6)
+    assert [json.loads(line)["id"] for line in bench.lines()] == ["m5"]
+    assert bench.events == []
+    write(2)
+    assert len(bench.lines()) == 3
+    assert "rewritten" in bench.events[0]

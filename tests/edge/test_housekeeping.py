@@ -332,3 +332,22 @@ def test_an_archive_that_cannot_be_looked_at_is_not_taken_for_deleted(
     assert set(reading.events) == {
         f"{codex.archive}: cannot be read: {os.strerror(errno.EIO)}",
     }
+
+
+def test_what_cannot_be_opened_for_a_moment_at_the_start_is_read_later(tmp_path: Path) -> None:
+    codex = Codex(tmp_path)
+    codex.append(*(told(number) for number in range(50)))
+    bench = Bench([str(tmp_path / "sessions")])
+    assert len(bench.lines()) == 50
+    codex.append(told(50))
+    codex.compress()
+    with pytest.MonkeyPatch.context() as patch:
+
+        def refuse(_path: str) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        patch.setattr("streams.edge.files.tail.open_content", refuse)
+        bench.restart()
+        assert bench.lines() == []
+        assert bench.follower.unreadable == 1
+    assert bench.lines() == [told(50)]

@@ -16,6 +16,7 @@ from schemas.records import (
     ContextReading,
     ContextWarning,
     Record,
+    SessionInfo,
 )
 from streams.edge.files import reading
 from streams.edge.files.origins import copied_history
@@ -136,8 +137,9 @@ def test_a_line_says_to_kafka_what_the_reader_knows(tmp_path: Path) -> None:
     assert {line.session_hint for line in child} == {thread(1)}
     marks = [dict(headers_of_line(line)) for line in child]
     assert {mark.pop("thread_id") for mark in marks} == {thread(2).encode()}
-    copied = [{"inherited": b"true"}] * 4
-    assert marks == [{}, *copied, {"inherited": b"false"}, {}]
+    # Of the lines that have no size the derivation decides.
+    copied = [{"inherited": b"true"}] * 3
+    assert marks == [{}, {}, *copied, {"inherited": b"false"}, {}]
 
 
 def test_an_origin_is_found_in_the_folder_of_its_day(tmp_path: Path) -> None:
@@ -147,7 +149,7 @@ def test_an_origin_is_found_in_the_folder_of_its_day(tmp_path: Path) -> None:
     found = copied_history(str(child), thread(1))
     assert found is not None
     assert found.look(json.dumps(lines[0]).encode()) is True
-    assert found.look(b'{"type": "event_msg", "token_count"') is True  # not JSON: as those before
+    assert found.look(b'{"type": "event_msg", "token_count"') is None  # not JSON
     assert found.look(json.dumps(token_count({"input_tokens": 1}, 7)).encode()) is False
     assert found.is_over
     assert found.look(json.dumps(lines[1]).encode()) is None
@@ -181,3 +183,26 @@ def test_a_follower_that_restarts_within_a_copy_goes_on_with_it(tmp_path: Path) 
         tail.close()
     origin = own(derived(path.with_name(path.name.replace(thread(2), thread(1)))))
     assert [*origin, *own(records)] == expected
+
+
+def test_a_forks_own_lines_are_its_own_also_where_its_origin_is_on_the_machine(
+    tmp_path: Path,
+) -> None:
+    def prompt() -> Body:
+        return rollout("response_item", {"type": "message", "role": "user", "content": []})
+
+    lines, total = history(1, 3, 0)
+    model = rollout("turn_context", {"model": "gpt-9", "cwd": "/repo"})
+    mine = [model, prompt(), prompt(), *history(2, 1, total)[0]]
+    seen = []
+    for has_origin in (False, True):
+        folder = tmp_path / str(has_origin)
+        if has_origin:
+            write(folder, 1, [head(1), *lines], 0)
+        write(folder, 2, [head(2, forked_from_id=thread(1)), head(1), *lines, *mine], 100)
+        path = next(folder.glob(f"*{thread(2)}*"))
+        records = [record.data for record in derived(path)]
+        infos = [each for each in records if isinstance(each, SessionInfo)]
+        readings = [each for each in records if isinstance(each, ContextReading)]
+        seen.append((infos[-1].model, readings[-1].inherited))
+    assert seen == [("gpt-9", None), ("gpt-9", None)]

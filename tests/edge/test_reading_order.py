@@ -113,3 +113,10 @@ def test_the_present_size_is_that_of_the_copy_that_was_written_last(
     sizes = [each.used_tokens for each in data if isinstance(each, ContextReading)]
     assert sizes == [40_000, 62_000, 150_000]
     assert SessionFiles([tmp_path]).path(SESSION) == tmp_path / last / f"{SESSION}.jsonl"
+
+
+def test_a_loose_own_call_comes_before_its_session_too(tmp_path: Path) -> None:
+    names = ["agent-acompact-1.jsonl", "s.jsonl", "agent-a.jsonl"]
+    for name in names:
+        write(tmp_path / name, told(1))
+    assert found(tmp_path) == replayed(tmp_path) == [tmp_path / name for name in names]

@@ -20,6 +20,8 @@ def test_the_folders_are_below_the_homes_of_the_runtimes(home: Path) -> None:
         home / ".config" / "claude" / "projects",
         home / ".codex" / "sessions",
         home / ".codex" / "archived_sessions",
+        home / ".gemini" / "tmp",
+        home / ".qwen" / "projects",
     ]
     assert transcript_folders({"XDG_CONFIG_HOME": "~/elsewhere"})[1] == (
         home / "elsewhere" / "claude" / "projects"
@@ -27,14 +29,23 @@ def test_the_folders_are_below_the_homes_of_the_runtimes(home: Path) -> None:
 
 
 def test_a_variable_names_other_homes(home: Path) -> None:
-    environment = {"CLAUDE_CONFIG_DIR": str(home / "mine"), "CODEX_HOME": "~/no, ,~/way,"}
+    environment = {
+        "CLAUDE_CONFIG_DIR": str(home / "mine"),
+        "CODEX_HOME": "~/no, ,~/way,",
+        "GEMINI_CLI_HOME": str(home / "other"),
+        "QWEN_HOME": str(home / "qwen"),
+    }
     assert transcript_folders(environment) == [
         home / "mine" / "projects",
         home / "no" / "sessions",
         home / "no" / "archived_sessions",
         home / "way" / "sessions",
         home / "way" / "archived_sessions",
+        home / "other" / ".gemini" / "tmp",
+        home / "qwen" / "projects",
     ]
+    moved = {**environment, "QWEN_RUNTIME_DIR": str(home / "runtime")}
+    assert transcript_folders(moved)[-1] == home / "runtime" / "projects"
     assert settings_path(environment) == home / "mine" / "settings.json"
     assert settings_path({}) == home / ".claude" / "settings.json"
 
@@ -53,4 +64,6 @@ def test_a_folder_with_two_names_counts_once(home: Path) -> None:
         ".claude",
         ".codex",
         ".codex",
+        ".gemini",
+        ".qwen",
     ]

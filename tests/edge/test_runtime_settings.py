@@ -219,3 +219,13 @@ def test_files_are_read_once_until_they_are_to_be_looked_at_again(machine: Machi
     assert reader.settings("claude-code", None) is None
     reader.forget()
     assert reader.settings("claude-code", None) is not None
+
+
+def test_the_settings_of_every_home_of_a_runtime_are_read(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.write("home/u/.config/claude/settings.json", {"autoCompactWindow": 150_000})
+    assert machine.claude().window == Sourced(150_000, "~/.config/claude/settings.json")
+    machine.write("one/settings.json", {})
+    machine.write("two/settings.json", {"autoCompactWindow": 250_000})
+    machine.environment["CLAUDE_CONFIG_DIR"] = f"{tmp_path / 'one'},{tmp_path / 'two'}"
+    assert machine.claude().window == Sourced(250_000, str(tmp_path / "two" / "settings.json"))

@@ -1,6 +1,8 @@
 """The windows of status lines: stored by session, few files, never an error."""
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,18 @@ def test_the_oldest_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         "model": "m",
         "window": 9,
     }
+
+
+def test_what_was_stored_since_the_last_call_is_returned_once(tmp_path: Path) -> None:
+    windows = StatusWindows(str(tmp_path))
+    assert windows.changed() == []
+    windows.remember("a", "opus", 1_000_000)
+    windows.remember("b", "opus", 1_000_000)
+    assert sorted(windows.changed()) == ["a", "b"]
+    assert windows.changed() == []
+    old_s = time.time() - 60
+    for path in (tmp_path / "statusline").iterdir():
+        os.utime(path, (old_s, old_s))
+    windows.changed()
+    windows.remember("b", "opus", 200_000)
+    assert windows.changed() == ["b"]

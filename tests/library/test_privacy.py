@@ -294,3 +294,13 @@ def test_unreadable_lines_become_dead_letters_with_a_reason() -> None:
     gigantic = strip_text(Line("f", 1, b'{"a":', 10**9, "s"), KEY)
     assert isinstance(gigantic, DeadLetter)
     assert gigantic.reason == "too_large"
+
+
+def test_a_rollouts_head_keeps_where_its_own_history_begins() -> None:
+    base = {"thread_id": "0199-thread", "end_ordinal_exclusive": 7, "note": "secret words"}
+    payload = {"id": "0199-thread", "subagent_history_start_ordinal": 4, "history_base": base}
+    told = stripped({"type": "session_meta", "ordinal": 0, "payload": payload})
+    assert told["ordinal"] == 0
+    assert told["payload"]["subagent_history_start_ordinal"] == 4
+    assert told["payload"]["history_base"]["end_ordinal_exclusive"] == 7
+    assert "secret" not in repr(told)

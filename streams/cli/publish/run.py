@@ -35,6 +35,8 @@ from streams.edge.files.checkpoint import (
 )
 from streams.edge.files.follower import Follower
 from streams.edge.files.housekeeping import COMPRESSED
+from streams.edge.files.live_settings import LiveSettings
+from streams.edge.files.runtime_settings import SettingsReader
 from streams.edge.files.watch import TranscriptFile, TranscriptFinder
 from streams.flow.publish.follow import in_thread, publish_pieces
 from streams.flow.publish.publish import LinePublisher, PublishConfig, PublishCounts, publish
@@ -213,7 +215,9 @@ class _Run:
         """Send the keeper's pieces; if the producer fails, resume with a new one."""
         while True:
             try:
-                await self._send(keeper.pieces())
+                # From the start after each failure: some settings were not acknowledged.
+                settings = LiveSettings(SettingsReader(os.environ), SystemClock())
+                await self._send(settings.added(keeper.pieces()))
             except RetryError as error:
                 await self.connection.renew(error, self.stop)
                 await asyncio.to_thread(keeper.rewind)

@@ -33,6 +33,9 @@ _NONE: Object = {}
 _LATER_OF_BRIEFS: Object = {"inherited": False, "model": None, "window": None, "idle_ms": None}
 """What views that were stored before lack of a compaction."""
 
+_NO_PLACE = SimpleNamespace(runtime=None, cwd=None, compaction_settings=None)
+"""Of a session whose settings are looked up by its folder on this machine."""
+
 _MAX_COUNT = 2**53 - 1
 """A larger count is no plausible count (R3)."""
 
@@ -207,6 +210,7 @@ def _with_attributes(view: Object) -> Any:  # noqa: ANN401 -- the judgement read
     """Return what the judgement reads of a view, as attributes: its class takes long to import."""
     attempt = view["attempt"]
     return SimpleNamespace(
+        identity=_NO_PLACE,
         last_ms=view["last_ms"],
         chains={name: SimpleNamespace(**chain) for name, chain in view["chains"].items()},
         attempt=None if attempt is None else SimpleNamespace(**attempt),

@@ -205,7 +205,7 @@ def _pre_tokens(boundary: Boundary, chain: Chain) -> tuple[int | None, TokenSour
 def _idle_ms(
     step: Step, boundary: Boundary, duration: int | None, start: Start | None
 ) -> int | None:
-    """Return for how long the session was silent before an automatic compaction (R33).
+    """Return for how long the chain was silent before an automatic compaction (R33).
 
     None where that is not long, or not known; an attempt whose start was reported is not judged, as
     the messages of its turn may have no times. The compaction's own time is no silence.

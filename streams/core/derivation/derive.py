@@ -18,6 +18,7 @@ from contextgauge.normalise.limit_signals import (
     TurnModel,
 )
 from contextgauge.normalise.signals import (
+    ROLLED_BACK,
     Boundary,
     CompactionRefused,
     CompactionStatus,
@@ -53,6 +54,7 @@ from streams.core.derivation import (
 from streams.core.derivation import (
     known_causes as known,
 )
+from streams.core.derivation.inherited import Head
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_SESSION, KnownFacts, Session
 from streams.core.derivation.step import MAX_CHAINS, Step
@@ -89,6 +91,7 @@ _FACTS: Final = (
     "cwd",
     "forked_from",
     "publisher_agent_id",
+    "compaction_settings",
 )
 
 
@@ -124,10 +127,8 @@ def derive_in(step: Step, normal: Normal) -> tuple[Record, ...]:
     step.begin(normal, chain if of_a_chain else MAIN_CHAIN)
     time_ms = normal.time_ms
     if time_ms is not None:
-        if step.last_ms is not None:
-            step.gap_ms = time_ms - step.last_ms
-            if step.gap_ms > attempts.GAP_MS:
-                attempts.move(step, AttemptEvent.GAP)
+        if step.last_ms is not None and time_ms - step.last_ms > attempts.GAP_MS:
+            attempts.move(step, AttemptEvent.GAP)
         step.last_ms = time_ms
     for signal in signals:
         _apply(step, signal)
@@ -239,8 +240,7 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
         case TurnModel():
             limits.apply_turn_model(step, signal)
         case Thread():
-            if inherited.begin(step.edit(step.subject), signal, step.normal.own_ms):
-                step.inherited = True
+            _take_head(step, signal)
         case RuntimeWindows():
             limits.apply_windows(step, signal)
         case OwnWindow():
@@ -257,6 +257,17 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
             assert_never(signal)
 
 
+def _take_head(step: Step, head: Thread) -> None:
+    """Take a rollout's head (R30)."""
+    match inherited.begin(step.edit(step.subject), head, step.normal.own_ms):
+        case Head.ORIGIN:
+            step.inherited = True
+        case Head.ROLLED_BACK:
+            boundaries.reset(step, ROLLED_BACK)
+        case Head.OWN:
+            pass
+
+
 def _apply_facts(step: Step, message: SessionFacts) -> None:
     """Take facts of the session; emit them, first and whenever one changes (`session_info`).
 
@@ -269,7 +280,9 @@ def _apply_facts(step: Step, message: SessionFacts) -> None:
     changed: dict[str, Any] = {}
     for name in _FACTS:
         new, old = getattr(message, name), getattr(facts, name)
-        if new is not None and new != old and (old is None or not message.only_new):
+        if new is None or new == old or not (new or old):
+            continue
+        if old is None or not message.only_new:
             changed[name] = new
     if not changed:
         return
@@ -284,5 +297,6 @@ def _apply_facts(step: Step, message: SessionFacts) -> None:
             cwd=facts.cwd,
             forked_from=facts.forked_from,
             publisher_agent_id=facts.publisher_agent_id,
+            compaction_settings=facts.compaction_settings,
         )
     )

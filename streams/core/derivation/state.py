@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from contextgauge.normalise.signals import Twin
-from schemas.records import Trigger, WindowSource
+from schemas.records import Json, Trigger, WindowSource
 from streams.core.derivation.known_causes import NOTHING_KNOWN, KnownCauses
 from streams.core.derivation.transitions import IDLE, Attempt
 
@@ -46,7 +46,8 @@ class ThreadState(NamedTuple):
     """A rollout's thread, and whether its lines are copies of its origin's history (R30).
 
     `copying`: the lines are copies until one shows that it is not. `copied_ms` is the latest copy's
-    own time; `has_turns`: turns have ids that tell their times, which decide then.
+    own time; `has_turns`: turns have ids that tell their times, which decide then. `own_from` and
+    `base` are those of its head.
     """
 
     id: str
@@ -54,6 +55,8 @@ class ThreadState(NamedTuple):
     copying: bool = False
     copied_ms: int | None = None
     has_turns: bool = False
+    own_from: int | None = None
+    base: str | None = None
 
 
 class ReportedLimits(NamedTuple):
@@ -84,7 +87,8 @@ class Chain:
     may be reported, until the next reading or attempt. `boundary_id` is the latest boundary's.
     `remembered` counts the responses that the memory ever got; 0 while it is as version 3 stored
     it, which did not count them. `thread` is there for a Codex rollout.
-    `calls` are compactions' own calls whose boundaries have not come.
+    `calls` are compactions' own calls whose boundaries have not come. `last_ms` is the latest time
+    of its messages.
     """
 
     memory: bytes
@@ -109,6 +113,7 @@ class Chain:
     remembered: int
     thread: ThreadState | None
     calls: tuple[CallState, ...]
+    last_ms: int | None
 
     def __init__(
         self,
@@ -134,6 +139,7 @@ class Chain:
         remembered: int = 0,
         thread: ThreadState | None = None,
         calls: tuple[CallState, ...] = (),
+        last_ms: int | None = None,
     ) -> None:
         self.memory = memory
         self.response = response
@@ -157,6 +163,7 @@ class Chain:
         self.remembered = remembered
         self.thread = thread
         self.calls = calls
+        self.last_ms = last_ms
 
     def copy(self) -> "Chain":
         """Return another one that is equal."""
@@ -183,6 +190,7 @@ class Chain:
             self.remembered,
             self.thread,
             self.calls,
+            self.last_ms,
         )
 
 
@@ -196,7 +204,8 @@ class KnownFacts(NamedTuple):
     suffix means, `suffixed` has it for each model that was last reported with one. `aliases` map a
     parent's tool use to an agent id (R2). `is_enforced`: context-usage answers change nothing of
     the auto-compact facts. `turn_window` was reported for a turn whose model is not known yet.
-    `outside_windows` are known from elsewhere than messages.
+    `outside_windows` are known from elsewhere than messages. `compaction_settings` are what the
+    runtime's settings say where the session runs (R33).
     """
 
     runtime: str | None = None
@@ -221,6 +230,7 @@ class KnownFacts(NamedTuple):
     is_enforced: bool = False
     turn_window: int | None = None
     outside_windows: Mapping[str, int] = {}
+    compaction_settings: dict[str, Json] | None = None
 
 
 _NO_CHAINS: Final[dict[str, Chain]] = {}

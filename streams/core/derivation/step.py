@@ -14,6 +14,7 @@ from streams.core.derivation import inherited
 from streams.core.derivation.record_ids import Distinction, record_id
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_CHAIN, NEW_SESSION, Chain, Session
+from streams.core.times import later
 
 MAX_CHAINS: Final = 64
 """Chains of a session, the main one included; the least recent subagent's leaves (R2)."""
@@ -97,7 +98,7 @@ class Step:
         self.inherited: bool | None = None
         """True while the message is a copy of another session's (R30), else None."""
         self.gap_ms: int | None = None
-        """The time since the session's message before, where both have one."""
+        """The time since the latest message of its chain, where both have one."""
         self.limits_touched = False
         self.first_read: str | None = None
         self.has_own_window = False
@@ -124,6 +125,10 @@ class Step:
             self._drop_least_recent()
         chain = self.edit(subject)
         chain.touched = self.applied
+        time_ms = normal.time_ms
+        if time_ms is not None:
+            self.gap_ms = None if chain.last_ms is None else time_ms - chain.last_ms
+            chain.last_ms = later(chain.last_ms, time_ms)
         kind = normal.subagent_type
         if kind is not None and subject != MAIN_CHAIN:
             chain.subagent_type = kind

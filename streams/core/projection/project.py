@@ -105,6 +105,11 @@ def _identify(identity: Identity, data: SessionInfo) -> Identity:
         forked_from=data.forked_from or identity.forked_from,
         task_id=identity.task_id,
         publisher_agent_id=data.publisher_agent_id or identity.publisher_agent_id,
+        compaction_settings=(
+            identity.compaction_settings
+            if data.compaction_settings is None
+            else data.compaction_settings
+        ),
     )
 
 

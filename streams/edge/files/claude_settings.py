@@ -25,7 +25,7 @@ _INDENT: Final = re.compile(rb'\n([ \t]+)"')
 
 def settings_path(environment: Mapping[str, str]) -> Path:
     """Return the user's settings file of Claude Code; a link's target, so that the link stays."""
-    return homes(CLAUDE, environment)[0].resolve() / "settings.json"
+    return Path(homes(CLAUDE, environment)[0]).resolve() / "settings.json"
 
 
 class ClaudeSettings:

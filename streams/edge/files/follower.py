@@ -44,8 +44,7 @@ _RECENT_S = 60.0
 """A new file that was written to longer ago than this was moved here."""
 
 _GRACE_S = 10.0
-"""A file that lost its name is read on until it has not grown for so long: its writer may take a
-while to let go of it."""
+"""A file that lost its name is read on until it has not grown for so long."""
 
 _MOST_OPEN = 128
 """Descriptors held, and as many opened in one look, one reading and of files without a name: most
@@ -218,7 +217,8 @@ class Follower:
         try:
             return tail.holds_what_was_read(tail.open(file.place))
         except OSError:
-            return True  # unknown: reading it will raise the reason
+            tail.size, tail.signature = max(tail.size, stored.end + 1), None
+            return True  # unknown: reading it will raise the reason, and it is looked at again
         finally:
             tail.close()
 

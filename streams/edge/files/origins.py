@@ -6,11 +6,12 @@ own. Without the origin's rollout the derivation decides by what the lines thems
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from contextgauge.normalise.codex import copy_key
-from contextgauge.normalise.fields import mapping, text, uuid7_ms
+from contextgauge.normalise.fields import uuid7_ms
 from schemas.messages import DeadLetter
 from streams import codec
 from streams.edge.files.content import lines_in
@@ -19,55 +20,42 @@ from streams.edge.files.housekeeping import archive_of, known_path
 _SIGNS: Final = (b'"token_count"', b'"compacted"')
 """Texts in the lines that are compared."""
 
-_HEAD: Final = b'"session_meta"'
-
 
 class CopiedHistory:
     """Tells of a rollout's lines, in order, whether they are copies; see the module."""
 
-    def __init__(self, keys: frozenset[str]) -> None:
+    def __init__(self, keys: frozenset[bytes]) -> None:
         self._keys = keys
-        self._thread_id: str | None = None
-        self._has_begun = False
         self.is_over = False
         """Whether the first line was seen that the origin does not have."""
 
     def look(self, value: bytes) -> bool | None:
         """Return whether a line is a copy; None where the line does not show it."""
-        if self.is_over:
-            return None
-        if _HEAD in value and (thread_id := _thread_of(value)) is not None:
-            self._has_begun = self._has_begun or self._thread_id not in (None, thread_id)
-            self._thread_id = self._thread_id or thread_id
-        key = _key(value)
+        key = None if self.is_over else _key(value)
         if key is None:
-            return self._has_begun or None
-        if key in self._keys:
-            self._has_begun = True
-            return True
-        self.is_over = True
-        return False if self._has_begun else None
+            return None
+        self.is_over = key not in self._keys
+        return not self.is_over
 
 
 def copied_history(path: str, origin: str) -> CopiedHistory | None:
     """Return what is known of a rollout's origin; None where it is not on this machine."""
     for candidate in _candidates(Path(path), origin):
         try:
-            keys = [_key(line) for line in lines_in(str(candidate))]
+            status = candidate.stat()
+            return CopiedHistory(_keys_of(str(candidate), status.st_size, status.st_mtime_ns))
         except OSError:
             continue
-        return CopiedHistory(frozenset(key for key in keys if key is not None))
     return None
 
 
-def _thread_of(value: bytes) -> str | None:
-    body = codec.decode(value)
-    if isinstance(body, DeadLetter) or body.get("type") != "session_meta":
-        return None
-    return text(mapping(body, "payload") or {}, "id")
+@lru_cache(maxsize=8)
+def _keys_of(path: str, _size: int, _modified_ns: int) -> frozenset[bytes]:
+    """Return what is compared of an origin: read once, however many rollouts began with it."""
+    return frozenset(key for key in map(_key, lines_in(path)) if key is not None)
 
 
-def _key(value: bytes) -> str | None:
+def _key(value: bytes) -> bytes | None:
     if not any(sign in value for sign in _SIGNS):
         return None
     body = codec.decode(value)

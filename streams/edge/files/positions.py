@@ -26,7 +26,7 @@ _KINDS = (*get_args(ContainerKind), "open")
 _OPTIONAL = ("hint", "thread_id", "origin")
 """Fields that may be null, or missing where an earlier version wrote the entry."""
 
-_LATER = ("stored_bytes",)
+_LATER = ("stored_bytes", "closing")
 """Numbers that may be missing where an earlier version wrote the entry."""
 
 
@@ -34,8 +34,9 @@ class Position(NamedTuple):
     """Up to where a file was published, and what its container is.
 
     `offset` is the begin of the first line that was not sent, `number` how many lines are before
-    it. `unfinished` bytes from there were sent as a line that had no end yet. `hint` is the
-    session of lines that name none (R1), `thread_id` and `origin` are those of the container.
+    it. `unfinished` bytes from there were sent as a line that had no end yet; `closing` bytes end
+    the list of a document: its next objects will be there. `hint` is the session of lines that name
+    none (R1), `thread_id` and `origin` are those of the container.
     `modified_ns` is the time of a file that was read to its end, `stored_bytes` its size where it
     is compressed.
     """
@@ -54,11 +55,12 @@ class Position(NamedTuple):
     thread_id: str | None = None
     origin: str | None = None
     stored_bytes: int = 0
+    closing: int = 0
 
     @property
     def end(self) -> int:
         """Where what was sent ends."""
-        return self.offset + self.unfinished
+        return self.offset + self.unfinished + self.closing
 
     @property
     def file_bytes(self) -> int:
@@ -87,9 +89,12 @@ def from_entry(entry: Mapping[str, Any]) -> Position:
     return Position(**{name: entry[name] for name in Position._fields if name in entry})
 
 
-def print_at(content: Content, end: int) -> str:
-    """Return the hash of the bytes before a place. A line has ids of its own: a few would do."""
-    begin = max(0, end - PRINT_BYTES)
+def print_at(content: Content, end: int, least: int = 0) -> str:
+    """Return the hash of the bytes before a place, from `least` on.
+
+    A line has ids of its own: a few would do.
+    """
+    begin = max(least, end - PRINT_BYTES)
     value = content.read(end - begin, begin)
     return hashlib.blake2b(value, digest_size=_DIGEST_BYTES).hexdigest()
 

@@ -27,6 +27,7 @@ from streams.core.runtime_settings import (
     is_window,
 )
 from streams.edge.files.objects import object_of
+from streams.edge.files.runtime_folders import CLAUDE, CODEX, homes
 
 _MOST_BYTES: Final = 1024 * 1024
 """No settings file is longer."""
@@ -82,11 +83,11 @@ class SettingsReader:
         return self._read[key]
 
     def _claude(self, folder: str | None) -> RuntimeSettings:
-        user = self._environment.get("CLAUDE_CONFIG_DIR") or path.join(self._home, ".claude")
+        own_homes = homes(CLAUDE, self._environment)
         managed = [self._json(file) for file in self._managed_claude()]
-        project = self._nearest(folder, ".claude", user)
+        project = self._nearest(folder, ".claude", own_homes)
         own = [self._json(path.join(project, name)) for name in _PROJECT] if project else []
-        users = [self._json(path.join(user, "settings.json"))]
+        users = [self._json(path.join(user, "settings.json")) for user in own_homes]
         files = [*managed, *own, *users]
         environment = _SettingsFile("", self._environment)
         variables = [
@@ -95,12 +96,11 @@ class SettingsReader:
             *(_variables_of(place) for place in (*own, *users)),
         ]
         # Where Claude Code stored it before its settings file had it.
-        state = self._json(
-            path.join(self._environment.get("CLAUDE_CONFIG_DIR") or self._home, ".claude.json")
-        )
+        places = own_homes if self._environment.get("CLAUDE_CONFIG_DIR") else [self._home]
+        state = [self._json(path.join(place, ".claude.json")) for place in places]
         variable = _first_variable(variables, _WINDOW, _window_variable)
         window = variable or _first(files, "autoCompactWindow", is_window)
-        enabled = _first((*files, state), "autoCompactEnabled", _is_truth)
+        enabled = _first((*files, *state), "autoCompactEnabled", _is_truth)
         for name in _OFF:
             off = _first_variable(variables, name, _truth_variable)
             if off is not None and off.value is True:
@@ -121,13 +121,13 @@ class SettingsReader:
         )
 
     def _codex(self, folder: str | None) -> RuntimeSettings:
-        user = self._environment.get("CODEX_HOME") or path.join(self._home, ".codex")
+        own_homes = homes(CODEX, self._environment)
         machine = path.join(self._root, _CODEX_OF_MACHINE.lstrip("/"))
-        project = self._nearest(folder, ".codex", user)
+        project = self._nearest(folder, ".codex", own_homes)
         files = [
             path.join(machine, "managed_config.toml"),
             *([path.join(project, "config.toml")] if project else []),
-            path.join(user, "config.toml"),
+            *(path.join(user, "config.toml") for user in own_homes),
             path.join(machine, "config.toml"),
         ]
         places = [each for file in files for each in _profiles(self._toml(file))]
@@ -154,15 +154,16 @@ class SettingsReader:
                 yield path.join(parts, name)
         yield path.join(folder, "managed-settings.json")
 
-    def _nearest(self, folder: str | None, name: str, user: str) -> str | None:
+    def _nearest(self, folder: str | None, name: str, users: Sequence[str]) -> str | None:
         """Return the settings folder of the project: in the folder, else the nearest around it.
 
-        The user's own is none.
+        The user's own are none.
         """
+        own = [path.realpath(each) for each in users]
         at = folder if folder is not None and path.isabs(folder) else None
         while at is not None:
             place = path.join(at, name)
-            if path.isdir(place) and path.realpath(place) != path.realpath(user):
+            if path.isdir(place) and path.realpath(place) not in own:
                 return place
             parent = path.dirname(at)
             at = None if at in {parent, self._home} else parent

@@ -21,6 +21,9 @@ MAX_SESSIONS: Final = 500
 _LEAVING: Final = 100
 """So many leave at a time: the folder is listed seldom."""
 
+_TICK_NS: Final = 2_000_000_000
+"""The coarsest clock of a file system (FAT)."""
+
 _ID_CHARACTERS: Final = frozenset(
     "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"
 )
@@ -33,6 +36,7 @@ class StatusWindows:
 
     def __init__(self, setting: str | None) -> None:
         self._folder = path.join(state_folder(setting), "statusline")
+        self._looked_ns = 0
 
     def remember(self, session_id: str, model: str, window: int) -> None:
         """Store a model's window for a session. Never raises: else nothing is stored."""
@@ -62,6 +66,19 @@ class StatusWindows:
         if not isinstance(model, str) or type(window) is not int or window <= 0:
             return _NO_WINDOWS
         return {model: window}
+
+    def changed(self) -> list[str]:
+        """Return the sessions whose windows were stored since the last call, at first all."""
+        with suppress(OSError):
+            now_ns = os.stat(self._folder).st_mtime_ns
+            if now_ns == self._looked_ns:
+                return []
+            # A file may come within the tick of its clock that the folder had.
+            before, self._looked_ns = self._looked_ns - _TICK_NS, now_ns
+            with os.scandir(self._folder) as listed:
+                new = [each.name for each in listed if each.stat().st_mtime_ns >= before]
+            return [name.removesuffix(".json") for name in new if name.endswith(".json")]
+        return []
 
     def _file(self, session_id: str) -> str | None:
         """Return the session's file; None for an id that is no plain name."""

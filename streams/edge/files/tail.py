@@ -149,8 +149,18 @@ class FileTail:
 
     def holds_what_was_read(self, file: Content) -> bool:
         """Return whether a file's bytes before the position are those that were read."""
-        end = self.read.end
-        return end == 0 or (file.size() >= end and print_at(file, end) == self.read.print)
+        end = self.read.end - self.read.closing
+        return end == 0 or (file.size() >= end and self._print_at(file, end) == self.read.print)
+
+    def _print_at(self, file: Content, end: int) -> str:
+        """Return what is known of what is before a place: of a document its objects.
+
+        What is before these has the time of the last change, for one.
+        """
+        document = self._document
+        if document is None and self.read.closing:
+            document = document_of(file.read(HEAD_BYTES, 0))
+        return print_at(file, end, 0 if document is None else document.begin)
 
     def pieces(self, now_s: float, *, final: bool) -> Iterator[LineBatch]:
         """Yield the lines up to `size`. `final`: the last one is given though it has no end.
@@ -186,7 +196,11 @@ class FileTail:
     def _end_unfinished(self, file: Content) -> None:
         """Pass over a line that was sent without its end, if it has just got that."""
         at = self.read
-        if not at.unfinished or self.size <= at.end:
+        if self.size <= at.end:
+            return
+        if at.closing:
+            self.read = at._replace(closing=0)
+        if not at.unfinished:
             return
         if file.read(1, at.end) == b"\n":
             after = at._replace(offset=at.end + 1, number=at.number + 1, unfinished=0)
@@ -245,8 +259,8 @@ class FileTail:
                 is_live=is_live,
                 size=len(content),
             )
-        end = len(content) if is_all and not is_open else end
-        return self._taken(file, values, begin + end, is_live=is_live)
+        closing = len(content) - end if is_all and not is_open else 0
+        return self._taken(file, values, begin + end, is_live=is_live, closing=closing)
 
     def _line_end(self, file: Content) -> int | None:
         """Return where the first line ends; what was searched is not searched again."""
@@ -271,6 +285,7 @@ class FileTail:
         is_live: bool,
         size: int | None = None,
         unfinished: int = 0,
+        closing: int = 0,
     ) -> tuple[LineBatch, Position]:
         """Return lines, and the position after them; `size` is one's whose rest was not read."""
         at, length = self.read, size or unfinished
@@ -280,7 +295,8 @@ class FileTail:
             lines.extend(self._line(part, number, length or len(part)) for part in parts)
         after = at._replace(
             unfinished=unfinished,
-            print=print_at(file, end),
+            closing=closing,
+            print=self._print_at(file, end),
             kind="open" if self._scout is not None else self._container.kind,
             hint=self._container.hint,
             thread_id=self._container.thread_id,

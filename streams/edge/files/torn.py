@@ -7,8 +7,7 @@ import re
 from itertools import pairwise
 from typing import Final
 
-from schemas.messages import DeadLetter
-from streams import codec
+from streams.edge.files.objects import object_of
 
 _JOINT: Final = re.compile(rb'\{"(?<=[^:,\[\s]\{")[A-Za-z_$]')
 """Where an object begins behind something that no object can stand behind. In a line that is JSON
@@ -28,8 +27,6 @@ def whole_objects(value: bytes) -> list[bytes]:
         at = value.find(_SPACED, at + 1)
     places = sorted({0, *starts, len(value)})
     parts = [value[begin:end].strip(b" ") for begin, end in pairwise(places)]
-    if not isinstance(codec.decode(value, limit=len(value)), DeadLetter):
-        return [value]
-    if all(isinstance(codec.decode(part, limit=len(part)), DeadLetter) for part in parts):
+    if object_of(value) is not None or not any(map(object_of, parts)):
         return [value]
     return parts

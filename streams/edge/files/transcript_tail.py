@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from contextgauge.containers import Scout
 from streams.edge.files.content import Content, open_content
 from streams.edge.files.objects import object_of
+from streams.edge.files.torn import whole_objects
 from streams.edge.files.watch import find_file
 
 _MIB = 1_048_576
@@ -170,8 +171,8 @@ def _time_before(text: bytes, at: int) -> str | None:
 def _parsed(lines: list[bytes]) -> list[BodyLine]:
     parsed = []
     for line in lines:
-        value = line.removesuffix(b"\r")
-        body = object_of(value)
-        if body is not None:
-            parsed.append(BodyLine(body, value))
+        for value in whole_objects(line.removesuffix(b"\r")):
+            body = object_of(value)
+            if body is not None:
+                parsed.append(BodyLine(body, value))
     return parsed

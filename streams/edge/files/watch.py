@@ -328,6 +328,8 @@ def _order_of(path: str) -> tuple[list[str], int, list[str]]:
     if SUBAGENTS in folders:
         at = len(folders) - 1 - folders[::-1].index(SUBAGENTS)
         return folders[:at], 0 if name.startswith(_OWN_CALL) else 2, [*folders[at:], name]
+    if name.startswith(_OWN_CALL):
+        return folders, 0, [name]
     return [*folders, _LAST + name if name.startswith(_AGENT_PREFIX) else name], 1, []
 
 

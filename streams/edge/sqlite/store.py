@@ -70,6 +70,10 @@ class SqliteStore:
         )
         return [document for session, document in rows if session not in sessions]
 
+    def files(self, session: bytes) -> set[str]:
+        found = self._others("SELECT path FROM members WHERE session = ?", {session})
+        return set(map(os.fsdecode, found))
+
     def related(self, paths: Collection[str]) -> tuple[set[bytes], set[str]]:
         files, sessions = {os.fsencode(path) for path in paths}, set[bytes]()
         new = set(files)

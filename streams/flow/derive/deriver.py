@@ -28,6 +28,7 @@ from schemas.messages import (
     NO_SESSION,
     OBSERVED_HEADER,
     OBSERVED_LIVE,
+    SETTINGS_HEADER,
     TASK_ID_HEADER,
     THREAD_ID_HEADER,
     DeadLetter,
@@ -89,6 +90,7 @@ def input_message(record: LogRecord) -> InputMessage:
     agent_id: str | None = None
     thread_id: str | None = None
     inherited: bool | None = None
+    settings: bytes | None = None
     for name, value in headers:
         if name == OBSERVED_HEADER:
             live = value == OBSERVED_LIVE and created and timestamp_ms >= 0
@@ -101,8 +103,12 @@ def input_message(record: LogRecord) -> InputMessage:
             thread_id = text_of(value)
         elif name == INHERITED_HEADER:
             inherited = _TRUTHS.get(value)
+        elif name == SETTINGS_HEADER:
+            settings = value
     hint = None if key is None else text_of(key)
-    return InputMessage(body or b"", hint, received_ms, task_id, agent_id, thread_id, inherited)
+    return InputMessage(
+        body or b"", hint, received_ms, task_id, agent_id, thread_id, inherited, settings
+    )
 
 
 def text_of(value: bytes | None) -> str | None:
@@ -266,7 +272,9 @@ class Deriver:
     def _read(self, message: InputMessage) -> Normal | DeadLetter | None:
         """Return the normalised message or its dead letter; None for one without meaning here."""
         value = message.value
-        is_plain = message.thread_id is None and message.inherited is None
+        is_plain = (
+            message.thread_id is None and message.inherited is None and message.settings is None
+        )
         if _read_usual is not None and is_plain and len(value) <= self.limit_bytes:
             usual = _read_usual(value)
             if usual is not None:

@@ -55,5 +55,6 @@ def derive_line(
             received_ms,
             thread_id=line.thread_id,
             inherited=line.inherited,
+            settings=line.settings,
         )
     )

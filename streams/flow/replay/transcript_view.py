@@ -10,7 +10,7 @@ from schemas.records import MAIN_CHAIN, CompactBoundary, ContextReading, Context
 from schemas.views import SessionView
 from streams.core.derivation.derive import derive
 from streams.core.derivation.rules_config import Rules
-from streams.core.derivation.state import Session
+from streams.core.derivation.state import NEW_CHAIN, Session
 from streams.core.projection.project import project
 
 TranscriptLine: TypeAlias = tuple[dict[str, Any], bytes, str | None]
@@ -62,12 +62,15 @@ def _at(session: Session | None, before_ms: int | None) -> Session | None:
     """Return a session whose last message was at this time, if it is known to be later."""
     if session is None or before_ms is None or before_ms <= (session.last_ms or 0):
         return session
+    chains = session.chains.copy()
+    main = chains[MAIN_CHAIN] = chains.get(MAIN_CHAIN, NEW_CHAIN).copy()
+    main.last_ms = before_ms
     return Session(
         session.sequence,
         session.applied,
         before_ms,
         session.known,
-        session.chains.copy(),
+        chains,
         session.attempt,
         session.hint,
         session.last_reset,

@@ -14,7 +14,7 @@ from contextgauge.normalise.fields import moment_ms
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
-from schemas.views import Aggregates, PartitionView
+from schemas.views import Aggregates, PartitionView, SessionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.codec.aggregates import added
@@ -29,6 +29,7 @@ from streams.flow.project.fold import FIRST_STATS, LoggedRecord
 from streams.flow.project.view_write import ViewWrite
 from streams.flow.replay.replay import derive_line
 from streams.flow.view.local_fold import LocalFold
+from streams.flow.view.unchanged import is_outdated
 from streams.ports import (
     DerivedFiles,
     Entry,
@@ -124,6 +125,19 @@ class LocalDerivation:
         for session_id, session in list(self._deriver.sessions.items()):
             if with_windows(session, self._windows(session_id)) is not session:
                 self._deriver.drop(session_id)
+
+    def outdated(self, session_ids: Iterable[str]) -> set[str]:
+        """Return the files of those sessions that are stored without a window known meanwhile."""
+        found: set[str] = set()
+        for session_id in session_ids:
+            session = codec.key_bytes(session_id)
+            stored = self._store.view(session)
+            if self._windows is None or stored is None:
+                continue
+            view = view_codec.decode(SessionView, stored)
+            if is_outdated(view, self._windows(session_id)):
+                found |= self._store.files(session)
+        return found
 
     def marks_of(self, derived: DerivedFiles | None) -> Mapping[str, bytes | None] | None:
         """Return how far files were read that another process derived; None to read them here.

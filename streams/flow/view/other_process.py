@@ -85,6 +85,11 @@ class _NothingStored:
         del field, sessions
         return []
 
+    def files(self, session: bytes) -> set[str]:
+        """Return none."""
+        del session
+        return set()
+
     def related(self, paths: Collection[str]) -> tuple[set[bytes], set[str]]:
         """Return none but the files themselves."""
         return set(), set(paths)

@@ -4,7 +4,7 @@ Figures appear a moment after the start: the first commit follows the first line
 """
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from streams.flow.view.derivation import LocalDerivation
@@ -30,6 +30,7 @@ class LocalReading(Generic[Task]):
     """Reads until it is stopped. `run` is for a thread, everything else for others.
 
     `others` are processes that read with it what is unread at the start; the reading ends them.
+    `changed` returns the sessions whose windows are known from elsewhere since the last call.
     """
 
     def __init__(
@@ -38,11 +39,13 @@ class LocalReading(Generic[Task]):
         derivation: LocalDerivation,
         clock: Clock,
         others: OtherProcesses[Task] | None = None,
+        changed: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._transcripts = transcripts
         self._derivation = derivation
         self._clock = clock
         self._others = others
+        self._changed = changed
         self._given: Iterator[tuple[Task, DerivedFiles | None]] | None = None
         self._committed_s = 0.0
         self._stopping = threading.Event()
@@ -77,7 +80,7 @@ class LocalReading(Generic[Task]):
         self._committed_s = self._clock.monotonic_s() - _COMMIT_S
         while not self._stopping.is_set():
             self._seen_ms = self._clock.now_ms()
-            lost = self._transcripts.look()
+            lost = {*self._transcripts.look(), *self._derivation.outdated(self._changed())}
             if lost:
                 self._derivation.commit()
                 self._transcripts.forget(self._derivation.remove(lost))

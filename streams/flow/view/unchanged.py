@@ -3,14 +3,16 @@
 A session is, if all of its files are as they were read, if each was read to its end before the next
 one, and if that is the order in which they are read now. A local file reads the sessions first that
 changed last, and goes on with a file that has grown after others: what depends on the order is then
-derived again where it is needed. A file with lines of another session counts for both.
+derived again where it is needed. A file with lines of another session counts for both. A session is
+not, either, if its window is known from elsewhere since.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from schemas.views import SessionView
 from streams.ports import Visits
 
 
@@ -67,3 +69,13 @@ def _is_in_order(
         before.last < after.first and place[former] < place[latter]
         for (before, former), (after, latter) in pairwise(read)
     )
+
+
+def is_outdated(view: SessionView, windows: Mapping[str, int]) -> bool:
+    """Return whether a view was made without one of these windows, which it would have now."""
+    for chain in view.chains.values():
+        window = windows.get(chain.model or "")
+        is_guessed = chain.window_source in ("catalog", "default", "exceeded")
+        if window is not None and is_guessed and (chain.peak_tokens or 0) <= window:
+            return chain.window != window
+    return False

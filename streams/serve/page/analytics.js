@@ -138,7 +138,7 @@ export class Analytics {
     this.tiles = new Keyed(tileHost, ([name]) => name, tile);
     const ranges = segments("Time", RANGES, this.range[0], (name) => this.#choose(name));
     this.hourChart = this.#chart("Compactions per hour; the table below has the figures", (uPlot) => hourOptions(uPlot));
-    this.hourTable = dataTable("Compactions per hour", ["Hour", "Automatic", "Manual", "Unknown trigger"], () =>
+    this.hourTable = dataTable("Compactions per hour", ["Hour", "Automatic, idle", "Manual", "Unknown trigger"], () =>
       transposed(this.columns).filter((row) => row[1] + row[2] + row[3] > 0).reverse()
         .map(([at, ...each]) => [stats.hourWords(at * 1000), ...each.map(exact)]));
     this.tokensCard = this.#histogram("Size before compaction", stats.tokensEdge, tokens, "Tokens, above – up to");
@@ -152,7 +152,7 @@ export class Analytics {
     this.thrashHost = h("ul", { class: "plain-list" });
     this.stalledHost = h("ul", { class: "plain-list" });
     this.hoursLegend = h("p", { class: "legend faint small" },
-      h("span", { class: "key auto" }, "automatic"), h("span", { class: "key manual" }, "manual"), h("span", { class: "key unknown-trigger" }, "unknown trigger"));
+      h("span", { class: "key auto" }, "automatic, idle"), h("span", { class: "key manual" }, "manual"), h("span", { class: "key unknown-trigger" }, "unknown trigger"));
     this.hoursNone = h("p", { class: "faint", hidden: true }, "No compaction in this time.");
     this.grid = h(
       "div",

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from schemas.views import LIVE_ENTRIES, ChainView
 from streams import codec
@@ -73,6 +73,7 @@ class Summary(NamedTuple):
     agent: str | None
     folder: str
     cwd: str | None
+    compaction_settings: Mapping[str, Any] | None
     leading: ChainView | None
     session_point: SessionPoint | None
     growth_tokens: int | None
@@ -345,6 +346,7 @@ def summary(key: SessionKey, document: bytes, score: float | None = None) -> Sum
         agent=agent,
         folder=_folder(identity.cwd or view.session_id),
         cwd=identity.cwd,
+        compaction_settings=identity.compaction_settings,
         leading=None if leading is None else _slim(leading),
         session_point=None if leading is None else session_point_of(leading, counts.last),
         growth_tokens=None if leading is None else leading.growth_tokens,

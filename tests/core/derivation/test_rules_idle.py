@@ -11,6 +11,7 @@ from tests.core.given import (
     every,
     one,
     session,
+    side,
     user,
 )
 
@@ -60,3 +61,14 @@ def test_r33_an_attempt_whose_start_was_reported_and_times_that_are_not_known_ar
     given = session(assistant(read=9), user())
     record = one(given.take(boundary({"trigger": "auto"}, at=9_000)), CompactBoundary)
     assert record.idle_ms is None
+
+
+def test_r33_another_chains_messages_are_no_part_of_a_silence() -> None:
+    # A subagent's file is read after the main one, and its lines are older; or it works meanwhile.
+    for at in (-3_000, SECONDS):
+        given = session(user(at=0), assistant(read=210_000, at=10))
+        given.take(side(assistant(read=9, at=at), "a1"))
+        record = one(given.take(boundary({"trigger": "auto"}, at=20)), CompactBoundary)
+        assert record.idle_ms is None
+        record = one(given.take(boundary({"trigger": "auto"}, at=99 + SECONDS)), CompactBoundary)
+        assert record.idle_ms == IDLE_MS + 79_000

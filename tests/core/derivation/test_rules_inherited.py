@@ -8,6 +8,7 @@ from schemas.records import (
     CompactBoundary,
     CompactionComplete,
     ContextReading,
+    ContextReset,
     ContextWarning,
     SessionInfo,
 )
@@ -298,3 +299,64 @@ def test_r30_copies_that_a_subagent_begins_with_are_its_sessions_own_already() -
 
 def test_r30_the_pause_that_ends_a_copy_is_a_second() -> None:
     assert PAUSE_MS == 1_000
+
+
+def numbered(*lines: Body, begin: int = 0) -> list[Body]:
+    """The lines as a rollout with ordinals has them."""
+    return [{**each, "ordinal": ordinal} for ordinal, each in enumerate(lines, begin)]
+
+
+def test_r30_the_heads_ordinal_tells_where_a_threads_own_history_begins() -> None:
+    given = Given()
+    # All at one moment, and the last copy is the first own line's twin: nothing else tells.
+    given.take(
+        *numbered(
+            meta(CHILD, subagent_history_start_ordinal=4),
+            meta(PARENT),
+            size(200_000, 200_000, 100),
+            size(210_000, 410_000, 100),
+            size(9_000, 419_000, 100),
+            size(12_000, 431_000, 100),
+        ),
+        hint=CHILD,
+    )
+    readings = every(given.records, ContextReading)
+    assert [(each.used_tokens, each.inherited) for each in readings] == [
+        (200_000, True),
+        (210_000, True),
+        (9_000, None),
+        (12_000, None),
+    ]
+
+
+def test_r30_the_heads_ordinal_comes_before_what_the_reader_knows() -> None:
+    given = Given()
+    lines = numbered(meta(CHILD, subagent_history_start_ordinal=1), size(9_000, 9_000, 100))
+    given.take(*lines, hint=CHILD, inherited=True)
+    assert one(given.records, ContextReading).inherited is None
+
+
+def based(ordinal: int) -> dict[str, Any]:
+    return {"history_base": {"thread_id": "rollout-1", "end_ordinal_exclusive": ordinal}}
+
+
+def test_r27_a_rollout_that_goes_on_from_an_earlier_point_leaves_the_size_unknown() -> None:
+    given = Given()
+    given.take(meta(CHILD), size(90_000, 90_000, 101), hint=CHILD)
+    assert not every(given.records, ContextReset)
+    given.take(meta(CHILD, at=200, **based(7)), hint=CHILD)
+    assert one(given.records, ContextReset).reason == "rollback"
+    stored = Store()
+    stored.put(None, given.session(CHILD))
+    given.sessions()[CHILD] = stored.get()
+    # The same head again, as where the rollout is resumed, and one without a base change nothing.
+    given.take(meta(CHILD, at=201, **based(7)), meta(CHILD, at=202), hint=CHILD)
+    assert len(every(given.records, ContextReset)) == 1
+    given.take(meta(CHILD, at=203, **based(5)), hint=CHILD)
+    assert len(every(given.records, ContextReset)) == 2
+
+
+def test_r27_a_first_head_with_a_base_resets_nothing() -> None:
+    given = Given()
+    given.take(meta(CHILD, **based(7)), size(90_000, 90_000, 101), hint=CHILD)
+    assert not every(given.records, ContextReset)
