@@ -28,6 +28,9 @@ EXTRA_PACKAGES = frozenset(
 _USAGE_ERROR = 2
 """`streams.cli.exits.Exit.WRONG`, which cannot be imported without the library's packages."""
 
+_INTERRUPTED = 130
+"""128 and the number of SIGINT, as a shell tells it."""
+
 
 def main() -> None:
     """Run the command line; the status line skips what only the other commands need."""
@@ -42,6 +45,8 @@ def main() -> None:
             from streams.cli import app  # noqa: PLC0415
 
             app.main()
+    except KeyboardInterrupt:  # before a command heeds signals itself
+        sys.exit(_INTERRUPTED)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRA_PACKAGES:
             raise

@@ -94,7 +94,7 @@ def _counter(model: str, folder: Path) -> Counter:
     except ImportError:
         _logger.warning(
             "tokens of %s are estimated: tiktoken is not installed "
-            "(pip install 'contextgauge[tiktoken]')",
+            "(install contextgauge with the extra tiktoken)",
             model,
         )
         return ESTIMATE

@@ -28,6 +28,9 @@ _PROBE_MS = 3_000
 _LIMIT_S = 10.0
 """For all brokers together: finding the reason must not add to the outage."""
 
+_PATIENCE_S = 5.0
+"""What takes longer may be waiting for something that is no broker."""
+
 _VARIABLES = "CONTEXTGAUGE_KAFKA_"
 _PROTOCOL = f"{_VARIABLES}SECURITY_PROTOCOL"
 
@@ -35,12 +38,22 @@ _NO_ANSWER = (OSError, errors.KafkaError, ValueError)
 """What a probe may fail with: no connection, no Kafka, or an answer that makes no sense."""
 
 
+class _SilenceError(RetryError):
+    """No port answers: nothing else is to be found out."""
+
+
 @asynccontextmanager
 async def connecting(options: KafkaOptions, action: str) -> AsyncIterator[None]:
-    """Raise Kafka's errors as this project's; ConfigError where a setting keeps us out."""
+    """Raise Kafka's errors as this project's; ConfigError where a setting keeps us out.
+
+    Raises RetryError after some seconds where no broker's port answers as Kafka does.
+    """
     try:
-        with translated(action):
-            yield
+        async with _ended_by_silence(options, action):
+            with translated(action):
+                yield
+    except _SilenceError:
+        raise
     except RetryError as error:
         unknown: list[str] = []
         wrong = None
@@ -52,6 +65,48 @@ async def connecting(options: KafkaOptions, action: str) -> AsyncIterator[None]:
         if unknown:
             raise RetryError(f"{error}; no such host: {', '.join(unknown)}") from error
         raise
+
+
+@asynccontextmanager
+async def _ended_by_silence(options: KafkaOptions, action: str) -> AsyncIterator[None]:
+    """End what takes long once a probe shows that its requests get no answer.
+
+    The client itself waits for each for as long as a busy broker may take.
+    """
+    async with asyncio.timeout(None) as limit:
+        watching = asyncio.create_task(_watch(options, limit))
+        try:
+            yield
+        except asyncio.CancelledError:
+            if watching.done() and not watching.cancelled() and (ports := watching.result()):
+                raise _SilenceError(
+                    f"{action}: no answer from {ports}, where something listens: is this the port "
+                    "of a Kafka broker?"
+                ) from None
+            raise
+        finally:
+            watching.cancel()
+
+
+async def _watch(options: KafkaOptions, limit: asyncio.Timeout) -> str:
+    """Return the ports that take connections and do not answer, if all do so, and end the rest."""
+    await asyncio.sleep(_PATIENCE_S)
+    known = [(host, port) for host, port, _ in collect_hosts(options.bootstrap_servers)]
+    found = await asyncio.gather(*(_is_silent(options.security, *each) for each in known))
+    if not all(found):
+        return ""
+    limit.reschedule(asyncio.get_running_loop().time())
+    return ", ".join(f"{host}:{port}" for host, port in known)
+
+
+async def _is_silent(security: KafkaSecurity, host: str, port: int) -> bool:
+    try:
+        await _ask(MetadataRequest([]), security, host, port)
+    except TimeoutError:
+        return True
+    except _NO_ANSWER:
+        return False
+    return False
 
 
 async def _diagnose(options: KafkaOptions, unknown: list[str]) -> str | None:

@@ -4,6 +4,7 @@ A server that listens on this machine only still answers a web page whose attack
 of his own point here (DNS rebinding); the `Host` header of such a request has that name.
 """
 
+from collections.abc import Collection
 from ipaddress import ip_address
 
 
@@ -17,11 +18,14 @@ def is_of_this_machine(host: str) -> bool:
         return False
 
 
-def is_rebound(host: str) -> bool:
-    """Return whether a `Host` header has a name other than `localhost`; addresses are no names."""
+def is_rebound(host: str, names: Collection[str] = ()) -> bool:
+    """Return whether a `Host` header has a name other than `localhost` and these.
+
+    Addresses are no names.
+    """
     name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
     name = name.strip("[]").rstrip(".").lower()
-    if name == "localhost" or name.endswith(".localhost"):
+    if name == "localhost" or name.endswith(".localhost") or name in names:
         return False
     try:
         ip_address(name)

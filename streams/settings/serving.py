@@ -40,6 +40,13 @@ class ServingSettings(SettingsPart):
         description="Origins whose pages may read the API from a browser (CORS), such as "
         "https://board.example, separated by commas. Default: none.",
     )
+    serve_names: tuple[str, ...] = Field(
+        default=(),
+        description="Names by which the server is reached, separated by commas, beside localhost: "
+        "without tokens, requests with another name in Host are refused, as those of a web page "
+        "whose attacker let his name point here. Default: any name; on the loopback interface "
+        "localhost alone.",
+    )
     serve_proxies: tuple[str, ...] = Field(
         default=(),
         description="Addresses or networks of the reverse proxies whose X-Forwarded-For is "

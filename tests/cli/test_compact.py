@@ -1,6 +1,7 @@
 """`contextgauge compact FILE`: what is written, and what is printed."""
 
 import json
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -227,3 +228,9 @@ def test_results_without_a_call_are_named_where_they_are_written(folder: Path) -
     for option in ((), ("--json",)):
         assert said in run("late.json", "--window", "8000", "--force", *option).stderr
     assert "without a call" not in run("early.json", "--window", "8000").stderr
+
+
+def test_what_is_written_of_a_private_conversation_is_private(folder: Path) -> None:
+    (folder / "talk.json").chmod(0o600)
+    assert run("talk.json", "--window", "8000").exit_code == 0
+    assert stat.S_IMODE((folder / "talk.compacted.json").stat().st_mode) == 0o600

@@ -131,3 +131,43 @@ def test_options_that_do_not_fit_are_refused(command: Command) -> None:
         assert (named.returncode, f"{option} takes no SESSION" in named.stderr) == (2, True)
     alone = command("statusline", "--yes")
     assert (alone.returncode, "--yes is for" in alone.stderr) == (2, True)
+
+
+def test_what_others_write_while_it_asks_is_kept(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    file = home / ".claude" / "settings.json"
+    file.write_text('{"model": "opus"}')
+    for uninstalls in (False, True):
+        terminal = Terminal(
+            100, 20, ["statusline", "--uninstall" if uninstalls else "--install"], {}
+        )
+        try:
+            terminal.wait(lambda text: "Write this? [y/N]" in text)
+            meanwhile = json.loads(file.read_text()) | {"hooks": {"at": uninstalls}}
+            file.write_text(json.dumps(meanwhile))
+            terminal.press("y\r")
+            assert terminal.end() == 0
+        finally:
+            terminal.close()
+        written = json.loads(file.read_text())
+        assert written["hooks"] == {"at": uninstalls}
+        assert ("statusLine" in written) == (not uninstalls)
+
+
+def test_a_status_line_that_is_set_while_it_asks_is_not_replaced(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    file = home / ".claude" / "settings.json"
+    terminal = Terminal(100, 20, ["statusline", "--install"], {})
+    try:
+        terminal.wait(lambda text: "Write this? [y/N]" in text)
+        file.write_text('{"statusLine": {"type": "command", "command": "other"}}')
+        terminal.press("y\r")
+        assert terminal.end() == 1
+        assert "changed meanwhile: nothing was written" in "".join(terminal.text.split("\n"))
+    finally:
+        terminal.close()
+    assert json.loads(file.read_text())["statusLine"]["command"] == "other"

@@ -237,3 +237,25 @@ async def test_an_answer_counts_once_its_status_is_known() -> None:
         webhook = HttpWebhook(Address(f"http://127.0.0.1:{port}/"), 5.0, At())
         assert (await webhook.call("id", b"{}")).outcome == "delivered"
         await webhook.stop()
+
+
+@pytest.mark.parametrize(("exempt", "is_proxied"), [("", True), ("127.0.0.1", False)])
+async def test_the_environments_proxy_is_used_and_no_password_of_netrc_is_sent(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exempt: str, is_proxied: bool
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login someone password s3cret\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("no_proxy", exempt)
+    webhook = HttpWebhook(Address("http://127.0.0.1:9/hook"), 2.0, At())
+    answer = await webhook.call("the-id", b"{}")
+    await webhook.stop()
+    assert (answer.outcome == "delivered") == is_proxied
+    assert len(server.requests) == is_proxied
+    assert all("authorization" not in headers for _, headers, _ in server.requests)
+    webhook = HttpWebhook(Address(server.url), 2.0, At())
+    await webhook.call("the-id", b"{}")
+    await webhook.stop()
+    assert "authorization" not in server.requests[-1][1]

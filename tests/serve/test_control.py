@@ -1,9 +1,11 @@
 """Requests to the control plane: what is sent, and who may send it."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from starlette.types import Message
 
 from contextgauge.errors import ConfigError, RetryError
 from contextgauge.partitioner import partition_of
@@ -20,6 +22,7 @@ from streams.codec.commands import read_entry
 from streams.edge.commands import LogCommandSink
 from streams.edge.files.tokens import hashed
 from streams.edge.memory.log import MemoryLog
+from streams.serve.api import guard
 from tests.serve.control_kit import CLOCK, JSON, TOPIC, Control
 from tests.serve.kit import PARTITIONS
 from tests.serve.text_kit import OneConversation, kept_conversation
@@ -302,3 +305,39 @@ async def test_a_local_view_has_no_control_plane(records: list[Record]) -> None:
 async def test_an_id_with_a_slash_is_one_id(control: Control) -> None:
     answer = await control.ask("POST", "/v1/sessions/a%2Fcompact/compact")
     assert "'a/compact'" in answer.json()["detail"]
+
+
+async def test_a_body_that_does_not_come_gives_its_place_back(
+    control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "_BODY_S", 0.05)
+    path = f"{control.path}/thresholds"
+    sent: list[Message] = []
+    forever = asyncio.Event()
+
+    async def receive() -> Message:
+        await forever.wait()
+        raise AssertionError("nothing comes")
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "PUT",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [
+            (b"host", b"localhost"),
+            (b"content-length", b"9"),
+            (b"content-type", b"application/json"),
+        ],
+        "client": ("127.0.0.1", 1),
+        "scheme": "http",
+        "http_version": "1.1",
+        "root_path": "",
+        "server": ("127.0.0.1", 80),
+    }
+    await control.api.app(scope, receive, send)
+    assert [each.get("status") for each in sent if "status" in each] == [408]

@@ -281,6 +281,9 @@ async def test_an_unknown_host_header_is_refused() -> None:
     assert found.status_code == 200
     everywhere = api_over(GrowingViews(), only_here=False)
     assert (await everywhere.get("/v1/sessions", host="board.example")).status_code == 200
+    named = api_over(GrowingViews(), only_here=False, names=["board.example"])
+    for host, status in (("Board.example:80", 200), ("localhost", 200), ("evil.example", 421)):
+        assert (await named.get("/v1/sessions", host=host)).status_code == status, host
 
 
 async def test_other_origins_read_nothing_unless_they_are_named() -> None:

@@ -119,3 +119,19 @@ async def test_a_list_whose_estimates_changed_is_sent_again(clock: PassingTime, 
     assert left["two"] == pytest.approx(80_000, rel=0.05)
     same = await api.get(path, if_none_match=later.headers["etag"])
     assert same.status_code == 304
+
+
+@pytest.mark.parametrize("sort", ["recent", "folder"])
+async def test_long_ids_and_folders_hide_no_session_behind_them(
+    clock: PassingTime, sort: str
+) -> None:
+    names = ["a", *("x" * 6_000 + str(number) for number in range(3)), "z"]
+    views = GrowingViews()
+    for name in names:
+        history = _active(name, 1)
+        views.add(history.info(cwd="/" + "y" * 7_000), history.reading(100_000))
+    api = api_over(views, clock=clock)
+    path = f"/v1/sessions?sort={sort}"
+    first = await api.json(f"{path}&limit=1")
+    found = [first["sessions"][0]["session_id"], *await _rest(api, path, first["next"])]
+    assert sorted(found) == sorted(names)

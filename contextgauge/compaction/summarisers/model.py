@@ -104,5 +104,5 @@ def _load(package: str, extra: str) -> None:
         import_module(package)
     except ImportError as error:
         raise ConfigError(
-            f"cannot import {package} ({error}): pip install 'contextgauge[{extra}]'"
+            f"cannot import {package} ({error}): install contextgauge with the extra {extra}"
         ) from None

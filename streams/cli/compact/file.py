@@ -86,7 +86,7 @@ def compact_file(
         say(f"Nothing to compact: {compactor.why_not(history, call)}.")
         raise typer.Exit(1)
     messages = [_sendable(each) for each in write_messages(history.active, read.format)]
-    _write(target, dumps_indented(read.rewrite(messages)))
+    _write(target, dumps_indented(read.rewrite(messages)), mode=_mode_of(file))
     screen = err if target is None else out
     if as_json:
         (sys.stderr if target is None else sys.stdout).write(f"{dumps(receipt).decode()}\n")
@@ -162,11 +162,19 @@ def _bytes_of(file: str) -> bytes:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
 
 
-def _write(target: Path | None, value: bytes) -> None:
+def _mode_of(file: str) -> int:
+    """Return the permissions of the conversation's file: what is written of it gets no others."""
+    found = None if file == STANDARD else find_file(file)
+    return 0o666 if found is None else found.stat.st_mode & 0o777
+
+
+def _write(target: Path | None, value: bytes, *, mode: int) -> None:
     if target is None:
         sys.stdout.buffer.write(value)
         return
     try:
+        if not target.exists():
+            target.touch(mode)
         target.write_bytes(value)
     except OSError as error:
         raise ConfigError(f"{target}: cannot be written: {error.strerror}") from error

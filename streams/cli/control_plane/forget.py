@@ -7,7 +7,7 @@ import typer
 from schemas.commands import TextDeleted
 from streams import wiring
 from streams.cli.control_plane.connection import ControlPlane, requested_by, with_control
-from streams.cli.screen.figures import count
+from streams.cli.screen.figures import count, safe
 from streams.cli.screen.options import SessionId
 from streams.cli.screen.output import say
 from streams.serve.views.sessions import SessionLookupError
@@ -38,13 +38,13 @@ def forget(
 
     session_id = with_control(find)
     if not yes:
-        typer.confirm(f"Delete the text of session {session_id}?", abort=True, err=True)
+        typer.confirm(f"Delete the text of session {safe(session_id)}?", abort=True, err=True)
 
     async def send(plane: ControlPlane) -> None:
         await plane.send(TextDeleted(session_id=session_id, requested_by=requested_by()))
         days = plane.settings.messages_retention_days
         kept = "for ever" if days < 0 else f"for {count(days, 'day')}"
-        say(f"Requested: the text of {session_id} up to now is deleted.")
+        say(f"Requested: the text of {safe(session_id)} up to now is deleted.")
         say(f"agent.messages keeps its messages {kept} from their publication.")
         say("It is carried out by `contextgauge conversations`: if none runs, once it does.")
 

@@ -1,6 +1,7 @@
 """Standard output and error without rich: lines of bytes, closed pipes, warnings."""
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -9,13 +10,27 @@ from typing import Any
 
 import typer
 
+_UNSEEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""What JSON may have as it is, and what would move a terminal's cursor or hide text there."""
+
 
 def write_lines(lines: Sequence[bytes]) -> None:
-    """Write lines to standard output at once, so that a reader sees them as they come."""
+    """Write lines of JSON to standard output at once, so that a reader sees them as they come.
+
+    A terminal gets what it would obey as JSON's escapes: the values are the same.
+    """
     if lines:
+        if is_terminal():
+            lines = [_shown(line) for line in lines]
         sys.stdout.flush()
         sys.stdout.buffer.write(b"\n".join(lines) + b"\n")
         sys.stdout.buffer.flush()
+
+
+def _shown(line: bytes) -> bytes:
+    text = line.decode("utf-8", "surrogatepass")
+    escaped = _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return escaped.encode("utf-8", "surrogatepass")
 
 
 def write_error(text: str) -> None:

@@ -72,5 +72,5 @@ def cell(text: str | None, style: str = "") -> Text:
 
 
 def write_json(value: Any) -> None:  # noqa: ANN401 -- any JSON value
-    """Write one JSON value and a line end to standard output, byte for byte."""
+    """Write one JSON value and a line end to standard output, byte for byte but on a terminal."""
     write_lines([codec.dumps(value)])

@@ -81,6 +81,7 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         control=control,
         commands=commands,
         only_here=is_of_this_machine(settings.serve_host),
+        names=[name.lower() for name in settings.serve_names],
         requests_per_s=settings.serve_requests_per_s,
         streams=settings.serve_streams,
         origins=settings.serve_origins,

@@ -14,7 +14,8 @@ from streams.edge.files.claude_settings import ClaudeSettings, settings_path
 
 def install(*, yes: bool) -> None:
     """Set the status line's command. Raises ConfigError, and StopError without consent."""
-    settings, command = ClaudeSettings(settings_path(os.environ)), own_command(sys.argv[0])
+    command = own_command(sys.argv[0])
+    settings = _settings()
     if settings.command == command:
         say(f"{settings.path}: the status line is installed already")
         return
@@ -23,6 +24,7 @@ def install(*, yes: bool) -> None:
     if settings.command is not None:
         say(f"in place of {settings.command}")
     _ask("Write this?", yes=yes)
+    settings = _again(settings)
     settings.install(command)
     say("Installed: Claude Code shows it from the next prompt on.")
     if settings.backup.exists():
@@ -32,13 +34,29 @@ def install(*, yes: bool) -> None:
 
 def uninstall(*, yes: bool) -> None:
     """Restore the status line as it was. Raises ConfigError, StopError."""
-    settings = ClaudeSettings(settings_path(os.environ))
+    settings = _settings()
     if settings.has_ours:
         former = settings.former_command
         say(f"{settings.path}: the status line {_becomes(former)}")
         _ask("Write this?", yes=yes)
+        settings = _again(settings)
     settings.uninstall()
     say("Uninstalled.")
+
+
+def _settings() -> ClaudeSettings:
+    return ClaudeSettings(settings_path(os.environ))
+
+
+def _again(shown: ClaudeSettings) -> ClaudeSettings:
+    """Return the settings as they are after the question: others may have changed meanwhile.
+
+    Raises StopError where it is the status line, of which something else was shown.
+    """
+    now = _settings()
+    if now.command != shown.command:
+        raise StopError(f"{now.path}: the status line was changed meanwhile: nothing was written")
+    return now
 
 
 def own_command(program: str) -> str:

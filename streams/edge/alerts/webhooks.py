@@ -11,6 +11,8 @@ import contextlib
 import hashlib
 import hmac
 from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
@@ -56,12 +58,13 @@ class HttpWebhook:
         if (key := self._address.key) is not None:
             headers["webhook-signature"] = signature_of(key, alert_id, timestamp_s, body)
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=self._timeout, trust_env=True)
+            self._session = aiohttp.ClientSession(timeout=self._timeout)
         try:
             async with self._session.post(
                 self._address.url,
                 data=body,
                 headers=headers,
+                proxy=_proxy_for(self._address.url),
                 allow_redirects=False,  # only the configured address may receive alerts
                 ssl=self._address.context or True,
             ) as answer:
@@ -102,3 +105,12 @@ class HttpWebhook:
             except (ValueError, OverflowError):
                 return None
         return min(max(seconds, 0.0), _LONGEST_ASKED_S)
+
+
+def _proxy_for(url: str) -> str | None:
+    """Return the proxy that the environment names for an address, but for those of `NO_PROXY`.
+
+    aiohttp's `trust_env` would do this, and send the passwords of `~/.netrc` besides.
+    """
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.netloc.rpartition("@")[2]) else getproxies().get(parts.scheme)

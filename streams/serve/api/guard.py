@@ -3,8 +3,9 @@
 It is plain ASGI, so that the live feed streams through it.
 """
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from http import HTTPStatus
 from math import ceil
 from typing import Final
@@ -41,6 +42,9 @@ _TARGET_BYTES: Final = 8 * 1024
 _HEADER_BYTES: Final = 32 * 1024
 _BODY_BYTES: Final = 16 * 1024
 """Bodies are a few settings and a text for a summariser; some clients send one with a GET."""
+
+_BODY_S: Final = 10.0
+"""A body is small, and clients send it at once: others would keep places from readers."""
 
 _UNDER_WAY: Final = 500
 """Requests answered at a time: each may take a connection to Redis, which has 10 000 for all."""
@@ -104,7 +108,7 @@ class Guard:
         try:
             self._admit(inner)
             inner["path"] = _with_whole_ids(inner)
-            await self._app(inner, receive, sending)
+            await self._app(inner, _Receiving(receive), sending)
         except Exception as error:  # noqa: BLE001 -- nothing above would handle it
             problem = error if isinstance(error, Problem) else _internal(serving, error)
             # An answer that has begun cannot be replaced: the connection is closed.
@@ -123,9 +127,11 @@ class Guard:
         headers = Headers(scope=scope)
         _check_sizes(scope, headers)
         has_readers = self._serving.readers is not None
-        if self._serving.only_here and not has_readers:
+        checks_name = self._serving.only_here or bool(self._serving.names)
+        if checks_name and not has_readers:
             # Else an attacker's DNS name that points here would let a web page read the answers.
-            _check_host(headers.get("host", ""), self._serving.host_setting)
+            names, setting = self._serving.names, self._serving.host_setting
+            _check_host(headers.get("host", ""), names, setting)
         path: str = scope["path"]
         if path in PROBES:
             return
@@ -177,6 +183,30 @@ def _internal(serving: Serving, error: Exception) -> Problem:
     return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, detail, "internal")
 
 
+class _Receiving:
+    """Receives a request; its body within some seconds."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._is_whole = False
+        self._until_s = asyncio.get_running_loop().time() + _BODY_S
+
+    async def __call__(self) -> Message:
+        if self._is_whole:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until_s):
+                message = await self._receive()
+        except TimeoutError:
+            raise Problem(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"The body did not come within {_BODY_S:.0f} seconds.",
+                "timeout",
+            ) from None
+        self._is_whole = not message.get("more_body", False)
+        return message
+
+
 class _Sending:
     """Sends an answer and remembers its status."""
 
@@ -218,12 +248,13 @@ def _check_sizes(scope: Scope, headers: Headers) -> None:
         )
 
 
-def _check_host(host: str, setting: str) -> None:
-    if is_rebound(host):
+def _check_host(host: str, names: Collection[str], setting: str) -> None:
+    if is_rebound(host, names):
         raise Problem(
             HTTPStatus.MISDIRECTED_REQUEST,
-            "This server answers on this machine only, as localhost or by its address: set "
-            f"{setting} and {PREFIX}SERVE_TOKENS_FILE to serve others.",
+            "This server answers as localhost, by its address, and by the names of "
+            f"{PREFIX}SERVE_NAMES only: set {setting} and {PREFIX}SERVE_TOKENS_FILE to serve "
+            "others.",
             "wrong-host",
         )
 

@@ -1,6 +1,6 @@
 """What the application depends on, and its configuration."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from contextgauge.settings.forms import PREFIX
@@ -40,8 +40,9 @@ class Serving:
     """The application's dependencies and configuration.
 
     `readers` returns the names of readers by the hashes of their tokens; None: everybody may read.
-    `only_here`: it serves this machine only. `requests_per_s` limits one reader, 0: no limit;
-    `streams` limits the live feed. `origins` are those of pages that may read from a browser.
+    `only_here`: it serves this machine only; `names`: as these only. `requests_per_s` limits one
+    reader, 0: no limit; `streams` limits the live feed. `origins` are those of pages that may read
+    from a browser.
     `service` is where the views are, and `host_setting` sets the address, for messages.
     `points` are where compactions are expected by the settings.
     `control` reads what the control plane knows, where there is one; `commands` is where requests
@@ -61,6 +62,7 @@ class Serving:
     report: Report
     readers: Callable[[], Mapping[str, str]] | None = None
     only_here: bool = True
+    names: Collection[str] = ()
     requests_per_s: int = 0
     streams: int = 2_000
     origins: Sequence[str] = ()

@@ -6,6 +6,7 @@ sessions have left, a partition is read again. A session takes about a kilobyte.
 """
 
 import asyncio
+import hashlib
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,7 +84,7 @@ class Summary(NamedTuple):
     def rank(self, order: ListOrder) -> Rank:
         """Return its rank in a list."""
         is_past = order.live_since_ms is not None and self.recent < order.live_since_ms
-        return (int(is_past), self._sort_key(order), -self.recent, self.key.session)
+        return (int(is_past), self._sort_key(order), -self.recent, _short(self.key.session))
 
     def _sort_key(self, order: ListOrder) -> float | str:
         match order.sort:
@@ -102,7 +103,18 @@ class Summary(NamedTuple):
             case "compactions":
                 return -float(self.compactions)
             case "folder":
-                return self.folder
+                return self.folder[:_MOST_SORTED]
+
+
+def _short(session: bytes) -> bytes:
+    """Return a session, a long one as its beginning and a hash of it: still one of its own."""
+    if len(session) <= _MOST_SORTED:
+        return session
+    return session[:_MOST_SORTED] + hashlib.blake2b(session, digest_size=16).digest()
+
+
+_MOST_SORTED: Final = 200
+"""Sessions and folders are sorted by so much of them: a cursor with it fits into an address."""
 
 
 UNKNOWN_RUNTIME: Final = "unknown"
