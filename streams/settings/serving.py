@@ -42,7 +42,7 @@ class ServingSettings(SettingsPart):
     )
     serve_names: tuple[str, ...] = Field(
         default=(),
-        description="Names by which the server is reached, separated by commas, beside localhost: "
+        description="Names by which the server is reached, separated by commas, and as localhost: "
         "without tokens, requests with another name in Host are refused, as those of a web page "
         "whose attacker let his name point here. Default: any name; on the loopback interface "
         "localhost alone.",
