@@ -6,7 +6,6 @@ record, now or later (R4).
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -38,9 +37,6 @@ from contextgauge.normalise.signals import (
 )
 from contextgauge.normalise.spellings import AGENT, PARENT, SESSION, SIDECHAIN, SUBAGENT_TYPE
 from contextgauge.records import Json
-
-_MOST_SETTINGS_BYTES: Final = 4_096
-"""Of a header with settings: some names, numbers and paths."""
 
 OWN_CALL_PREFIX: Final = "acompact"
 """Agent ids of a compaction's own call begin so; their chains emit nothing (R11)."""
@@ -172,7 +168,7 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         signals = tuple(signal for signal in signals if not isinstance(signal, _OF_ATTEMPTS))
     if not signals:
         return None
-    agent, settings = _short(message.publisher_agent_id, MAX_NAME), _settings(message.settings)
+    agent, settings = _short(message.publisher_agent_id, MAX_NAME), message.settings
     if agent or settings is not None:
         only_new = sidechain or parent_id is not None
         signals = _of_publisher(signals, agent, settings, only_new=only_new)
@@ -282,17 +278,6 @@ def _of_publisher(
             named = signal._replace(publisher_agent_id=agent, compaction_settings=settings)
             return (*signals[:place], named, *signals[place + 1 :])
     return (SessionFacts(None, None, None, None, None, only_new, agent, settings), *signals)
-
-
-def _settings(value: bytes | None) -> dict[str, Json] | None:
-    """Return a header's JSON object; None for anything else, and for what is larger than any."""
-    if value is None or len(value) > _MOST_SETTINGS_BYTES:
-        return None
-    try:
-        read = json.loads(value)
-    except (ValueError, RecursionError):
-        return None
-    return read if isinstance(read, dict) else None
 
 
 def _short(value: str | None, limit: int) -> str | None:

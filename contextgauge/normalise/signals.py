@@ -40,7 +40,7 @@ class InputMessage:
     publisher_agent_id: str | None
     thread_id: str | None
     inherited: bool | None
-    settings: bytes | None
+    settings: dict[str, Json] | None
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class InputMessage:
         publisher_agent_id: str | None = None,
         thread_id: str | None = None,
         inherited: bool | None = None,
-        settings: bytes | None = None,
+        settings: dict[str, Json] | None = None,
     ) -> None:
         self.value = value
         self.session_hint = session_hint

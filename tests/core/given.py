@@ -21,7 +21,7 @@ from schemas.messages import DeadReason
 from schemas.records import CompactBoundary, ContextLimits, Record, RecordData
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Chain, Session
-from streams.flow.derive.deriver import Deriver
+from streams.flow.derive.deriver import Deriver, settings_of
 
 Body: TypeAlias = dict[str, Any]
 Data = TypeVar("Data", bound=RecordData)
@@ -295,7 +295,8 @@ class Given:
         found: list[Record] = []
         for body in bodies:
             value = json.dumps(body).encode()
-            message = InputMessage(value, hint, received_ms, task_id, agent_id, **more)
+            headers = {**more, "settings": settings_of(more.get("settings"))}
+            message = InputMessage(value, hint, received_ms, task_id, agent_id, **headers)
             taken = self.deriver.derive(message)
             assert taken.dead is None, taken.dead
             found.extend(taken.records)

@@ -9,7 +9,7 @@ from and where records go.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from contextgauge import json_codec
 from contextgauge.normalise import normalise, normalise_usual
@@ -90,7 +90,7 @@ def input_message(record: LogRecord) -> InputMessage:
     agent_id: str | None = None
     thread_id: str | None = None
     inherited: bool | None = None
-    settings: bytes | None = None
+    settings: dict[str, Any] | None = None
     for name, value in headers:
         if name == OBSERVED_HEADER:
             live = value == OBSERVED_LIVE and created and timestamp_ms >= 0
@@ -104,11 +104,23 @@ def input_message(record: LogRecord) -> InputMessage:
         elif name == INHERITED_HEADER:
             inherited = _TRUTHS.get(value)
         elif name == SETTINGS_HEADER:
-            settings = value
+            settings = settings_of(value)
     hint = None if key is None else text_of(key)
     return InputMessage(
         body or b"", hint, received_ms, task_id, agent_id, thread_id, inherited, settings
     )
+
+
+def settings_of(header: bytes | None) -> dict[str, Any] | None:
+    """Return a header's settings (R33); None for no JSON object, and for a larger one than any."""
+    if header is None or len(header) > _MOST_SETTINGS_BYTES:
+        return None
+    read = json_codec.decode_fast(header)
+    return None if isinstance(read, DeadLetter) else read
+
+
+_MOST_SETTINGS_BYTES: Final = 4_096
+"""Of a header with settings: some names, numbers and paths."""
 
 
 def text_of(value: bytes | None) -> str | None:

@@ -9,7 +9,7 @@ from contextgauge.normalise.signals import InputMessage
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
-from streams.flow.derive.deriver import Deriver, DeriveResult
+from streams.flow.derive.deriver import Deriver, DeriveResult, settings_of
 
 
 class Derived(NamedTuple):
@@ -55,6 +55,6 @@ def derive_line(
             received_ms,
             thread_id=line.thread_id,
             inherited=line.inherited,
-            settings=line.settings,
+            settings=settings_of(line.settings),
         )
     )
