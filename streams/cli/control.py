@@ -18,7 +18,6 @@ from streams.cli.screen.compaction_rules import show_service, whole_time
 from streams.cli.screen.figures import count, safe
 from streams.cli.screen.output import out, say
 from streams.cli.workers.run import run
-from streams.core.alerts.check import DEFAULT_MAX_AGE_MS
 from streams.core.alerts.rules import (
     AlertPlan,
     Exhaustion,
@@ -30,16 +29,16 @@ from streams.core.alerts.rules import (
     Stalled,
     Thrashing,
 )
-from streams.edge.alerts.rules_file import addresses, read_plan
+from streams.edge.alerts.rules_file import ALERT_RULES, addresses, read_plan
 from streams.edge.control.service_file import (
+    COMPACTION_SERVICE,
     check_service_file,
     is_service_file,
     read_service,
     summariser_of,
 )
+from streams.edge.files.toml_file import digest_of
 from streams.wiring.context import WorkerContext
-
-NO_ALERTS = AlertPlan(max_age_ms=DEFAULT_MAX_AGE_MS, targets=(), rules=())
 
 
 def control(
@@ -107,16 +106,23 @@ def _check(path: Path) -> None:
 
 
 def _run(rules: Path | None, compaction: Path | None) -> None:
-    plan = NO_ALERTS if rules is None else read_plan(rules)
-    targets = addresses(plan)
+    plan = None if rules is None else read_plan(rules)
+    targets = {} if plan is None else addresses(plan)
+    rules_digest = None if rules is None else digest_of(rules, ALERT_RULES)
     service = None if compaction is None else read_service(compaction)
+    service_digest = None if compaction is None else digest_of(compaction, COMPACTION_SERVICE)
     if service is not None:
         summariser_of(service.summariser)  # fails now and not at the first compaction
 
     async def work(worker: WorkerContext) -> None:
         from streams.wiring import control  # noqa: PLC0415 -- Faust takes a second
 
-        await control.control(worker, plan, targets, service)
+        alerts = compactions = None
+        if plan is not None and rules_digest is not None:
+            alerts = control.AlertRole(plan=plan, addresses=targets, digest=rules_digest)
+        if service is not None and service_digest is not None:
+            compactions = control.ServiceRole(plan=service, digest=service_digest)
+        await control.control(worker, alerts, compactions)
 
     run("control", work, bootstrap_servers)
 

@@ -5,13 +5,14 @@ One that is idle is live, and one that waits for a service too: a restart does n
 But a server that answers for long that it is the wrong one may not be what the settings mean: after
 a restart they are read again.
 Ready is a worker that has joined its group and follows all partitions that it was given (or stands
-by without any), with its services there.
+by without any), with its services there. A worker with several roles, each with a group of its own,
+is live and ready where all of them are.
 
 The work notes from the event loop's thread and probes ask from others, so a lock is held.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -90,6 +91,25 @@ class Health:
         self._back_s = clock.monotonic_s()
         self._steps: set[StepTimer] = set()
         self._beat_s: float | None = None
+        self._roles: dict[str, Health] = {}
+        self._refused = ""
+
+    def role(self, name: str) -> "Health":
+        """Return the notes of one of the worker's roles, which has a group of its own.
+
+        The worker notes `member` once it has made its roles: each says when it has joined.
+        """
+        with self._lock:
+            role = self._roles[name] = Health(name, self._clock, self._patience_s)
+            return role
+
+    def refused(self, reason: str) -> None:
+        """Note why the group gives this member no partitions; empty where it does.
+
+        It stands by, and is ready: where it replaces the member that refuses it, that one ends.
+        """
+        with self._lock:
+            self._refused = reason
 
     def beat(self) -> None:
         """Note that the event loop turns; the loop's owner calls it about each second."""
@@ -100,6 +120,9 @@ class Health:
         with self._lock:
             if self._phase != "stopping":
                 self._phase, self._reason = phase, reason
+            roles = tuple(self._roles.values()) if phase == "stopping" else ()
+        for role in roles:
+            role.worker(phase, reason)
 
     def partition(
         self,
@@ -162,9 +185,30 @@ class Health:
     def doing(self) -> list[str]:
         """Return the steps that are under way, in words."""
         with self._lock:
-            return sorted(f"{step.name} of partition {step.partition}" for step in self._steps)
+            own = [f"{step.name} of partition {step.partition}" for step in self._steps]
+            roles = tuple(self._roles.values())
+        return sorted([*own, *(step for role in roles for step in role.doing())])
 
     def live(self) -> Verdict:
+        return self._of_all("live", self._own_live(), [each.live() for each in self._listed()])
+
+    def _listed(self) -> list["Health"]:
+        with self._lock:
+            return list(self._roles.values())
+
+    def _of_all(self, word: str, own: Verdict, roles: Sequence[Verdict]) -> Verdict:
+        """Return the worker's verdict: its own, and those of its roles, each under its name."""
+        if not roles:
+            return own
+        reasons: list[Json] = [
+            *_reasons(own),
+            *(f"{role.document['worker']}: {each}" for role in roles for each in _reasons(role)),
+        ]
+        shown: dict[str, Json] = {str(role.document["worker"]): role.document for role in roles}
+        ok = own.ok and all(role.ok for role in roles)
+        return Verdict(ok, {**own.document, word: ok, "reasons": reasons, "roles": shown})
+
+    def _own_live(self) -> Verdict:
         with self._lock:
             now_s = self._clock.monotonic_s()
             reasons: list[Json] = []
@@ -187,6 +231,9 @@ class Health:
 
     def ready(self) -> Verdict:
         """Return whether the worker follows all its partitions."""
+        return self._of_all("ready", self._own_ready(), [each.ready() for each in self._listed()])
+
+    def _own_ready(self) -> Verdict:
         with self._lock:
             reasons: list[Json] = []
             if self._phase != "member":
@@ -219,7 +266,8 @@ class Health:
         }
 
     def _head(self) -> dict[str, Json]:
-        return {"worker": self._name, "phase": self._phase}
+        head: dict[str, Json] = {"worker": self._name, "phase": self._phase}
+        return {**head, "refused": self._refused} if self._refused else head
 
     def _shown(self, note: _PartitionNote) -> dict[str, Json]:
         shown: dict[str, Json] = {
@@ -233,6 +281,11 @@ class Health:
         if note.total is not None:
             shown["total"] = note.total
         return shown
+
+
+def _reasons(verdict: Verdict) -> list[Json]:
+    reasons = verdict.document["reasons"]
+    return reasons if isinstance(reasons, list) else []
 
 
 def _because(reason: str) -> str:

@@ -85,11 +85,15 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A consumer group: its state as Kafka names it, its members' hosts, its committed offsets."""
+    """A consumer group: its state as Kafka names it, its members' hosts, its committed offsets.
+
+    `configurations` are the hosts by the digest of their configuration, where members have one.
+    """
 
     state: str
     hosts: Sequence[str]
     committed: Mapping[tuple[str, int], int] | Failure
+    configurations: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from streams.edge.control.service_file import summariser_of
 from streams.edge.drivers.tables import drivers_of
 from streams.edge.faust.stream import FaustStream
 from streams.edge.kafka.log import KafkaLog
+from streams.edge.kafka.membership import GroupConfiguration
 from streams.flow.common.retry import RetryLoop
 from streams.flow.control.agents import OwnerOf
 from streams.flow.control.command_ports import GROUP, CommandPorts
@@ -31,7 +32,11 @@ and not forty times as where nothing but latency counts."""
 
 @asynccontextmanager
 async def compaction(
-    worker: WorkerContext, service: ServicePlan, partitions: int, owner_of: OwnerOf
+    worker: WorkerContext,
+    service: ServicePlan,
+    partitions: int,
+    owner_of: OwnerOf,
+    membership: GroupConfiguration,
 ) -> AsyncIterator[CommandWorker]:
     """Give the service, not running yet; `partitions` is what its topics have.
 
@@ -62,6 +67,7 @@ async def compaction(
                     settings.instance_id or None,
                     clock.now_ms,  # its records are only acknowledged
                     lambda: 0,
+                    membership=membership,
                 ),
                 log=log,
                 store=store,

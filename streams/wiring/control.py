@@ -7,8 +7,10 @@ import asyncio
 import random
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any
-from uuid import UUID
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import structlog
 
 from contextgauge.errors import ConfigError
 from contextgauge.state_folder import state_folder
@@ -21,14 +23,16 @@ from streams.edge.alerts.memories import FileAlertMemory, RedisAlertMemory
 from streams.edge.alerts.rules_file import Address
 from streams.edge.alerts.webhooks import HttpWebhook
 from streams.edge.faust.stream import FaustStream
+from streams.edge.kafka.membership import GroupConfiguration
 from streams.flow.common.retry import RetryLoop
 from streams.flow.common.topic_watch import KnownTopic, known_topics
 from streams.flow.control import bodies
-from streams.flow.control.agents import AgentLookup, Owner
-from streams.flow.control.command_worker import CommandWorker
+from streams.flow.control.agents import AgentLookup, Owner, OwnerOf
+from streams.flow.control.decisions import GROUP as DECISIONS_GROUP
 from streams.flow.control.decisions import DecisionPorts, Decisions, Topics
 from streams.flow.control.fan_out import SharedStream
 from streams.flow.control.rule_guard import RuleGuard, RuleGuardPorts
+from streams.flow.control.topics import watch_until_stopped
 from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
 from streams.ports import AlertMemory, Clock, Log, RecordStream, WebhookResult
 from streams.settings import Settings
@@ -38,97 +42,182 @@ from streams.wiring.partition_counts import counts_differ
 
 _CLIENT_ID = "contextgauge-control"
 
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertRole:
+    """Alerts: what to send, and where. Members with another `digest` of their file stand by."""
+
+    plan: AlertPlan
+    addresses: Mapping[str, Address]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceRole:
+    """Compactions, requested and carried out. `digest` as of `AlertRole`."""
+
+    plan: ServicePlan
+    digest: str
+
+
+class _Common(NamedTuple):
+    """What all roles of a worker use."""
+
+    log: Log
+    topics: Mapping[str, KnownTopic]
+    lookup: AgentLookup | None
+
 
 async def control(
-    worker: WorkerContext,
-    plan: AlertPlan,
-    addresses: Mapping[str, Address],
-    service: ServicePlan | None = None,
+    worker: WorkerContext, alerts: AlertRole | None, service: ServiceRole | None
 ) -> None:
     """Run a control worker until it is stopped. Raises StopError.
 
-    It sends alerts by a plan; with a service's plan, it requests compactions, and carries them out.
+    Each role that is given is a member of consumer groups of its own, so processes with either
+    one divide nothing between them.
     """
     settings, clock = worker.settings, worker.clock
-    topic = settings.topic(CONTEXT_EVENTS).name
-    webhooks = _webhooks(plan, addresses, clock)
-    log = wiring.kafka_log(settings, _CLIENT_ID)
-    memory = _memory(settings, plan.memory, clock)
-    views = None if settings.redis_url is None else wiring.redis_views(settings)
-    lookup = None if views is None else AgentLookup(views, clock)
-    sink = wiring.command_sink(settings)
-    exits = AsyncExitStack()
-    try:
+    async with AsyncExitStack() as exits:
+        log = wiring.kafka_log(settings, _CLIENT_ID)
+        exits.push_async_callback(log.stop)
         worker.health.worker("joining")
         retry = RetryLoop(worker, "kafka")
         await retry.run(log.start)
-        needed = [topic]
+        read = (CONTEXT_EVENTS,)
+        needed = read if service is None else (*read, AGENT_MESSAGES, CONTEXT_COMMANDS)
+        names = [settings.topic(each).name for each in needed]
+        topics = await retry.run(known_topics, log, clock, names)
+        lookup = None
+        if settings.redis_url is not None:
+            views = wiring.redis_views(settings)
+            exits.push_async_callback(views.stop)
+            lookup = AgentLookup(views, clock)
+        common = _Common(log, topics, lookup)
+        works = [watch_until_stopped(worker, log, topics)]
+        if alerts is not None:
+            works.append(await _alerts(_role(worker, "alerts"), alerts, common, exits))
         if service is not None:
-            needed += [settings.topic(each).name for each in (AGENT_MESSAGES, CONTEXT_COMMANDS)]
-        topics = await retry.run(known_topics, log, clock, needed)
-        partitions = _common_count(topics)
-        await memory.start()
-        max_age_ms = max(plan.max_age_ms, 0 if service is None else service.max_age_ms)
-        pending_ms = max(plan.pending_ms, max_age_ms)
-        stream = _stream(worker, topic, topics[topic].id, max_age_ms, pending_ms)
-        owner_of = _no_owner if lookup is None else lookup.owner_of
-        decisions = None
-        if service is not None:
-            decision_ports = DecisionPorts(**_ports(worker), log=log, sink=sink, owner_of=owner_of)
-            decisions = _decisions(settings, service, decision_ports)
-        guard = await _rule_guard(worker, log, exits)
-        others: list[Decisions | RuleGuard] = [each for each in (decisions, guard) if each]
-        if others:
-            stream = SharedStream(stream, others)
-        ports = ControlPorts(
-            **_ports(worker),
-            stream=stream,
-            log=log,
-            topics=topics,
-            webhooks=webhooks,
-            memory=memory,
-            who_of=_nobody if lookup is None else lookup.who_of,
-            dice=random.SystemRandom(),
-        )
-        works: list[ControlWorker | CommandWorker | Decisions | RuleGuard] = [
-            ControlWorker(plan, topic, ports),
-            *others,
-        ]
-        if service is not None:
-            executor = compaction(worker, service, partitions, owner_of)
-            works.append(await exits.enter_async_context(executor))
-        await _together([each.run() for each in works])
-    finally:
-        await exits.aclose()
-        for webhook in webhooks.values():
-            await webhook.stop()
-        await memory.stop()
-        if views is not None:
-            await views.stop()
-        await sink.stop()
-        await log.stop()
+            partitions = _common_count(topics)
+            owner_of = _no_owner if lookup is None else lookup.owner_of
+            decisions = _role(worker, "decisions")
+            works += await _decisions(decisions, service, common, owner_of, exits)
+            executor = compaction(
+                _role(worker, "compaction"),
+                service.plan,
+                partitions,
+                owner_of,
+                _membership(worker, "compaction", service.digest),
+            )
+            works.append((await exits.enter_async_context(executor)).run())
+        worker.health.worker("member")
+        await _together(works)
+
+
+async def _alerts(
+    role: WorkerContext, alerts: AlertRole, common: _Common, exits: AsyncExitStack
+) -> Coroutine[Any, Any, None]:
+    settings, clock, plan = role.settings, role.clock, alerts.plan
+    webhooks = _webhooks(plan, alerts.addresses, clock)
+    for webhook in webhooks.values():
+        exits.push_async_callback(webhook.stop)
+    memory = _memory(settings, plan.memory, clock)
+    await memory.start()
+    exits.push_async_callback(memory.stop)
+    ports = ControlPorts(
+        **_ports(role),
+        stream=_stream(
+            role,
+            common,
+            GROUP,
+            _membership(role, "alerts", alerts.digest),
+            plan.max_age_ms,
+            plan.pending_ms,
+        ),
+        log=common.log,
+        webhooks=webhooks,
+        memory=memory,
+        who_of=_nobody if common.lookup is None else common.lookup.who_of,
+        dice=random.SystemRandom(),
+    )
+    return ControlWorker(plan, settings.topic(CONTEXT_EVENTS).name, ports).run()
+
+
+async def _decisions(
+    role: WorkerContext,
+    service: ServiceRole,
+    common: _Common,
+    owner_of: OwnerOf,
+    exits: AsyncExitStack,
+) -> list[Coroutine[Any, Any, None]]:
+    """Return what decides on compactions, with the guard of the user's rules where it has work."""
+    settings, max_age_ms = role.settings, service.plan.max_age_ms
+    sink = wiring.command_sink(settings)
+    exits.push_async_callback(sink.stop)
+    topics = Topics(
+        records=settings.topic(CONTEXT_EVENTS).name, commands=settings.topic(CONTEXT_COMMANDS).name
+    )
+    ports = DecisionPorts(**_ports(role), log=common.log, sink=sink, owner_of=owner_of)
+    decisions = Decisions(service.plan.rules, max_age_ms, topics, ports)
+    guard = await _rule_guard(role, common.log, exits)
+    guards = [] if guard is None else [guard]
+    stream = SharedStream(
+        _stream(
+            role,
+            common,
+            DECISIONS_GROUP,
+            _membership(role, "decisions", service.digest),
+            max_age_ms,
+            max_age_ms,
+        ),
+        guards,
+    )
+    return [stream.run(decisions, role.stop), decisions.run(), *(each.run() for each in guards)]
+
+
+def _role(worker: WorkerContext, name: str) -> WorkerContext:
+    return replace(worker, health=worker.health.role(name))
+
+
+def _membership(role: WorkerContext, name: str, digest: str) -> GroupConfiguration:
+    """Return the membership of a role's group, which is reported where the leader refuses it."""
+
+    def assigned(refused: str) -> None:
+        if refused:
+            logger.error(
+                "no partitions: give all workers of this role the same file, or stop those of "
+                "the former",
+                role=name,
+                reason=refused,
+            )
+        role.health.refused(refused)
+        role.telemetry.gauge("worker_refused", int(bool(refused)), worker=name)
+
+    return GroupConfiguration(digest, assigned)
 
 
 def _stream(
-    worker: WorkerContext, topic: str, topic_id: UUID | None, max_age_ms: int, pending_ms: int
+    role: WorkerContext,
+    common: _Common,
+    group: str,
+    membership: GroupConfiguration,
+    max_age_ms: int,
+    pending_ms: int,
 ) -> RecordStream:
-    settings, clock = worker.settings, worker.clock
+    settings, clock = role.settings, role.clock
+    topic = settings.topic(CONTEXT_EVENTS).name
+    topic_id = common.topics[topic].id
     return FaustStream(
         wiring.kafka_options(settings, _CLIENT_ID),
         topic,
-        settings.group_prefix + GROUP,
+        settings.group_prefix + group,
         settings.instance_id or None,
         lambda: clock.now_ms() - max_age_ms,
         lambda: clock.now_ms() - pending_ms,
         topic_id="" if topic_id is None else topic_id.hex,
+        membership=membership,
     )
-
-
-def _decisions(settings: Settings, service: ServicePlan, ports: DecisionPorts) -> Decisions:
-    topics = Topics(
-        records=settings.topic(CONTEXT_EVENTS).name, commands=settings.topic(CONTEXT_COMMANDS).name
-    )
-    return Decisions(service.rules, service.max_age_ms, topics, ports)
 
 
 async def _rule_guard(worker: WorkerContext, log: Log, exits: AsyncExitStack) -> RuleGuard | None:

@@ -12,6 +12,9 @@ from streams.edge.kafka.inspector import KafkaInspector
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.inspector import RedisInspector
 from streams.flow import doctor
+from streams.flow.control.command_ports import GROUP as COMPACTION_GROUP
+from streams.flow.control.decisions import GROUP as DECISIONS_GROUP
+from streams.flow.control.worker import GROUP as ALERTS_GROUP
 from streams.flow.derive.config import GROUP as DERIVE_GROUP
 from streams.flow.project.config import GROUP as PROJECT_GROUP
 from streams.ports import Clock
@@ -65,5 +68,9 @@ def doctor_expected(settings: Settings) -> doctor.Expected:
         message_limit_bytes=settings.message_limit_bytes,
         derive_group=settings.group_prefix + DERIVE_GROUP,
         project_group=settings.group_prefix + PROJECT_GROUP,
+        control_groups=[
+            settings.group_prefix + group
+            for group in (ALERTS_GROUP, DECISIONS_GROUP, COMPACTION_GROUP)
+        ],
         bootstrap_servers=settings.bootstrap_servers or "HOST:PORT",
     )

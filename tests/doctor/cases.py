@@ -145,6 +145,7 @@ HEALTHY = Facts(
         derive={number: WorkerProgress(0, 100, 100, None) for number in range(2)},
         commands=OpenCommands(0, None),
         other_groups={},
+        control_groups={},
         unsettled={},
     ),
     project={number: WorkerProgress(0, 50, 50, None) for number in range(2)},

@@ -7,7 +7,6 @@ from streams.flow.doctor import Facts, Severity
 from streams.flow.doctor.facts import (
     DeadLetters,
     MiskeyedMessage,
-    OpenCommands,
     WorkerProgress,
 )
 from streams.ports import Generations, ProjectorHeartbeat, ViewPosition
@@ -33,7 +32,6 @@ from tests.doctor.cases import (
     broker_configs,
     brokers,
     facts,
-    kept,
     keying,
     partitions,
     redis,
@@ -43,6 +41,7 @@ from tests.doctor.cases import (
     with_topic,
     without_conversations,
 )
+from tests.doctor.control_problems import CONTROL_PROBLEMS
 from tests.doctor.transaction_problems import TRANSACTION_PROBLEMS
 
 ONE_OF_TWO = [Bootstrap("a:1", None), Bootstrap("b:1", AWAY)]
@@ -286,11 +285,6 @@ FLOW_PROBLEMS: list[Problem] = [
         facts(project={0: WorkerProgress(0, 1_500, 500, NOW - HOUR_MS)}),
         "1,000 records",
     ),
-    ("conversations.position", "error", kept(WorkerProgress(0, 9, 9, None), {0}), "created again"),
-    ("conversations.position", "warning", kept(WorkerProgress(500, 900, 1, None)), "499 offsets"),
-    ("conversations.position", "error", kept(WorkerProgress(0, 10, 100, None)), "the end, 10"),
-    ("conversations.lag", "warning", kept(WorkerProgress(0, 1_500, 500, NOW - HOUR_MS)), "60 min"),
-    ("control.commands", "warning", facts(commands=OpenCommands(2, NOW - HOUR_MS)), "2 commands w"),
     (
         "views.generation",
         "warning",
@@ -396,5 +390,6 @@ PROBLEMS = [
     *TOPIC_PROBLEMS,
     *TRANSACTION_PROBLEMS,
     *FLOW_PROBLEMS,
+    *CONTROL_PROBLEMS,
     *REDIS_PROBLEMS,
 ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from aiohttp import web
 
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.partitioner import partition_of
@@ -29,6 +30,7 @@ from tests.core.given import assistant, init
 from tests.flow.derive_kit import until
 from tests.patience import PATIENCE_S
 from tests.serve.redis_kit import Served
+from tests.web_kit import web_server
 
 PARTITIONS = 2
 SESSION = "5b1f0c2e-0000-4000-8000-000000000001"
@@ -186,3 +188,62 @@ async def _show(
     assert "under way" in why.stdout
     cancelled = await asyncio.to_thread(lambda: command("compact", SESSION, "--cancel", **settings))
     assert "Cancelling c-1: waiting for the summary without a model" in cancelled.stderr
+
+
+ALERTS = """
+memory = "file"
+
+[[targets]]
+name = "ops"
+url = "{url}"
+
+[[rules]]
+name = "full"
+when = "pressure"
+at_percent = 50
+targets = ["ops"]
+"""
+
+
+async def test_alerts_in_one_process_and_the_service_in_another_each_see_all_sessions(
+    command: Command, settings: dict[str, str], tmp_path: Path
+) -> None:
+    alerts, service = tmp_path / "alerts.toml", tmp_path / "compaction.toml"
+    service.write_text(FILE.replace('"reviewer"', '"*"'))
+    given = settings | {"PARTITIONS": str(PARTITIONS)}
+    assert command("topics", "create", **given).returncode == 0
+    for worker in ("derive", "project"):
+        command.start(worker, **given)
+    sessions = {f"session-{number}" for number in range(6)}
+    assert {partition_of(each, PARTITIONS) for each in sessions} == {0, 1}
+    alerted: set[str] = set()
+
+    async def take(request: web.Request) -> web.Response:
+        alerted.add((await request.json())["session_id"])
+        return web.Response()
+
+    async with web_server(take) as url:
+        alerts.write_text(ALERTS.format(url=url))
+        state = {"STATE_FOLDER": str(tmp_path / "state")}
+        command.start("control", "--rules", str(alerts), **given, **state)
+        command.start("control", **given, COMPACTION_FILE=str(service))
+        text = "".join(lines(each, 100_000, 165_000) for each in sorted(sessions))
+        done = await asyncio.to_thread(
+            lambda: command(
+                "publish", "--no-live", "--agent-id", "any", "-", stdin=text, **settings
+            )
+        )
+        assert done.returncode == 0, done.stderr
+        commands = Commands(settings["BOOTSTRAP_SERVERS"], settings["TOPIC_PREFIX"])
+        await commands.log.start()
+        decided: set[str] = set()
+
+        async def are_seen() -> bool:
+            entries = [entry.data for entry in await commands.entries()]
+            decided.update(
+                each.session_id for each in entries if isinstance(each, CompactionDecided)
+            )
+            return alerted == decided == sessions
+
+        await until(are_seen)
+        await commands.log.stop()

@@ -1,5 +1,7 @@
 """What a prober is told of a worker, from the notes that its work left."""
 
+from typing import Any, cast
+
 import pytest
 
 from contextgauge.clock import SystemClock
@@ -186,3 +188,57 @@ def test_a_worker_that_waits_joins_or_stops_is_not_ready(board: Health) -> None:
     board.worker("member")
     assert not board.ready().ok
     assert board.live().ok
+
+
+def test_a_worker_is_ready_when_each_of_its_roles_is_and_names_the_one_that_is_not(
+    board: Health,
+) -> None:
+    alerts, service = board.role("alerts"), board.role("decisions")
+    board.worker("member")
+    alerts.worker("member")
+    alerts.partition(0, "running")
+    service.worker("member")
+    service.partition(0, "restoring")
+    verdict = board.ready()
+    assert not verdict.ok
+    assert verdict.document["reasons"] == ["decisions: partition 0 is restoring"]
+    alerts.released()  # of its own partitions only
+    service.partition(0, "running")
+    assert board.ready().ok
+    roles: Any = board.ready().document["roles"]
+    assert {name: list(role["partitions"]) for name, role in roles.items()} == {
+        "alerts": [],
+        "decisions": ["0"],
+    }
+
+
+def test_a_role_that_is_stuck_makes_the_worker_not_live_and_is_named(
+    clock: FakeClock, board: Health
+) -> None:
+    service = board.role("decisions")
+    with service.step("a commit", 3):
+        assert board.doing() == ["a commit of partition 3"]
+        _pass(clock, board, 61.0)
+        verdict = board.live()
+    assert not verdict.ok
+    assert verdict.document["reasons"] == [
+        "decisions: a commit of partition 3 has not ended for 61 s (limit 60 s)"
+    ]
+    board.worker("stopping")
+    assert "decisions: the worker is stopping" in cast(
+        "list[str]", board.ready().document["reasons"]
+    )
+
+
+def test_a_member_that_its_group_refuses_stands_by_and_says_why(board: Health) -> None:
+    role = board.role("alerts")
+    board.worker("member")
+    role.worker("member")
+    role.refused("another configuration")
+    verdict = board.ready()
+    shown: Any = verdict.document["roles"]
+    assert verdict.ok
+    assert shown["alerts"]["refused"] == "another configuration"
+    role.refused("")
+    shown = board.ready().document["roles"]
+    assert "refused" not in shown["alerts"]

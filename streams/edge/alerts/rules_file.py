@@ -6,6 +6,7 @@ import os
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from contextgauge.errors import ConfigError
@@ -14,6 +15,9 @@ from contextgauge.tls_files import TlsFiles, context_of
 from streams.core.alerts.check import check_plan
 from streams.core.alerts.rules import AlertPlan, Target
 from streams.edge.files.toml_file import noted, read_toml
+
+ALERT_RULES: Final = "alert rules"
+"""What the file is, in the words of errors."""
 
 _SECRET_PREFIX = "whsec_"  # noqa: S105 -- how a secret begins, and no secret
 
@@ -32,7 +36,7 @@ class Address:
 
 def read_plan(path: Path) -> AlertPlan:
     """Return the plan of a file. Raises ConfigError, with a line for each fault."""
-    return read_toml(path, "alert rules", check_plan)
+    return read_toml(path, ALERT_RULES, check_plan)
 
 
 def addresses(plan: AlertPlan) -> dict[str, Address]:

@@ -15,12 +15,13 @@ from streams.edge.files.toml_file import noted, read_toml
 
 EXTRACTIVE: Final = "extractive"
 
-_WHAT: Final = "the compaction service"
+COMPACTION_SERVICE: Final = "the compaction service"
+"""What the file is, in the words of errors."""
 
 
 def read_service(path: Path) -> ServicePlan:
     """Return the plan of a file. Raises ConfigError, with a line for each fault."""
-    return read_toml(path, _WHAT, check_service)
+    return read_toml(path, COMPACTION_SERVICE, check_service)
 
 
 def check_service_file(path: Path) -> tuple[ServicePlan, KeptConversations | None]:
@@ -31,7 +32,7 @@ def check_service_file(path: Path) -> tuple[ServicePlan, KeptConversations | Non
     faults: list[str] = []
     service = noted(faults, lambda: read_service(path))
     kept = noted(faults, lambda: find_kept(path))
-    noted(faults, lambda: summariser_of(read_toml(path, _WHAT, summariser_of_content)))
+    noted(faults, lambda: summariser_of(read_toml(path, COMPACTION_SERVICE, summariser_of_content)))
     if service is None or faults:
         raise ConfigError("\n".join(faults))
     return service, kept

@@ -14,6 +14,7 @@ from faust.types import TP
 
 from contextgauge.errors import RetryError
 from contextgauge.kafka.options import KafkaOptions, translated
+from streams.edge.kafka.membership import GroupConfiguration
 from streams.edge.kafka.readers import consumer_arguments
 
 BATCH_RECORDS: Final = 500
@@ -44,6 +45,7 @@ class ConsumerSettings:
     fetched: Callable[[object, int, int, int | None], None]
     sought: Callable[[object, Mapping[int, int]], None]
     topic_id: str = ""
+    membership: GroupConfiguration | None = None
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
@@ -55,7 +57,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: driver.Transport) -> AIOKafkaConsumer:  # noqa: ARG002 -- Faust gives it
         return AIOKafkaConsumer(
             **consumer_arguments(
-                self.settings.options, self.settings.group, self.settings.instance_id
+                self.settings.options,
+                self.settings.group,
+                self.settings.instance_id,
+                self.settings.membership,
             ),
             # Only for a position that the log has deleted: old records raise no alert.
             auto_offset_reset="earliest",

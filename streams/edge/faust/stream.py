@@ -31,6 +31,7 @@ from streams.edge.faust.app import (
     FaustApp,
     GroupConsumer,
 )
+from streams.edge.kafka.membership import GroupConfiguration
 from streams.ports import LogRecord, RecordHandler
 
 _CREATE_TIME: Final = 0
@@ -76,8 +77,8 @@ class FaustRecord:
 class FaustStream:
     """Reads a topic as a member of `group`, by an agent of Faust.
 
-    `since_ms`, `pending_ms` and `topic_id` as in `ConsumerSettings`. Created and run in one event
-    loop.
+    `since_ms`, `pending_ms` and `topic_id` as in `ConsumerSettings`; with a `membership`, members
+    of another configuration get no partitions. Created and run in one event loop.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class FaustStream:
         pending_ms: Callable[[], int],
         *,
         topic_id: str = "",
+        membership: GroupConfiguration | None = None,
     ) -> None:
         self._settings = ConsumerSettings(
             options=options,
@@ -98,6 +100,7 @@ class FaustStream:
             since_ms=since_ms,
             pending_ms=pending_ms,
             topic_id=topic_id,
+            membership=membership,
             fetched=self._note_fetch,
             sought=self.assign,
         )

@@ -1,5 +1,7 @@
 """Files of settings in TOML, with a line number for every fault."""
 
+import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Callable
@@ -11,6 +13,9 @@ from streams.core.sections import Fault, Table
 from streams.core.sections import Path as Place
 
 _Plan = TypeVar("_Plan")
+
+_DIGEST: Final = 12
+"""Hexadecimal digits: enough to distinguish files; nothing else rests on it."""
 
 _MOST_BYTES: Final = 1024 * 1024
 """No such file is longer; a wrong path may name something that never ends."""
@@ -43,6 +48,18 @@ def read_toml(
     if plan is None:
         raise ConfigError("\n".join(_located(path, text, fault) for fault in faults))
     return plan
+
+
+def digest_of(path: Path, what: str) -> str:
+    """Return what two files have in common exactly where they mean the same; no secret.
+
+    Raises ConfigError as `read_toml` does.
+    """
+
+    def canonical(content: Table) -> tuple[str, list[Fault]]:
+        return json.dumps(content, sort_keys=True, default=str), []
+
+    return hashlib.sha256(read_toml(path, what, canonical).encode()).hexdigest()[:_DIGEST]
 
 
 def noted(faults: list[str], make: Callable[[], _Plan]) -> _Plan | None:

@@ -19,6 +19,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.tls import refusal
 from streams.edge.kafka.log import NO_COORDINATOR_YET
+from streams.edge.kafka.membership import configuration_of
 from streams.edge.kafka.open_transactions import Address, open_transactions
 from streams.edge.kafka.versions import VersionsRequest, versions
 from streams.ports.inspection import (
@@ -232,7 +233,13 @@ class KafkaInspector:
         if group["error_code"]:
             return _unless_moved(group["error_code"])
         hosts = [member["client_host"].removeprefix("/") for member in group["members"]]
-        return Group(group["state"], sorted(hosts), await self._committed(coordinator, name))
+        configurations: dict[str, list[str]] = {}
+        for member in group["members"]:
+            theirs = configuration_of(member["member_metadata"])
+            if theirs is not None:
+                configurations.setdefault(theirs.digest, []).append(theirs.host)
+        committed = await self._committed(coordinator, name)
+        return Group(group["state"], sorted(hosts), committed, configurations)
 
     async def _committed(
         self, coordinator: Address, group: str

@@ -10,11 +10,11 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
-from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions, translated
 from streams.edge.kafka.fetching import Fetched
+from streams.edge.kafka.membership import GroupConfiguration, assignor_of
 from streams.ports import AssignmentCallback, Batch, Ends, LogRecord
 
 _NEVER_MS = 2**31 - 1
@@ -216,7 +216,10 @@ async def _succeeds(closing: Coroutine[None, None, None]) -> bool:
 
 
 def consumer_arguments(
-    options: KafkaOptions, group: str | None, instance_id: str | None
+    options: KafkaOptions,
+    group: str | None,
+    instance_id: str | None,
+    membership: GroupConfiguration | None = None,
 ) -> dict[str, Any]:
     """Return what every consumer of ours is made with; where it begins to read is its own."""
     return {
@@ -233,8 +236,5 @@ def consumer_arguments(
         "rebalance_timeout_ms": options.rebalance_timeout_ms,
         "heartbeat_interval_ms": options.session_timeout_ms // _HEARTBEATS_PER_SESSION,
         "max_poll_interval_ms": _NEVER_MS,
-        # One of its own: aiokafka keeps a member's assignment on the class itself.
-        "partition_assignment_strategy": (
-            type("OwnStickyPartitionAssignor", (StickyPartitionAssignor,), {}),
-        ),
+        "partition_assignment_strategy": (assignor_of(membership),),
     }

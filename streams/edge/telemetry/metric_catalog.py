@@ -291,6 +291,11 @@ GAUGES: dict[str, Metric] = {
         _PARTITION,
         "How late alerts are; 0 when there is no lag.",
     ),
+    "worker_refused": Metric(
+        "1 where the group's leader has another file and gives this member no partitions",
+        ("worker",),
+        "Two control workers with different files: give all of them the same one.",
+    ),
     "worker_partitions": Metric(
         "Partitions assigned to this worker",
         ("worker",),

@@ -37,6 +37,9 @@ from streams.ports import (
     started,
 )
 
+GROUP: Final = "contextgauge-decisions"
+"""The consumer group, behind the settings' prefix; the rule guard reads with it."""
+
 _POLL_ENTRIES: Final = 2_000
 _POLL_S: Final = 1.0
 
@@ -101,7 +104,11 @@ class Decisions:
     def assigned(self, positions: Mapping[int, int]) -> None:
         """Take partitions over, and begin to read what was requested in them."""
         self.revoked()
+        self._ports.telemetry.count("worker_rebalances", worker="decisions")
+        self._ports.telemetry.gauge("worker_partitions", len(positions), worker="decisions")
+        self._ports.health.worker("member")
         for number, position in positions.items():
+            self._ports.health.partition(number, "restoring")
             trigger = Trigger(ThresholdBook(self._rules), self._max_age_ms)
             partition = self._partitions[number] = DecisionPartition(number, position, trigger)
             task = asyncio.create_task(self._follow(partition))
@@ -114,6 +121,8 @@ class Decisions:
             partition.is_ours = False
             partition.is_restored.set()
         self._partitions.clear()
+        self._ports.health.released()
+        self._ports.telemetry.gauge("worker_partitions", 0, worker="decisions")
 
     async def handle(self, arrivals: Sequence[ReceivedRecord]) -> None:
         """Evaluate records, in order."""
@@ -199,6 +208,8 @@ class Decisions:
             if position >= end and not partition.is_restored.is_set():
                 await self._recall(partition)
                 partition.is_restored.set()
+                if partition.is_ours:
+                    self._ports.health.partition(partition.number, "running")
                 logger.info("read the commands", partition=partition.number, position=position)
             batch = await reader.poll(partition.number, _POLL_ENTRIES, _POLL_S)
             for record in batch.records:

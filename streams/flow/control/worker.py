@@ -1,4 +1,4 @@
-"""The control worker: records of a stream in, alerts for targets out.
+"""The alerts' worker: records of a stream in, alerts for targets out.
 
 All runs in one event loop, so what one record does is done before the next is looked at. A queue
 for each target sends; a clock looks each second for attempts that have gone silent.
@@ -19,7 +19,6 @@ from streams.core.alerts.watch import Alert, Who
 from streams.flow.common.lag import Lag
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
-from streams.flow.common.topic_watch import KnownTopic, watch_topics
 from streams.flow.control.memory import SentAlerts
 from streams.flow.control.partition import ControlPartition, UnacknowledgedRecord
 from streams.flow.control.webhook_delivery import TargetQueue
@@ -33,7 +32,8 @@ from streams.ports import (
 )
 
 GROUP: Final = "contextgauge-control"
-"""The consumer group's name, behind the settings' prefix."""
+"""The consumer group of the alerts, behind the settings' prefix. Each role of `contextgauge
+control` has one of its own: a process without alert rules takes no partition of one with them."""
 
 MOST_WAITING: Final = 50_000
 """Records that may wait to be acknowledged behind alerts that are not sent yet, in all: some tens
@@ -49,14 +49,10 @@ WhoOf = Callable[[str], Awaitable[Who]]
 
 @dataclass(frozen=True, kw_only=True)
 class ControlPorts(WorkerPorts):
-    """What the worker needs of the outside world. `log` reads back what was acknowledged.
-
-    `topics` are all that the process uses, as they were when it began.
-    """
+    """What the worker needs of the outside world. `log` reads back what was acknowledged."""
 
     stream: RecordStream
     log: Log
-    topics: Mapping[str, KnownTopic]
     webhooks: Mapping[str, Webhook]
     memory: AlertMemory
     who_of: WhoOf
@@ -90,8 +86,7 @@ class ControlWorker:
         sending = [asyncio.create_task(queue.run()) for queue in self._queues.values()]
         looking = asyncio.gather(self._look(), self._store())
         stopping = asyncio.create_task(stop.wait())
-        watching = asyncio.create_task(self._watch_topics())
-        tasks: list[asyncio.Future[Any]] = [streaming, looking, watching, *sending, self._failed]
+        tasks: list[asyncio.Future[Any]] = [streaming, looking, *sending, self._failed]
         try:
             await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
             if stop.is_set():
@@ -107,16 +102,6 @@ class ControlWorker:
             for task in (stopping, *tasks, *self._restoring):
                 task.cancel()
             await asyncio.gather(stopping, *tasks, *self._restoring, return_exceptions=True)
-
-    async def _watch_topics(self) -> None:
-        """Raise RetryError once a topic is another one: positions and rules are of the former."""
-        try:
-            await watch_topics(self._ports.log, self._clock, self._ports.topics)
-        except RetryError as error:
-            raise RetryError(
-                f"{error}. Create what is missing with `contextgauge topics create`, and start the "
-                "worker again: it begins with recent records of the topics as they are then"
-            ) from error
 
     def assigned(self, positions: Mapping[int, int]) -> None:
         """Take partitions over, and begin to read back what their rules must remember."""

@@ -74,6 +74,7 @@ class Expected:
     message_limit_bytes: int
     derive_group: str
     project_group: str
+    control_groups: Sequence[str] = ()
     bootstrap_servers: str = "HOST:PORT"
 
     @property
@@ -205,6 +206,7 @@ class KafkaFacts:
     commands: OpenCommands | Failure
     other_groups: Mapping[str, Group | Failure] | Failure
     """Groups that stored newest positions, and are not that of the settings."""
+    control_groups: Mapping[str, Group | Failure] | Failure
     unsettled: Mapping[tuple[str, int], Unsettled] | Failure
     """By topic and partition, where transactions are open."""
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import random
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -24,7 +24,9 @@ from streams.core.alerts.rules import (
 )
 from streams.core.alerts.watch import Who
 from streams.edge.memory.log import MemoryLog
+from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.topic_watch import KnownTopic, known_topics
+from streams.flow.control.topics import watch_until_stopped
 from streams.flow.control.worker import ControlPorts, ControlWorker
 from streams.ports import AlertMemory, NewRecord, WebhookResult
 from tests.core.given import START_MS, Given, assistant
@@ -172,7 +174,6 @@ class ControlKit:
             ControlPorts(
                 stream=stream,
                 log=self.log,
-                topics=self.topics,
                 webhooks={found.name: self.receivers[found.name] for found in self.plan.targets},
                 memory=self.memory,
                 who_of=self._who_of,
@@ -183,6 +184,10 @@ class ControlKit:
                 dice=random.Random(1),  # noqa: S311 -- for pauses, not for secrets
             ),
         )
+
+    def _watch(self, stop: asyncio.Event) -> Coroutine[None, None, None]:
+        ports = WorkerPorts(telemetry=self.figures, health=self.health, clock=self.clock, stop=stop)
+        return watch_until_stopped(ports, self.log, self.topics)
 
     async def _who_of(self, session_id: str) -> Who:
         self.asked.append(session_id)
@@ -196,7 +201,7 @@ class ControlKit:
     async def running(self) -> AsyncIterator["Running"]:
         """Run a worker meanwhile; it is told to stop at the end, unless it was killed."""
         stop = asyncio.Event()
-        found = Running(self.worker(stop), stop)
+        found = Running(self.worker(stop), self._watch(stop), stop)
         try:
             yield found
             await found.stop()
@@ -230,9 +235,20 @@ async def _now(is_so: bool) -> bool:
 class Running:
     """A worker that runs as a task."""
 
-    def __init__(self, worker: ControlWorker, stop: asyncio.Event) -> None:
+    def __init__(
+        self, worker: ControlWorker, watching: Coroutine[None, None, None], stop: asyncio.Event
+    ) -> None:
         self._stop, self.worker = stop, worker
-        self.task = asyncio.create_task(worker.run())
+        self.task = asyncio.create_task(self._run(watching))
+
+    async def _run(self, watching: Coroutine[None, None, None]) -> None:
+        """Run the worker and the watch of its topics: the first that fails ends both."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.worker.run())
+                group.create_task(watching)
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
 
     async def stop(self) -> None:
         if not self.task.cancelled():

@@ -7,7 +7,7 @@ from contextgauge.units import MINUTE_MS
 from schemas.topics import HOUR_MS
 from streams.flow.doctor.facts import Expected, Facts, UnknownFactError, WorkerProgress, known
 from streams.flow.doctor.rules import Items, Values
-from streams.flow.doctor.words import age, counted
+from streams.flow.doctor.words import age, counted, listed
 from streams.ports.inspection import Failure, Group, TopicFacts
 
 _LATE_MS = 60_000
@@ -86,6 +86,17 @@ def _commands(facts: Facts, _: Expected) -> Iterator[Values]:
         "late": oldest_ms >= _LATE_COMMAND_MS,
         "text": text,
     }
+
+
+def _configurations(facts: Facts, _: Expected) -> Iterator[Values]:
+    for name, group in known(facts.kafka.control_groups).items():
+        by_digest = known(group).configurations
+        files = [f"{digest} on {listed(hosts)}" for digest, hosts in sorted(by_digest.items())]
+        yield {
+            "group": name,
+            "configurations": len(files),
+            "files": files if len(files) > 1 else [],
+        }
 
 
 def _writers(facts: Facts, expected: Expected) -> Iterator[Values]:
@@ -229,6 +240,7 @@ ITEMS: Mapping[str, Items] = {
         "message", expected.messages.name, facts, known(facts.conversations).progress
     ),
     "commands": _commands,
+    "configurations": _configurations,
     "generation": _generation,
     "view_format": _view_format,
     "view_writers": _view_writers,

@@ -199,6 +199,7 @@ final class Message {
     long in = NONE;
     long made = NONE;
     long cached = NONE;
+    long oneHour = NONE;
     String name;
     while ((name = parser.nextFieldName()) != null) {
       JsonToken inner = parser.nextToken();
@@ -207,7 +208,7 @@ final class Message {
         case "cache_creation_input_tokens" -> made = number(inner);
         case "cache_read_input_tokens" -> cached = number(inner);
         case "output_tokens" -> output = number(inner);
-        case "cache_creation" -> creationByAge(inner);
+        case "cache_creation" -> oneHour = creationByAge(inner);
         case "iterations" -> iterated = iterations(inner);
         default -> parser.skipChildren();
       }
@@ -216,23 +217,26 @@ final class Message {
       input = in;
       creation = made;
       read = cached;
+      creationOneHour = oneHour;
     }
   }
 
-  private void creationByAge(JsonToken token) throws IOException {
+  private long creationByAge(JsonToken token) throws IOException {
+    long oneHour = NONE;
     if (token != JsonToken.START_OBJECT) {
       parser.skipChildren();
-      return;
+      return oneHour;
     }
     String name;
     while ((name = parser.nextFieldName()) != null) {
       JsonToken inner = parser.nextToken();
       if ("ephemeral_1h_input_tokens".equals(name)) {
-        creationOneHour = number(inner);
+        oneHour = number(inner);
       } else {
         parser.skipChildren();
       }
     }
+    return oneHour;
   }
 
   private boolean iterations(JsonToken token) throws IOException {
@@ -245,6 +249,7 @@ final class Message {
       long in = NONE;
       long made = NONE;
       long cached = NONE;
+      long oneHour = NONE;
       boolean counts = false;
       String name;
       while ((name = parser.nextFieldName()) != null) {
@@ -257,6 +262,7 @@ final class Message {
           case "input_tokens" -> in = number(inner);
           case "cache_creation_input_tokens" -> made = number(inner);
           case "cache_read_input_tokens" -> cached = number(inner);
+          case "cache_creation" -> oneHour = creationByAge(inner);
           default -> parser.skipChildren();
         }
       }
@@ -265,6 +271,7 @@ final class Message {
         input = in;
         creation = made;
         read = cached;
+        creationOneHour = oneHour;
       }
     }
     return found;

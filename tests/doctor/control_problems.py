@@ -1,0 +1,28 @@
+"""Control and conversations: check, severity, facts, and part of the message."""
+
+from schemas.topics import HOUR_MS
+from streams.flow.doctor import Facts, Severity
+from streams.flow.doctor.facts import OpenCommands, WorkerProgress
+from streams.ports.inspection import Group
+from tests.doctor.cases import NOW, facts, kept
+
+CONTROL_PROBLEMS: list[tuple[str, Severity, Facts, str]] = [
+    ("conversations.position", "error", kept(WorkerProgress(0, 9, 9, None), {0}), "created again"),
+    ("conversations.position", "warning", kept(WorkerProgress(500, 900, 1, None)), "499 offsets"),
+    ("conversations.position", "error", kept(WorkerProgress(0, 10, 100, None)), "the end, 10"),
+    ("conversations.lag", "warning", kept(WorkerProgress(0, 1_500, 500, NOW - HOUR_MS)), "60 min"),
+    ("control.commands", "warning", facts(commands=OpenCommands(2, NOW - HOUR_MS)), "2 commands w"),
+    (
+        "control.files",
+        "error",
+        facts(
+            control_groups={
+                "contextgauge-compaction": Group("Empty", [], {}),
+                "contextgauge-control": Group(
+                    "Stable", ["a", "b"], {}, {"1f00": ["one"], "2e00": ["two"]}
+                ),
+            }
+        ),
+        "in the group contextgauge-control have different files: 1f00 on one, 2e00 on two",
+    ),
+]
