@@ -26,7 +26,7 @@ from streams import wiring
 from streams.cli.screen.figures import GUESS, UNKNOWN, ago, count, exact, safe
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import out, say, write_json
-from streams.cli.stored import stored_views
+from streams.cli.stored import opened_views
 from streams.core.session_status import leading_chain
 from streams.serve.views.sessions import SessionLookupError, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
@@ -62,7 +62,7 @@ def context(
 
     async def read() -> tuple[SessionView, SessionConversation | None]:
         async with (
-            wiring.started(stored_views(settings)) as views,
+            opened_views(settings) as views,
             wiring.started(wiring.redis_conversations(settings)) as conversations,
         ):
             sessions = await active_sessions(views, SystemClock())

@@ -1,6 +1,7 @@
 """`contextgauge control`: alerts by webhook, and compactions, by the rules of TOML files."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,7 @@ from streams.edge.control.service_file import (
 )
 from streams.edge.files.toml_file import digest_of
 from streams.wiring.context import WorkerContext
+from streams.wiring.deployment import as_deployment
 
 
 def control(
@@ -122,7 +124,8 @@ def _run(rules: Path | None, compaction: Path | None) -> None:
             alerts = control.AlertRole(plan=plan, addresses=targets, digest=rules_digest)
         if service is not None and service_digest is not None:
             compactions = control.ServiceRole(plan=service, digest=service_digest)
-        await control.control(worker, alerts, compactions)
+        work = partial(control.control, worker, alerts, compactions)
+        await (work() if compactions is None else as_deployment(worker, work))
 
     run("control", work, bootstrap_servers)
 

@@ -25,6 +25,7 @@ from streams.flow.rebuild.progress import Progress as RebuildProgress
 from streams.flow.rebuild.rebuild import Rebuild
 from streams.ports import Clock
 from streams.settings import Settings
+from streams.wiring.deployment import claim_keys
 
 T = TypeVar("T")
 
@@ -47,6 +48,14 @@ def rebuild(
     abandon: Annotated[
         bool, typer.Option("--abandon", help="Discard the current rebuild and delete it.")
     ] = False,
+    claim: Annotated[
+        bool,
+        typer.Option(
+            "--claim",
+            help="Make the keys of CONTEXTGAUGE_KEY_PREFIX this deployment's, where the one whose "
+            "they were is gone. The project workers then build the views again.",
+        ),
+    ] = False,
     status: Annotated[
         bool, typer.Option("--status", help="Show the progress of a rebuild, and start none.")
     ] = False,
@@ -58,11 +67,16 @@ def rebuild(
     generation meanwhile, then all switch to the new one. If the command is interrupted, run it
     again to continue. Exit code 7: the two generations differ, and nothing was swapped.
     """
-    if accept_differences + abandon + status > 1:
-        raise ConfigError("--accept-differences, --abandon and --status cannot be combined")
+    if accept_differences + abandon + claim + status > 1:
+        raise ConfigError(
+            "--accept-differences, --abandon, --claim and --status cannot be combined"
+        )
     settings = wiring.settings()
     try:
-        if abandon:
+        if claim:
+            own = asyncio.run(claim_keys(settings))
+            say(f"The keys {settings.key_prefix}:* in Redis are now those of {own}")
+        elif abandon:
             print_abandoned(asyncio.run(_existing(settings, Rebuild.abandon)))
         elif status:
             progress = asyncio.run(_existing(settings, Rebuild.status))

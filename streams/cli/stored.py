@@ -1,7 +1,8 @@
 """Sessions of the views in Redis, for commands that show them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from contextgauge.clock import SystemClock
@@ -14,6 +15,7 @@ from streams.core.session_status import THRESHOLDS
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
 from streams.settings import Settings
+from streams.wiring.deployment import check_reader
 
 if TYPE_CHECKING:
     from streams.edge.redis.views import RedisViews
@@ -39,6 +41,14 @@ def stored_views(settings: Settings) -> "RedisViews":
         ) from None
 
 
+@asynccontextmanager
+async def opened_views(settings: Settings) -> AsyncIterator["RedisViews"]:
+    """Give the view store of the settings, whose keys are this deployment's. Raises ConfigError."""
+    async with wiring.started(stored_views(settings)) as store:
+        await check_reader(settings)
+        yield store
+
+
 def read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
     """Run `read` on the views of the settings' Redis.
 
@@ -47,7 +57,7 @@ def read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
     settings = wiring.settings()
 
     async def run() -> None:
-        async with wiring.started(stored_views(settings)) as store:
+        async with opened_views(settings) as store:
             await read(await active_sessions(store, SystemClock()))
 
     try:

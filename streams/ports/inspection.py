@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from streams.ports.deployment import Deployment
+
 FailureKind: TypeAlias = Literal["unset", "away", "refused", "unsupported"]
 """`unset`: the settings name no service; `away`: nothing answers, or not in time; `refused`: rights
 or credentials are lacking; `unsupported`: the service does not know the request, or this version
@@ -155,7 +157,8 @@ class ClockReading:
 class StoreFacts:
     """Redis. `info` is the reply to INFO, `configs` that to CONFIG GET, `pings_ms` round trips.
 
-    `denied` are the commands in use that Redis would refuse now, with its reasons.
+    `denied` are the commands in use that Redis would refuse now, with its reasons; `deployment` is
+    whose the keys of our prefix are, None where none has noted it.
     """
 
     info: Mapping[str, str] | Failure
@@ -163,6 +166,7 @@ class StoreFacts:
     pings_ms: Sequence[float]
     clock: ClockReading | Failure
     denied: Mapping[str, str] | Failure
+    deployment: Deployment | Failure | None = None
 
 
 class StoreInspector(Protocol):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from streams.edge.redis.access import RedisAccess
     from streams.edge.redis.control import RedisControlStore
     from streams.edge.redis.conversations import RedisConversations
+    from streams.edge.redis.deployment import RedisDeployment
     from streams.edge.redis.views import RedisViews
 
 
@@ -164,6 +165,13 @@ def control_store(settings: Settings) -> "RedisControlStore":
     from streams.edge.redis.control import RedisControlStore  # noqa: PLC0415 -- loads redis
 
     return RedisControlStore(redis_url(settings), settings.key_prefix, redis_access(settings))
+
+
+def deployment_store(settings: Settings) -> "RedisDeployment":
+    """Return where it is noted whose the keys are, not connected yet. Raises ConfigError."""
+    from streams.edge.redis.deployment import RedisDeployment  # noqa: PLC0415 -- loads redis
+
+    return RedisDeployment(redis_url(settings), settings.key_prefix, redis_access(settings))
 
 
 def redis_conversations(settings: Settings) -> "RedisConversations":

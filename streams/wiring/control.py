@@ -3,9 +3,8 @@
 A module of its own because Faust takes a second to import.
 """
 
-import asyncio
 import random
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -38,6 +37,7 @@ from streams.ports import AlertMemory, Clock, Log, RecordStream, WebhookResult
 from streams.settings import Settings
 from streams.wiring.compaction import compaction
 from streams.wiring.context import WorkerContext
+from streams.wiring.deployment import together
 from streams.wiring.partition_counts import counts_differ
 
 _CLIENT_ID = "contextgauge-control"
@@ -112,7 +112,7 @@ async def control(
             )
             works.append((await exits.enter_async_context(executor)).run())
         worker.health.worker("member")
-        await _together(works)
+        await together(works)
 
 
 async def _alerts(
@@ -244,16 +244,6 @@ def _common_count(topics: Mapping[str, KnownTopic]) -> int:
     if any(count != first for count in others):
         raise ConfigError(counts_differ(counts))
     return first
-
-
-async def _together(running: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Run all until they end; the first error ends the others, and is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for each in running:
-                group.create_task(each)
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
 
 
 async def try_targets(

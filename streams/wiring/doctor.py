@@ -68,6 +68,7 @@ def doctor_expected(settings: Settings) -> doctor.Expected:
         message_limit_bytes=settings.message_limit_bytes,
         derive_group=settings.group_prefix + DERIVE_GROUP,
         project_group=settings.group_prefix + PROJECT_GROUP,
+        topic_prefix=settings.topic_prefix,
         control_groups=[
             settings.group_prefix + group
             for group in (ALERTS_GROUP, DECISIONS_GROUP, COMPACTION_GROUP)

@@ -34,6 +34,7 @@ from streams.codec.commands import read_entry
 from streams.edge.commands import LogCommandSink
 from streams.edge.memory.log import MemoryLog
 from tests.doubles.control import KeptControl
+from tests.doubles.deployment import DeploymentNotes
 from tests.serve.kit import PARTITIONS, GrowingViews, sample_records
 from tests.serve.text_kit import OneConversation, kept_conversation
 
@@ -133,6 +134,7 @@ def plane(all_records: list[Record], monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("CONTEXTGAUGE_REDIS_URL", "redis://127.0.0.1:1/0")
     monkeypatch.setenv("CONTEXTGAUGE_BOOTSTRAP_SERVERS", "127.0.0.1:1")
     monkeypatch.setattr(wiring, "redis_views", lambda _settings: made.views)
+    monkeypatch.setattr(wiring, "deployment_store", lambda _settings: DeploymentNotes())
     monkeypatch.setattr(wiring, "control_store", lambda _settings: made.control)
     monkeypatch.setattr(wiring, "command_sink", lambda _settings: made.log.sink())
     nothing = OneConversation("", kept_conversation())
@@ -277,6 +279,7 @@ def test_why_needs_no_kafka(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.undo()
     monkeypatch.setenv("CONTEXTGAUGE_REDIS_URL", "redis://127.0.0.1:1/0")
     monkeypatch.setattr(wiring, "redis_views", lambda _settings: plane.views)
+    monkeypatch.setattr(wiring, "deployment_store", lambda _settings: DeploymentNotes())
     monkeypatch.setattr(wiring, "control_store", lambda _settings: plane.control)
     assert plane.run("why", plane.session).exit_code == 0
     result = plane.run("compact", plane.session)

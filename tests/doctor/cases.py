@@ -25,6 +25,7 @@ from streams.flow.doctor.facts import (
     WorkerProgress,
 )
 from streams.ports import Generations, ViewPosition
+from streams.ports.deployment import Deployment
 from streams.ports.inspection import (
     GROUPS_TOPIC,
     TRANSACTIONS_TOPIC,
@@ -126,6 +127,7 @@ STORE = StoreFacts(
     pings_ms=(0.1, 0.2, 0.1),
     clock=ClockReading(3, 1),
     denied={},
+    deployment=Deployment("cluster", ""),
 )
 
 POSITION = ViewPosition(50, 0, 2, caught_up=True)

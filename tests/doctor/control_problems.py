@@ -3,8 +3,9 @@
 from schemas.topics import HOUR_MS
 from streams.flow.doctor import Facts, Severity
 from streams.flow.doctor.facts import OpenCommands, WorkerProgress
+from streams.ports.deployment import Deployment
 from streams.ports.inspection import Group
-from tests.doctor.cases import NOW, facts, kept
+from tests.doctor.cases import NOW, facts, kept, redis
 
 CONTROL_PROBLEMS: list[tuple[str, Severity, Facts, str]] = [
     ("conversations.position", "error", kept(WorkerProgress(0, 9, 9, None), {0}), "created again"),
@@ -12,6 +13,13 @@ CONTROL_PROBLEMS: list[tuple[str, Severity, Facts, str]] = [
     ("conversations.position", "error", kept(WorkerProgress(0, 10, 100, None)), "the end, 10"),
     ("conversations.lag", "warning", kept(WorkerProgress(0, 1_500, 500, NOW - HOUR_MS)), "60 min"),
     ("control.commands", "warning", facts(commands=OpenCommands(2, NOW - HOUR_MS)), "2 commands w"),
+    (
+        "views.deployment",
+        "error",
+        redis(deployment=Deployment("cluster", "other.")),
+        "the keys are those of the topics other.agent.messages, other.context.events … of the",
+    ),
+    ("views.deployment", "note", redis(deployment=None), "no worker has noted whose the keys are"),
     (
         "control.files",
         "error",

@@ -17,6 +17,7 @@ from schemas.views import SessionView
 from streams import wiring
 from streams.cli.screen.figures import duration, safe
 from streams.cli.screen.output import say
+from streams.cli.stored import opened_views
 from streams.edge.commands import new_id
 from streams.ports import CommandSink, ControlReader
 from streams.serve.api.control import SILENT_MS
@@ -114,7 +115,7 @@ async def _connected(settings: Settings) -> AsyncIterator[ControlPlane]:
         return opened[0]
 
     async with (
-        wiring.started(wiring.redis_views(settings)) as views,
+        opened_views(settings) as views,
         wiring.started(wiring.control_store(settings)) as control,
     ):
         try:

@@ -4,6 +4,7 @@ It reads only Redis, and sends requests to the control plane to Kafka where it m
 servers may run, and any may be killed.
 """
 
+import asyncio
 from functools import partial
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from streams.edge.hosts import is_of_this_machine
 from streams.edge.telemetry.server import answers
 from streams.serve.api.serving import Serving
 from streams.wiring.context import WorkerContext
+from streams.wiring.deployment import watch_reader
 from streams.wiring.serve import access
 
 logger = structlog.get_logger()
@@ -96,9 +98,11 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         except RetryError as error:
             logger.warning("Redis is away: clients must retry", error=str(error))
         logger.info("serving", address=url_of(settings.serve_host, listener))
+        watching = asyncio.create_task(watch_reader(worker))
         show = partial(show_page, page_address(settings.serve_host, listener))
         ready = show if open_page else None
         await serve_until(worker.stop, serving, listener, settings.serve_proxies, ready)
+        await watching
     finally:
         listener.close()
         if commands is not None:

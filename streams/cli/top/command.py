@@ -14,7 +14,7 @@ import typer
 from rich.live import Live
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import ConfigError, RetryError
+from contextgauge.errors import ConfigError, ContextgaugeError, RetryError
 from schemas.views import Compaction
 from streams import wiring
 from streams.cli.listing import Order
@@ -28,11 +28,13 @@ from streams.codec import views as view_codec
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.edge.files.runtime_folders import transcript_folders
 from streams.edge.files.session_files import SessionFiles
+from streams.flow.common.deployment import ForeignKeysError
 from streams.ports import Clock, Ranking, ViewReader
 from streams.serve.api.serving import ReadTitles
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import Snapshots, ViewsGoneError
 from streams.settings import Settings
+from streams.wiring.deployment import check_reader
 
 _DRAW_S = 1.0
 """Interval at which elapsed times are redrawn, even if the views do not change."""
@@ -128,6 +130,13 @@ async def _show_stored(settings: Settings, shown: _Shown) -> None:
         return await asyncio.to_thread(files.titles, session_ids)
 
     store = stored_views(settings)
+    try:
+        await check_reader(settings)
+    except ForeignKeysError:
+        await store.stop()
+        raise
+    except ContextgaugeError:
+        pass  # the screen shows what else is wrong with Redis
     titles = titles_of if shown.titles else None
     source = SessionSource(store, shown.limit, titles, wiring.compaction_points(settings))
     try:

@@ -1,5 +1,6 @@
 """`contextgauge derive`, `project` and `conversations`: the workers of the pipeline."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from streams.cli.workers.run import run
 from streams.settings.workers import MOST_PROCESSES
 from streams.wiring import workers
 from streams.wiring.context import WorkerContext
+from streams.wiring.deployment import as_deployment
 
 
 def derive(
@@ -69,7 +71,7 @@ async def _project(worker: WorkerContext) -> None:
     log = wiring.kafka_log(worker.settings, "contextgauge-project")
     store = wiring.redis_views(worker.settings)
     try:
-        await workers.project(worker, log, store)
+        await as_deployment(worker, partial(workers.project, worker, log, store))
     finally:
         await store.stop()
         await log.stop()
@@ -90,7 +92,7 @@ async def _conversations(worker: WorkerContext) -> None:
     log = wiring.kafka_log(worker.settings, "contextgauge-conversations")
     store = wiring.redis_conversations(worker.settings)
     try:
-        await workers.conversations(worker, log, store)
+        await as_deployment(worker, partial(workers.conversations, worker, log, store))
     finally:
         await store.stop()
         await log.stop()

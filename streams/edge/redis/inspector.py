@@ -17,10 +17,13 @@ from redis.exceptions import (
     ResponseError,
 )
 
+from contextgauge.errors import VersionError
 from contextgauge.tls import refusal
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
+from streams.edge.redis.deployment import deployment_key, read_deployment
 from streams.edge.redis.errors import arguments_hidden
 from streams.edge.redis.keys import RedisKeys
+from streams.ports.deployment import Deployment
 from streams.ports.inspection import ClockReading, Configs, Failure, StoreFacts
 
 _T = TypeVar("_T")
@@ -44,6 +47,7 @@ class RedisInspector:
 
     def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
         self._keys = RedisKeys(prefix)
+        self._deployment_key = deployment_key(prefix)
         self._redis = access.client(url, PATIENCE_S, retries=0)
 
     async def look(self) -> StoreFacts | Failure:
@@ -57,6 +61,7 @@ class RedisInspector:
             pings_ms=await self._pings(),
             clock=await self._clock(),
             denied=await self._denied(),
+            deployment=await self._deployment(),
         )
 
     async def stop(self) -> None:
@@ -106,6 +111,15 @@ class RedisInspector:
             if best is None or reading.uncertainty_ms < best.uncertainty_ms:
                 best = reading
         return best or Failure("away", "its clock is unknown")
+
+    async def _deployment(self) -> Deployment | Failure | None:
+        document = await _answer(self._redis.get(self._deployment_key))
+        if document is None or isinstance(document, Failure):
+            return document
+        try:
+            return read_deployment(document)
+        except VersionError as error:
+            return Failure("unsupported", str(error))
 
     async def _denied(self) -> Mapping[str, str] | Failure:
         """Return the commands that it would not run for us now, with its error for each."""

@@ -75,6 +75,7 @@ class Expected:
     derive_group: str
     project_group: str
     control_groups: Sequence[str] = ()
+    topic_prefix: str = ""
     bootstrap_servers: str = "HOST:PORT"
 
     @property

@@ -8,6 +8,7 @@ from schemas.topics import HOUR_MS
 from streams.flow.doctor.facts import Expected, Facts, UnknownFactError, WorkerProgress, known
 from streams.flow.doctor.rules import Items, Values
 from streams.flow.doctor.words import age, counted, listed
+from streams.ports.deployment import Deployment
 from streams.ports.inspection import Failure, Group, TopicFacts
 
 _LATE_MS = 60_000
@@ -202,6 +203,17 @@ def _view_writers(facts: Facts, _: Expected) -> Iterator[Values]:
     yield {"rivals": rivals, "several": rivals >= _RIVALS}
 
 
+def _view_deployment(facts: Facts, expected: Expected) -> Iterator[Values]:
+    noted = known(known(facts.store).deployment)
+    own = Deployment(known(facts.kafka.cluster).cluster_id or "", expected.topic_prefix)
+    yield {
+        "own": str(own),
+        "noted": str(noted),
+        "unnoted": noted is None,
+        "foreign": noted is not None and noted != own,
+    }
+
+
 def _newest(
     noun: str,
     time_of: Callable[[Facts], int | Failure | None],
@@ -243,6 +255,7 @@ ITEMS: Mapping[str, Items] = {
     "configurations": _configurations,
     "generation": _generation,
     "view_format": _view_format,
+    "view_deployment": _view_deployment,
     "view_writers": _view_writers,
     "newest_message": partial(
         _newest, "message", lambda facts: known(facts.kafka.keying).newest_ms
