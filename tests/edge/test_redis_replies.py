@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from contextgauge.errors import RetryError, WrongServerError
+from contextgauge.errors import ConfigError, RetryError, WrongServerError
 from streams.edge.redis.access import NO_ACCESS
 from streams.edge.redis.errors import TIMEOUT_S, replied
 from streams.edge.redis.inspector import RedisInspector
@@ -25,6 +25,11 @@ OTHER_SERVER = (
 )
 """By Redis 7, and the last one by Redis 6."""
 
+OF_A_CLUSTER = (
+    "MOVED 3999 127.0.0.1:6381",
+    "ASK 3999 127.0.0.1:6381",
+    "CROSSSLOT Keys in request don't hash to the same slot",
+)
 FOR_NOW = (
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
     "MISCONF Errors writing to the AOF file: No space left on device",
@@ -103,12 +108,23 @@ async def test_the_right_server_that_refuses_for_now_keeps_its_connection(reply:
         await client.aclose()
 
 
+@pytest.mark.parametrize("reply", OF_A_CLUSTER, ids=_ids(OF_A_CLUSTER))
+async def test_a_node_of_a_cluster_is_named_as_what_it_is(reply: str) -> None:
+    async with _running(_Script(lambda _, __: f"-{reply}")) as url:
+        client = NO_ACCESS.client(url, TIMEOUT_S)
+        with pytest.raises(ConfigError, match=r"Redis Cluster.*CONTEXTGAUGE_REDIS_URL"):
+            await replied("asking", client.dbsize())
+        await client.aclose()
+
+
 async def test_the_doctor_runs_no_command_outside_of_its_transaction() -> None:
     """The server goes away while commands are queued: on a new connection, they would run."""
 
     def reply(_: int, command: str) -> str | None:
         replies = {"INFO": "$0\r\n", "CONFIG": "*0", "PING": "+PONG", "TIME": "*2\r\n:1\r\n:1"}
-        return None if command == "GET" else replies.get(command, "+QUEUED")
+        if command == "GET":
+            return None if "MULTI" in script.commands else "$-1"
+        return replies.get(command, "+QUEUED")
 
     script = _Script(reply)
     async with _running(script) as url:
@@ -116,5 +132,6 @@ async def test_the_doctor_runs_no_command_outside_of_its_transaction() -> None:
         facts = await inspector.look()
         assert not isinstance(facts, Failure)
         assert isinstance(facts.denied, Failure)
-        assert script.commands[script.commands.index("GET") + 1 :] == ["DISCARD"]
+        queued = script.commands[script.commands.index("MULTI") :]
+        assert queued[queued.index("GET") + 1 :] == ["DISCARD"]
         await inspector.stop()

@@ -173,17 +173,23 @@ async def test_only_the_active_generation_is_read(records: list[Record]) -> None
     assert await (await _active(store)).count() == 1
 
 
-async def test_a_session_that_leaves_between_two_reads_is_not_found(
+async def test_a_session_whose_view_was_evicted_is_gone_and_not_unknown(
     records: list[Record],
 ) -> None:
+    """Redis may evict any key; a session that leaves for idleness leaves the rankings as well."""
     store = _store(records)
     gone = codec.key_bytes(records[0].data.session_id)
     for partition in store.partitions.values():
         partition.held.views.pop(gone, None)
     sessions = await _active(store)
     assert len(await sessions.ranked("recent", 100)) == 11
+    for name in (records[0].data.session_id, records[0].data.session_id[:10]):
+        with pytest.raises(ViewsGoneError, match=r"is gone from Redis.*noeviction"):
+            await sessions.find(name)
+    for partition in store.partitions.values():
+        partition.held.rankings["recent"].pop(gone, None)
     with pytest.raises(SessionLookupError):
-        await sessions.find(records[0].data.session_id[:10])
+        await sessions.find(records[0].data.session_id)
 
 
 async def test_sessions_stay_with_their_generation(records: list[Record]) -> None:

@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from redis.exceptions import (
+    AskError,
     AuthenticationError,
     AuthorizationError,
+    ClusterCrossSlotError,
     InvalidResponse,
     NoPermissionError,
     OutOfMemoryError,
@@ -136,6 +138,11 @@ def _refused(doing: str, error: ResponseError) -> Exception:
         return RetryError(
             f"Redis is out of memory while {doing}: raise its maxmemory or free some; nothing is "
             "lost meanwhile, the views only fall behind"
+        )
+    if isinstance(error, AskError | ClusterCrossSlotError):  # MOVED is a kind of ASK to the driver
+        return ConfigError(
+            f"Redis refuses {doing}: {text}. It is a node of a Redis Cluster, which is not "
+            "supported: name a single Redis in CONTEXTGAUGE_REDIS_URL"
         )
     if isinstance(error, TryAgainError) or text.startswith(_FOR_NOW):
         return RetryError(f"Redis refuses for now, {doing}: {text}")

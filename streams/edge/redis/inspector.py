@@ -60,8 +60,8 @@ class RedisInspector:
             configs=await self._configs(),
             pings_ms=await self._pings(),
             clock=await self._clock(),
-            denied=await self._denied(),
             deployment=await self._deployment(),
+            denied=await self._denied(),
         )
 
     async def stop(self) -> None:

@@ -18,7 +18,7 @@ from streams.codec import views as view_codec
 from streams.core.session_ids import several_begin_with
 from streams.core.until_compaction import CompactionPoints, models_to_learn, usual_point
 from streams.ports import Clock, Entry, Ranking, ViewReader
-from streams.serve.views.snapshot import Snapshot, Snapshots, gather_all
+from streams.serve.views.snapshot import Snapshot, Snapshots, ViewsGoneError, gather_all
 
 _T = TypeVar("_T")
 
@@ -65,9 +65,18 @@ class Sessions:
         return await self._of_each(keys, partial(self._store.views, self._generation))
 
     async def view(self, session_id: str) -> bytes | None:
-        """Return a session's view as it is stored; None where there is no such session."""
+        """Return a session's view as it is stored; None where there is no such session.
+
+        Raises ViewsGoneError where the store lost it: a ranking has it still.
+        """
         key = self.key(session_id)
-        return (await self.views([key])).get(key)
+        document = (await self.views([key])).get(key)
+        if document is None and await self._scores("recent", [key]):
+            raise ViewsGoneError(
+                f"the view of session {session_id} is gone from Redis: a project worker rebuilds "
+                "it from the log. Redis must not evict keys (maxmemory-policy noeviction)"
+            )
+        return document
 
     async def ranked(self, ranking: Ranking, limit: int) -> list[SessionView]:
         """Return the first sessions of a ranking, the highest first."""
@@ -154,8 +163,10 @@ class Sessions:
         if len(fitting) > 1:
             names = [key.session.decode("utf-8", "surrogatepass") for key in fitting]
             raise SessionLookupError(several_begin_with(name, names))
-        for document in (await self.views(fitting)).values():
-            return decoded(document)
+        for key in fitting:
+            document = await self.view(key.session.decode("utf-8", "surrogatepass"))
+            if document is not None:
+                return decoded(document)
         raise SessionLookupError(f"no session {name!r}: `contextgauge sessions` lists all sessions")
 
     async def entries(self, key: SessionKey, stream: EntryStream, after: int = -1) -> list[Entry]:
