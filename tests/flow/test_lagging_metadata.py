@@ -10,6 +10,7 @@ from contextgauge import json_codec
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
 from streams.flow.common.topic_watch import TopicLooks, known_topics
+from streams.flow.derive.batch_sizes import BatchSizes
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.log_proof import LogProof, read_ids, read_proof
@@ -90,6 +91,7 @@ def test_a_message_is_an_anchor_once_metadata_that_lags_behind_would_show_anothe
         log.group_reader("messages", "group", None),
         GroupOffsets(log.group_reader("messages", "group", None)),
         looks,
+        BatchSizes(5_000, 20.0),
     )
     anchors = []
     for clock.now_s, looks.confirmed_s, proof.last_offset in [

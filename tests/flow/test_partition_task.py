@@ -30,7 +30,7 @@ MESSAGES = samples()
 async def test_messages_received_during_a_commit_join_the_next_batch(
     kit: DeriveKit, monkeypatch: pytest.MonkeyPatch, batch_messages: int, batch_bytes: int
 ) -> None:
-    monkeypatch.setattr("streams.flow.derive.partition_task._BATCH_BYTES", batch_bytes)
+    monkeypatch.setattr("streams.flow.derive.batch_sizes.BATCH_BYTES", batch_bytes)
     held, commit = asyncio.Event(), PartitionTask._commit  # noqa: SLF001 -- to hold it up
 
     async def hold(task: PartitionTask, producer: TransactionalProducer, work: Work) -> None:

@@ -18,12 +18,12 @@ from typing import Any
 import structlog
 
 from contextgauge.errors import PositionError, RetryError
-from schemas.topics import MIB
 from streams.core.derivation.rules_config import Rules
 from streams.flow.common.lag import Lag
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.topic_watch import TopicLooks
 from streams.flow.dead_letters.letters import FloodWatch
+from streams.flow.derive.batch_sizes import BatchSizes
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.log_proof import LogCheck, LogProof, TopicIds, alone, read_ids
@@ -43,9 +43,6 @@ from streams.ports import (
 
 _SLICE_MESSAGES = 250
 """Messages derived in a row before other partitions' commits get a turn: some 3 ms."""
-
-_BATCH_BYTES = 10 * MIB
-"""A batch with so many bytes takes no more fetches, each of which is bounded alike."""
 
 LOG_EVERY_S = 5.0
 """How often progress is logged: often enough to see that it advances, without flooding the log."""
@@ -160,12 +157,14 @@ class PartitionTask:
         reader: GroupReader,
         offsets: GroupOffsets,
         looks: TopicLooks,
+        sizes: BatchSizes,
     ) -> None:
         self._ports = ports
         self._place = place
         self._reader = reader
         self._offsets = offsets
         self._looks = looks
+        self._sizes = sizes
         self._label = str(place.partition)
         self._stop = asyncio.Event()
         self._end = 0
@@ -279,9 +278,9 @@ class PartitionTask:
         poll: asyncio.Task[Batch] | None = None
         commit: asyncio.Task[None] | None = None
         under_way: set[asyncio.Task[Any]] = set()
-        position, most = state.position, self._ports.config.batch_messages
-        # How many messages and bytes may still join the next batch; one fetch may exceed it.
-        messages, size = most, _BATCH_BYTES
+        position, partition = state.position, self._place.partition
+        # How many messages and bytes may still join the next batch.
+        messages, size = self._sizes.next(partition)
         try:
             while not self._stop.is_set():
                 if poll is None and messages > 0 and size > 0:
@@ -299,7 +298,7 @@ class PartitionTask:
                     commit = None
                 if commit is None:
                     commit = self._begin_commit(producer, state, position)
-                    messages, size = most, _BATCH_BYTES
+                    messages, size = self._sizes.next(partition)
             if commit is not None:
                 await commit
             commit = self._begin_commit(producer, state, position)
@@ -366,7 +365,9 @@ class PartitionTask:
         self.committed = True
         if ends is not None:  # always: `approve` raises
             self._end = ends[config.state_topic, partition]
-        self._report(work, ports.clock.monotonic_s() - began)
+        seconds = ports.clock.monotonic_s() - began
+        self._sizes.committed(partition, seconds)
+        self._report(work, seconds)
         ports.flood.add(work.dead)
         if work.reasons:
             logger.warning("dead letters", partition=partition, reasons=dict(work.reasons))

@@ -23,6 +23,7 @@ from schemas.messages import DeadReason
 from schemas.records import DATA_CLASS_BY_KIND
 from streams.flow.common.membership import Membership, pause, stay_member
 from streams.flow.common.topic_watch import KnownTopic, TopicLooks, known_topics, watch_topics
+from streams.flow.derive.batch_sizes import BatchSizes
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.partition_state import InputPartition
 from streams.flow.derive.partition_task import (
@@ -52,7 +53,8 @@ async def run_derive(ports: DerivePorts) -> None:
     for reason in get_args(DeadReason):
         telemetry.count("derive_dead_letters", 0, reason=reason)
     released: dict[int, ReleasedState] = {}
-    await stay_member(lambda: _DeriveMember(ports, released), ports)
+    sizes = BatchSizes(ports.config.batch_messages, ports.config.commit_timeout_s)
+    await stay_member(lambda: _DeriveMember(ports, released, sizes), ports)
 
 
 class _Ownership:
@@ -73,16 +75,21 @@ class _Ownership:
 
 
 class _DeriveMember(Membership):
-    """A task for each partition; `released` are the states of former memberships' partitions."""
+    """A task for each partition.
+
+    `released` are the states of former memberships' partitions, `sizes` those of their batches.
+    """
 
     worker = "derive"
 
-    def __init__(self, ports: DerivePorts, released: dict[int, ReleasedState]) -> None:
+    def __init__(
+        self, ports: DerivePorts, released: dict[int, ReleasedState], sizes: BatchSizes
+    ) -> None:
         config = ports.config
         topic, group = config.messages_topic, config.group
         super().__init__(ports, ports.log, topic, group, config.instance_id)
         self._ports = ports
-        self._released = released
+        self._released, self._sizes = released, sizes
         self._owned: dict[int, _Ownership] = {}
         self._dead_partitions = 0
         self._topics: Mapping[str, KnownTopic] = {}
@@ -118,6 +125,7 @@ class _DeriveMember(Membership):
 
     def _take(self, partitions: frozenset[int]) -> None:
         self._offsets.begin()
+        self._sizes.share(len(partitions))
         for gone in self._released.keys() - partitions:
             # Another worker writes there now: the state is outdated.
             del self._released[gone]
@@ -130,6 +138,7 @@ class _DeriveMember(Membership):
     async def _release(self) -> None:
         """Release all partitions: give running batches time, then cancel them."""
         ownerships = list(self._owned.values())
+        number_of = {each.task: number for number, each in self._owned.items()}
         self._owned.clear()
         for ownership in ownerships:
             ownership.release()
@@ -137,6 +146,7 @@ class _DeriveMember(Membership):
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=self._ports.config.revoke_timeout_s)
             for task in late:
+                self._sizes.failed(number_of[task])
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._offsets.end()
@@ -149,7 +159,7 @@ class _DeriveMember(Membership):
         released = self._released.pop(partition, None)
         while not ownership.released.is_set():
             task = ownership.current = PartitionTask(
-                ports, place, self._reader, self._offsets, self._looks
+                ports, place, self._reader, self._offsets, self._looks, self._sizes
             )
             try:
                 self._released[partition] = await task.run(released)
@@ -159,14 +169,17 @@ class _DeriveMember(Membership):
                     self._released[partition] = released
                 raise
             except FencedError as error:
+                self._sizes.failed(partition)
                 ports.telemetry.count("worker_fenced", partition=str(partition))
                 ports.telemetry.count("worker_transactions", outcome="fenced")
                 ports.health.partition(partition, "waiting", str(error))
                 logger.warning("fenced", partition=partition, error=str(error))
                 await sleep_until(ports.clock, ownership.released, ports.config.fenced_pause_s)
             except ReaderLostError:
+                self._sizes.failed(partition)  # too busy to remain a member, or the broker is away
                 raise
             except RetryError as error:
+                self._sizes.failed(partition)
                 ports.telemetry.count("worker_transactions", outcome="failed")
                 if task.committed:
                     backoff.reset()
