@@ -33,7 +33,8 @@ class ProjectorHeartbeat(NamedTuple):
     """What a projector reports of a partition about every second, changed or not.
 
     `at_ms` is when, by its own clock; `end` the offset after the last one that the log has, if
-    known; `lag_ms` for how long it has been behind, 0 where it is not. `rivals` is how often within
+    known; `lag_ms` for how long it has been behind, or the records behind their messages, 0 where
+    neither is. `rivals` is how often within
     the last minute another projector had written in its place.
     """
 

@@ -57,6 +57,8 @@ def project_config(settings: Settings) -> ProjectConfig:
     return ProjectConfig(
         events_topic=settings.topic(CONTEXT_EVENTS).name,
         group=settings.group_prefix + PROJECT_GROUP,
+        messages_topic=settings.topic(AGENT_MESSAGES).name,
+        derive_group=settings.group_prefix + DERIVE_GROUP,
         instance_id=settings.instance_id or None,
         batch_records=settings.batch_messages,
         idle_ms=settings.session_idle_days * DAY_MS,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from schemas.topics import CONTEXT_EVENTS
+from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS
 from schemas.views import SESSION_IDLE_MS
 
 GROUP = "contextgauge-project"
@@ -15,6 +15,10 @@ class ProjectConfig:
 
     events_topic: str = CONTEXT_EVENTS.name
     group: str = GROUP
+
+    messages_topic: str = AGENT_MESSAGES.name
+    derive_group: str = "contextgauge-derive"
+    """Whose lag on which topic readers learn of, besides the projection's own."""
 
     instance_id: str | None = None
     """Makes this worker a static member of the group; must differ between workers."""

@@ -12,6 +12,7 @@ import structlog
 from contextgauge.errors import FormerViewsError, LostError, PositionError, ReseekError
 from streams import codec
 from streams.flow.common.lag import Lag
+from streams.flow.project.derivation_lag import DerivationLag
 from streams.flow.project.partition import PartitionProjector
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
 from streams.ports import GroupReader, LogRecord, ProjectorHeartbeat
@@ -31,8 +32,15 @@ logger = structlog.get_logger()
 class LiveProjection:
     """Follows the active generation on one partition, and begins the next where it cannot."""
 
-    def __init__(self, ports: ProjectPorts, reader: GroupReader, poller: PartitionPoller) -> None:
+    def __init__(
+        self,
+        ports: ProjectPorts,
+        reader: GroupReader,
+        poller: PartitionPoller,
+        derivation: DerivationLag,
+    ) -> None:
         self._ports, self._reader, self._poller = ports, reader, poller
+        self._derivation = derivation
         self._unusable: int | None = None
         """The generation that is known not to be followed on this partition."""
         self._heartbeat_s = ports.clock.monotonic_s() - _HEARTBEAT_S
@@ -165,5 +173,7 @@ class LiveProjection:
         now_s = ports.clock.monotonic_s()
         if now_s - self._heartbeat_s >= _HEARTBEAT_S:
             self._heartbeat_s = now_s
+            # Views without a lag of their own are as late as the records are.
+            lag_ms = max(lag_ms, self._derivation.ms(self._poller.partition))
             heartbeat = ProjectorHeartbeat(now_ms, end, lag_ms, self._rivals())
             await ports.retry.run(projector.report_heartbeat, heartbeat)

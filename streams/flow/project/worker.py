@@ -22,6 +22,7 @@ from collections.abc import Coroutine, Mapping
 from streams.flow.common.membership import Membership, stay_member
 from streams.flow.common.topic_watch import KnownTopic, known_topics, watch_topics
 from streams.flow.project.background import GenerationBuild, clean_up
+from streams.flow.project.derivation_lag import DerivationLag
 from streams.flow.project.live import LiveProjection
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
 from streams.flow.project.session_counts import SessionGauges
@@ -54,6 +55,9 @@ class _ProjectMember(Membership):
         self._ports = ports
         self._topics: Mapping[str, KnownTopic] = {}
         self._pollers: list[PartitionPoller] = []
+        self._derivation = DerivationLag(
+            ports, lambda: [poller.partition for poller in self._pollers]
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     async def _prepare(self) -> int:
@@ -71,7 +75,7 @@ class _ProjectMember(Membership):
             lambda: self._ports.generations.current.active,
         )
         watching = watch_topics(self._ports.log, self._ports.clock, self._topics)
-        return [self._refresh_generations(), watching, reporting]
+        return [self._refresh_generations(), watching, reporting, self._derivation.run()]
 
     async def _refresh_generations(self) -> None:
         """Notice what other workers do to the generations."""
@@ -94,7 +98,7 @@ class _ProjectMember(Membership):
             telemetry.count("project_losses", 0, partition=str(partition))
             telemetry.count("project_mismatches", 0, partition=str(partition))
             poller = PartitionPoller(self._ports, partition, self._partitions, topic_id)
-            live = LiveProjection(self._ports, self._reader, poller)
+            live = LiveProjection(self._ports, self._reader, poller, self._derivation)
             build = GenerationBuild(self._ports, poller)
             self._pollers.append(poller)
             works = (live.run(), build.run(), clean_up(self._ports, poller))

@@ -287,7 +287,7 @@ function sentence(words) {
 /** Why the figures are old, in words; null where they are not. */
 function behindOf({ generation, as_of: asOf }) {
   if (generation === null || !asOf?.stale) return null; // without a generation there are no figures
-  if (asOf.lag_ms) return `The projection is ${duration(asOf.lag_ms)} behind.`;
+  if (asOf.lag_ms) return `The figures are ${duration(asOf.lag_ms)} behind.`;
   if (asOf.silent_ms === null) return "No project worker has reported its position.";
   return `The project worker has been silent for ${duration(asOf.silent_ms)}.`;
 }
