@@ -149,7 +149,8 @@ COUNTERS: dict[str, Metric] = {
         "Alerts raised but not sent",
         ("reason",),
         "`old`, `no_time`: a backfill, or a runtime without timestamps; `other_agent`: excluded by "
-        "the rule's `agents`; `sent_before`: re-read after a restart.",
+        "the rule's `agents`; `sent_before`: re-read after a restart; `compacted_since`: "
+        "the worker started late, and the window is not full any more.",
     ),
     "control_commands": Metric(
         "Commands that are finished, by outcome",

@@ -8,18 +8,20 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass, field
 
-from schemas.records import DATA_CLASS_BY_KIND, event_type
+from schemas.records import DATA_CLASS_BY_KIND, CompactBoundary, event_type
 from streams import codec
-from streams.core.alerts.rules import AlertPlan
+from streams.core.alerts.rules import AlertPlan, Exhaustion, Pressure
 from streams.core.alerts.watch import RECALLED_KINDS, WATCHED_KINDS, Alert, Watch
 from streams.flow.common.lag import Lag
-from streams.flow.common.ranges import read_back
+from streams.flow.common.ranges import read_back, read_range
 from streams.ports import Clock, Headers, Log, LogRecord, ReceivedRecord, started
 
 
 def _others(kinds: frozenset[str]) -> frozenset[bytes]:
     return frozenset(event_type(kind).encode() for kind in DATA_CLASS_BY_KIND if kind not in kinds)
 
+
+_BOUNDARY = frozenset({event_type(CompactBoundary.kind).encode()})
 
 _NOT_WATCHED, _NOT_RECALLED = _others(WATCHED_KINDS), _others(RECALLED_KINDS)
 """Types that are not read at all. One that this build does not know is, and so refused: it may be
@@ -84,6 +86,8 @@ class ControlPartition:
         self.is_restored = asyncio.Event()
         self.waiting: deque[UnacknowledgedRecord] = deque()
         self._memory_ms = plan.memory_ms
+        self._compacted: dict[tuple[str, str], int] = {}
+        """By session and chain: the last boundary that waited when the partition was taken over."""
 
     def observe(self, record: LogRecord, now_ms: int) -> list[Alert]:
         """Return the alerts that a record raises. Raises VersionError."""
@@ -100,10 +104,11 @@ class ControlPartition:
     async def restore(self, log: Log, topic: str, clock: Clock) -> int:
         """Read again what the rules must remember of the records before the position.
 
-        They raise no alerts: they were acknowledged, so their alerts were handled. Returns how many
-        records were read.
+        They raise no alerts: they were acknowledged, so their alerts were handled. Of the records
+        that wait, it is noted which chains were compacted. Returns how many records were read.
         """
         self.watch.clear()
+        self._compacted.clear()
         count, since_ms = 0, clock.now_ms() - self._memory_ms
         async with started(log.reader(topic, [self.number])) as reader:
             async for batch in read_back(reader, clock, self.number, since_ms, self.position):
@@ -114,7 +119,24 @@ class ControlPartition:
                         event = codec.from_binary(record.headers, record.value or b"")
                         self.watch.recall(event, record.timestamp_ms)
                 count += len(batch.records)
+            _, end = await reader.bounds(self.number)
+            async for batch in read_range(reader, clock, self.number, self.position, end):
+                if not self.is_ours:
+                    break
+                for record in batch.records:
+                    if _is_of(record.headers, _BOUNDARY):
+                        data = codec.from_binary(record.headers, record.value or b"").data
+                        self._compacted[data.session_id, data.chain] = record.offset
+                count += len(batch.records)
         return count
+
+    def is_outdated(self, alert: Alert, offset: int) -> bool:
+        """Return whether an alert on a full window is older than a compaction that waited with it.
+
+        So a worker that starts late sends none of what has passed.
+        """
+        compacted_at = self._compacted.get((alert.session_id, alert.chain), -1)
+        return compacted_at > offset and isinstance(alert.rule.condition, Pressure | Exhaustion)
 
 
 def _is_of(headers: Headers, types: frozenset[bytes]) -> bool:

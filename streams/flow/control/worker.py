@@ -157,7 +157,10 @@ class ControlWorker:
         waiting = UnacknowledgedRecord(arrival)
         partition.waiting.append(waiting)
         for alert in alerts:
-            await self._send(partition, alert, waiting)
+            if partition.is_outdated(alert, record.offset):
+                self._telemetry.count("control_skipped", reason="compacted_since")
+            else:
+                await self._send(partition, alert, waiting)
         waiting.handled = True
         arrival.release()
         self._telemetry.count("control_records", partition=str(partition.number))
