@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from streams.edge.commands import LogCommandSink
     from streams.edge.kafka.log import KafkaLog
     from streams.edge.redis.access import RedisAccess
+    from streams.edge.redis.asked_contexts import RedisAskedContexts
     from streams.edge.redis.control import RedisControlStore
     from streams.edge.redis.conversations import RedisConversations
     from streams.edge.redis.views import RedisViews
@@ -164,6 +165,15 @@ def control_store(settings: Settings) -> "RedisControlStore":
     from streams.edge.redis.control import RedisControlStore  # noqa: PLC0415 -- loads redis
 
     return RedisControlStore(redis_url(settings), settings.key_prefix, redis_access(settings))
+
+
+def asked_contexts(settings: Settings) -> "RedisAskedContexts":
+    """Return what remembers which agents ask for their context. Raises ConfigError."""
+    from streams.edge.redis.asked_contexts import (  # noqa: PLC0415 -- loads redis
+        RedisAskedContexts,
+    )
+
+    return RedisAskedContexts(redis_url(settings), settings.key_prefix, redis_access(settings))
 
 
 def redis_conversations(settings: Settings) -> "RedisConversations":

@@ -27,6 +27,7 @@ from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
 from streams.codec.commands import read_entry, write_entry
 from streams.core.control.plan import CompactedSession, ControlPlan, SessionPolicy
 from streams.core.conversation.fold import ConversationFold
+from streams.edge.memory.asked_contexts import MemoryAskedContexts
 from streams.flow.control.agents import Owner
 from streams.flow.control.command_log import session_of
 from streams.flow.control.command_ports import CommandPorts
@@ -140,6 +141,7 @@ class CommandKit:
 
     def __post_init__(self) -> None:
         self.conversations = LogConversations(self.log)
+        self.asked = MemoryAskedContexts(SystemClock())
         self.plan = ControlPlan(
             session=self._session,
             summariser=self.summaries,
@@ -238,6 +240,7 @@ class CommandKit:
             log=log,
             store=self.store,
             conversations=self.conversations,
+            asked=self.asked,
             drivers=self.drivers,
             owner_of=self._owner_of,
             plan=self.plan,
