@@ -55,7 +55,8 @@ async def control(
     log = wiring.kafka_log(settings, _CLIENT_ID)
     memory = _memory(settings, plan.memory, clock)
     views = None if settings.redis_url is None else wiring.redis_views(settings)
-    lookup = None if views is None else AgentLookup(views, clock)
+    asked = None if views is None else wiring.asked_contexts(settings)
+    lookup = None if views is None else AgentLookup(views, clock, asked)
     sink = wiring.command_sink(settings)
     exits = AsyncExitStack()
     try:
@@ -103,8 +104,9 @@ async def control(
         for webhook in webhooks.values():
             await webhook.stop()
         await memory.stop()
-        if views is not None:
-            await views.stop()
+        for each in (views, asked):
+            if each is not None:
+                await each.stop()
         await sink.stop()
         await log.stop()
 

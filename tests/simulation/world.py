@@ -46,7 +46,7 @@ PROFILE = Profile(
 
 
 async def _no_owner(_session_id: str) -> Owner:
-    return Owner()
+    return Owner(is_known=True)
 
 
 class World:

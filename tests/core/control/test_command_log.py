@@ -23,6 +23,7 @@ from schemas.commands import (
     ThresholdsSet,
 )
 from streams.core.control.log import (
+    MANUAL_MAX_AGE_MS,
     MOST_COMMANDS,
     MOST_DECISIONS,
     Begin,
@@ -108,8 +109,17 @@ def test_an_old_automatic_request_expires(trigger: CommandTrigger) -> None:
     assert isinstance(actions(state, NOW_MS + STALE_MS, STALE_MS, busy=None)[0], Begin)
     late = actions(state, NOW_MS + STALE_MS + MINUTE_MS, STALE_MS, busy=None)
     assert [each.outcome for each in late if isinstance(each, Finish)] == ["expired"]
-    manual = after(request())
-    assert isinstance(actions(manual, NOW_MS + 100 * STALE_MS, STALE_MS, busy=None)[0], Begin)
+
+
+def test_what_a_person_asked_for_expires_later() -> None:
+    state = after(request())
+    assert isinstance(actions(state, NOW_MS + MANUAL_MAX_AGE_MS, STALE_MS, busy=None)[0], Begin)
+    (late,) = actions(state, NOW_MS + MANUAL_MAX_AGE_MS + 1, STALE_MS, busy=None)
+    assert isinstance(late, Finish)
+    assert (late.outcome, late.reason) == (
+        "expired",
+        "requested 60 minutes ago, for a conversation that has gone on since",
+    )
 
 
 def test_a_request_that_was_cancelled_is_not_begun() -> None:

@@ -136,6 +136,8 @@ class CommandKit:
     owners: dict[str, Owner] = field(default_factory=dict)
     facts: list[CompactedSession] = field(default_factory=list)
     """What the policy was asked for."""
+    asked_owners: list[str] = field(default_factory=list)
+    """The sessions whose owner was asked for."""
     messages: int = 0
     plan: ControlPlan | None = None
 
@@ -155,7 +157,8 @@ class CommandKit:
         return SessionPolicy(self.opted_in, self.driver, automatic=self.automatic)
 
     async def _owner_of(self, session_id: str) -> Owner:
-        return self.owners.get(session_id, Owner())
+        self.asked_owners.append(session_id)
+        return self.owners.get(session_id, Owner(is_known=True))
 
     def change(self, **changes: object) -> None:
         """Change the configuration."""
