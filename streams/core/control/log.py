@@ -103,7 +103,10 @@ def fold(state: SessionControl, entry: CommandEntry, logged_ms: int) -> SessionC
     if isinstance(data, CompactRequested):
         return _requested(state, data, entry.time_ms)
     if isinstance(data, CancelRequested):
-        return _cancelling(state, data.command_id, CANCELLED)
+        for command in state.open:
+            if data.command_id in {None, command.id}:
+                state = _cancelling(state, command.id, CANCELLED)
+        return state
     if isinstance(data, CompactionDecided):
         return _decided(state, data, entry)
     if isinstance(data, ThresholdsSet):

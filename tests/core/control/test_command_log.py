@@ -23,6 +23,7 @@ from schemas.commands import (
     ThresholdsSet,
 )
 from streams.core.control.log import (
+    CANCELLED,
     MANUAL_MAX_AGE_MS,
     MOST_COMMANDS,
     MOST_DECISIONS,
@@ -127,6 +128,16 @@ def test_a_request_that_was_cancelled_is_not_begun() -> None:
     (only,) = actions(state, NOW_MS, STALE_MS, busy=None)
     assert isinstance(only, Finish)
     assert only.outcome == "cancelled"
+
+
+def test_all_that_was_requested_before_is_cancelled() -> None:
+    every = CancelRequested(session_id=SESSION, command_id=None, requested_by="ada")
+    state = after(request(), request("other"), every, request("later"))
+    assert [(each.id, each.cancelled) for each in state.open] == [
+        ("a", CANCELLED),
+        ("other", CANCELLED),
+        ("later", None),
+    ]
 
 
 def test_a_cancel_marks_what_runs_and_nothing_that_is_finished() -> None:

@@ -1,13 +1,19 @@
 """Which commands are accepted: by whom they were requested, and by what is known of the session."""
 
+from dataclasses import replace
+
 import pytest
 
+from contextgauge.clock import SystemClock
+from contextgauge.units import HOUR_MS
 from schemas.commands import (
+    CancelRequested,
     CommandAccepted,
     CommandFinished,
     CommandPlanned,
     CommandTrigger,
     CompactionDecided,
+    CompactRequested,
 )
 from schemas.records import WindowSource
 from streams.flow.control.agents import Owner
@@ -101,6 +107,24 @@ async def test_what_waits_until_its_session_is_known_is_cancelled(kit: CommandKi
         await kit.cancel()
         assert (await kit.outcome()).outcome == "cancelled"
     assert kit.boundaries() == []
+
+
+async def test_what_no_worker_has_read_is_cancelled_or_expires(kit: CommandKit) -> None:
+    now_ms = SystemClock().now_ms()
+    old = CompactRequested(
+        session_id=SESSION, command_id="old", trigger="manual", requested_by="test"
+    )
+    await kit.send(old, time_ms=now_ms - 2 * HOUR_MS)
+    await kit.request("one")
+    await kit.request("two")
+    await kit.send(CancelRequested(session_id=SESSION, command_id=None, requested_by="test"))
+    await kit.send(replace(old, command_id="old later"), time_ms=now_ms - 2 * HOUR_MS)
+    await kit.request("three")
+    async with kit.worker():
+        names = ("old", "one", "two", "old later", "three")
+        outcomes = [(await kit.outcome(name)).outcome for name in names]
+    assert outcomes == ["cancelled", "cancelled", "cancelled", "expired", "completed"]
+    await kit.check()
 
 
 async def test_a_runtimes_driver_needs_no_view(kit: CommandKit) -> None:
