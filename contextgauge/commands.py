@@ -53,11 +53,15 @@ class CompactRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelRequested:
-    """Cancel a command. Without effect once it is finished."""
+    """Cancel a command. Without effect once it is finished.
+
+    `command_id` null: all of the session that were requested before, also those that no worker has
+    read yet.
+    """
 
     kind: ClassVar[Literal["cancel_requested"]] = "cancel_requested"
     session_id: str
-    command_id: str
+    command_id: str | None
     requested_by: str
 
 

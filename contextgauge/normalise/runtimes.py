@@ -33,7 +33,9 @@ class Format(NamedTuple):
 
     `label` is the name for people. `signs`: one that fits is enough. `is_read`: this version reads
     it. `is_transcript`: its lines have a transcript's fields, which others have too.
-    `has_default_window`: the default is assumed for a model that nothing is known of. `document` is
+    `has_default_window`: the default is assumed for a model that nothing is known of.
+    `compacts_itself`: it replaces its own history, and sends what it knows itself, whatever others
+    keep of it; of `other` that is not known, as agents of one's own are among them. `document` is
     the field that lists the messages where a file is a single JSON object, `files` the end of such
     a file's path, as a regular expression.
     """
@@ -44,6 +46,7 @@ class Format(NamedTuple):
     is_read: bool = False
     is_transcript: bool = False
     has_default_window: bool = False
+    compacts_itself: bool = False
     document: str | None = None
     files: str | None = None
 
@@ -68,6 +71,7 @@ FORMATS: Final = (
             {**_INIT, "qwen_code_version": str},
         ),
         is_read=True,
+        compacts_itself=True,
         is_transcript=True,
     ),
     Format(
@@ -78,6 +82,7 @@ FORMATS: Final = (
             {"type": "gemini", "id": str, "timestamp": str},
         ),
         is_read=True,
+        compacts_itself=True,
         is_transcript=True,
         document="messages",
         files=r"[/\\]chats[/\\]session-[^/\\]*\.json\Z",
@@ -94,6 +99,7 @@ FORMATS: Final = (
             {**_INIT, "tools": list, "mcp_servers": list, "apiKeySource": str},
         ),
         is_read=True,
+        compacts_itself=True,
         is_transcript=True,
         has_default_window=True,
     ),
@@ -108,6 +114,7 @@ FORMATS: Final = (
             {"result.thread.id": str},
         ),
         is_read=True,
+        compacts_itself=True,
         has_default_window=True,
     ),
     Format(
@@ -159,6 +166,11 @@ DEFAULT_WINDOW_OF: Final[frozenset[str | None]] = frozenset(
     {None, *(row.runtime for row in FORMATS if row.has_default_window)}
 )
 """Runtimes of whose unknown models the default window is assumed; None: it was not reported."""
+
+COMPACTING_THEMSELVES: Final[frozenset[str | None]] = frozenset(
+    row.runtime for row in FORMATS if row.compacts_itself
+)
+"""Runtimes whose context only they can compact."""
 
 _TRANSCRIPTS: Final = tuple(row for row in FORMATS if row.is_transcript)
 _UNREAD: Final = tuple(row for row in FORMATS if not row.is_read)

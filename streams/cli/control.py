@@ -30,7 +30,7 @@ from streams.core.alerts.rules import (
     Stalled,
     Thrashing,
 )
-from streams.edge.alerts.rules_file import ALERT_RULES, addresses, read_plan
+from streams.edge.alerts.rules_file import ALERT_RULES, addresses, check_plan_file, read_plan
 from streams.edge.control.service_file import (
     COMPACTION_SERVICE,
     check_service_file,
@@ -102,9 +102,7 @@ def _check(path: Path) -> None:
     if is_service_file(path):
         show_service(path, *check_service_file(path))
     else:
-        plan = read_plan(path)
-        addresses(plan)
-        _show(path, plan)
+        _show(path, check_plan_file(path))
 
 
 def _run(rules: Path | None, compaction: Path | None) -> None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from streams.ports.control import ControlStore as ControlStore
     from streams.ports.control import Driver as Driver
     from streams.ports.control import DriverResult as DriverResult
+    from streams.ports.conversations import Asked as Asked
+    from streams.ports.conversations import AskedContexts as AskedContexts
     from streams.ports.conversations import ConversationReader as ConversationReader
     from streams.ports.health import Health as Health
     from streams.ports.health import PartitionPhase as PartitionPhase
@@ -80,7 +82,7 @@ _MODULES = {
     ),
     "streams.ports.clients": ("started"),
     "streams.ports.control": ("CommandSink ControlReader ControlStore Driver DriverResult"),
-    "streams.ports.conversations": ("ConversationReader"),
+    "streams.ports.conversations": ("Asked AskedContexts ConversationReader"),
     "streams.ports.health": ("Health PartitionPhase Service StepTimer WorkerPhase"),
     "streams.ports.local": (
         "DerivedFiles LocalChanges LocalStore OtherProcesses ReadingProgress "

@@ -1,7 +1,7 @@
 """Conversations: the messages of sessions whose text is kept, as the model should see them now."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from streams.ports.views import ApplyResult
 
@@ -35,6 +35,45 @@ class ConversationReader(Protocol):
 
     async def start(self) -> None:
         """Connect. Raises RetryError or ConfigError."""
+
+    async def stop(self) -> None: ...
+
+
+ASKED_MS: Final = 7 * 24 * 3_600 * 1_000
+"""A session's agent is known to ask for its context for so long after it last did."""
+
+_POLLED_MS: Final = 2_000
+"""An agent that waits asks again within this."""
+
+
+class Asked(NamedTuple):
+    """The last request of a session's agent for its context.
+
+    `last_id` is the last message that it was given, `times` how often in a row it was given the
+    same, `age_ms` for how long it has not asked.
+    """
+
+    last_id: str
+    times: int
+    age_ms: int
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the agent asks again and again, so that it is not calling its model."""
+        return self.times > 1 and self.age_ms <= _POLLED_MS
+
+
+class AskedContexts(Protocol):
+    """Remembers which sessions' agents ask for the context that their model should see."""
+
+    async def note(self, session_id: str, last_id: str, compactions: int) -> None:
+        """Note what an agent was given: up to which message, after how many compactions.
+
+        Raises RetryError or ConfigError.
+        """
+
+    async def asked(self, session_id: str) -> Asked | None:
+        """Return the last request; None: there was none in `ASKED_MS`. Raises RetryError."""
 
     async def stop(self) -> None: ...
 

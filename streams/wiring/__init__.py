@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from streams.edge.commands import LogCommandSink
     from streams.edge.kafka.log import KafkaLog
     from streams.edge.redis.access import RedisAccess
+    from streams.edge.redis.asked_contexts import RedisAskedContexts
     from streams.edge.redis.control import RedisControlStore
     from streams.edge.redis.conversations import RedisConversations
     from streams.edge.redis.deployment import RedisDeployment
@@ -172,6 +173,15 @@ def deployment_store(settings: Settings) -> "RedisDeployment":
     from streams.edge.redis.deployment import RedisDeployment  # noqa: PLC0415 -- loads redis
 
     return RedisDeployment(redis_url(settings), settings.key_prefix, redis_access(settings))
+
+
+def asked_contexts(settings: Settings) -> "RedisAskedContexts":
+    """Return what remembers which agents ask for their context. Raises ConfigError."""
+    from streams.edge.redis.asked_contexts import (  # noqa: PLC0415 -- loads redis
+        RedisAskedContexts,
+    )
+
+    return RedisAskedContexts(redis_url(settings), settings.key_prefix, redis_access(settings))
 
 
 def redis_conversations(settings: Settings) -> "RedisConversations":

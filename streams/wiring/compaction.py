@@ -47,10 +47,10 @@ async def compaction(
     commands = settings.topic(CONTEXT_COMMANDS)
     options = service_options(settings)
     store, conversations = wiring.control_store(settings), wiring.redis_conversations(settings)
-    drivers = drivers_of(service.drivers, clock)
+    drivers, asked = drivers_of(service.drivers, clock), wiring.asked_contexts(settings)
     log = KafkaLog(options)
     async with AsyncExitStack() as stack:
-        stops = [log.stop, store.stop, conversations.stop]
+        stops = [log.stop, store.stop, conversations.stop, asked.stop]
         for stop in (*stops, *(driver.stop for driver in drivers.values())):
             stack.push_async_callback(stop)
         await RetryLoop(worker, "kafka").run(log.start)
@@ -72,6 +72,7 @@ async def compaction(
                 log=log,
                 store=store,
                 conversations=conversations,
+                asked=asked,
                 drivers=drivers,
                 owner_of=owner_of,
                 plan=control_plan(service, settings.transaction_timeout_ms),

@@ -92,8 +92,10 @@ async def control(
         lookup = None
         if settings.redis_url is not None:
             views = wiring.redis_views(settings)
-            exits.push_async_callback(views.stop)
-            lookup = AgentLookup(views, clock)
+            asked = wiring.asked_contexts(settings)
+            for each in (views, asked):
+                exits.push_async_callback(each.stop)
+            lookup = AgentLookup(views, clock, asked)
         common = _Common(log, topics, lookup)
         works = [watch_until_stopped(worker, log, topics)]
         if alerts is not None:

@@ -60,7 +60,11 @@ def test_a_summariser_that_is_wrong_itself_is_reported_once(tmp_path: Path) -> N
     file = tmp_path / "compaction.toml"
     file.write_text('[summariser]\nprovider = "compatible"\nkey_env = "NO_SUCH_KEY"\n')
     result = CliRunner().invoke(app, ["control", "--check", str(file)])
-    assert [line.split()[1] for line in str(result.exception).splitlines()] == ["model", "url"]
+    assert [line.split()[1] for line in str(result.exception).splitlines()] == [
+        "model",
+        "url",
+        "key_env:",
+    ]
 
 
 def test_check_lists_url_and_secret_of_a_target(tmp_path: Path) -> None:
@@ -74,3 +78,65 @@ def test_check_lists_url_and_secret_of_a_target(tmp_path: Path) -> None:
         "NO_SUCH_URL,",
         "NO_SUCH_SECRET,",
     ]
+
+
+def test_check_lists_what_is_wrong_with_drivers_and_sizes_too(tmp_path: Path) -> None:
+    file = tmp_path / "compaction.toml"
+    file.write_text(
+        '[summariser]\nprovider = "openai"\nkey_env = "NO_SUCH_KEY"\nurl = "here"\n'
+        '[drivers.codex]\nurl = "http://x"\ntimeout_s = 0\ntoken_env = "NO_SUCH_TOKEN"\n'
+        "color = 1\ncolour = 2\n[drivers.opencoed]\n[drivers.opencode]\nmodel = 7\n"
+        'ca_file = "/nowhere"\n[[sessions]]\n'
+        'compact_to = "90%"\ncompact_at = "80%"\nhard_at = "70%"\ndriver = "codx"\n'
+    )
+    result = CliRunner().invoke(app, ["control", "--check", str(file)])
+    faults = str(result.exception).splitlines()
+    places = (
+        "compaction.toml:1: model is missing",
+        "compaction.toml:4: url is no address",
+        "summariser: key_env: the environment has no NO_SUCH_KEY",
+        "[drivers.codex]: url is not valid",
+        "[drivers.codex]: timeout_s is not between",
+        "[drivers.codex]: token_env names NO_SUCH_TOKEN",
+        "[drivers.codex]: unknown key 'color'",
+        "[drivers.codex]: unknown key 'colour'",
+        "[drivers.opencoed] is unknown",
+        "[drivers.opencode]: model is not a text",
+        "[drivers.opencode]: CA_FILE",
+        "compaction.toml:16: compact_to 90% is above compact_at 80%",
+        "compaction.toml:17: compact_at 80% is above hard_at 70%",
+        "compaction.toml:19: driver is 'codx'",
+    )
+    for place in places:
+        assert any(line.startswith(place) for line in faults), (place, faults)
+    assert len(faults) == len(places)
+
+
+def test_check_of_alert_rules_lists_secrets_that_are_missing_too(tmp_path: Path) -> None:
+    file = tmp_path / "alerts.toml"
+    file.write_text(
+        '[[targets]]\nname = "ops"\nurl_env = "NO_URL"\nsecret_env = "NO_SECRET"\n'
+        '[[targets]]\nname = "none"\n'
+        '[[rules]]\nname = "full"\nwhen = "pressure"\nat_percent = 900\ntargets = ["ops"]\n'
+    )
+    result = CliRunner().invoke(app, ["control", "--check", str(file)])
+    places = (
+        "alerts.toml:5: url is missing",
+        "alerts.toml:10: at_percent is 900",
+        "target 'ops': url_env names NO_URL",
+        "target 'ops': secret_env names NO_SECRET",
+    )
+    faults = str(result.exception).splitlines()
+    for place in places:
+        assert any(line.startswith(place) for line in faults), (place, faults)
+    assert len(faults) == len(places)
+
+
+def test_check_says_what_the_service_does_not_compact(tmp_path: Path) -> None:
+    file = tmp_path / "compaction.toml"
+    file.write_text(RULE + KEPT)
+    shown = " ".join(CliRunner().invoke(app, ["control", "--check", str(file)]).stdout.split())
+    assert "Claude Code and Codex compact themselves" in shown
+    file.write_text("[drivers.claude-code]\n" + RULE + 'driver = "claude-code"\n' + KEPT)
+    shown = " ".join(CliRunner().invoke(app, ["control", "--check", str(file)]).stdout.split())
+    assert "compact themselves" not in shown

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.partitioner import partition_of
+from contextgauge.record_words import Runtime
 from schemas.commands import (
     CommandEntry,
     CommandView,
@@ -43,10 +44,10 @@ compact_at = "80%"
 """
 
 
-def lines(session: str, *used: int) -> str:
+def lines(session: str, *used: int, runtime: Runtime = "other") -> str:
     """Return a session of now, whose responses use so many tokens."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    bodies: list[dict[str, Any]] = [init(MODEL)]
+    bodies: list[dict[str, Any]] = [init(MODEL, runtime=runtime)]
     bodies += [assistant(f"r{each}", read=each, model=MODEL) for each in used]
     return "".join(
         json.dumps(body | {"session_id": session, "timestamp": now}) + "\n" for body in bodies
@@ -78,6 +79,10 @@ class Commands:
         found = [entry.data for entry in await self.entries()]
         return [data for data in found if isinstance(data, CompactRequested)]
 
+    async def decisions(self) -> list[CompactionDecided]:
+        found = [entry.data for entry in await self.entries()]
+        return [data for data in found if isinstance(data, CompactionDecided)]
+
 
 async def test_a_session_is_compacted_by_its_threshold_and_on_request(
     command: Command, settings: dict[str, str], tmp_path: Path
@@ -94,8 +99,8 @@ async def test_a_session_is_compacted_by_its_threshold_and_on_request(
     commands = Commands(settings["BOOTSTRAP_SERVERS"], settings["TOPIC_PREFIX"])
     await commands.log.start()
 
-    async def publish(session: str, *used: int, agent: str) -> None:
-        text = lines(session, *used)
+    async def publish(session: str, *used: int, agent: str, runtime: Runtime = "other") -> None:
+        text = lines(session, *used, runtime=runtime)
         done = await asyncio.to_thread(
             lambda: command(
                 "publish", "--no-live", "--agent-id", agent, "-", stdin=text, **settings
@@ -103,6 +108,14 @@ async def test_a_session_is_compacted_by_its_threshold_and_on_request(
         )
         assert done.returncode == 0, done.stderr
 
+    await publish("claude", 100_000, 165_000, agent="reviewer", runtime="claude-code")
+
+    async def is_decided() -> bool:
+        return bool(await commands.decisions())
+
+    await until(is_decided)
+    (decided,) = await commands.decisions()
+    assert (decided.session_id, decided.reason) == ("claude", "no_driver")
     await publish(SESSION, 100_000, 165_000, agent="reviewer")
     await publish("another", 100_000, 165_000, agent="other")
 
@@ -112,10 +125,7 @@ async def test_a_session_is_compacted_by_its_threshold_and_on_request(
     await until(is_requested)
     (request,) = await commands.requests()
     assert (request.session_id, request.trigger) == (SESSION, "auto")
-    decided = [entry.data for entry in await commands.entries()]
-    assert [each.reason for each in decided if isinstance(each, CompactionDecided)] == [
-        "above_threshold"
-    ]
+    assert {each.reason for each in await commands.decisions()} == {"no_driver", "above_threshold"}
 
     set_ = await asyncio.to_thread(
         lambda: command("thresholds", "--agent", "other", "--automatic", **settings)

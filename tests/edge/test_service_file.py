@@ -99,7 +99,7 @@ def test_an_empty_file_compacts_no_session(path: Path) -> None:
         ('[[sessions]]\ncompact_at = "lots"', "toml:2: compact_at 'lots' is no size"),
         (
             '[[sessions]]\n\n[[sessions]]\ncompact_at = "50%"\ncompact_to = "60%"',
-            "toml:4: compact_at compact_to 60% is above compact_at 50%",
+            "toml:5: compact_to 60% is above compact_at 50%",
         ),
         ('[[sessions]]\ndriver = "codex"', "toml:2: driver is 'codex': it is service, or a"),
         ('[[sessions]]\naddress = "http://a"', "toml:2: address is not known here"),

@@ -23,6 +23,7 @@ from streams.flow.derive.deriver import Deriver
 from streams.flow.project.fold import LoggedRecord
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import (
+    AskedContexts,
     Clock,
     CommandSink,
     ControlReader,
@@ -173,6 +174,7 @@ def api_over(  # noqa: PLR0913 -- each test needs one or two of them
     titles: ReadTitles | None = None,
     runtime_settings: ReadSettings | None = None,
     conversations: ConversationReader | None = None,
+    asked: AskedContexts | None = None,
     is_local: bool = False,
     control: ControlReader | None = None,
     commands: CommandSink | None = None,
@@ -200,6 +202,7 @@ def api_over(  # noqa: PLR0913 -- each test needs one or two of them
             titles=titles,
             runtime_settings=runtime_settings,
             conversations=conversations,
+            asked=asked,
             service="the local file" if is_local else "redis",
             control=control,
             commands=commands,

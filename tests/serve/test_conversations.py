@@ -1,10 +1,15 @@
 """The routes that read a session's text."""
 
 from http import HTTPStatus
+from unittest.mock import ANY
 
 import pytest
 
+from contextgauge.clock import SystemClock
+from contextgauge.errors import ConfigError, RetryError
 from streams.core.conversation.fold import ConversationFold
+from streams.edge.memory.asked_contexts import MemoryAskedContexts
+from streams.ports import Asked
 from tests.serve.kit import Api, GrowingViews, api_over, sample_records
 from tests.serve.text_kit import OneConversation, kept_conversation
 
@@ -128,3 +133,37 @@ async def test_a_store_that_is_away_is_no_missing_text(
     reader.away = True
     answer = await api.client.get(f"/v1/sessions/{reader.session_id}/context")
     assert answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+
+
+async def test_a_request_that_names_its_format_is_the_agents() -> None:
+    views, asked = GrowingViews(), MemoryAskedContexts(SystemClock())
+    views.add(*sample_records())
+    session_id = sample_records()[0].data.session_id
+    reader = OneConversation(session_id, kept_conversation())
+    api = api_over(views, conversations=reader, asked=asked)
+    await api.json(f"/v1/sessions/{session_id}/context")
+    assert await asked.asked(session_id) is None
+    for times in (1, 2):
+        await api.json(f"/v1/sessions/{session_id}/context?format=anthropic")
+        found = await asked.asked(session_id)
+        assert found is not None
+        assert (found.last_id, found.times) == ("4", times)
+    reader.kept = ConversationFold().result  # nothing that could be given
+    await api.json(f"/v1/sessions/{session_id}/context?format=plain")
+    assert await asked.asked(session_id) == Asked("4", 2, ANY)
+
+
+@pytest.mark.parametrize("error", [RetryError("away"), ConfigError("no right to write")])
+async def test_an_agent_gets_its_context_where_that_cannot_be_noted(error: Exception) -> None:
+    class Refusing(MemoryAskedContexts):
+        async def note(self, session_id: str, last_id: str, compactions: int) -> None:  # noqa: ARG002 -- of any
+            raise error
+
+    views = GrowingViews()
+    views.add(*sample_records())
+    session_id = sample_records()[0].data.session_id
+    reader = OneConversation(session_id, kept_conversation())
+    api = api_over(views, conversations=reader, asked=Refusing(SystemClock()))
+    body = await api.json(f"/v1/sessions/{session_id}/context?format=anthropic")
+    assert len(body["messages"]) == 3
+    assert [reported for _, reported in api.reported] == [error]

@@ -188,7 +188,7 @@ class DecidingWorld:
         self._start_ms = self.clock.now_ms()
         self._producer = self.log.producer()
         for session in self.sessions:
-            await self._derive(session, init(at=0))
+            await self._derive(session, init(at=0, runtime="other"))
         executor = asyncio.create_task(self._carry_out())
         for _ in range(chance.randint(5, 30)):
             await self._act()

@@ -20,6 +20,7 @@ from streams.codec.commands import read_entry, write_entry
 from streams.core.alerts.rules import Patterns
 from streams.core.control.plan import ControlPlan, SessionPolicy
 from streams.core.conversation.opt_in import KeptConversations
+from streams.edge.memory.asked_contexts import MemoryAskedContexts
 from streams.edge.memory.conversations import MemoryConversations
 from streams.flow.control.agents import Owner
 from streams.flow.control.command_ports import CommandPorts
@@ -45,7 +46,7 @@ PROFILE = Profile(
 
 
 async def _no_owner(_session_id: str) -> Owner:
-    return Owner()
+    return Owner(is_known=True)
 
 
 class World:
@@ -213,6 +214,7 @@ class World:
             log=self.log,
             store=self.views,
             conversations=self.kept,
+            asked=MemoryAskedContexts(self.clock),
             drivers={},
             owner_of=_no_owner,
             plan=self.plan,

@@ -14,11 +14,12 @@ from streams.cli.screen.commands import progress_text, receipt_lines, result_tex
 from streams.cli.screen.figures import duration, safe
 from streams.cli.screen.output import err, out, say, write_json
 from streams.edge.commands import new_id
+from streams.serve.views.sessions import SessionLookupError
 
 _LOOK_S: Final = 0.5
 _PATIENCE_MS: Final = 10_000
 """For a control worker to report for the first time after it was started."""
-_WAITS: Final = "the request waits until then"
+_WAITS: Final = "the request waits until then, for an hour at most"
 
 
 def compact_session(
@@ -107,29 +108,43 @@ def of(view: ControlView, command_id: str) -> CommandView | None:
     return next((each for each in view.commands if each.command_id == command_id), None)
 
 
+async def _cancelled_session(plane: ControlPlane, name: str) -> str:
+    """Return the session of a name: the views may have lost one that a request waits for."""
+    try:
+        return (await plane.find(name)).session_id
+    except SessionLookupError:
+        if not (await plane.view(name)).commands:
+            raise
+        return name
+
+
 def cancel_session(name: str) -> None:
-    """Cancel the session's open commands. Raises StopError where there is none."""
+    """Cancel the session's open commands. Raises StopError where there is none.
+
+    Where no control worker reads them, what was requested is cancelled once one does.
+    """
 
     async def cancel(plane: ControlPlane) -> None:
-        session_id = (await plane.find(name)).session_id
+        session_id = await _cancelled_session(plane, name)
         view = await plane.view(session_id)
         commands = [each for each in view.commands if each.outcome is None]
-        if not commands:
-            silence = await plane.silence(session_id)
-            if silence is None:
-                raise StopError(f"no compaction of {session_id} is under way")
-            raise StopError(
-                f"no compaction of {session_id} is known to be under way: a request can be "
-                f"cancelled once a control worker has read it; {silence}"
-            )
-        for command in commands:
+        silence = await plane.silence(session_id)
+        if not commands and silence is None:
+            raise StopError(f"no compaction of {session_id} is under way")
+        ids = [each.command_id for each in commands] if silence is None else [None]
+        for command_id in ids:
             await plane.send(
                 CancelRequested(
-                    session_id=session_id,
-                    command_id=command.command_id,
-                    requested_by=requested_by(),
+                    session_id=session_id, command_id=command_id, requested_by=requested_by()
                 )
             )
+        for command in commands:
             say(f"Cancelling {command.command_id}: {progress_text(command)}")
+        if silence is not None:
+            say(
+                f"{silence[0].upper()}{silence[1:]}; whatever was requested of {session_id} until "
+                "now is cancelled then",
+                "yellow",
+            )
 
     with_control(cancel)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from contextgauge.normalise.runtimes import FORMATS
 from streams.cli.screen.figures import count
 from streams.cli.screen.output import out, say
 from streams.core.alerts.rules import Patterns
@@ -24,6 +25,13 @@ def show_service(path: Path, plan: ServicePlan, kept: KeptConversations | None) 
         say(f"  {named}: {_changes(rule)}", to=out)
     if not any(rule.automatic for rule in plan.rules):
         say("  nothing is compacted automatically: no rule has `automatic = true`", to=out)
+    if any(rule.driver in (None, SERVICE) for rule in plan.rules):
+        labels = [row.label for row in FORMATS if row.compacts_itself]
+        say(
+            f"  {', '.join(labels[:-1])} and {labels[-1]} compact themselves: the service compacts "
+            "their sessions only if the agent asks for its context; else name their driver",
+            to=out,
+        )
     if kept is not None:
         named = _names(kept.sessions, kept.projects, kept.agents)
         say(f"  text is kept of {named}, for {whole_time(kept.idle_ms)}", to=out)

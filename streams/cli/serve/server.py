@@ -70,7 +70,7 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
     control = wiring.control_store(settings)
     commands = wiring.command_sink(settings) if settings.serve_control else None
     allowed = access(settings)
-    conversations = wiring.redis_conversations(settings)
+    conversations, asked = wiring.redis_conversations(settings), wiring.asked_contexts(settings)
     serving = Serving(
         reader=views,
         clock=worker.clock,
@@ -89,6 +89,7 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         origins=settings.serve_origins,
         points=wiring.compaction_points(settings),
         conversations=conversations,
+        asked=asked,
     )
     warn_of_open_access(settings, settings.serve_host, f"{PREFIX}SERVE_HOST")
     listener = listener_of("SERVE", settings.serve_host, settings.serve_port)
@@ -108,6 +109,7 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         if commands is not None:
             await commands.stop()
         await control.stop()
+        await asked.stop()
         await conversations.stop()
         await views.stop()
 

@@ -74,6 +74,20 @@ def check_plan(content: Table) -> tuple[AlertPlan | None, list[Fault]]:
     ), []
 
 
+def targets_of_content(content: Table) -> tuple[tuple[Target, ...], list[Fault]]:
+    """Return the targets of a content that are right themselves, whatever is wrong elsewhere.
+
+    The faults are those that `check_plan` reports.
+    """
+    targets = []
+    for section in Section(content, (), []).tables("targets", None):
+        faults: list[Fault] = []
+        target = _target(Section(section.content, (), faults))
+        if not faults:
+            targets.append(target)
+    return tuple(targets), []
+
+
 def _page(top: "Section") -> str | None:
     """Return the web page's address without a slash at its end; it is shown in every alert."""
     address = top.text("page")

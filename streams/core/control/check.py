@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar, get_args
+from typing import Final, NamedTuple, TypeVar, get_args
 from urllib.parse import urlsplit
 
 from contextgauge.compaction.profiles import PROFILES, Profile, profile_named
@@ -18,7 +18,7 @@ from streams.core.control.service import (
     SummariserPlan,
     SummariserProvider,
 )
-from streams.core.control.thresholds import SessionRule, SessionThresholds, check_order, parse_size
+from streams.core.control.thresholds import SessionRule, SessionThresholds, order_faults, parse_size
 from streams.core.sections import Fault, Section, Table, near
 from streams.core.until_compaction import Threshold
 
@@ -70,14 +70,27 @@ def check_service(content: Table) -> tuple[ServicePlan | None, list[Fault]]:
     return (None, faults) if faults else (plan, [])
 
 
-def summariser_of_content(content: Table) -> tuple[SummariserPlan, list[Fault]]:
-    """Return the summariser of a content, whatever is wrong elsewhere; without a model if itself.
+class OutsideNeeds(NamedTuple):
+    """What of a content depends on the machine that it is read on.
+
+    `is_sound`: nothing is wrong with the summariser itself. `drivers` are the tables of drivers.
+    """
+
+    summariser: SummariserPlan
+    is_sound: bool
+    drivers: Table
+
+
+def outside_needs(content: Table) -> tuple[OutsideNeeds, list[Fault]]:
+    """Return what a content needs, whatever is wrong elsewhere.
 
     The faults are those that `check_service` reports.
     """
     faults: list[Fault] = []
-    plan = _summariser(Section(content, (), faults).table("summariser"))
-    return (SummariserPlan() if faults else plan), []
+    top = Section(content, (), faults)
+    summariser, drivers = _summariser(top.table("summariser")), top.table("drivers").content
+    is_sound = not any(fault.path[0] == "summariser" for fault in faults)
+    return OutsideNeeds(summariser, is_sound, drivers), []
 
 
 def _summariser(section: Section) -> SummariserPlan:
@@ -107,7 +120,8 @@ def _rule(section: Section, drivers: Sequence[str]) -> SessionRule:
     compact_at, compact_to, hard_at = (
         _size(section, key) for key in ("compact_at", "compact_to", "hard_at")
     )
-    _noted(section, "compact_at", lambda: check_order(compact_at, compact_to, hard_at))
+    for key, fault in order_faults(compact_at, compact_to, hard_at):
+        section.fault(key, fault)
     profile = section.text("profile")
     if profile is not None and profile not in PROFILES:
         section.fault("profile", f"is {profile!r}: it is one of {', '.join(PROFILES)}")

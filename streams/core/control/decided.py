@@ -24,6 +24,14 @@ def idle_id(record: Record, size: ContextSize, reason: IdleReason) -> str:
     return id_of("idle", record.data.session_id, size.epoch, size.window, reason)
 
 
+def is_of_consequence(entry: CommandEntry) -> bool:
+    """Return whether a former worker that had evaluated the reading would have written this."""
+    data = entry.data
+    return isinstance(data, CompactRequested) or (
+        isinstance(data, CompactionDecided) and data.reason == "no_progress"
+    )
+
+
 def urgent_id(command_id: str) -> str:
     """Return the id of the entry that makes a command urgent."""
     return id_of("urgent", command_id)

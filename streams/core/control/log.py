@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from contextgauge.units import MINUTE_MS
+from contextgauge.units import HOUR_MS, MINUTE_MS
 from schemas.commands import (
     CancelRequested,
     CommandAccepted,
@@ -37,6 +37,9 @@ MOST_COMMANDS: Final = 20
 MOST_DECISIONS: Final = 100
 MOST_IDS: Final = 200
 """Ids of finished commands that are remembered: a repeated request is the same one."""
+
+MANUAL_MAX_AGE_MS: Final = HOUR_MS
+"""A worker that is started late must not surprise anyone with what was asked for before."""
 
 _RANKS: Final[dict[CommandState, int]] = {
     "requested": 0,
@@ -100,7 +103,10 @@ def fold(state: SessionControl, entry: CommandEntry, logged_ms: int) -> SessionC
     if isinstance(data, CompactRequested):
         return _requested(state, data, entry.time_ms)
     if isinstance(data, CancelRequested):
-        return _cancelling(state, data.command_id, CANCELLED)
+        for command in state.open:
+            if data.command_id in {None, command.id}:
+                state = _cancelling(state, command.id, CANCELLED)
+        return state
     if isinstance(data, CompactionDecided):
         return _decided(state, data, entry)
     if isinstance(data, ThresholdsSet):
@@ -284,7 +290,7 @@ def actions(
     """Return what the owner has to do; `busy` is the command that it begins or carries out.
 
     An automatic request that is older than `max_age_ms` was made for a conversation that has gone
-    on since.
+    on since; a person who asked for something longer ago no longer waits for it.
 
     At most one of them takes long: one command of a session is begun or carried out at a time.
     """
@@ -298,7 +304,7 @@ def actions(
         age_ms = now_ms - command.requested_ms
         if command.cancelled is not None:
             todo.append(Finish(command, "cancelled", command.cancelled))
-        elif command.request.trigger != "manual" and age_ms > max_age_ms:
+        elif age_ms > (MANUAL_MAX_AGE_MS if command.request.trigger == "manual" else max_age_ms):
             minutes = age_ms // MINUTE_MS
             reason = f"requested {minutes} minutes ago, for a conversation that has gone on since"
             todo.append(Finish(command, "expired", reason))

@@ -10,6 +10,7 @@ IdleReason: TypeAlias = Literal[
     "default_window",
     "unknown_window",
     "record_too_old",
+    "no_driver",
     "command_open",
     "pause_after_failure",
     "awaiting_effect",
@@ -34,6 +35,10 @@ MEANINGS: Final[dict[DecisionReason, str]] = {
     "record_too_old": (
         "The reading, or its arrival in Kafka, was older than max_age: what was published late, "
         "or read late, compacts no session."
+    ),
+    "no_driver": (
+        "The session's runtime compacts itself, and would not notice a compaction by the service: "
+        "name its driver, or have its agent ask for its context (GET /v1/sessions/{id}/context)."
     ),
     "command_open": "A compaction of this session was requested already and is not finished.",
     "pause_after_failure": (

@@ -1,15 +1,19 @@
 """What the trigger remembers of a session: its size, and what became of its commands."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from contextgauge.compaction.trigger import LAST_PAUSE_MS, MAX_UNHELPFUL
+from contextgauge.normalise.runtimes import COMPACTING_THEMSELVES
+from contextgauge.record_words import Runtime
 from contextgauge.units import MINUTE_MS
 from schemas.commands import CommandFinished, CompactRequested
-from schemas.records import ContextReading, Record, WindowSource
+from schemas.records import ContextLimits, ContextReading, Record, WindowSource
 from streams.core.control.reasons import IdleReason
 from streams.core.control.thresholds import Sizes, Subject
 
+_LOOK_AGAIN_MS = MINUTE_MS
+"""After it was looked up whose session it is, and something was not known."""
 _MOST_OPEN = 20
 _MOST_DOUBLED = 10
 """Pauses are bounded long before so many failures in a row."""
@@ -32,6 +36,13 @@ class ContextSize:
         epoch = data.messages_total - data.messages
         return cls(data.used_tokens, data.window, data.window_source, data.model, epoch)
 
+    def within(self, data: ContextLimits) -> "ContextSize | None":
+        """Return the size with the window of limits; None where that is not another one."""
+        if data.window in {None, self.window}:
+            return None
+        model = data.model or self.model
+        return replace(self, window=data.window, window_source=data.window_source, model=model)
+
 
 class Deferred(NamedTuple):
     """A reading that is evaluated again: its time had not come, or its command is not finished.
@@ -51,9 +62,12 @@ class SessionMemory:
 
     agent_id: str | None = None
     project: str | None = None
+    runtime: Runtime | None = None
+    asks: bool = False
+    """Whether its agent asks for the context that its model should see."""
     is_identified: bool = False
     looked_up_ms: int | None = None
-    """When it was looked up whose session it is, and nothing was known."""
+    """When it was looked up whose session it is."""
     size: ContextSize | None = None
     was_below: bool = False
     """Whether the last size was below the threshold that held then."""
@@ -81,10 +95,35 @@ class SessionMemory:
         """Return what rules name it by."""
         return Subject(session_id, self.agent_id, self.project, model)
 
-    def identify(self, agent_id: str | None, project: str | None) -> None:
+    @property
+    def lacks_driver(self) -> bool:
+        """Whether what the service does would have no effect: the runtime compacts itself."""
+        return self.runtime in COMPACTING_THEMSELVES and not self.asks
+
+    def identify(self, agent_id: str | None, project: str | None, runtime: Runtime | None) -> None:
         """Note whose session it is; what was known and is not reported now stays."""
         self.agent_id = self.agent_id if agent_id is None else agent_id
         self.project = self.project if project is None else project
+        self.runtime = self.runtime if runtime is None else runtime
+
+    def looked_up(self, now_ms: int, *, asks: bool) -> None:
+        """Note that it was looked up whose session it is, and whether its agent asks."""
+        known = (self.agent_id, self.project, self.runtime)
+        self.is_identified = any(each is not None for each in known)
+        self.asks = self.asks or asks
+        self.looked_up_ms = now_ms
+
+    def is_known(self, by_identity: bool) -> bool:  # noqa: FBT001 -- what has to be known
+        """Return whether it was looked up whose session it is; else by what runs it."""
+        is_looked_up = self.is_identified or self.looked_up_ms is not None
+        return is_looked_up or (self.runtime is not None and not by_identity)
+
+    def is_to_be_looked_up(self, now_ms: int) -> bool:
+        """Return whether something of it is not known, and may be by now."""
+        is_open = self.lacks_driver or not self.is_identified
+        if self.looked_up_ms is None:
+            return is_open
+        return is_open and now_ms - self.looked_up_ms >= _LOOK_AGAIN_MS
 
     def requested(self, data: CompactRequested, time_ms: int) -> None:
         """Note a command."""

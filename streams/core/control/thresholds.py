@@ -154,10 +154,10 @@ def parse_size(text: object, name: str) -> Threshold:
     return threshold
 
 
-def check_order(
+def order_faults(
     compact_at: Threshold | None, compact_to: Threshold | None, hard_at: Threshold | None
-) -> None:
-    """Check sizes against one another where they compare. Raises ConfigError."""
+) -> Iterator[tuple[str, str]]:
+    """Check sizes against one another where they compare: what is wrong, and with which."""
     for low_name, low, high_name, high in (
         ("compact_to", compact_to, "compact_at", compact_at),
         ("compact_at", compact_at, "hard_at", hard_at),
@@ -168,10 +168,8 @@ def check_order(
             low.tokens is not None and high.tokens is not None and low.tokens > high.tokens
         ) or (low.percent is not None and high.percent is not None and low.percent > high.percent)
         if above:
-            raise ConfigError(
-                f"{low_name} {written(low)} is above {high_name} {written(high)}: it must be "
-                "below it, or the same"
-            )
+            sizes = f"{written(low)} is above {high_name} {written(high)}"
+            yield low_name, f"{sizes}: it must be below it, or the same"
 
 
 def written(threshold: Threshold) -> str:
@@ -187,7 +185,8 @@ def check_entry(entry: ThresholdsSet) -> None:
         raise ConfigError(f"thresholds of which {entry.scope}? Its name is empty")
     compact_at = None if entry.compact_at is None else parse_size(entry.compact_at, "compact_at")
     compact_to = None if entry.compact_to is None else parse_size(entry.compact_to, "compact_to")
-    check_order(compact_at, compact_to, None)
+    for name, fault in order_faults(compact_at, compact_to, None):
+        raise ConfigError(f"{name} {fault}")
 
 
 def is_removal(entry: ThresholdsSet) -> bool:

@@ -4,6 +4,8 @@
     not opted in, or not the main chain .......... nothing
     the window is assumed, or unknown ............ not fired
     the record is older than max_age ............. not fired
+    its runtime compacts itself .................. not fired, unless by a driver, or its agent asks
+                                                   for the context that its model should see
     it is from before the last compaction ........ not fired
     a command of the session is open ............. not fired; from hard_at on it is made urgent
     two compactions did not help ................. not fired
@@ -23,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from contextgauge.units import MINUTE_MS
+from contextgauge.record_words import Runtime
 from schemas.commands import (
     CommandEntry,
     CommandFinished,
@@ -46,11 +48,13 @@ from streams.core.control.decided import (
     fired_entries,
     idle_id,
     is_hard,
+    is_of_consequence,
     urgent_entries,
     urgent_id,
 )
 from streams.core.control.ids import id_of
 from streams.core.control.reasons import IdleReason
+from streams.core.control.service import SERVICE
 from streams.core.control.sessions import ContextSize, Deferred, SessionMemory
 from streams.core.control.thresholds import Sizes, ThresholdBook
 
@@ -63,16 +67,13 @@ forgotten first, and known again by its next reading."""
 MOST_IDS: Final = 100_000
 """Entries of the log that are known by their ids, so that they are not written again."""
 
-_PASSING: Final = frozenset[IdleReason](("command_open", "pause_after_failure"))
-"""Reasons that time takes away. An effect that is awaited shows in the next reading, unless it is
-known and only the pause between two requests is not over."""
+_PASSING: Final = frozenset[IdleReason](("no_driver", "command_open", "pause_after_failure"))
+"""Reasons that go away without another reading. An effect that is awaited shows in the next one,
+unless it is known and only the pause between two requests is not over."""
 
 _LATE_MS: Final = 10_000
 """A record that is read so late may be followed by a newer one: what it would give rise to is put
 off until the next look."""
-
-_LOOK_AGAIN_MS: Final = MINUTE_MS
-"""After nothing was known of whose session it is."""
 
 TRIGGER_KINDS: Final = frozenset(
     data.kind
@@ -117,32 +118,52 @@ class Trigger:
     def needs_identity(self, record: Record, logged_ms: int, now_ms: int) -> bool:
         """Return whether the agent and the project of a record's session must be looked up."""
         data = record.data
-        if not self._book.needs_identity or data.chain != MAIN_CHAIN:
+        if data.chain != MAIN_CHAIN or not self._is_fresh(record, logged_ms, now_ms):
             return False
-        if not self._is_fresh(record, logged_ms, now_ms) or self._size_after(record) is None:
+        size = self._size_after(record)
+        if size is None or not self._depends_on_owner(data.session_id, size):
             return False
         return self._is_unknown(data.session_id, now_ms)
 
+    def _depends_on_owner(self, session_id: str, size: ContextSize) -> bool:
+        """Return whether a decision depends on whose session it is, or on what runs it."""
+        if self._book.needs_identity:
+            return True
+        session = self._session(session_id)
+        thresholds = self._book.of(session.subject(session_id, size.model))
+        sizes = thresholds.sizes(size.window)
+        if sizes is None or size.used_tokens < sizes.compact_at or not thresholds.automatic:
+            return False
+        return thresholds.driver == SERVICE and (session.runtime is None or session.lacks_driver)
+
     def identify(
-        self, session_id: str, agent_id: str | None, project: str | None, now_ms: int
+        self,
+        session_id: str,
+        agent_id: str | None,
+        project: str | None,
+        now_ms: int,
+        *,
+        runtime: Runtime | None = None,
+        asks: bool = False,
     ) -> None:
         """Take whose session it is, as it was looked up; where it is not known, it may be later."""
         session = self._session(session_id)
-        session.identify(agent_id, project)
-        session.is_identified = session.agent_id is not None or session.project is not None
-        session.looked_up_ms = now_ms
+        session.identify(agent_id, project, runtime)
+        session.looked_up(now_ms, asks=asks)
 
     def unidentified(self, now_ms: int) -> list[str]:
         """Return the sessions that wait to be evaluated until it is known whose they are."""
-        if not self._book.needs_identity:
-            return []
-        return [name for name in self._deferred if self._is_unknown(name, now_ms)]
+        unknown = [name for name in self._deferred if self._is_unknown(name, now_ms)]
+        return [name for name in unknown if self._is_held_up(name)]
+
+    def _is_held_up(self, session_id: str) -> bool:
+        """Return whether what was put off depends on whose session it is."""
+        deferred = self._session(session_id).deferred
+        return deferred is not None and self._depends_on_owner(session_id, deferred.size)
 
     def _is_unknown(self, session_id: str, now_ms: int) -> bool:
         session = self._sessions.get(session_id)
-        if session is None or session.looked_up_ms is None:
-            return session is None or not session.is_identified
-        return not session.is_identified and now_ms - session.looked_up_ms >= _LOOK_AGAIN_MS
+        return session is None or session.is_to_be_looked_up(now_ms)
 
     def defer(self, record: Record, logged_ms: int) -> None:
         """Have a record evaluated once it is known whose session it is."""
@@ -184,7 +205,8 @@ class Trigger:
         for session_id in list(self._deferred):
             session = self._sessions.get(session_id)
             deferred = None if session is None else session.deferred
-            if deferred is not None and self._waits_for_identity(session_id):
+            is_known = session is None or session.is_known(self._book.needs_identity)
+            if not is_known and self._is_held_up(session_id):
                 continue
             del self._deferred[session_id]
             if deferred is None or not self._is_put_off(deferred):
@@ -196,26 +218,21 @@ class Trigger:
             self.note(entry)
         return entries
 
-    def _waits_for_identity(self, session_id: str) -> bool:
-        session = self._session(session_id)
-        is_known = session.is_identified or session.looked_up_ms is not None
-        return self._book.needs_identity and not is_known
-
     def _is_put_off(self, deferred: Deferred) -> bool:
         """Return whether a recalled reading was put off: it is evaluated as it was then."""
         record, size, logged_ms, is_recalled = deferred
         if not is_recalled:
             return True
         entries = list(self._evaluate(record, size, logged_ms, logged_ms))
-        is_due = any(map(_is_of_consequence, entries))
+        is_due = any(map(is_of_consequence, entries))
         return is_due or self._session(record.data.session_id).deferred is not None
 
     def observe(self, record: Record, logged_ms: int, now_ms: int) -> list[CommandEntry]:
         """Return what a record gives rise to. `logged_ms` is its Kafka timestamp."""
         data = record.data
         if isinstance(data, SessionInfo):
-            session = self._session(data.session_id)
-            session.identify(data.publisher_agent_id, data.cwd)
+            who = (data.publisher_agent_id, data.cwd, data.runtime)
+            self._session(data.session_id).identify(*who)
             return []
         if data.chain != MAIN_CHAIN or data.inherited or not self._book.may_be_automatic:
             return []
@@ -247,14 +264,7 @@ class Trigger:
         if not isinstance(data, ContextLimits):
             return None
         before = self._session(data.session_id).size
-        if before is None or data.window in {None, before.window}:
-            return None
-        return replace(
-            before,
-            window=data.window,
-            window_source=data.window_source,
-            model=data.model or before.model,
-        )
+        return None if before is None else before.within(data)
 
     def _evaluate(
         self,
@@ -290,7 +300,8 @@ class Trigger:
             and (before.model, before.window) != (size.model, size.window)
             and before.used_tokens >= sizes.compact_at
         )
-        reason = self._why_not(record, size, sizes, logged_ms, now_ms)
+        is_served = thresholds.driver == SERVICE
+        reason = self._why_not(record, size, sizes, logged_ms, now_ms, is_served=is_served)
         if reason == "command_open":
             yield from self._made_urgent(record, session, size, sizes, now_ms)
         if reason is not None:
@@ -308,13 +319,22 @@ class Trigger:
         yield from fired_entries(record, size, sizes, trigger, command_id, now_ms)
 
     def _why_not(
-        self, record: Record, size: ContextSize, sizes: Sizes, logged_ms: int, now_ms: int
+        self,
+        record: Record,
+        size: ContextSize,
+        sizes: Sizes,
+        logged_ms: int,
+        now_ms: int,
+        *,
+        is_served: bool,
     ) -> IdleReason | None:
         if size.window_source == "default":
             return "default_window"
         if not self._is_fresh(record, logged_ms, now_ms):
             return "record_too_old"
         session = self._session(record.data.session_id)
+        if is_served and session.lacks_driver:
+            return "no_driver"
         if logged_ms <= session.completed_ms:
             return "awaiting_effect"
         if session.open:
@@ -369,14 +389,6 @@ class Trigger:
         session = self._sessions.pop(session_id, None) or SessionMemory()
         _remember(self._sessions, session_id, session, MOST_SESSIONS)
         return session
-
-
-def _is_of_consequence(entry: CommandEntry) -> bool:
-    """Return whether a former worker that had evaluated the reading would have written this."""
-    data = entry.data
-    return isinstance(data, CompactRequested) or (
-        isinstance(data, CompactionDecided) and data.reason == "no_progress"
-    )
 
 
 def _remember(memory: OrderedDict[str, _Value], key: str, value: _Value, most: int) -> None:

@@ -4,6 +4,7 @@ import base64
 import binascii
 import os
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 from contextgauge.errors import ConfigError
 from contextgauge.settings.secrets import read_secret
 from contextgauge.tls_files import TlsFiles, context_of
-from streams.core.alerts.check import check_plan
+from streams.core.alerts.check import check_plan, targets_of_content
 from streams.core.alerts.rules import AlertPlan, Target
 from streams.edge.files.toml_file import noted, read_toml
 
@@ -39,11 +40,29 @@ def read_plan(path: Path) -> AlertPlan:
     return read_toml(path, ALERT_RULES, check_plan)
 
 
+def check_plan_file(path: Path) -> AlertPlan:
+    """Return the plan of a file, with the secrets of its targets at hand.
+
+    Raises ConfigError, with a line for each fault of both.
+    """
+    faults: list[str] = []
+    plan = noted(faults, lambda: read_plan(path))
+    targets = noted(faults, lambda: read_toml(path, ALERT_RULES, targets_of_content))
+    noted(faults, lambda: _addresses(targets or ()))
+    if plan is None or faults:
+        raise ConfigError("\n".join(dict.fromkeys(faults)))
+    return plan
+
+
 def addresses(plan: AlertPlan) -> dict[str, Address]:
     """Return where the targets are, by name. Raises ConfigError, with a line for each fault."""
+    return _addresses(plan.targets)
+
+
+def _addresses(targets: Sequence[Target]) -> dict[str, Address]:
     by_name: dict[str, Address] = {}
     faults: list[str] = []
-    for target in plan.targets:
+    for target in targets:
         url = noted(faults, lambda: _url_of(target))  # noqa: B023 -- called at once
         key = noted(faults, lambda: _key_of(target))  # noqa: B023 -- likewise
         context = noted(faults, lambda: _authorities_of(target))  # noqa: B023 -- likewise

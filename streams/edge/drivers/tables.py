@@ -16,6 +16,7 @@ from streams.edge.drivers.claude_code import ClaudeCodeDriver
 from streams.edge.drivers.codex import CodexDriver
 from streams.edge.drivers.opencode import OPENCODE_URL, OpencodeDriver, OpencodePlace
 from streams.edge.drivers.results import COMPACTION_S
+from streams.edge.files.toml_file import noted
 from streams.ports.control import Driver
 
 _LONGEST_S: Final = 3_600.0
@@ -26,71 +27,82 @@ def drivers_of(tables: Mapping[str, object], clock: Clock) -> dict[str, Driver]:
 
     Connects to nothing. Raises ConfigError, with a line for each fault.
     """
-    drivers: dict[str, Driver] = {}
-    faults = []
-    for name, content in tables.items():
-        try:
-            drivers[name] = driver_of(name, content, clock)
-        except ConfigError as error:
-            faults.append(str(error))
+    faults: list[str] = []
+    drivers = {
+        name: noted(faults, lambda: driver_of(name, content, clock))  # noqa: B023 -- called at once
+        for name, content in tables.items()
+    }
     if faults:
         raise ConfigError("\n".join(faults))
-    return drivers
+    return {name: driver for name, driver in drivers.items() if driver is not None}
 
 
 def driver_of(name: str, content: object, clock: Clock) -> Driver:
-    """Return the driver of one table. Raises ConfigError."""
+    """Return the driver of one table. Raises ConfigError, with a line for each fault."""
     if name not in _READERS:
         raise ConfigError(f"[drivers.{name}] is unknown: use {', '.join(_READERS)}")
     if not isinstance(content, Mapping):
         raise ConfigError(f"drivers.{name} is not a table: write [drivers.{name}]")
     table = _Table(f"[drivers.{name}]", content)
-    driver = _READERS[name](table, clock)
-    table.check_all_read()
-    return driver
+    make = _READERS[name](table, clock)
+    table.check()
+    return make()
 
 
 class _Table:
-    """One table, which knows what was read of it."""
+    """One table, which knows what was read of it, and all that is wrong with it."""
 
     def __init__(self, where: str, content: Mapping[str, object]) -> None:
         self.where, self._rest = where, dict(content)
+        self._faults: list[str] = []
+
+    def fault(self, problem: str) -> None:
+        """Note what is wrong."""
+        self._faults.append(f"{self.where}: {problem}")
 
     def text(self, key: str) -> str | None:
         value = self._rest.pop(key, None)
-        if value is not None and (not isinstance(value, str) or not value.strip()):
-            raise ConfigError(f"{self.where}: {key} is not a text")
-        return value
+        if isinstance(value, str) and value.strip():
+            return value
+        if value is not None:
+            self.fault(f"{key} is not a text")
+        return None
 
     def texts(self, key: str) -> tuple[str, ...]:
         value: Any = self._rest.pop(key, None)
         if value is None:
             return ()
         if not isinstance(value, list) or not value or not all(isinstance(e, str) for e in value):
-            raise ConfigError(
-                f'{self.where}: {key} is not a list of texts: write ["codex", "app-server"]'
-            )
+            self.fault(f'{key} is not a list of texts: write ["codex", "app-server"]')
+            return ()
         return tuple(value)
+
+    def has(self, key: str) -> bool:
+        """Return whether a key is there, right or wrong, and was not read yet."""
+        return key in self._rest
 
     def seconds(self, key: str, default: float) -> float:
         value = self._rest.pop(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ConfigError(f"{self.where}: {key} is not a number of seconds")
+            self.fault(f"{key} is not a number of seconds")
+            return default
         if not 1 <= value <= _LONGEST_S:
-            raise ConfigError(f"{self.where}: {key} is not between 1 and {_LONGEST_S:g} seconds")
+            self.fault(f"{key} is not between 1 and {_LONGEST_S:g} seconds")
         return float(value)
 
     def secret(self, key: str) -> str | None:
         """Return a secret from the variable or file that `key_env` or `key_file` names."""
         variable, file = self.text(f"{key}_env"), self.text(f"{key}_file")
         if variable is not None and file is not None:
-            raise ConfigError(f"{self.where}: use {key}_env or {key}_file, not both")
+            self.fault(f"use {key}_env or {key}_file, not both")
+            return None
         if file is not None:
-            return read_secret(Path(file).expanduser(), f"{self.where}: {key}_file")
+            path = Path(file).expanduser()
+            return noted(self._faults, lambda: read_secret(path, f"{self.where}: {key}_file"))
         if variable is None:
             return None
         if not (value := os.environ.get(variable, "").strip()):
-            raise ConfigError(f"{self.where}: {key}_env names {variable}, which is not set: set it")
+            self.fault(f"{key}_env names {variable}, which is not set: set it")
         return value
 
     def url(self, schemes: tuple[str, ...]) -> str | None:
@@ -107,49 +119,51 @@ class _Table:
             good = False
         if not good:
             forms = " or ".join(f"{scheme}://…" for scheme in schemes)
-            raise ConfigError(f"{self.where}: url is not valid: write {forms}")
+            self.fault(f"url is not valid: write {forms}")
         return url
 
     def authorities(self) -> SSLContext | None:
         """Return the context of `ca_file`; None: the system's authorities."""
         if (file := self.text("ca_file")) is None:
             return None
-        where = f"{self.where}: "
-        return context_of(TlsFiles(variables=where, ca_file=str(Path(file).expanduser())))
+        files = TlsFiles(variables=f"{self.where}: ", ca_file=str(Path(file).expanduser()))
+        return noted(self._faults, lambda: context_of(files))
 
-    def check_all_read(self) -> None:
-        """Raise ConfigError where a key is left that nothing reads."""
-        if self._rest:
-            raise ConfigError(f"{self.where}: unknown key {next(iter(self._rest))!r}: remove it")
+    def check(self) -> None:
+        """Raise ConfigError for all that is wrong, and for each key that nothing reads."""
+        for key in self._rest:
+            self.fault(f"unknown key {key!r}: remove it")
+        if self._faults:
+            raise ConfigError("\n".join(self._faults))
 
 
-def _codex(table: _Table, clock: Clock) -> Driver:
+def _codex(table: _Table, clock: Clock) -> Callable[[], Driver]:
+    if table.has("url") == table.has("command"):
+        table.fault("set either url, of a running app server, or command, to start one")
     url, command = table.url(("ws", "wss", "unix")), table.texts("command")
-    if (url is None) == (not command):
-        raise ConfigError(
-            f"{table.where}: set either url, of a running app server, or command, to start one"
-        )
     place = AppServerPlace(url, command, table.secret("token"), table.authorities())
-    return CodexDriver(place, clock, table.seconds("timeout_s", COMPACTION_S))
+    timeout_s = table.seconds("timeout_s", COMPACTION_S)
+    return lambda: CodexDriver(place, clock, timeout_s)
 
 
-def _opencode(table: _Table, clock: Clock) -> Driver:
+def _opencode(table: _Table, clock: Clock) -> Callable[[], Driver]:
     url = table.url(("http", "https")) or OPENCODE_URL
     model = table.text("model")
     if model is not None and not all(model.partition("/")):
-        raise ConfigError(f"{table.where}: model is not valid: write provider/model")
+        table.fault("model is not valid: write provider/model")
     place = OpencodePlace(
         url, table.text("username") or "opencode", table.secret("password"), table.authorities()
     )
-    return OpencodeDriver(place, clock, model, table.seconds("timeout_s", COMPACTION_S))
+    timeout_s = table.seconds("timeout_s", COMPACTION_S)
+    return lambda: OpencodeDriver(place, clock, model, timeout_s)
 
 
-def _claude_code(table: _Table, clock: Clock) -> Driver:
+def _claude_code(table: _Table, clock: Clock) -> Callable[[], Driver]:
     del table, clock
-    return ClaudeCodeDriver()
+    return ClaudeCodeDriver
 
 
-_READERS: Final[Mapping[str, Callable[[_Table, Clock], Driver]]] = {
+_READERS: Final[Mapping[str, Callable[[_Table, Clock], Callable[[], Driver]]]] = {
     "codex": _codex,
     "opencode": _opencode,
     "claude-code": _claude_code,

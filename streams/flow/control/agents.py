@@ -6,13 +6,15 @@ from typing import Final, NamedTuple, TypeAlias
 import structlog
 
 from contextgauge.errors import RetryError, VersionError
+from contextgauge.normalise.runtimes import COMPACTING_THEMSELVES
 from contextgauge.partitioner import partition_of
+from contextgauge.record_words import Runtime
 from schemas.records import MAIN_CHAIN
 from schemas.views import SessionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.core.alerts.watch import Who
-from streams.ports import Clock, ViewReader
+from streams.ports import AskedContexts, Clock, ViewReader
 
 _REST_S: Final = 10.0
 """After a failed lookup: records wait for the answer, so not each of them asks."""
@@ -24,7 +26,8 @@ class Owner(NamedTuple):
     """Whose session it is: the publisher's agent, and the whole path of its folder.
 
     `model` and `window` are those of its main chain; the window is null where it is only assumed.
-    `is_known`: there is a view of the session.
+    `is_known`: there is a view of the session. `asks`: its agent asks for the context that its
+    model should see; looked up only of a runtime that compacts itself.
     """
 
     agent_id: str | None = None
@@ -32,16 +35,25 @@ class Owner(NamedTuple):
     model: str | None = None
     window: int | None = None
     is_known: bool = False
+    runtime: Runtime | None = None
+    asks: bool = False
+
+    @property
+    def lacks_driver(self) -> bool:
+        """Whether what the service does would have no effect: the runtime compacts itself."""
+        return self.runtime in COMPACTING_THEMSELVES and not self.asks
 
 
 OwnerOf: TypeAlias = Callable[[str], Awaitable[Owner]]
 
 
 class AgentLookup:
-    """Asks the session's view."""
+    """Asks the session's view, and `asked` whether its agent asks for its context."""
 
-    def __init__(self, reader: ViewReader, clock: Clock) -> None:
-        self._reader, self._clock = reader, clock
+    def __init__(
+        self, reader: ViewReader, clock: Clock, asked: AskedContexts | None = None
+    ) -> None:
+        self._reader, self._clock, self._asked = reader, clock, asked
         self._not_before_s = clock.monotonic_s()
 
     async def who_of(self, session_id: str) -> Who:
@@ -70,13 +82,25 @@ class AgentLookup:
             if document is None:
                 return Owner()
             view = view_codec.decode(SessionView, document)
+            asks = await self._asks(session_id, view.identity.runtime)
         except (RetryError, VersionError) as error:
             self._not_before_s = self._clock.monotonic_s() + _REST_S
             logger.warning("a session's agent cannot be looked up", error=str(error))
             raise RetryError(str(error)) from error
         identity, chain = view.identity, view.chains.get(MAIN_CHAIN)
-        agent_id, folder = identity.publisher_agent_id, identity.cwd
+        owner = Owner(
+            identity.publisher_agent_id,
+            identity.cwd,
+            is_known=True,
+            runtime=identity.runtime,
+            asks=asks,
+        )
         if chain is None:
-            return Owner(agent_id, folder, is_known=True)
+            return owner
         window = None if chain.window_source == "default" else chain.window
-        return Owner(agent_id, folder, chain.model, window, is_known=True)
+        return owner._replace(model=chain.model, window=window)
+
+    async def _asks(self, session_id: str, runtime: Runtime | None) -> bool:
+        if self._asked is None or runtime not in COMPACTING_THEMSELVES:
+            return False
+        return await self._asked.asked(session_id) is not None

@@ -42,12 +42,18 @@ from streams.ports import started
 _TICK_S: Final = 1.0
 """How often sessions with open commands are looked at even where nothing has changed."""
 _STORED_AT_ONCE: Final = 200
+_LONGEST_WAIT_S: Final = 5.0
+"""Between looks at whose session it is: what was requested is not cancelled meanwhile."""
 _FINISHED_AT_ONCE: Final = 200
 """In one transaction, some ten kilobytes: a command is cancelled or expired in one entry."""
 _REPORT_S: Final = 5.0
 """How often the owner reports to the store, changed or not."""
 
 logger = structlog.get_logger()
+
+
+class _NotKnownYetError(Exception):
+    """Nothing is known of a session: what stores it is away, behind, or has lost it."""
 
 
 class CommandPartition:
@@ -173,6 +179,13 @@ class CommandPartition:
                 job = self._jobs[session_id] = self._job(command, session)
                 self.log.changed[session_id] = None  # it may have been cancelled meanwhile
                 self.log.news.set()
+            except _NotKnownYetError:
+                logger.info(
+                    "a request waits: the views do not have its session yet",
+                    command=action.command.id,
+                )
+                age_s = (self._ports.clock.now_ms() - action.command.requested_ms) / 1_000
+                await self._ports.clock.sleep(min(max(_TICK_S, age_s / 10), _LONGEST_WAIT_S))
             except OutcomeError as end:
                 now = self.log.state(session_id).of(action.command.id) or action.command
                 finish = Finish(now, end.outcome, end.reason)
@@ -188,12 +201,15 @@ class CommandPartition:
             self.log.news.set()
 
     async def _examined(self, command: UnfinishedCommand) -> SessionPolicy:
-        """Return how the session is compacted. Raises OutcomeError where it is not to be."""
+        """Return how the session is compacted. Raises OutcomeError where it is not to be.
+
+        Raises _NotKnownYetError where that cannot be said yet.
+        """
         ports, request = self._ports, command.request
         if command.accepted is not None:
-            session = SessionPolicy(opted_in=True, driver=command.accepted.driver)
+            session, owner = SessionPolicy(opted_in=True, driver=command.accepted.driver), Owner()
         else:
-            session = await self._policy(request)
+            session, owner = await self._policy(request)
         if not session.opted_in:
             raise OutcomeError(
                 "refused",
@@ -202,6 +218,13 @@ class CommandPartition:
             )
         if request.trigger != "manual" and not session.automatic:
             raise OutcomeError("refused", "the session is not to be compacted automatically")
+        if session.driver == SERVICE and owner.lacks_driver:
+            raise OutcomeError(
+                "refused",
+                f"{owner.runtime} compacts itself, and would not notice a compaction by the "
+                "service: name its driver in the file of CONTEXTGAUGE_COMPACTION_FILE, or have its "
+                "agent ask for its context (GET /v1/sessions/{id}/context)",
+            )
         if session.driver != SERVICE and session.driver not in ports.drivers:
             known = ", ".join(sorted((SERVICE, *ports.drivers)))
             raise OutcomeError(
@@ -209,33 +232,37 @@ class CommandPartition:
             )
         return session
 
-    async def _policy(self, request: CompactRequested) -> SessionPolicy:
+    async def _policy(self, request: CompactRequested) -> tuple[SessionPolicy, Owner]:
         """Return what holds for a session, by its view; by its conversation, where that is lacking.
 
-        Raises OutcomeError where an automatic request is for a session of which neither is known: a
-        rule may exclude it.
+        Without its view it is not known whose it is, nor what runs it. Raises OutcomeError where
+        the request is automatic, as it is made again, else _NotKnownYetError.
         """
-        ports, owner = self._ports, Owner()
+        ports, owner, is_manual = self._ports, Owner(), request.trigger == "manual"
         with contextlib.suppress(RetryError):
             owner = await ports.owner_of(request.session_id)
         subject = Subject(request.session_id, owner.agent_id, owner.cwd, owner.model)
         session = ports.plan.session(self.log.facts(subject))
         if owner.cwd is not None and session.opted_in:
-            return session
+            return session, owner
+        if is_manual and not owner.is_known:
+            if session.opted_in and session.driver != SERVICE:
+                return session, owner
+            raise _NotKnownYetError
         try:
             conversation = await conversation_at(
                 ports, request.session_id, self.number, request.upto_offset or 0
             )
         except OutcomeError:
-            if session.opted_in and (owner.is_known or request.trigger == "manual"):
-                return session
+            if session.opted_in and owner.is_known:
+                return session, owner
             raise
         if conversation is not None:
             facts = self.log.facts(subject_of(request.session_id, conversation))
-            return ports.plan.session(facts)
-        if not owner.is_known and session.opted_in and request.trigger != "manual":
+            return ports.plan.session(facts), owner
+        if not owner.is_known and session.opted_in:
             raise OutcomeError("refused", "it is not known yet whose session it is")
-        return session
+        return session, owner
 
     async def _accepted(
         self, command: UnfinishedCommand, session: SessionPolicy

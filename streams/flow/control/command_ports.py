@@ -9,6 +9,7 @@ from streams.core.control.plan import ControlPlan
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.control.agents import OwnerOf
 from streams.ports import (
+    AskedContexts,
     ControlStore,
     ConversationReader,
     Driver,
@@ -32,6 +33,7 @@ class CommandPorts(WorkerPorts):
     log: Log
     store: ControlStore
     conversations: ConversationReader
+    asked: AskedContexts
     drivers: Mapping[str, Driver]
     owner_of: OwnerOf
     plan: ControlPlan

@@ -156,7 +156,14 @@ class Decisions:
 
     async def _identify(self, trigger: Trigger, session_id: str) -> None:
         owner = await self._ports.owner_of(session_id)
-        trigger.identify(session_id, owner.agent_id, owner.cwd, self._ports.clock.now_ms())
+        trigger.identify(
+            session_id,
+            owner.agent_id,
+            owner.cwd,
+            self._ports.clock.now_ms(),
+            runtime=owner.runtime,
+            asks=owner.asks,
+        )
 
     async def _look_again(self, partition: DecisionPartition) -> None:
         """Evaluate what was put off and is due."""

@@ -6,12 +6,13 @@ there before the outcome is honoured.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from contextgauge.compaction.messages import Message
 from contextgauge.compaction.plan import PlanRejectedError
 from contextgauge.compaction.session import SessionConversation
-from contextgauge.errors import PositionError
+from contextgauge.errors import PositionError, RetryError
 from schemas.commands import CommandEntry
 from streams.core.control.log import UnfinishedCommand
 from streams.core.control.messages import Line
@@ -21,7 +22,7 @@ from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
 from streams.flow.control.conversations import is_of_topic
 from streams.flow.control.tails import MessageTail
-from streams.ports import SCATTERED, PartitionReader, started
+from streams.ports import SCATTERED, Asked, PartitionReader, started
 
 _QUIET_LOOK_S: Final = 0.1
 
@@ -126,9 +127,10 @@ class Swap:
             raise PositionError(f"{self._ports.messages_topic} was deleted and created again")
 
     async def _until_quiet(self, reader: PartitionReader, tail: MessageTail) -> None:
-        """Read all messages, until the model has answered: at most `quiet_s`, not if it is urgent.
+        """Read all messages, until no call of the model is under way.
 
-        An answer to what was sent before the swap would report the size of before it.
+        At most `quiet_s`, and not if it is urgent. An answer to what was sent before the swap would
+        report the size of before it.
         """
         clock = self._ports.clock
         until_s = clock.monotonic_s() + self._ports.plan.quiet_s
@@ -142,4 +144,32 @@ class Swap:
             is_quiet = not active or active[-1].role == "assistant" or answers > before
             if is_quiet or self._hurry.is_set() or clock.monotonic_s() >= until_s:
                 return
+            if _is_idle(active, await self._asked()):
+                return
             await clock.sleep(_QUIET_LOOK_S)
+
+    async def _asked(self) -> Asked | None:
+        """Return what the agent asked for last; None where that is not known."""
+        try:
+            return await self._ports.asked.asked(self._command.request.session_id)
+        except RetryError:
+            return None
+
+
+def _is_idle(active: Sequence[Message], asked: Asked | None) -> bool:
+    """Return whether an agent that asks for its context has not called its model with the end.
+
+    It waits where it asks again and again. And it has not asked yet where the last that it was
+    given is what the last answer is to: it asks before each call.
+    """
+    if asked is None:
+        return False
+    if asked.is_waiting:
+        return True
+    places = [at for at, message in enumerate(active) if message.role == "assistant"]
+    if not places:
+        return False
+    first = places[-1]
+    while first and active[first - 1].role == "assistant":  # an answer may have several parts
+        first -= 1
+    return first > 0 and active[first - 1].id == asked.last_id

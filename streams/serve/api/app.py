@@ -62,7 +62,7 @@ def create_app(serving: Serving) -> Starlette:
 
     router = Router()
     control.add_control(router, reading, serving)
-    routes.add_routes(router, reading, serving.reading, serving.conversations)
+    routes.add_routes(router, reading, serving)
     add_stream(router, feed, serving)
     app = Starlette(
         routes=[*router.routes, *_service_routes(serving, router.routes), *page_routes()],

@@ -8,10 +8,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from pydantic import Field
+from starlette.requests import Request
 from starlette.responses import Response
 
 from contextgauge.compaction.format_names import FormatName
 from contextgauge.compaction.session import SessionConversation
+from contextgauge.errors import ConfigError, RetryError
 from schemas.records import Json
 from streams import codec
 from streams.ports import ConversationReader
@@ -19,6 +21,7 @@ from streams.serve.api import parameters
 from streams.serve.api.problems import Problem
 from streams.serve.api.reading import Reading
 from streams.serve.api.routing import Described, Router, problems_of
+from streams.serve.api.serving import Serving
 
 if TYPE_CHECKING:
     from contextgauge.compaction.messages import Message
@@ -57,11 +60,9 @@ _UNUSABLE: Final = {
 }
 
 
-def add_conversations(
-    router: Router, reading: Reading, conversations: ConversationReader | None
-) -> None:
-    """Add the routes. `conversations` is None where no text is kept."""
-    find = partial(_find, reading, conversations)
+def add_conversations(router: Router, reading: Reading, serving: Serving) -> None:
+    """Add the routes. `serving.conversations` is None where no text is kept."""
+    find = partial(_find, reading, serving.conversations)
     described = partial(Described, responses=problems_of(404, 409, 422), tag="text")
 
     @router.add(
@@ -72,9 +73,19 @@ def add_conversations(
             summary="Read the messages that the model should see now",
         ),
     )
-    async def context(session_id: parameters.SessionId, format: Format = "plain") -> Response:  # noqa: A002 -- the parameter's name
-        """Read the conversation since its last compaction, with that one's summary."""
+    async def context(
+        request: Request,
+        session_id: parameters.SessionId,
+        format: Format = "plain",  # noqa: A002 -- the parameter's name
+    ) -> Response:
+        """Read the conversation since its last compaction, with that one's summary.
+
+        A request that names its `format` counts as one of the session's agent: the service then
+        compacts for it, and knows when it waits.
+        """
         conversation = await find(session_id)
+        if "format" in request.query_params:
+            await _note(serving, session_id, conversation)
         messages = await asyncio.to_thread(_written, conversation.history.active, format)
         return _answer(conversation, {"format": format, "messages": messages})
 
@@ -138,6 +149,17 @@ async def _find(
     return conversation
 
 
+async def _note(serving: Serving, session_id: str, conversation: SessionConversation) -> None:
+    """Note what an agent is given; it gets its answer all the same where that fails."""
+    active = conversation.history.active
+    if serving.asked is None or not active:
+        return
+    try:
+        await serving.asked.note(session_id, active[-1].id, _compactions(conversation))
+    except (RetryError, ConfigError) as error:
+        serving.report("noting that an agent asked for its context", error)
+
+
 def _not_kept() -> Problem:
     return Problem(
         HTTPStatus.NOT_FOUND,
@@ -148,7 +170,7 @@ def _not_kept() -> Problem:
 
 
 def _answer(conversation: SessionConversation, members: dict[str, Json]) -> Response:
-    history, reading = conversation.history, conversation.reading
+    history = conversation.history
     body: dict[str, Json] = {
         "state": conversation.state,
         "position": conversation.position,
@@ -158,7 +180,7 @@ def _answer(conversation: SessionConversation, members: dict[str, Json]) -> Resp
         "model": conversation.model,
         "agent_id": conversation.agent_id,
         "project": conversation.project,
-        "compactions": history.rounds if reading is None else reading.compactions,
+        "compactions": _compactions(conversation),
         "active": len(history.active),
         "archived": len(history.archived),
         "dropped": _dropped(conversation),
@@ -167,6 +189,11 @@ def _answer(conversation: SessionConversation, members: dict[str, Json]) -> Resp
     return Response(
         codec.dumps(body), media_type="application/json", headers={"Cache-Control": "no-store"}
     )
+
+
+def _compactions(conversation: SessionConversation) -> int:
+    reading = conversation.reading
+    return conversation.history.rounds if reading is None else reading.compactions
 
 
 def _dropped(conversation: SessionConversation) -> int:

@@ -12,13 +12,14 @@ from schemas.records import event_type
 from schemas.views import EntryStream
 from streams import codec
 from streams.core.session_status import THRESHOLDS
-from streams.ports import ConversationReader, ReadingProgress
+from streams.ports import ReadingProgress
 from streams.serve.api import agents, answers, parameters
 from streams.serve.api.answers import THRESHOLDS_JSON, judged
 from streams.serve.api.conversations import add_conversations
 from streams.serve.api.problems import bad_parameter
 from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Cursor, Reading, read_cursor
 from streams.serve.api.routing import Described, Router, problems_of
+from streams.serve.api.serving import Serving
 from streams.serve.api.totals import Totals
 from streams.serve.views.session_index import ListOrder, SessionFilter
 from streams.serve.views.sessions import SessionKey, Sessions
@@ -27,16 +28,15 @@ from streams.serve.views.sessions import SessionKey, Sessions
 def add_routes(
     router: Router,
     reading: Reading,
-    local: Callable[[], ReadingProgress | None] | None,
-    conversations: ConversationReader | None,
+    serving: Serving,
 ) -> None:
-    """Add the routes. `local` as `Serving.reading`, `conversations` as there."""
+    """Add the routes."""
     _add_sessions(router, reading)
-    add_conversations(router, reading, conversations)
+    add_conversations(router, reading, serving)
     _add_session(router, reading)
     _add_records(router, reading)
     _add_stats(router, reading)
-    _add_projection(router, reading, local)
+    _add_projection(router, reading, serving.reading)
     _add_agents(router, reading)
 
 

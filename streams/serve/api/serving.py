@@ -7,6 +7,7 @@ from contextgauge.settings.forms import PREFIX
 from streams.core.runtime_settings import RuntimeSettings
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.ports import (
+    AskedContexts,
     Clock,
     CommandSink,
     ControlReader,
@@ -51,7 +52,7 @@ class Serving:
     `reading` returns how much of local transcripts has been read, where this process reads them;
     `titles` reads sessions' titles from there, if they are to be shown, and `runtime_settings`
     returns the runtimes' own settings on this machine.
-    `conversations` reads sessions' text, where it is kept.
+    `conversations` reads sessions' text, where it is kept; `asked` remembers whose agents ask.
     """
 
     reader: ViewReader
@@ -76,3 +77,4 @@ class Serving:
     commands: CommandSink | None = None
     writers: Callable[[], frozenset[str]] | None = None
     conversations: ConversationReader | None = None
+    asked: AskedContexts | None = None

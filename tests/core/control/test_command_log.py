@@ -23,6 +23,8 @@ from schemas.commands import (
     ThresholdsSet,
 )
 from streams.core.control.log import (
+    CANCELLED,
+    MANUAL_MAX_AGE_MS,
     MOST_COMMANDS,
     MOST_DECISIONS,
     Begin,
@@ -108,8 +110,17 @@ def test_an_old_automatic_request_expires(trigger: CommandTrigger) -> None:
     assert isinstance(actions(state, NOW_MS + STALE_MS, STALE_MS, busy=None)[0], Begin)
     late = actions(state, NOW_MS + STALE_MS + MINUTE_MS, STALE_MS, busy=None)
     assert [each.outcome for each in late if isinstance(each, Finish)] == ["expired"]
-    manual = after(request())
-    assert isinstance(actions(manual, NOW_MS + 100 * STALE_MS, STALE_MS, busy=None)[0], Begin)
+
+
+def test_what_a_person_asked_for_expires_later() -> None:
+    state = after(request())
+    assert isinstance(actions(state, NOW_MS + MANUAL_MAX_AGE_MS, STALE_MS, busy=None)[0], Begin)
+    (late,) = actions(state, NOW_MS + MANUAL_MAX_AGE_MS + 1, STALE_MS, busy=None)
+    assert isinstance(late, Finish)
+    assert (late.outcome, late.reason) == (
+        "expired",
+        "requested 60 minutes ago, for a conversation that has gone on since",
+    )
 
 
 def test_a_request_that_was_cancelled_is_not_begun() -> None:
@@ -117,6 +128,16 @@ def test_a_request_that_was_cancelled_is_not_begun() -> None:
     (only,) = actions(state, NOW_MS, STALE_MS, busy=None)
     assert isinstance(only, Finish)
     assert only.outcome == "cancelled"
+
+
+def test_all_that_was_requested_before_is_cancelled() -> None:
+    every = CancelRequested(session_id=SESSION, command_id=None, requested_by="ada")
+    state = after(request(), request("other"), every, request("later"))
+    assert [(each.id, each.cancelled) for each in state.open] == [
+        ("a", CANCELLED),
+        ("other", CANCELLED),
+        ("later", None),
+    ]
 
 
 def test_a_cancel_marks_what_runs_and_nothing_that_is_finished() -> None:

@@ -22,6 +22,7 @@ from tests.core.control.trigger_kit import (
     Deciding,
     after,
     at,
+    init,
     noted,
     reasons,
     recall,
@@ -34,10 +35,10 @@ from tests.core.given import (
     START_MS,
     boundary,
     clear,
-    init,
     line,
     side,
 )
+from tests.core.given import init as claude
 
 
 def test_the_first_reading_above_the_threshold_requests_a_compaction() -> None:
@@ -96,7 +97,7 @@ def test_a_session_that_is_not_opted_in_is_left_alone(rules: tuple[SessionRule, 
 
 def test_an_assumed_window_compacts_no_session_and_is_reported_once() -> None:
     deciding = Deciding(ON)
-    first = deciding.take(init("my-model", at=0), at(99, 1, "my-model"))
+    first = deciding.take(claude("my-model", at=0), at(99, 1, "my-model"))
     assert reasons(first) == ["default_window"]
     assert deciding.take(at(99, 2, "my-model")) == []
     assert requests(first) == []

@@ -14,12 +14,13 @@ from tests.core.control.trigger_kit import (
     Deciding,
     after,
     at,
+    init,
     noted,
     reasons,
     recall,
     requests,
 )
-from tests.core.given import OTHER_MODEL, SESSION, boundary, clear, init
+from tests.core.given import OTHER_MODEL, SESSION, boundary, clear
 
 REVIEWER = SessionRule(agents=Patterns(("reviewer",)), automatic=True)
 

@@ -12,6 +12,7 @@ from schemas.commands import (
 from schemas.records import Record
 from streams.core.control.thresholds import SessionRule, ThresholdBook
 from streams.core.control.trigger import Trigger
+from tests.core import given
 from tests.core.given import MODEL, SESSION, START_MS, Given, assistant
 
 MINUTE_MS = 60_000
@@ -61,6 +62,11 @@ class Deciding:
         entry = CommandEntry("requested by hand", START_MS + int(at * 1_000), data)
         self.trigger.note(entry)
         return entry
+
+
+def init(model: str = MODEL, *, at: float) -> Any:
+    """Return the `init` of an agent of one's own, which does not compact itself."""
+    return given.init(model, at=at, runtime="other")
 
 
 def at(percent: float, seconds: float, model: str = MODEL) -> Any:

@@ -27,6 +27,7 @@ from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
 from streams.codec.commands import read_entry, write_entry
 from streams.core.control.plan import CompactedSession, ControlPlan, SessionPolicy
 from streams.core.conversation.fold import ConversationFold
+from streams.edge.memory.asked_contexts import MemoryAskedContexts
 from streams.flow.control.agents import Owner
 from streams.flow.control.command_log import session_of
 from streams.flow.control.command_ports import CommandPorts
@@ -135,11 +136,14 @@ class CommandKit:
     owners: dict[str, Owner] = field(default_factory=dict)
     facts: list[CompactedSession] = field(default_factory=list)
     """What the policy was asked for."""
+    asked_owners: list[str] = field(default_factory=list)
+    """The sessions whose owner was asked for."""
     messages: int = 0
     plan: ControlPlan | None = None
 
     def __post_init__(self) -> None:
         self.conversations = LogConversations(self.log)
+        self.asked = MemoryAskedContexts(SystemClock())
         self.plan = ControlPlan(
             session=self._session,
             summariser=self.summaries,
@@ -153,7 +157,8 @@ class CommandKit:
         return SessionPolicy(self.opted_in, self.driver, automatic=self.automatic)
 
     async def _owner_of(self, session_id: str) -> Owner:
-        return self.owners.get(session_id, Owner())
+        self.asked_owners.append(session_id)
+        return self.owners.get(session_id, Owner(is_known=True))
 
     def change(self, **changes: object) -> None:
         """Change the configuration."""
@@ -238,6 +243,7 @@ class CommandKit:
             log=log,
             store=self.store,
             conversations=self.conversations,
+            asked=self.asked,
             drivers=self.drivers,
             owner_of=self._owner_of,
             plan=self.plan,

@@ -1,8 +1,20 @@
 """Which commands are accepted: by whom they were requested, and by what is known of the session."""
 
+from dataclasses import replace
+
 import pytest
 
-from schemas.commands import CommandPlanned, CompactionDecided
+from contextgauge.clock import SystemClock
+from contextgauge.units import HOUR_MS
+from schemas.commands import (
+    CancelRequested,
+    CommandAccepted,
+    CommandFinished,
+    CommandPlanned,
+    CommandTrigger,
+    CompactionDecided,
+    CompactRequested,
+)
 from schemas.records import WindowSource
 from streams.flow.control.agents import Owner
 from tests.flow.control.command_kit import SESSION, CommandKit
@@ -62,15 +74,81 @@ async def test_a_command_that_is_cancelled_while_it_is_examined_ends_as_cancelle
     assert (outcome.outcome, outcome.reason) == ("cancelled", "cancelled on request")
 
 
-async def test_a_session_of_which_nothing_is_known_is_compacted_on_request_only(
-    kit: CommandKit,
-) -> None:
+async def test_an_automatic_request_is_refused_where_nothing_is_known(kit: CommandKit) -> None:
+    kit.owners["new"] = Owner()
     await kit.request("auto", session_id="new", trigger="auto")
-    await kit.request("manual", session_id="new")
     async with kit.worker():
-        automatic, manual = await kit.outcome("auto"), await kit.outcome("manual")
-    assert automatic.reason == "it is not known yet whose session it is"
-    assert "no conversation of the session is kept" in (manual.reason or "")
+        outcome = await kit.outcome("auto")
+    assert outcome.reason == "it is not known yet whose session it is"
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_what_a_person_asked_for_waits_until_the_session_is_known(
+    kit: CommandKit, *, is_kept: bool
+) -> None:
+    kit.owners[SESSION] = Owner()  # Redis has lost the views, and perhaps the conversations
+    kit.opted_in = False  # by what is known
+    kit.conversations.is_former = not is_kept
+    await kit.request()
+    async with kit.worker():
+        await kit.until(lambda: kit.asked_owners.count(SESSION) > 1)
+        assert kit.entries(CommandAccepted, CommandFinished) == []
+        kit.owners[SESSION], kit.opted_in = Owner("reviewer", "/srv/shop", is_known=True), True
+        kit.conversations.is_former = False
+        assert (await kit.outcome()).outcome == "completed"
+    await kit.check()
+
+
+async def test_what_waits_until_its_session_is_known_is_cancelled(kit: CommandKit) -> None:
+    kit.owners[SESSION] = Owner()
+    await kit.request()
+    async with kit.worker():
+        await kit.until(lambda: kit.asked_owners)
+        await kit.cancel()
+        assert (await kit.outcome()).outcome == "cancelled"
+    assert kit.boundaries() == []
+
+
+async def test_what_no_worker_has_read_is_cancelled_or_expires(kit: CommandKit) -> None:
+    now_ms = SystemClock().now_ms()
+    old = CompactRequested(
+        session_id=SESSION, command_id="old", trigger="manual", requested_by="test"
+    )
+    await kit.send(old, time_ms=now_ms - 2 * HOUR_MS)
+    await kit.request("one")
+    await kit.request("two")
+    await kit.send(CancelRequested(session_id=SESSION, command_id=None, requested_by="test"))
+    await kit.send(replace(old, command_id="old later"), time_ms=now_ms - 2 * HOUR_MS)
+    await kit.request("three")
+    async with kit.worker():
+        names = ("old", "one", "two", "old later", "three")
+        outcomes = [(await kit.outcome(name)).outcome for name in names]
+    assert outcomes == ["cancelled", "cancelled", "cancelled", "expired", "completed"]
+    await kit.check()
+
+
+async def test_a_runtimes_driver_needs_no_view(kit: CommandKit) -> None:
+    kit.owners[SESSION], kit.driver = Owner(), "gone"
+    await kit.request()
+    async with kit.worker():
+        assert "'gone'" in ((await kit.outcome()).reason or "")
+
+
+@pytest.mark.parametrize("trigger", ["manual", "auto"])
+async def test_the_service_compacts_no_runtime_that_compacts_itself(
+    kit: CommandKit, trigger: CommandTrigger
+) -> None:
+    owner = Owner("reviewer", "/srv/shop", is_known=True, runtime="claude-code")
+    kit.owners[SESSION] = owner
+    await kit.request("one", trigger=trigger)
+    async with kit.worker():
+        outcome = await kit.outcome("one")
+        assert outcome.outcome == "refused"
+        assert (outcome.reason or "").startswith("claude-code compacts itself")
+        assert kit.boundaries() == []
+        kit.owners[SESSION] = owner._replace(asks=True)
+        await kit.request("two", trigger=trigger)
+        assert (await kit.outcome("two")).outcome == "completed"
 
 
 async def test_rules_are_asked_with_the_model_of_the_view(kit: CommandKit) -> None:

@@ -10,6 +10,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError, VersionError, WrongServerError
 from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
 from streams.core.alerts.watch import Who
+from streams.edge.memory.asked_contexts import MemoryAskedContexts
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryViews
 from streams.flow.control import memory as remembering
@@ -279,6 +280,13 @@ async def test_agents_are_looked_up_in_the_views_with_a_pause_after_an_error() -
         found = AgentLookup(folded.store, SystemClock())
         assert await found.who_of(SESSION) == Who("builder", "repo")
         assert await found.who_of("another") == Who()
+        # Its runtime compacts itself, so it matters whether its agent asks for its context.
+        assert (await found.owner_of(SESSION)).lacks_driver
+        asked = MemoryAskedContexts(SystemClock())
+        found = AgentLookup(folded.store, SystemClock(), asked)
+        assert (await found.owner_of(SESSION)).lacks_driver
+        await asked.note(SESSION, "m1", 0)
+        assert not (await found.owner_of(SESSION)).lacks_driver
 
 
 async def test_an_unavailable_memory_delays_no_alert(

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from contextgauge.errors import ConfigError, PositionError, RetryError
+from contextgauge.record_words import Runtime
+from contextgauge.units import MINUTE_MS
 from schemas.commands import (
     CommandEntry,
     CommandFinished,
@@ -41,6 +43,8 @@ class DecisionKit(ControlKit):
         super().__init__()
         self.rules: tuple[SessionRule, ...] = (ON,)
         self.fail_sends = 0
+        self.runtimes: dict[str, Runtime] = {}
+        self.asking: set[str] = set()
         self.sink = LogCommandSink(self.log, COMMANDS)
 
     async def create(self) -> None:
@@ -63,7 +67,9 @@ class DecisionKit(ControlKit):
         self.asked.append(session_id)
         if self.agents_are_away:
             raise RetryError("away")
-        return Owner(self.agents.get(session_id), self.folders.get(session_id))
+        agent_id, folder = self.agents.get(session_id), self.folders.get(session_id)
+        asks = session_id in self.asking
+        return Owner(agent_id, folder, runtime=self.runtimes.get(session_id), asks=asks)
 
     @asynccontextmanager
     async def deciding(self) -> AsyncIterator[list[asyncio.Task[None]]]:
@@ -129,6 +135,21 @@ async def kit() -> DecisionKit:
 
 
 SESSION = "s4"  # murmur2 puts it on partition 0 of two
+
+
+async def test_a_runtime_that_compacts_itself_is_compacted_once_its_agent_asks(
+    kit: DecisionKit,
+) -> None:
+    kit.runtimes[SESSION] = "claude-code"
+    await kit.write(pressured(50, 86, session=SESSION))
+    async with kit.deciding():
+        await kit.until_acknowledged()
+        (decided,) = [entry.data for entry in await kit.entries()]
+        assert isinstance(decided, CompactionDecided)
+        assert (decided.fired, decided.reason) == (False, "no_driver")
+        kit.asking.add(SESSION)
+        kit.clock.at_ms += MINUTE_MS
+        await kit.until_requested(1)
 
 
 async def test_a_reading_above_the_threshold_is_a_request_in_the_log(kit: DecisionKit) -> None:
