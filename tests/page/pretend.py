@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
+from contextgauge.addresses import session_address
 from contextgauge.containers import Line
 from contextgauge.window_catalog import bundled
 from schemas.records import Record
@@ -204,7 +205,7 @@ class Api:
             return {"partitions": [], "reading": self.reading}
         if parts == ["stats"]:
             return self.stats
-        session = parts[1] if parts[0] == "sessions" else ""
+        session = self._addressed(path.split("/")[3]) if parts[0] == "sessions" else ""
         if session not in self.sessions:
             return None
         if len(parts) == 2:
@@ -216,6 +217,11 @@ class Api:
             return {"compactions": self.compactions.get(session, [])}
         return self._part(self.records.get(session, {}).get(parts[2], []), "records", asked)
 
+    def _addressed(self, part: str) -> str:
+        """Return the session that a part of an address names."""
+        hashed = (name for name in self.sessions if session_address(name) == part)
+        return next(hashed, unquote(part))
+
     def _list(self, asked: dict[str, list[str]]) -> dict[str, Any]:
         def used(view: dict[str, Any]) -> float:
             leading = judged(view)["status"]["leading_chain"]
@@ -224,7 +230,8 @@ class Api:
 
         found = list(self.sessions.values())
         if "id" in asked:
-            found = [self.sessions[name] for name in asked["id"] if name in self.sessions]
+            names = map(self._addressed, asked["id"])
+            found = [self.sessions[name] for name in names if name in self.sessions]
             return {**self._listed(found), "next": None, "total": len(found)}
         if "q" in asked:
             found = [view for view in found if asked["q"][0] in _told_of(view)]
@@ -271,7 +278,8 @@ def judged(
 ) -> dict[str, Any]:
     """Return a view with its status, as of long ago: the page must come to now by itself."""
     status = status_of_document(codec.dumps(view), NO_POINTS, arrived_ms)
-    return {**view, "title": title, "status": status.document(0)}
+    address = session_address(view["session_id"])
+    return {**view, "address": address, "title": title, "status": status.document(0)}
 
 
 def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]:

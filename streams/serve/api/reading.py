@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from pydantic import Field, StrictFloat, StrictInt, StrictStr, TypeAdapter
 
+from contextgauge.addresses import is_hashed
 from schemas.records import Json
 from schemas.views import SessionView
 from streams import codec
@@ -76,6 +77,9 @@ def read_cursor(text: str | None, of: str, form: CursorForm) -> Cursor | None:
 _LEARNED_S: Final = 30.0
 """What is usual of a model changes slowly."""
 
+_ADDRESSED: Final = 1_000
+"""Sessions named by a hash that are remembered: looking one up goes through all sessions."""
+
 _ORDERS: Final = 20
 """Points that cursors name and that are remembered: those of some minutes."""
 
@@ -101,6 +105,7 @@ class Reading:
         self._points = points
         self._learned_s: dict[str, float] = {}
         self._named: dict[str, CompactionPoints] = {}
+        self._addressed: dict[str, str] = {}
         self.snapshots = Snapshots(store, clock)
 
     async def snapshot(self, cursor: Cursor | None = None) -> Snapshot:
@@ -204,6 +209,19 @@ class Reading:
             self._points = self._points._replace(learned=together)
             self._learned_s.update(dict.fromkeys(models, now_s + _LEARNED_S))
         return self._points
+
+    async def addressed(self, part: str) -> str:
+        """Return the id of the session that a part of an address names, else the part itself."""
+        if not is_hashed(part):
+            return part
+        if part not in self._addressed:
+            name = await self._index.addressed(await self.snapshot(), part)
+            if name is None:
+                return part
+            self._addressed[part] = name.decode("utf-8", "surrogatepass")
+            if len(self._addressed) > _ADDRESSED:
+                del self._addressed[next(iter(self._addressed))]
+        return self._addressed[part]
 
     async def session(
         self, session_id: str, cursor: Cursor | None = None

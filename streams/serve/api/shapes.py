@@ -107,8 +107,12 @@ class StatusShape(BaseShape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedSession(SessionView):
-    """A session's view as it is stored, its title and its status."""
+    """A session's view as it is stored, its address, its title and its status."""
 
+    address: str = Field(
+        description="What names the session in addresses: its encoded id, or a hash of an id that "
+        "is too long for them or that clients would change, such as `..`."
+    )
     title: str | None = Field(
         description="The first prompt, of `contextgauge view --titles`; else null."
     )

@@ -273,7 +273,7 @@ function list(host, rows, none) {
   const items = rows.slice(0, 20).map(([view, words]) => {
     const folder = folderOf(view);
     const short = shorts.get(view.session_id);
-    return h("li", {}, h("a", { href: sessionLink(view.session_id) }, folder || short, " ", h("span", { class: "mono faint" }, folder ? short : "")), h("span", { class: "faint" }, words));
+    return h("li", {}, h("a", { href: sessionLink(view) }, folder || short, " ", h("span", { class: "mono faint" }, folder ? short : "")), h("span", { class: "faint" }, words));
   });
   if (rows.length > items.length) items.push(h("li", { class: "faint" }, `and ${exact(rows.length - items.length)} more`));
   host.replaceChildren(...(items.length ? items : [h("li", { class: "faint" }, none)]));

@@ -1,7 +1,7 @@
 // The page's frame: the view for the address, and the notices above it.
 
 import { Analytics } from "./analytics.js";
-import { decoded, get, onServer, setToken, takeToken } from "./api.js";
+import { get, onServer, setToken, takeToken } from "./api.js";
 import { attr, h, icon, plain, setText, setIcon, text } from "./dom.js";
 import { duration, moment } from "./format.js";
 import { FiguresPage, showHelp } from "./help.js";
@@ -103,7 +103,7 @@ class Shell {
     let page = "overview";
     if (session !== null) {
       page = "session";
-      this.#view = new SessionPage(this.main, decoded(session[1]), parameters, this);
+      this.#view = new SessionPage(this.main, session[1], parameters, this);
     } else if (path === "/analytics") {
       page = "analytics";
       this.title("Analytics");

@@ -145,8 +145,8 @@ export class Overview {
   /** Open the first session that a search finds. */
   async #openFirst(search) {
     if (search.q === "" || !await this.#choose(search)) return;
-    const link = this.order.map((item) => sessionLink(item.id)).find((each) => each !== null);
-    if (link !== undefined) location.hash = link;
+    const [first] = this.order;
+    if (first !== undefined) location.hash = sessionLink(first.view);
   }
 
   /** Read the list from its beginning; returns whether it was. What was there stays in sight until the answer is. */
@@ -253,7 +253,7 @@ export class Overview {
     for (const entry of entries) {
       const item = this.items.get(entry.session_id);
       if (!this.listed.has(item)) this.isBehind ||= this.#belongs(entry, item);
-      else if (entry.sequence > item.view.sequence && item.id.isWellFormed()) this.changed.add(item.id);
+      else if (entry.sequence > item.view.sequence) this.changed.add(item.id);
     }
     this.#readChanged();
   }
@@ -272,9 +272,10 @@ export class Overview {
     this.reading = true;
     while (this.changed.size && !this.stopped.signal.aborted && !document.hidden) {
       const ids = this.#nextToRead();
+      if (ids.length === 0) break;
       let pauseMs = READ_MS;
       try {
-        const { sessions } = await get(`v1/sessions?${new URLSearchParams(ids.map((id) => ["id", id]))}`, { signal: this.stopped.signal });
+        const { sessions } = await get(`v1/sessions?${ids.map((id) => `id=${this.items.get(id).view.address}`).join("&")}`, { signal: this.stopped.signal });
         for (const view of sessions) if (this.items.has(view.session_id)) this.#known(view); // not one from before a reset
         this.rows.refresh(new Set(ids));
       } catch {
@@ -287,10 +288,11 @@ export class Overview {
   }
 
   #nextToRead() {
+    for (const id of this.changed) if (!this.items.has(id)) this.changed.delete(id); // of before a reset
     const ids = [...this.changed].sort((a, b) => this.rows.mounted.parts.has(b) - this.rows.mounted.parts.has(a));
     let room = ADDRESS;
     const some = ids.slice(0, READ_AT_ONCE).filter((id, index) => {
-      room -= encodeURIComponent(id).length;
+      room -= this.items.get(id).view.address.length;
       return room > 0 || index === 0;
     });
     for (const id of some) this.changed.delete(id);

@@ -21,19 +21,15 @@ const UNKNOWN_WORDS = { compacted: "unknown since compaction", cleared: "unknown
 /** A model's date, which a row has no room for; the session's page has the whole name. */
 const DATED = /-(?:\d{8}|\d{4}-\d{2}-\d{2})$/;
 
-/** The title of a session that has no page of its own. */
-const NO_ADDRESS = "This session's id holds half a character, so it has no address.";
-
 /** The columns, and what each sorts by. */
 export const COLUMNS = [
   ["Session", "folder"], ["Context", "pressure"], ["Until compaction", "until"], ["Growth", "growth"], ["Compactions", "compactions"],
   ["State, last activity", "recent"],
 ];
 
-/** A session's address on this page; null for an id with half a character, which no address can hold. */
-export function sessionLink(id) {
-  if (!id.isWellFormed()) return null;
-  return `#/session/${encodeURIComponent(id)}`;
+/** Where this page has a session. */
+export function sessionLink({ address }) {
+  return `#/session/${address}`;
 }
 
 /** State in words: [what, more]. */
@@ -128,7 +124,7 @@ export function sessionRow() {
     attr(el, "data-id", view.session_id);
     attr(el, "data-past", !isLive(view, nowMs));
     attr(el, "data-divides", item.divides);
-    attr(link, "href", sessionLink(view.session_id));
+    attr(link, "href", sessionLink(view));
     attr(link, "title", titleOf(view, chain, state, nowMs));
     const short = item.short ?? shortId(view.session_id);
     setText(t.name, folder || short);
@@ -170,7 +166,7 @@ function writePair(first, second, [figure, more]) {
 function titleOf(view, chain, state, nowMs) {
   const isLong = state === "unknown" || state === "stalled";
   return [
-    sessionLink(view.session_id) === null ? NO_ADDRESS : view.session_id,
+    view.session_id,
     view.title,
     view.identity.cwd,
     aboutOf(view, chain),

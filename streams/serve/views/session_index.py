@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from contextgauge.addresses import hashed_address
 from schemas.views import LIVE_ENTRIES, ChainView
 from streams import codec
 from streams.core.session_status import State, leading_chain, status_of
@@ -273,6 +274,12 @@ class SessionIndex:
             for chain in leading
             if chain is not None and chain.model and chain.auto_compact_threshold is None
         }
+
+    async def addressed(self, snapshot: Snapshot, address: str) -> bytes | None:
+        """Return the session that an address names by its hash; None: there is none."""
+        partitions = (await self._of(snapshot)).partitions
+        names = (name for part in partitions for name in part.sessions)
+        return next((name for name in names if hashed_address(name) == address), None)
 
     async def _of(self, snapshot: Snapshot) -> _GenerationIndex:
         async with self._lock:
