@@ -123,7 +123,7 @@ UNKNOWN_RUNTIME: Final = "unknown"
 
 
 class SessionFilter(NamedTuple):
-    """Which sessions a list has; None: any."""
+    """Which sessions a list has; None: any. `titled`: those whose titles have the text."""
 
     state: str | None = None
     model: str | None = None
@@ -131,6 +131,7 @@ class SessionFilter(NamedTuple):
     agent: str | None = None
     min_percent: float | None = None
     text: str | None = None
+    titled: frozenset[bytes] = frozenset()
 
     def matches(self, session: Summary) -> bool:
         """Return whether a list with this filter has a session."""
@@ -143,7 +144,9 @@ class SessionFilter(NamedTuple):
                 self.min_percent is None
                 or (session.percent is not None and session.percent >= self.min_percent)
             )
-            and (self.text is None or self.text in session.text)
+            and (
+                self.text is None or self.text in session.text or session.key.session in self.titled
+            )
         )
 
 
@@ -275,10 +278,13 @@ class SessionIndex:
             if chain is not None and chain.model and chain.auto_compact_threshold is None
         }
 
+    async def names(self, snapshot: Snapshot) -> list[bytes]:
+        """Return all sessions."""
+        return [name for part in (await self._of(snapshot)).partitions for name in part.sessions]
+
     async def addressed(self, snapshot: Snapshot, address: str) -> bytes | None:
         """Return the session that an address names by its hash; None: there is none."""
-        partitions = (await self._of(snapshot)).partitions
-        names = (name for part in partitions for name in part.sessions)
+        names = await self.names(snapshot)
         return next((name for name in names if hashed_address(name) == address), None)
 
     async def _of(self, snapshot: Snapshot) -> _GenerationIndex:
