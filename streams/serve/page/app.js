@@ -31,6 +31,8 @@ class Shell {
   #bar = new ReadingBar(document.getElementById("live"));
   /** How much of the transcripts the server has read; null: unknown, or it reads none. */
   reading = null;
+  /** What the estimates of all sessions rest on, by the name that the server gives it; null: unknown. */
+  estimates = null;
 
   constructor() {
     this.main = document.getElementById("main");
@@ -217,6 +219,10 @@ class Shell {
     const { reading } = this;
     this.reading = answer.reading ?? null;
     this.#bar.show(this.reading);
+    if (this.estimates !== answer.estimates) {
+      this.estimates = answer.estimates;
+      this.#view?.renewEstimates?.(this.estimates);
+    }
     if (isReading(this.reading)) setTimeout(() => this.#projection(), READING_MS);
     if ((reading === null) !== (this.reading === null) || isReading(reading) !== isReading(this.reading)) this.#view?.hurry();
     const behind = behindOf(answer);

@@ -79,6 +79,10 @@ export class SessionPage {
     this.#soon();
   }
 
+  renewEstimates() {
+    this.#soon();
+  }
+
   #soon() {
     if (this.soon !== undefined || this.stopped.signal.aborted) return;
     this.soon = setTimeout(() => {
@@ -242,9 +246,9 @@ export class SessionPage {
     if (this.list === undefined || !this.list.isConnected) this.#build();
     const { view } = this;
     const chain = leadingChain(view);
-    const name = folderOf(view) || shortId(this.id);
-    setText(this.t.name, name);
-    this.shell.title(name);
+    const folder = folderOf(view);
+    setText(this.t.name, folder || shortId(this.id));
+    this.shell.title([folder, shortId(this.id)].filter(Boolean).join(" ")); // tabs of one folder differ
     setText(this.t.title, view.title ?? "");
     shown(this.title, view.title !== null);
     this.about.set(aboutOf(view));
