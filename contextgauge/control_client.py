@@ -5,10 +5,11 @@ import contextlib
 import http.client
 import socket
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import orjson
 
+from contextgauge.addresses import session_address
 from contextgauge.errors import ConfigError, RetryError
 
 _DRIVER: Final = "claude-code"
@@ -62,7 +63,7 @@ class CommandSource:
         secure = http.client.HTTPSConnection
         kind = secure if self._is_secure else http.client.HTTPConnection
         connection = self._connection = kind(self._host, self._port, timeout=_TIMEOUT_S)
-        path = f"{self._prefix}/v1/sessions/{quote(session_id, safe='')}/control"
+        path = f"{self._prefix}/v1/sessions/{session_address(session_id)}/control"
         try:
             connection.request("GET", path, headers=self._headers)
             answer = connection.getresponse()

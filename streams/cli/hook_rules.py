@@ -13,11 +13,11 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.error import HTTPError
-from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import typer
 
+from contextgauge.addresses import session_address
 from contextgauge.state_folder import state_folder
 from contextgauge.units import DAY_MS, MINUTE_MS
 from streams import codec
@@ -136,7 +136,7 @@ def _await_rules(
     """
     until_s = time.monotonic() + wait_s
     while True:
-        answer = server.ask(f"/v1/sessions/{quote(session_id, safe='')}/rules")
+        answer = server.ask(f"/v1/sessions/{session_address(session_id)}/rules")
         rules: dict[str, Any] | None = None if answer is None else answer["rules"]
         if (
             rules is not None

@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from contextgauge import steering
+from contextgauge.addresses import session_address
 from contextgauge.commands import CommandView, ControlView
 from contextgauge.errors import ConfigError
 from contextgauge.steering import steer
@@ -153,6 +154,14 @@ async def test_an_idle_session_is_compacted_once(client: Client, api: Api) -> No
     assert client.prompts == ["hello", "/compact keep the names"]
     assert api.asked[0] == ("/base/v1/sessions/9c1%2F4/control", "Bearer t0ken")
     assert problems == []
+
+
+async def test_an_id_that_clients_would_shorten_is_asked_for_by_its_hash(
+    client: Client, api: Api
+) -> None:
+    async with steered(client, api, session_id=".."):
+        await api.was_asked()
+    assert api.asked[0][0] == f"/base/v1/sessions/{session_address('..')}/control"
 
 
 async def test_nothing_is_sent_during_a_response(client: Client, api: Api) -> None:

@@ -84,9 +84,18 @@ async def browser() -> AsyncIterator[Browser]:
 
 DRAWN = """
 (() => {
-  // What charts draw: words with where they stand, and bars and bands from where to where.
-  window.drawn = { words: [], bars: [], bands: [] };
-  const { fillText, fillRect } = CanvasRenderingContext2D.prototype;
+  // What charts draw: words with where they stand, bars and bands from where to where, and lines.
+  window.drawn = { words: [], bars: [], bands: [], lines: [] };
+  const { fillText, fillRect, moveTo, lineTo } = CanvasRenderingContext2D.prototype;
+  let from = [0, 0];
+  CanvasRenderingContext2D.prototype.moveTo = function (x, y) {
+    from = [x, y];
+    return moveTo.call(this, x, y);
+  };
+  CanvasRenderingContext2D.prototype.lineTo = function (x, y) {
+    drawn.lines.push([...from, x, y, this.lineWidth]);
+    return lineTo.call(this, x, y);
+  };
   CanvasRenderingContext2D.prototype.fillRect = function (x, y, width, height) {
     drawn.bands.push([x, x + width]);
     return fillRect.call(this, x, y, width, height);

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
+from contextgauge.addresses import session_address
 from contextgauge.containers import Line
 from contextgauge.window_catalog import bundled
 from schemas.records import Record
@@ -18,7 +19,7 @@ from schemas.views import STREAM_ENTRIES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.core.session_status import THRESHOLDS
-from streams.core.until_compaction import NO_POINTS
+from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import SimulationOptions, sample_sessions
@@ -119,6 +120,7 @@ class Api:
         self.compactions: dict[str, list[dict[str, Any]]] = {}
         self.arrivals: dict[str, int] = {}
         self.titles: dict[str, str] = {}
+        self.points = NO_POINTS
         self.stats: dict[str, Any] = {}
         self.problem: tuple[int, str] | None = None
         self.token: str | None = None
@@ -201,10 +203,11 @@ class Api:
         if parts == ["sessions"]:
             return self._list(asked)
         if parts == ["projection"]:
-            return {"partitions": [], "reading": self.reading}
+            estimates = repr(self.points)
+            return {"partitions": [], "estimates": estimates, "reading": self.reading}
         if parts == ["stats"]:
             return self.stats
-        session = parts[1] if parts[0] == "sessions" else ""
+        session = self._addressed(path.split("/")[3]) if parts[0] == "sessions" else ""
         if session not in self.sessions:
             return None
         if len(parts) == 2:
@@ -216,6 +219,16 @@ class Api:
             return {"compactions": self.compactions.get(session, [])}
         return self._part(self.records.get(session, {}).get(parts[2], []), "records", asked)
 
+    def _addressed(self, part: str) -> str:
+        """Return the session that a part of an address names."""
+        hashed = (name for name in self.sessions if session_address(name) == part)
+        return next(hashed, unquote(part))
+
+    def _told_of(self, view: dict[str, Any]) -> str:
+        """Return what a search looks into."""
+        title = self.titles.get(view["session_id"])
+        return json.dumps([view["session_id"], view["identity"], title])
+
     def _list(self, asked: dict[str, list[str]]) -> dict[str, Any]:
         def used(view: dict[str, Any]) -> float:
             leading = judged(view)["status"]["leading_chain"]
@@ -224,10 +237,11 @@ class Api:
 
         found = list(self.sessions.values())
         if "id" in asked:
-            found = [self.sessions[name] for name in asked["id"] if name in self.sessions]
+            names = map(self._addressed, asked["id"])
+            found = [self.sessions[name] for name in names if name in self.sessions]
             return {**self._listed(found), "next": None, "total": len(found)}
         if "q" in asked:
-            found = [view for view in found if asked["q"][0] in _told_of(view)]
+            found = [view for view in found if asked["q"][0] in self._told_of(view)]
         if "min_percent" in asked:
             found = [view for view in found if used(view) >= float(asked["min_percent"][0])]
         if asked.get("state") == ["compacting"]:
@@ -250,7 +264,7 @@ class Api:
 
     def _judged(self, view: dict[str, Any]) -> dict[str, Any]:
         name = view["session_id"]
-        return judged(view, self.arrivals.get(name), self.titles.get(name))
+        return judged(view, self.arrivals.get(name), self.titles.get(name), self.points)
 
     def _rank(self, view: dict[str, Any], order: ListOrder) -> Rank:
         name = codec.key_bytes(view["session_id"])
@@ -267,11 +281,15 @@ class Api:
 
 
 def judged(
-    view: dict[str, Any], arrived_ms: int | None = None, title: str | None = None
+    view: dict[str, Any],
+    arrived_ms: int | None = None,
+    title: str | None = None,
+    points: CompactionPoints = NO_POINTS,
 ) -> dict[str, Any]:
     """Return a view with its status, as of long ago: the page must come to now by itself."""
-    status = status_of_document(codec.dumps(view), NO_POINTS, arrived_ms)
-    return {**view, "title": title, "status": status.document(0)}
+    status = status_of_document(codec.dumps(view), points, arrived_ms)
+    address = session_address(view["session_id"])
+    return {**view, "address": address, "title": title, "status": status.document(0)}
 
 
 def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]:
@@ -283,8 +301,3 @@ def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]
         "sequence": sequence, "state": "measured", "used_percent": percent,
         "used_tokens": int(window * percent / 100),
     }  # fmt: skip
-
-
-def _told_of(view: dict[str, Any]) -> str:
-    """Return what a search looks into."""
-    return json.dumps([view["session_id"], view["identity"]])

@@ -1,6 +1,5 @@
 """The overview: figures in place, nothing made anew, and what is not known said so."""
 
-import re
 from typing import Any
 
 import pytest
@@ -170,20 +169,39 @@ async def test_a_known_session_appears_once_it_matches_the_filter(
     await expect(rows).to_have_count(2)
 
 
-async def test_an_id_that_no_url_can_contain_does_not_break_the_list(
+@pytest.mark.parametrize("name", [".", "..", "a/b?c#d", "\0", "\u0436" * 1_500, "half \ud800"])
+async def test_a_session_of_any_id_has_a_page(
+    page: Page, page_url: str, api: Api, sample: Any, name: str
+) -> None:
+    api.fill(sample)
+    api.many(1)
+    (view,) = api.sessions.values()
+    view["session_id"] = name
+    api.sessions = {name: view}
+    await page.goto(page_url)
+    link = page.locator(".rows .row:visible .row-link")
+    view["sequence"] = 2
+    view["chains"]["main"]["used_percent"] = 77.0
+    await page.evaluate("(e) => pushEntries([e])", entry(view, 77.0, 2))
+    await expect(page.locator(".rows .row:visible .gauge-share")).to_have_text("77%")
+    await link.click()
+    await expect(page.locator(".hero .gauge-share")).to_have_text("77%")
+    await page.reload()
+    await expect(page.locator(".hero .gauge-share")).to_have_text("77%")
+
+
+async def test_an_id_of_dots_that_is_entered_opens_its_session(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
-    api.many(3)
-    broken = "half \ud800 a character"
-    list(api.sessions.values())[1]["session_id"] = broken
-    await page.goto(page_url)
-    rows = page.locator(".rows .row:visible")
-    await expect(rows).to_have_count(3)
-    link = rows.nth(1).locator(".row-link")
-    assert await link.get_attribute("href") is None
-    assert "no address" in (await link.get_attribute("title") or "")
-    await expect(rows.nth(2).locator(".row-link")).to_have_attribute("href", re.compile("session"))
+    api.many(2)
+    first, second = api.sessions.values()
+    for view, name in ((first, ".."), (second, "..more")):
+        view["session_id"] = name
+    api.sessions = {"..": first, "..more": second}
+    await page.goto(f"{page_url}#/session/..")
+    await expect(page.locator(".hero")).to_be_visible()
+    await expect(page.locator(".session-head .id")).to_have_text("..")
 
 
 async def test_an_update_reuses_the_existing_elements(

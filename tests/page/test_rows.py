@@ -1,12 +1,14 @@
 """What a row says and how one finds it: names, words that have room, models, the way back."""
 
+import re
 from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
 
+from streams.core.until_compaction import CompactionPoints
 from tests.cases.short_tokens import SHORT_TOKENS
-from tests.page.conftest import NARROW
+from tests.page.conftest import NARROW, stop_clock
 from tests.page.pretend import Api, folded, records_of, sample_lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -32,6 +34,35 @@ async def test_sessions_with_similar_ids_are_distinguishable(
     for session_id, short in zip(ids, ["11111111-2", "11111111-9", "22222222"], strict=True):
         link = page.locator(f".row[data-id='{session_id}'] .row-link .mono")
         await expect(link).to_have_text(short)
+
+
+async def test_sessions_of_one_folder_are_distinguishable(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    await stop_clock(page, NOW_MS)
+    api.fill(sample)
+    api.many(3)
+    hour_ms = 3_600_000
+    folders = ["/srv/one/shop/", "C:\\two\\shop", "/srv/one/shop/"]
+    for view, folder, ago_ms in zip(
+        api.sessions.values(), folders, (hour_ms, 40 * hour_ms, 9_000 * hour_ms), strict=True
+    ):
+        view["identity"]["cwd"] = folder
+        view["first_ms"] = NOW_MS - ago_ms
+    await page.goto(page_url)
+    names = {"one/shop": 2, "two/shop": 1}
+    rows = page.locator(".rows .row:visible")
+    await expect(rows).to_have_count(3)
+    for name, count in names.items():
+        await expect(page.locator(".row-name", has_text=name)).to_have_count(count)
+    first, second, third = (
+        page.locator(f".row[data-id='{name}'] .c-state .more") for name in api.sessions
+    )
+    await expect(first).to_have_text(re.compile(r"began \d\d:\d\d$"))
+    await expect(second).to_have_text(re.compile(r"began \d+ Sept?, \d\d:\d\d$"))
+    await expect(third).to_have_text(re.compile(r"began \d+ Sept? 2025$"))
+    await rows.first.locator(".row-link").click()
+    await expect(page).to_have_title(re.compile(r"^shop 0000000\d · contextgauge$"))
 
 
 async def test_labels_fit_and_truncated_text_is_in_the_title(
@@ -90,7 +121,7 @@ async def test_removed_models_are_no_longer_offered(
     await expect(models).to_have_text(["All models"])
 
 
-async def test_the_source_of_a_window_is_one_word_with_an_explanation(
+async def test_the_source_of_a_window_is_short_with_an_explanation(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -98,10 +129,10 @@ async def test_the_source_of_a_window_is_one_word_with_an_explanation(
     (view,) = api.sessions.values()
     view["chains"]["main"]["window_source"] = "catalog"
     await page.goto(page_url)
-    await expect(page.locator(".row .gauge-sizes:visible")).to_contain_text("· catalog")
+    await expect(page.locator(".row .gauge-sizes:visible")).to_contain_text("· by model name")
     await page.locator(".row .c-context").hover()
     tip = page.get_by_role("tooltip")
-    await expect(tip).to_contain_text("Window catalog: by the model's name, in the table")
+    await expect(tip).to_contain_text("The window is from the model's name, by the table")
 
 
 async def test_a_doubtful_window_is_marked_and_its_tooltip_says_why(
@@ -171,6 +202,38 @@ async def test_an_estimate_is_marked_and_its_tooltip_names_the_source(
     await page.locator(".hero-gauge").hover()
     await expect(page.get_by_role("tooltip")).to_contain_text("The size is unknown")
     await expect(page.get_by_role("tooltip")).not_to_contain_text("Estimated")
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_estimates_follow_what_they_rest_on(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(300)
+    for view in api.sessions.values():
+        view["chains"]["main"].update(
+            auto_compact_enabled=None, auto_compact_threshold=None, until_compaction_tokens=None,
+            used_tokens=10_000, window=200_000, model="claude-opus-4-6",
+        )  # fmt: skip
+        view["compactions"] = {**view["compactions"], "last": []}
+    await page.goto(page_url)
+    last = page.locator(".row[data-id^='00000000-']:visible")
+    while not await last.count():
+        await page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        await page.wait_for_timeout(50)
+    await expect(last.locator(".c-until .figure")).to_contain_text("unknown")
+    api.points = CompactionPoints(learned=(("claude-opus-4-6", 167_000),))
+    await expect(last.locator(".c-until .figure")).to_contain_text("~157K")
+    await page.evaluate("scrollTo(0, 0)")
+    first = page.locator(".rows .row:visible").first
+    await expect(first.locator(".c-until .figure")).to_contain_text("~157K")
+    await first.locator(".row-link").click()
+    await expect(page.locator(".hero .facts")).to_contain_text("~157K")
+    api.points = CompactionPoints(learned=(("claude-opus-4-6", 100_000),))
+    await expect(page.locator(".hero .facts")).to_contain_text("~90K")
+    asked = len(api.asked)
+    await page.wait_for_timeout(300)  # what is up to date is not asked for
+    assert not [path for path in api.asked[asked:] if "/v1/sessions" in path]
 
 
 async def test_the_tooltip_says_that_a_configured_percentage_is_of_an_assumed_window(

@@ -96,8 +96,10 @@ async def test_warnings_use_the_wording_of_the_chat(page: Page, told: Told) -> N
     await expect(low).to_contain_text("90% used · 10% context remaining")
     await expect(low.locator(".icon[data-name=warning]")).to_be_visible()
     await page.locator(".item.steps summary").first.click()
-    calm = page.locator(".item.warning", has_text="48% used · 52% context remaining")
-    await expect(calm.locator(".icon")).to_have_count(0)
+    for words in ("48% used · 52% context remaining", "76% used"):
+        calm = page.locator(".item.warning", has_text=words)
+        await expect(calm.first).to_be_visible()
+        await expect(calm.locator(".icon")).to_have_count(0)
     await low.locator("button").hover()
     tip = page.get_by_role("tooltip")
     await expect(tip).to_contain_text("Context window: 4 input + 180,996 cache tokens")
@@ -273,15 +275,15 @@ async def test_a_compaction_after_the_last_reading_stands_at_its_own_time(
 
 async def test_the_legend_names_only_what_is_drawn(page: Page, told: Told, api: Api) -> None:
     legend = page.locator(".legend .key:visible")
-    words = ["size", "compaction threshold", "warning"]
+    words = ["size", "window, 200K", "compaction threshold", "warning below 80% used"]
     await expect(legend).to_have_text(words)
     told.agent.compacting(NOW_MS - 9_000)
     told.agent.failed(NOW_MS, "too_few_groups")
     await told.tell()
-    await expect(legend).to_have_text([*words[:2], "failed", "warning"])
+    await expect(legend).to_have_text([*words[:3], "failed", words[3]])
     api.sessions[SESSION]["chains"]["main"]["auto_compact_threshold"] = None
     await page.reload()
-    await expect(legend).to_have_text(["size", "failed", "warning"])
+    await expect(legend).to_have_text([*words[:2], "failed", words[3]])
 
 
 async def test_the_legend_shows_warnings_of_both_colours(page: Page, told: Told) -> None:
@@ -289,12 +291,38 @@ async def test_the_legend_shows_warnings_of_both_colours(page: Page, told: Told)
     await told.tell()
     legend = page.locator(".legend .key:visible")
     await expect(legend).to_have_text(
-        ["size", "compaction threshold", "warning", "warning at 80% used or more"]
+        [
+            "size",
+            "window, 200K",
+            "compaction threshold",
+            "warning below 80% used",
+            "warning at 80% used or more",
+        ]
     )
     colours = await legend.evaluate_all(
         "(keys) => keys.map((key) => getComputedStyle(key, '::before').backgroundColor)"
     )
-    assert colours[2] != colours[3]
+    assert colours[3] != colours[4]
+
+
+async def test_the_chart_marks_the_window(page: Page, told: Told, api: Api, charts: str) -> None:
+    assert charts
+    assert told.agent.session_id == SESSION
+    await page.add_init_script(DRAWN)
+    await page.reload()
+    await expect(page.locator(".chart-place canvas")).to_be_visible()
+    lines = "drawn.lines.filter(([x0, y0, x1, y1, width]) => y0 === y1 && width === 2)"
+    ((x0, y, x1, *_),) = await page.evaluate(f"{lines}.slice(-1)")
+    box = await page.locator(".chart-place canvas").bounding_box()
+    assert box
+    assert x1 - x0 > 0.8 * box["width"]
+    assert 0 < y < 0.2 * box["height"]  # near the top: the size is 76 % of it
+    main = api.sessions[SESSION]["chains"]["main"]
+    main.update(window=1_000_000, window_source="default")
+    await page.reload()
+    key = page.locator(".legend .key.window")
+    await expect(key).to_have_text("window, ~1M: above this chart")
+    assert await page.evaluate(lines) == []
 
 
 async def test_without_times_sizes_are_shown_record_by_record(

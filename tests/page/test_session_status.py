@@ -14,7 +14,10 @@ from tests.page.pretend import Api
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-WORDS = {"unknown": ("unknown since cleared", "unknown since compaction", "not measured yet")}
+WORDS = {
+    "unknown": ("unknown since cleared", "unknown since compaction", "not measured yet"),
+    "stale": ("quiet for ",),
+}
 """What a state begins with, where that is not its name."""
 
 
@@ -48,7 +51,7 @@ def expected(case: Case) -> dict[str, Any]:
         "state": case.state,
         "severity": case.severity,
         "share": "unknown" if share is None else f"{int(share)}%",
-        "triangle": case.severity in {"elevated", "high", "critical"},
+        "triangle": case.severity in {"high", "critical"},
         "thrash": case.thrashing,
     }
 
@@ -95,3 +98,4 @@ async def test_a_verdict_changes_at_its_instant_without_an_answer(
     api.gone = True
     await page.clock.fast_forward(THRESHOLDS.stale_after_ms)
     await expect(row).to_have_attribute("data-state", "stale")
+    await expect(row.locator(".c-state")).to_contain_text("quiet for ")

@@ -98,6 +98,24 @@ async def test_the_divider_of_silent_sessions_covers_no_line_of_a_titled_row(
     assert covered == []
 
 
+async def test_titles_are_searched_where_they_are_shown(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(3)
+    await page.goto(page_url)
+    search = page.get_by_role("searchbox")
+    await expect(search).to_have_attribute("placeholder", "Search id, folder, model…")
+    name = list(api.sessions)[1]
+    api.titles = {name: TITLE}
+    await page.reload()
+    await expect(search).to_have_attribute("placeholder", "Search title, id, folder…")
+    await search.fill("the new API")
+    rows = page.locator(".rows .row:visible")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_have_attribute("data-id", name)
+
+
 async def test_a_name_that_reverses_what_follows_is_shown_with_its_characters_escaped(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:

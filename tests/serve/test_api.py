@@ -122,7 +122,7 @@ async def test_a_list_follows_new_records(
             for partition in views.partitions.values()
             for view in partition.held.views.values()
         ]
-        stored = [dict(list(view.items())[:-2]) for view in found]  # without title and status
+        stored = [dict(list(view.items())[:-3]) for view in found]  # as they were before judging
         assert sorted(stored, key=_name) == sorted(expected, key=_name)
         fresh = api_over(views)  # as one that reads all views for the first time
         for asked in ("?sort=recent", "?sort=pressure", "?sort=pressure&min_percent=20"):

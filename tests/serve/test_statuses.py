@@ -122,6 +122,7 @@ async def test_a_view_is_served_as_it_is_stored(clock: FixedTime) -> None:
     view = session(HALF)
     answer = await api_of([view], clock).json("/v1/sessions/case")
     assert answer["session"].pop("title") is None
+    assert answer["session"].pop("address") == "case"
     answer["session"].pop("status")
     assert answer["session"] == codec.loads(codec.dumps(asdict(view)))
 
@@ -142,6 +143,10 @@ async def test_a_server_that_has_titles_serves_them_with_their_sessions(clock: F
             "two": None,
         }
     assert (await api.json("/v1/sessions/one"))["session"]["title"] == 'Fix "it"'
+    for text, names in (("fix", ["one"]), ("TWO", ["two"]), ("fixed", [])):
+        answer = await api.json(f"/v1/sessions?q={text}")
+        assert [view["session_id"] for view in answer["sessions"]] == names
+        assert answer["total"] == len(names)
 
 
 async def test_a_server_of_this_machine_serves_what_the_runtimes_settings_say(
@@ -168,7 +173,10 @@ async def test_a_server_of_this_machine_serves_what_the_runtimes_settings_say(
     # A setting that is changed is another answer, though no record came.
     tag = answer.headers["etag"]
     assert (await api.get("/v1/sessions", if_none_match=tag)).status_code == 304
+    estimates = (await api.json("/v1/projection"))["estimates"]
+    assert (await api.json("/v1/projection"))["estimates"] == estimates
     own["limit"] = 190_000
+    assert (await api.json("/v1/projection"))["estimates"] != estimates
     answer = await api.get("/v1/sessions", if_none_match=tag)
     (until,) = answer.json()["sessions"][0]["status"]["until_compaction"].values()
     assert until["threshold_tokens"] == 157_000

@@ -3,19 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import ClassVar, Final, Literal, TypeAlias
-from urllib.parse import quote
+from typing import ClassVar, Literal, TypeAlias
 
+from contextgauge.addresses import session_address
 from schemas.records import ExhaustedReason, Outcome
 
 AlertKind: TypeAlias = Literal["pressure", "failed", "stalled", "thrash", "exhausted", "rules_lost"]
 Format: TypeAlias = Literal["json", "slack"]
 MemoryPlace: TypeAlias = Literal["auto", "redis", "file"]
 """Where it is remembered what was sent; `auto`: in Redis where there is one."""
-
-
-_UNQUOTED: Final = "!'()*"
-"""What `encodeURIComponent` leaves as it is, besides what is never quoted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +149,8 @@ class AlertPlan:
     page: str | None = None
 
     def link(self, session_id: str) -> str | None:
-        """Return where the page shows a session, which is what a browser makes of its id too."""
-        if self.page is None:
-            return None
-        # A lone surrogate, which a session's id may hold, has no address that browsers agree on.
-        return f"{self.page}/#/session/{quote(session_id, safe=_UNQUOTED, errors='replace')}"
+        """Return where the page shows a session."""
+        return None if self.page is None else f"{self.page}/#/session/{session_address(session_id)}"
 
     @property
     def pending_ms(self) -> int:

@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from contextgauge.containers import SIGNS, Scout
-from streams.edge.files.content import open_content
+from streams.edge.files.content import Content, open_content
 from streams.edge.files.housekeeping import plain_path, session_in
 from streams.edge.files.objects import object_of
 from streams.edge.files.watch import find_file
 
 _READ_BYTES: Final = 1_048_576
 """The first prompt is within the first kilobytes, unless attachments come before it."""
+
+_PIECE_BYTES: Final = 65_536
+"""Most prompts are in the first piece; a search among transcripts looks for all of them."""
 
 _CHARACTERS: Final = 200
 """Of a title: more than any screen has room for."""
@@ -134,14 +137,22 @@ def _bodies(path: Path, signs: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
     """Yield the first lines of a file that have one of the signs."""
     try:
         with closing(open_content(str(path))) as content:
-            text = content.read(_READ_BYTES, 0)
+            for line in _first_lines(content):
+                body = object_of(line) if signs.search(line) else None
+                if body is not None:
+                    yield body
     except OSError:
         return
-    for line in text.split(b"\n"):
-        if signs.search(line):
-            body = object_of(line)
-            if body is not None:
-                yield body
+
+
+def _first_lines(content: Content) -> Iterator[bytes]:
+    """Yield the lines of a file's beginning, which is read as far as they are asked for."""
+    rest, at = b"", 0
+    while at < _READ_BYTES and (piece := content.read(_PIECE_BYTES, at)):
+        at += len(piece)
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+    yield rest
 
 
 def _prompt(body: dict[str, Any]) -> str | None:

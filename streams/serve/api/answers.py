@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from starlette.requests import Request
 from starlette.responses import Response
 
+from contextgauge.addresses import session_address
 from contextgauge.errors import VersionError
 from contextgauge.records import Json
 from schemas.records import MAIN_CHAIN
@@ -194,9 +195,9 @@ class Context(NamedTuple):
 def judged(
     documents: Iterable[bytes], context: Context, now_ms: int
 ) -> tuple[list[Encoded], int | None]:
-    """Return views with titles and statuses, and when the first verdict changes; None: never.
+    """Return views with address, title and status, and when the first verdict changes; None: never.
 
-    Raises VersionError. Both are more members of a view, which goes out as it is stored. What a
+    Raises VersionError. These are more members of a view, which goes out as it is stored. What a
     status says of the time is true when the answer is given; a reader that keeps the answer
     compares its own clock with the instants. An entity tag ends with the first of them (`until`).
     """
@@ -205,7 +206,11 @@ def judged(
         session_id = decoded(document).session_id
         arrived_ms = context.arrivals.get(session_id)
         status = status_of_document(document, context.points, arrived_ms)
-        members = {"title": context.titles.get(session_id), "status": status.document(now_ms)}
+        members = {
+            "address": session_address(session_id),
+            "title": context.titles.get(session_id),
+            "status": status.document(now_ms),
+        }
         views.append(document[:-1] + b"," + codec.dumps(members)[1:])
         change_ms = status.next_change_ms(now_ms)
         if change_ms is not None:

@@ -60,7 +60,7 @@ def create_app(serving: Serving) -> Starlette:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
 
-    router = Router()
+    router = Router(reading.addressed)
     control.add_control(router, reading, serving)
     routes.add_routes(router, reading, serving)
     add_stream(router, feed, serving)

@@ -3,11 +3,11 @@
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from contextgauge.addresses import session_address
 from contextgauge.errors import ConfigError
 from contextgauge.partitioner import partition_of
 from schemas.commands import (
@@ -104,7 +104,7 @@ class ControlRoutes:
 
 def follow_path(session_id: str) -> str:
     """Return where a session's commands are followed."""
-    return f"/v1/sessions/{quote(session_id, safe='', errors='replace')}/control"
+    return f"/v1/sessions/{session_address(session_id)}/control"
 
 
 def add_control(router: Router, reading: Reading, serving: Serving) -> None:

@@ -10,7 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from pydantic_core.core_schema import WithDefaultSchema
 
 from streams import codec
-from streams.serve.api import control_shapes, shapes
+from streams.serve.api import chat_shapes, control_shapes, shapes
 from streams.serve.api.routing import ApiRoute, problems_of
 
 EXAMPLES: Final = Path(__file__).with_name("examples.json")
@@ -40,7 +40,7 @@ _ANSWERS: Final[Mapping[str, Any]] = {
     "readSession": shapes.SessionAnswer,
     "readStats": shapes.StatsAnswer,
     "readProjection": shapes.ProjectionAnswer,
-    "listAgentEvents": list[shapes.ChatEvent],
+    "listAgentEvents": list[chat_shapes.ChatEvent],
     "readContext": shapes.ContextAnswer,
     "readHistory": shapes.HistoryAnswer,
     "recallMessages": shapes.RecallAnswer,

@@ -11,6 +11,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from schemas.records import Kind
 from schemas.records import Runtime as KnownRuntime
 from schemas.views import STREAM_ENTRIES, SizeState
+from streams.serve.api.routing import Addressed
 from streams.serve.views import session_index
 
 
@@ -39,10 +40,15 @@ _TEXT = 500
 
 SessionId: TypeAlias = Annotated[
     str,
-    Field(description="A session's whole id.", examples=["0198c7a2-5d3e-7c41-9a55-3f0e6b1d2c88"]),
+    Addressed(),
+    Field(
+        description="A session's whole id, or its `address` in an answer.",
+        examples=["0198c7a2-5d3e-7c41-9a55-3f0e6b1d2c88"],
+    ),
 ]
 AgentId: TypeAlias = Annotated[
     str,
+    Addressed(),
     Field(
         description="An agent's id, as its publisher names it, or a session's.",
         examples=["reviewer"],
@@ -67,10 +73,11 @@ ScopeName: TypeAlias = Annotated[
 ]
 SessionIds: TypeAlias = Annotated[
     list[str] | None,
+    Addressed(),
     Field(
         max_length=MOST_NAMED,
-        description="Only these sessions, by their whole ids; several by repeating it. It stands "
-        "alone: no other parameter goes with it.",
+        description="Only these sessions, by whole ids or `address`; several by repeating it. It "
+        "stands alone: no other parameter goes with it.",
     ),
 ]
 Sort: TypeAlias = Annotated[
@@ -110,8 +117,8 @@ Text: TypeAlias = Annotated[
     str | None,
     Field(
         max_length=_TEXT,
-        description="Part of the id, the folder, the model, the runtime, the agent or the task; "
-        "upper and lower case are the same.",
+        description="Part of the id, the folder, the model, the runtime, the agent, the task, or "
+        "the title where the server has titles; upper and lower case are the same.",
     ),
 ]
 After: TypeAlias = Annotated[

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from pydantic import Field, StrictFloat, StrictInt, StrictStr, TypeAdapter
 
+from contextgauge.addresses import is_hashed
 from schemas.records import Json
 from schemas.views import SessionView
 from streams import codec
@@ -76,6 +77,9 @@ def read_cursor(text: str | None, of: str, form: CursorForm) -> Cursor | None:
 _LEARNED_S: Final = 30.0
 """What is usual of a model changes slowly."""
 
+_ADDRESSED: Final = 1_000
+"""Sessions named by a hash that are remembered: looking one up goes through all sessions."""
+
 _ORDERS: Final = 20
 """Points that cursors name and that are remembered: those of some minutes."""
 
@@ -101,6 +105,7 @@ class Reading:
         self._points = points
         self._learned_s: dict[str, float] = {}
         self._named: dict[str, CompactionPoints] = {}
+        self._addressed: dict[str, str] = {}
         self.snapshots = Snapshots(store, clock)
 
     async def snapshot(self, cursor: Cursor | None = None) -> Snapshot:
@@ -151,6 +156,9 @@ class Reading:
             if points is None:
                 points = await self._learn(snapshot, await self._index.models_to_learn(snapshot))
             order = order._replace(points=points)
+        if session_filter.text is not None and self._titles is not None:
+            titled = await self._titled(snapshot, session_filter.text, self._titles)
+            session_filter = session_filter._replace(titled=titled)
         part = await self._index.part(snapshot, order, session_filter, after, limit)
         views = await self.at(snapshot).views(summary.key for summary in part.sessions)
         following = None
@@ -159,6 +167,16 @@ class Reading:
             end = (order.live_since_ms, self._name(order.points), *rank, last.hex())
             following = Cursor(snapshot.generation, order.sort, end).encoded()
         return list(views.values()), following, part
+
+    async def _titled(self, snapshot: Snapshot, text: str, read: ReadTitles) -> frozenset[bytes]:
+        """Return the sessions whose titles have a text, which is in lower case."""
+        names = await self._index.names(snapshot)
+        titles = await read([name.decode("utf-8", "surrogatepass") for name in names])
+        return frozenset(
+            codec.key_bytes(session_id)
+            for session_id, title in titles.items()
+            if text in title.lower()
+        )
 
     def _name(self, points: CompactionPoints) -> str:
         """Return a short name of points, by which they are remembered for a while."""
@@ -204,6 +222,19 @@ class Reading:
             self._points = self._points._replace(learned=together)
             self._learned_s.update(dict.fromkeys(models, now_s + _LEARNED_S))
         return self._points
+
+    async def addressed(self, part: str) -> str:
+        """Return the id of the session that a part of an address names, else the part itself."""
+        if not is_hashed(part):
+            return part
+        if part not in self._addressed:
+            name = await self._index.addressed(await self.snapshot(), part)
+            if name is None:
+                return part
+            self._addressed[part] = name.decode("utf-8", "surrogatepass")
+            if len(self._addressed) > _ADDRESSED:
+                del self._addressed[next(iter(self._addressed))]
+        return self._addressed[part]
 
     async def session(
         self, session_id: str, cursor: Cursor | None = None

@@ -288,8 +288,10 @@ def _add_projection(
         """Read position, lag and silence of each partition: whether figures are fresh."""
         snapshot = await reading.snapshot()
         progress = None if local is None else local()
+        points = await reading.known_points(snapshot)
         members = {
             "partitions": snapshot.of_partitions(),
+            "estimates": answers.tag(points)[3:-1],
             "reading": None if progress is None else progress._asdict(),
         }
         return answers.answer(snapshot, answers.tag(snapshot), members)

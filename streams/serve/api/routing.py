@@ -24,6 +24,8 @@ from streams.serve.api.problems import MEDIA_TYPE, bad_parameter
 Endpoint: TypeAlias = Callable[..., Awaitable[Response]]
 Check: TypeAlias = Callable[[Request], Awaitable[None]]
 """Raises Problem for a request that is refused."""
+Resolve: TypeAlias = Callable[[str], Awaitable[str]]
+"""Returns the id of the session that a part of an address names, else the part itself."""
 
 _OWN: Final = "/v1/"
 """Routes elsewhere are polled by existing front ends, which may add parameters of their own."""
@@ -39,6 +41,10 @@ _NAME: Final = 100
 
 class Header:
     """Marks a parameter that is the header of its name, with hyphens."""
+
+
+class Addressed:
+    """Marks a parameter that is a session's part of an address: the route gets the id itself."""
 
 
 class Described(NamedTuple):
@@ -58,6 +64,7 @@ class Parameter(NamedTuple):
     name: str
     place: Literal["path", "query", "header", "body"]
     is_list: bool = False
+    is_addressed: bool = False
 
 
 class PlainRoute(Route):
@@ -86,10 +93,12 @@ class ApiRoute(PlainRoute):
         path: str,
         function: Endpoint,
         described: Described,
+        resolve: Resolve,
         check: Check | None = None,
     ) -> None:
         super().__init__(path, self._respond, method)
-        self.function, self.described, self._check = function, described, check
+        self.function, self.described = function, described
+        self._resolve, self._check = resolve, check
 
     @cached_property
     def parameters(self) -> list[Parameter]:
@@ -112,14 +121,15 @@ class ApiRoute(PlainRoute):
 
     def _parameter(self, argument: inspect.Parameter) -> Parameter:
         name, parts = argument.name, _parts(argument.annotation)
+        is_addressed = any(isinstance(each, Addressed) for each in parts)
         if name in self.param_convertors:
-            return Parameter(name, name, "path")
+            return Parameter(name, name, "path", is_addressed=is_addressed)
         if any(isinstance(each, Header) for each in parts):
             return Parameter(name, name.replace("_", "-"), "header")
         if any(inspect.isclass(each) and issubclass(each, BaseModel) for each in parts):
             return Parameter(name, name, "body")
         is_list = any(get_origin(each) is list for each in parts)
-        return Parameter(name, name, "query", is_list)
+        return Parameter(name, name, "query", is_list, is_addressed)
 
     async def _respond(self, request: Request) -> Response:
         if request.url.path.startswith(_OWN):
@@ -133,9 +143,18 @@ class ApiRoute(PlainRoute):
         except ValidationError as error:
             raise bad_parameter(*map(self._wrong, error.errors(include_url=False))) from None
         arguments = {each.argument: getattr(checked, each.argument) for each in self.parameters}
+        for each in self.parameters:
+            if each.is_addressed:
+                arguments[each.argument] = await self._resolved(arguments[each.argument])
         if _REQUEST in self._arguments:
             arguments[_REQUEST] = request
         return await self.function(**arguments)
+
+    async def _resolved(self, value: str | list[str] | None) -> str | list[str] | None:
+        """Return the ids that parts of an address name."""
+        if isinstance(value, list):
+            return [await self._resolve(each) for each in value]
+        return None if value is None else await self._resolve(value)
 
     def _refuse_unknown(self, request: Request) -> None:
         """Raise Problem for query parameters that the route does not have."""
@@ -155,9 +174,10 @@ class ApiRoute(PlainRoute):
 
 
 class Router:
-    """Collects routes, by a decorator of their functions."""
+    """Collects routes, by a decorator of their functions. `resolve` is for `Addressed`."""
 
-    def __init__(self) -> None:
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
         self.routes: list[ApiRoute] = []
 
     def add(
@@ -166,7 +186,8 @@ class Router:
         """Add the route of a function; `check` comes before its parameters are looked at."""
 
         def decorate(function: Endpoint) -> Endpoint:
-            self.routes.append(ApiRoute(method, path, function, described, check))
+            route = ApiRoute(method, path, function, described, self._resolve, check)
+            self.routes.append(route)
             return function
 
         return decorate

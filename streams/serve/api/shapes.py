@@ -4,7 +4,7 @@ Documents of views and records go out as they are stored: nothing here is run fo
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -107,8 +107,12 @@ class StatusShape(BaseShape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedSession(SessionView):
-    """A session's view as it is stored, its title and its status."""
+    """A session's view as it is stored, its address, its title and its status."""
 
+    address: str = Field(
+        description="What names the session in addresses: its encoded id, or a hash of an id that "
+        "is too long for them or that clients would change, such as `..`."
+    )
     title: str | None = Field(
         description="The first prompt, of `contextgauge view --titles`; else null."
     )
@@ -256,76 +260,13 @@ class ProjectionAnswer(BaseAnswer):
     """How far the projection is, partition by partition."""
 
     partitions: list[PartitionShape]
+    estimates: str = Field(
+        description="Changes with what estimates of any session rest on: compactions of others, "
+        "the runtimes' settings. What was read before may be read again then."
+    )
     reading: ReadingShape | None = Field(
         description="Of `contextgauge view`, from its first look at the transcripts on; else null."
     )
-
-
-class _ChatEvent(BaseShape):
-    id: str
-    timestamp: int = Field(description="Milliseconds since 1970.")
-    taskId: str | None
-
-
-class ContextWarningData(BaseShape):
-    """A threshold was crossed; percentages are rounded down and add up to 100."""
-
-    contextUsedPercent: int
-    contextRemainingPercent: int
-    inputTokens: int
-    cacheTokens: int
-    contextWindow: int
-
-
-class ContextWarningEvent(_ChatEvent):
-    """A threshold was crossed."""
-
-    type: Literal["context_warning"]
-    data: ContextWarningData
-
-
-class CompactionStartData(BaseShape):
-    """A compaction began."""
-
-    triggerReason: Literal["threshold_exceeded", "manual"]
-    contextUsedPercent: int
-    outcome: Literal["succeeded", "failed", "blocked", "unknown"] | None = Field(
-        description="How the attempt ended; null: it has not ended yet."
-    )
-
-
-class CompactionStartEvent(_ChatEvent):
-    """A compaction began."""
-
-    type: Literal["compaction_start"]
-    data: CompactionStartData
-
-
-class CompactionCompleteData(BaseShape):
-    """A compaction ended; the summary is empty where none was seen."""
-
-    summary: str
-    tokensBefore: int | None = Field(description="Null where no size was known.")
-    tokensAfter: int | None = Field(
-        description="Null until the next response measures it, and where there was no compaction."
-    )
-    tokensSaved: int | None
-    outcome: Literal["succeeded", "failed", "blocked", "unknown"]
-    error: str | None = Field(description="Why it failed, in the runtime's words.")
-    attemptId: str | None = Field(description="The id of the start, where one was seen.")
-
-
-class CompactionCompleteEvent(_ChatEvent):
-    """A compaction ended; one that succeeded gets its sizes once they are measured."""
-
-    type: Literal["compaction_complete"]
-    data: CompactionCompleteData
-
-
-ChatEvent = Annotated[
-    ContextWarningEvent | CompactionStartEvent | CompactionCompleteEvent,
-    Field(discriminator="type"),
-]
 
 
 class WrongParameter(BaseShape):

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from contextgauge.errors import RetryError, StopError
 from streams.serve.api.guard import MAY_STILL_READ, STREAM
 from streams.serve.api.problems import Problem
-from streams.serve.api.routing import Described, Header, Router, problems_of
+from streams.serve.api.routing import Addressed, Described, Header, Router, problems_of
 from streams.serve.api.serving import Serving
 from streams.serve.feed.feed import Feed, FeedPosition, cut_off, parse_position
 from streams.serve.feed.listener import Listener
@@ -53,7 +53,11 @@ def add_stream(router: Router, feed: Feed, serving: Serving) -> None:
         ),
     )
     async def stream(
-        session: Annotated[str | None, Field(description="Only events of this session.")] = None,
+        session: Annotated[
+            str | None,
+            Addressed(),
+            Field(description="Only events of this session, by its whole id or `address`."),
+        ] = None,
         last_event_id: Annotated[
             str | None,
             Header(),

@@ -27,6 +27,7 @@ const RANGES = [
   ["24h", "24 hours", 24],
   ["7d", "7 days", 24 * 7],
   ["30d", "30 days", 24 * 30],
+  ["all", "All", null],
 ];
 
 export class Analytics {
@@ -60,14 +61,16 @@ export class Analytics {
     this.refreshing = true;
     const { signal } = this.stopped;
     try {
+      const since = this.range?.[2] === null ? "" : longAgo();
       const [byHour, byModel, { views, generations }] = await Promise.all([
-        get(`v1/stats${query({ by: "hour", since: longAgo() })}`, { signal }), get("v1/stats?by=model", { signal }), this.#views(signal),
+        get(`v1/stats${query({ by: "hour", since })}`, { signal }), get("v1/stats?by=model", { signal }), this.#views(signal),
       ]);
       if (new Set([byHour.generation, byModel.generation, ...generations]).size > 1) {
         this.#again(AGAIN_MS); // another generation came meanwhile: never figures of two side by side
         return;
       }
       this.#show(byHour, byModel, views);
+      if (this.range?.[2] === null && since !== "") this.#again(0); // older ones are needed as well
     } catch (error) {
       if (signal.aborted) return;
       this.#again(Math.max(RETRY_MS, (error.retryAfterS ?? 0) * 1_000));
@@ -119,7 +122,7 @@ export class Analytics {
       return;
     }
     this.byHour = byHour.by;
-    this.range ??= RANGES.find((range) => !isEmpty(this.#ofRange(range))) ?? RANGES.at(-1);
+    this.range ??= RANGES.find((range) => !isEmpty(this.#ofRange(range).columns)) ?? RANGES.at(-1);
     if (this.grid === undefined) this.#build();
     this.succeeded = counts.succeeded;
     this.#figures(total, counts);
@@ -137,10 +140,11 @@ export class Analytics {
     const tileHost = h("dl", { class: "tiles" });
     this.tiles = new Keyed(tileHost, ([name]) => name, tile);
     const ranges = segments("Time", RANGES, this.range[0], (name) => this.#choose(name));
-    this.hourChart = this.#chart("Compactions per hour; the table below has the figures", (uPlot) => hourOptions(uPlot));
-    this.hourTable = dataTable("Compactions per hour", ["Hour", "Automatic, idle", "Manual", "Unknown trigger"], () =>
+    this.hoursTitle = text();
+    this.hourChart = this.#chart("Compactions over time; the table below has the figures", (uPlot) => timeOptions(uPlot, this.unit));
+    this.hourTable = dataTable("Compactions over time", ["Time", "Automatic, idle", "Manual", "Unknown trigger"], () =>
       transposed(this.columns).filter((row) => row[1] + row[2] + row[3] > 0).reverse()
-        .map(([at, ...each]) => [stats.hourWords(at * 1000), ...each.map(exact)]));
+        .map(([at, ...each]) => [this.unit.words(at * 1000), ...each.map(exact)]));
     this.tokensCard = this.#histogram("Size before compaction", stats.tokensEdge, tokens, "Tokens, above – up to");
     this.durationCard = this.#histogram("Duration", stats.durationEdge, duration, "Above – up to");
     this.ratioCard = this.#histogram("What remains after compaction", (share) => `${share}%`, null, "Of the size before, from – below");
@@ -158,7 +162,7 @@ export class Analytics {
       "div",
       { class: "grid" },
       h("section", { class: "card wide", "aria-labelledby": "hours-title" },
-        h("div", { class: "card-head" }, h("h2", { id: "hours-title" }, "Compactions per hour"), ranges.el),
+        h("div", { class: "card-head" }, h("h2", { id: "hours-title" }, this.hoursTitle), ranges.el),
         this.hoursNone, this.hourChart.el,
         this.hoursLegend, h("p", { class: "faint small" }, this.elsewhere),
         this.hourTable.el),
@@ -185,19 +189,24 @@ export class Analytics {
     this.range = RANGES.find(([each]) => each === name);
     history.replaceState(null, "", `#/analytics${query({ range: name })}`);
     this.#hours();
+    if (this.range[2] === null) this.#refresh();
   }
 
   #ofRange([, , hours]) {
-    return stats.hourly(this.byHour, now(), hours);
+    return stats.overTime(this.byHour, now(), hours);
   }
 
   #hours() {
-    const all = this.#ofRange(this.range);
+    const { unit, columns: all } = this.#ofRange(this.range);
+    const isOther = this.unit !== undefined && this.unit !== unit;
+    this.unit = unit;
     this.columns = all;
+    setText(this.hoursTitle, `Compactions per ${unit.name}`);
     const isNone = isEmpty(all);
     shown(this.hoursNone, isNone);
     for (const el of [this.hourChart.el, this.hoursLegend, this.hourTable.el]) shown(el, !isNone);
     if (!isNone) this.hourChart.set(stacked(all));
+    if (isOther) this.hourChart.redraw(); // another axis
     this.hourTable.write();
     const [, ...drawn] = all.map((column) => column.reduce((sum, value) => sum + value, 0));
     const untimed = this.byHour.unknown === undefined ? 0 : stats.countsOf(this.byHour.unknown).succeeded;
@@ -262,9 +271,9 @@ function isEmpty([, ...counts]) {
   return counts.every((column) => column.every((value) => value === 0));
 }
 
-/** The first hour (UTC) of the longest range, as the server takes it. */
+/** The first hour (UTC) of the longest range but all, as the server takes it. */
 function longAgo() {
-  const hours = RANGES.at(-1)[2];
+  const hours = RANGES.at(-2)[2];
   return new Date(now() - hours * 3_600_000).toISOString().slice(0, 13);
 }
 
@@ -273,7 +282,7 @@ function list(host, rows, none) {
   const items = rows.slice(0, 20).map(([view, words]) => {
     const folder = folderOf(view);
     const short = shorts.get(view.session_id);
-    return h("li", {}, h("a", { href: sessionLink(view.session_id) }, folder || short, " ", h("span", { class: "mono faint" }, folder ? short : "")), h("span", { class: "faint" }, words));
+    return h("li", {}, h("a", { href: sessionLink(view) }, folder || short, " ", h("span", { class: "mono faint" }, folder ? short : "")), h("span", { class: "faint" }, words));
   });
   if (rows.length > items.length) items.push(h("li", { class: "faint" }, `and ${exact(rows.length - items.length)} more`));
   host.replaceChildren(...(items.length ? items : [h("li", { class: "faint" }, none)]));
@@ -315,23 +324,24 @@ function bars(uPlot, stroke, shape = { size: [0.75, 48, 1] }) {
   return { stroke, fill: stroke, width: 0, points: { show: false }, paths: uPlot.paths.bars({ radius: 0.15, ...shape }) };
 }
 
-/** A bar begins where its hour does, and ends just before the next one. */
-const OF_AN_HOUR = { size: [0.92, Infinity, 1], align: 1, radius: 0.1 };
+/** A bar begins where its hour, day or month does, and ends just before the next one. */
+const OF_A_TIME = { size: [0.92, Infinity, 1], align: 1, radius: 0.1 };
 const HOUR_S = 3_600;
 
-/** A bar is an hour: so are the ticks between which it stands, or more. */
+/** Where a bar is an hour, so are the ticks between which it stands, or more. */
 const HOURS = [1, 2, 3, 6, 12, 24, 48, 168].map((hours) => hours * HOUR_S);
 /** Compactions are whole: a tick between two would be none. */
 const WHOLE = [1, 2, 5].flatMap((step) => [1, 10, 100, 1_000, 10_000].map((power) => step * power)).sort((a, b) => a - b);
 const whole = (plot, splits) => splits.map((value) => (Number.isInteger(value) ? exact(value) : null));
 const fromZero = (plot, low, high) => [0, Math.max(1, high * 1.1)];
 
-function hourOptions(uPlot) {
+function timeOptions(uPlot, unit) {
+  const ofHours = unit.name === "hour" ? { incrs: HOURS } : {};
   return {
     legend: { show: false }, cursor: { show: false }, padding: [8, 24, 0, 0],
-    scales: { x: { time: true, range: (plot, low, high) => [low, high + HOUR_S] }, y: { range: fromZero } },
-    axes: [axis({ size: 32, grid: { show: false }, values: timeTicks, incrs: HOURS }), axis({ size: 40, values: whole, incrs: WHOLE })],
-    series: [{}, ...["--faint-bar", "--second", "--accent"].map((name) => bars(uPlot, colour(name), OF_AN_HOUR))],
+    scales: { x: { time: true, range: (plot, low, high) => [low, unit.next(high * 1_000) / 1_000] }, y: { range: fromZero } },
+    axes: [axis({ size: 32, grid: { show: false }, values: timeTicks, ...ofHours }), axis({ size: 40, values: whole, incrs: WHOLE })],
+    series: [{}, ...["--faint-bar", "--second", "--accent"].map((name) => bars(uPlot, colour(name), OF_A_TIME))],
   };
 }
 

@@ -142,8 +142,7 @@ export function query(parameters) {
   return given.length ? `?${new URLSearchParams(given)}` : "";
 }
 
-/** A session's address at the server. Raises ApiError for an id with half a character, which has none. */
-export function sessionPath(id, rest = "") {
-  if (!id.isWellFormed()) throw new ApiError(400, "No address", "This session's id holds half a character.");
-  return `v1/sessions/${encodeURIComponent(id)}${rest}`;
+/** Where the server has a session, by its `address`: its encoded id, or a hash of one that is none. */
+export function sessionPath(address, rest = "") {
+  return `v1/sessions/${address}${rest}`;
 }

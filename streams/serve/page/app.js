@@ -1,7 +1,7 @@
 // The page's frame: the view for the address, and the notices above it.
 
 import { Analytics } from "./analytics.js";
-import { decoded, get, onServer, setToken, takeToken } from "./api.js";
+import { get, onServer, setToken, takeToken } from "./api.js";
 import { attr, h, icon, plain, setText, setIcon, text } from "./dom.js";
 import { duration, moment } from "./format.js";
 import { FiguresPage, showHelp } from "./help.js";
@@ -31,6 +31,8 @@ class Shell {
   #bar = new ReadingBar(document.getElementById("live"));
   /** How much of the transcripts the server has read; null: unknown, or it reads none. */
   reading = null;
+  /** What the estimates of all sessions rest on, by the name that the server gives it; null: unknown. */
+  estimates = null;
 
   constructor() {
     this.main = document.getElementById("main");
@@ -103,7 +105,7 @@ class Shell {
     let page = "overview";
     if (session !== null) {
       page = "session";
-      this.#view = new SessionPage(this.main, decoded(session[1]), parameters, this);
+      this.#view = new SessionPage(this.main, session[1], parameters, this);
     } else if (path === "/analytics") {
       page = "analytics";
       this.title("Analytics");
@@ -217,6 +219,10 @@ class Shell {
     const { reading } = this;
     this.reading = answer.reading ?? null;
     this.#bar.show(this.reading);
+    if (this.estimates !== answer.estimates) {
+      this.estimates = answer.estimates;
+      this.#view?.renewEstimates?.(this.estimates);
+    }
     if (isReading(this.reading)) setTimeout(() => this.#projection(), READING_MS);
     if ((reading === null) !== (this.reading === null) || isReading(reading) !== isReading(this.reading)) this.#view?.hurry();
     const behind = behindOf(answer);

@@ -1,7 +1,7 @@
 // Charts by uPlot, where this installation has it; else a note says what is missing. A table below
 // each chart has its figures either way.
 
-import { h } from "./dom.js";
+import { h, scrolling } from "./dom.js";
 import { CLOCK, TIME } from "./format.js";
 
 let library;
@@ -115,6 +115,7 @@ export function axis(more = {}) {
 }
 
 const TICK_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const TICK_MONTH = new Intl.DateTimeFormat("en-GB", { month: "short", year: "numeric" });
 const DAY_S = 86_400;
 
 /** Clocks with one to three decimals of a second. */
@@ -129,7 +130,7 @@ function clockFor(apart) {
 
 /** The words of a time axis: days, times, or times with seconds, by how far the ticks are apart. */
 export function timeTicks(plot, ticks, axisIndex, space, apart) {
-  const words = apart >= DAY_S ? TICK_DAY : apart >= 60 ? TIME : clockFor(apart);
+  const words = apart >= 28 * DAY_S ? TICK_MONTH : apart >= DAY_S ? TICK_DAY : apart >= 60 ? TIME : clockFor(apart);
   return ticks.map((tick) => {
     const isMidnight = apart < DAY_S && new Date(tick * 1000).getHours() + new Date(tick * 1000).getMinutes() === 0;
     return (isMidnight ? TICK_DAY : words).format(tick * 1000);
@@ -143,7 +144,7 @@ export function dataTable(caption, heads, rows) {
     "details",
     { class: "data" },
     h("summary", {}, "Show as table"),
-    h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": caption },
+    scrolling(caption,
       h("table", {}, h("caption", { class: "sr" }, caption), h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))), body)),
   );
   const write = () => {

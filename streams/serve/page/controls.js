@@ -1,6 +1,6 @@
 // What the overview is searched, filtered and sorted by.
 
-import { h, icon, segments } from "./dom.js";
+import { attr, h, icon, segments } from "./dom.js";
 import { PRESETS, RUNTIMES } from "./filters.js";
 import { SORT_WORDS } from "./order.js";
 
@@ -46,6 +46,11 @@ export class Controls {
       this.runtimes,
       this.sort,
     );
+  }
+
+  /** Say that titles are searched too: the server has some. */
+  searchTitles() {
+    attr(this.search, "placeholder", "Search title, id, folder…");
   }
 
   /** Offer a model too. */

@@ -156,6 +156,22 @@ export class Keyed {
   }
 }
 
+/** A table in a box that scrolls where it has no room, and then says so. `kind`: a class of the box. */
+export function scrolling(label, table, kind = "") {
+  const words = text();
+  const hint = h("p", { class: "faint small", hidden: true }, words);
+  const box = h("div", { class: `table-scroll ${kind}`, tabindex: "0", role: "region", "aria-label": label }, table);
+  const look = () => {
+    const ways = [box.scrollWidth > box.clientWidth + 1 && "sideways", box.scrollHeight > box.clientHeight + 1 && "down"].filter(Boolean);
+    shown(hint, ways.length > 0);
+    setText(words, `This table scrolls ${ways.join(" and ")}.`);
+  };
+  const sizes = new ResizeObserver(look);
+  sizes.observe(box);
+  sizes.observe(table);
+  return h("div", {}, hint, box);
+}
+
 /** A list of named facts whose elements stay: {el, set(pairs)}. */
 export function factList() {
   const el = h("dl", { class: "facts" });

@@ -63,12 +63,16 @@ function pair(high, highUnit, low, lowUnit) {
 /** How long ago, in one unit, so that it changes seldom: "now", "12 s ago", "3 h ago". */
 export function ago(timeMs, nowMs) {
   if (timeMs === null || timeMs === undefined) return UNKNOWN;
-  const seconds = Math.floor((nowMs - timeMs) / 1000);
-  if (seconds < 2) return "now";
-  if (seconds < 60) return `${seconds} s ago`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
-  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
-  return `${Math.floor(seconds / 86_400)} d ago`;
+  return nowMs - timeMs < 2_000 ? "now" : `${span(nowMs - timeMs)} ago`;
+}
+
+/** A length of time in one unit: "12 s", "31 min", "3 h", "4 d". */
+export function span(ms) {
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
 }
 
 /** A clock's count: "0:07", "12:03", "1:02:03". */
@@ -89,6 +93,16 @@ export function moment(timeMs, nowMs) {
   if (timeMs === null || timeMs === undefined) return "time unknown";
   const day = DAY.format(timeMs);
   return day === DAY.format(nowMs) ? CLOCK.format(timeMs) : `${day}, ${CLOCK.format(timeMs)}`;
+}
+
+const SHORT_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+/** When something began, as short as it can be told apart: "14:02", "12 Sep, 14:02", "12 Sep 2025". */
+export function beginning(timeMs, nowMs) {
+  const [time, today] = [new Date(timeMs), new Date(nowMs)];
+  if (time.getFullYear() !== today.getFullYear()) return DAY.format(time);
+  const clock = TIME.format(time);
+  return SHORT_DAY.format(time) === SHORT_DAY.format(today) ? clock : `${SHORT_DAY.format(time)}, ${clock}`;
 }
 
 /** "1 subagent", "3 subagents". */
@@ -112,26 +126,28 @@ export function thrashWords({ compactions, first_ms: firstMs, last_ms: lastMs },
   return `${count(compactions, "compaction")} within ${duration(lastMs - firstMs)}, until ${moment(lastMs, nowMs)}`;
 }
 
+/** The sources of a window, by their names in records: in short, and as a sentence. */
 const SOURCES = {
-  configured: "set in the configuration",
-  runtime: "reported by the runtime",
-  catalog: "by the model's name, in the table that comes with contextgauge",
-  default: "assumed, as it is unknown",
-  unknown: "none is assumed for this runtime",
-  exceeded: "unknown: the size passed the one assumed by name or default",
+  configured: ["configured", "The window is set in the configuration of contextgauge"],
+  runtime: ["reported", "The window is reported by the runtime"],
+  catalog: ["by model name", "The window is from the model's name, by the table that comes with contextgauge"],
+  default: ["assumed", "The window is assumed, as it is unknown"],
+  unknown: ["unknown", "No window is known, and none is assumed for this runtime"],
+  exceeded: ["", "The window is unknown: the size passed the one assumed by name or default"],
 };
+const NO_SOURCE = ["source unknown", "It is unknown where the window is from"];
 
-/** The source of a window, in the word of every screen and record; `passed` is the assumed one that the size passed. */
+/** Where a window is known from, in short; `passed` is the assumed one that the size passed. */
 export function windowSource(source, passed = null) {
   if (source === "exceeded") return `the size passed the assumed ${passed === null ? "one" : tokens(passed)}`;
-  return source in SOURCES ? source : "source unknown";
+  return (SOURCES[source] ?? NO_SOURCE)[0];
 }
 
 const DOUBTS = { assumed: "", contradicted: ", and doubtful: automatic compactions come far below it" };
 
-/** What that word means, and why the window is doubtful. */
+/** The same as a sentence, with why the window is doubtful. */
 export function sourceMeaning(source, doubt = null) {
-  return (SOURCES[source] ?? "source unknown") + (DOUBTS[doubt] ?? "");
+  return `${(SOURCES[source] ?? NO_SOURCE)[1]}${DOUBTS[doubt] ?? ""}.`;
 }
 
 /** A figure, marked `~` where it rests on a doubtful window. */
@@ -142,6 +158,19 @@ export function guess(figure, doubt) {
 /** The name of a session's folder; "" where none is known. */
 export function folderOf(view) {
   return (view.identity.cwd ?? "").replace(/[/\\]+$/, "").split(/[/\\]/).pop();
+}
+
+/** The names of sessions' folders, by path: those of one name are told apart by the folders that they are in. */
+export function folderNames(paths) {
+  const parts = new Map([...new Set(paths)].map((path) => [path, path.split(/[/\\]/).filter(Boolean)]));
+  const names = new Map([...parts].map(([path, all]) => [path, all.slice(-1)]));
+  for (let isSame = true; isSame;) {
+    const byName = Map.groupBy(names, ([, name]) => name.join("/"));
+    const longer = [...byName.values()].filter((each) => each.length > 1).flat().filter(([path, name]) => name.length < parts.get(path).length);
+    for (const [path, name] of longer) names.set(path, parts.get(path).slice(-name.length - 1));
+    isSame = longer.length > 0;
+  }
+  return new Map([...names].map(([path, name]) => [path, name.join("/")]));
 }
 
 const SHORT_ID = 8;

@@ -78,10 +78,9 @@ function sizeWords({ breakdown: parts, used_tokens: used }) {
   return `${exact(parts.input_tokens)} input + ${exact(cache)} cache tokens`;
 }
 
-/** The word for where a window is known from, and what it means. */
+/** Where a window is known from. */
 export function windowNote(source, doubt = null) {
-  const meaning = sourceMeaning(source, doubt);
-  return h("p", { class: "faint" }, source === "exceeded" ? `Window ${meaning}.` : `Window ${windowSource(source)}: ${meaning}.`);
+  return h("p", { class: "faint" }, sourceMeaning(source, doubt));
 }
 
 /** What happens when a chain's context is full: as the runtime reports it, else as it was seen. */

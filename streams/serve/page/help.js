@@ -1,6 +1,6 @@
 // Help: the keys, and for each figure whether the runtime reports it.
 
-import { h } from "./dom.js";
+import { h, scrolling } from "./dom.js";
 
 const KEYS = [
   ["/", "search"],
@@ -73,10 +73,10 @@ export class FiguresPage {
     this.host.replaceChildren(
       h("div", { class: "page-head" }, h("h1", {}, "Where the figures come from")),
       h("section", { class: "card" },
-        h("div", { class: "table-scroll whole", tabindex: "0", role: "region", "aria-label": label },
+        scrolling(label,
           h("table", { class: "figures sources" }, h("caption", { class: "sr" }, label),
             h("thead", {}, h("tr", {}, ...["Figure", ...RUNTIMES].map((name) => h("th", { scope: "col" }, name)))),
-            h("tbody", {}, ...FIGURES.map(([figure, ...cells]) => h("tr", {}, h("th", { scope: "row" }, figure), ...cells.map(cell))))))),
+            h("tbody", {}, ...FIGURES.map(([figure, ...cells]) => h("tr", {}, h("th", { scope: "row" }, figure), ...cells.map(cell))))), "whole")),
       h("section", { class: "card" },
         h("dl", { class: "meanings" }, ...WORDS.flatMap(([word, meaning]) => [h("dt", {}, word), h("dd", {}, `${meaning}.`)])),
         h("p", { class: "faint" }, "All other figures are derived from these: percentages, warnings, growth, tokens until compaction, tokens saved, messages, and every average.")));

@@ -6,7 +6,7 @@ import { attr, factList, h, icon, Keyed, plain, setText, setIcon, shown, text, t
 import { ago, count, duration, elapsed, errorWords, exact, guess, moment, percent, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
 import { outlook, windowNote } from "./gauge.js";
 import { DURATION_SOURCES, receiptPart, triggerWords } from "./receipt.js";
-import { chainName, isElevated, isHigh, MAIN, silence, stateOf } from "./status.js";
+import { chainName, isHigh, MAIN, silence, stateOf } from "./status.js";
 import { tipped } from "./tip.js";
 import { momentOf } from "./timeline.js";
 
@@ -62,7 +62,7 @@ function warningItem(item, session) {
   const words = h(
     "button",
     { type: "button", class: "warn-line" },
-    isElevated(data) ? icon("warning") : null,
+    isHigh(data) ? icon("warning") : null,
     usage(data.context_used_percent, doubt),
   );
   tipped(words, () => [

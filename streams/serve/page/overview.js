@@ -6,9 +6,9 @@ import { Controls } from "./controls.js";
 import { attr, h, setText, shown, text } from "./dom.js";
 import { Feed } from "./feed.js";
 import { addressOf, fits, isFiltered, mayFit, readFilters, serverFilters } from "./filters.js";
-import { duration, exact, shortIds } from "./format.js";
+import { duration, exact } from "./format.js";
 import { DEFAULT_SORT, directionOf, isLive, sorted } from "./order.js";
-import { COLUMNS, sessionLink, sessionRow } from "./row.js";
+import { COLUMNS, nameRows, sessionLink, sessionRow } from "./row.js";
 import { Rows } from "./rows.js";
 import { currentThresholds, leadingChain, withThresholds } from "./status.js";
 import { emptyNote, skeleton, showError } from "./notes.js";
@@ -49,6 +49,7 @@ export class Overview {
     this.timers = [];
     this.isLive = false;
     this.reconciledAt = 0;
+    this.estimates = shell.estimates;
   }
 
   start() {
@@ -78,6 +79,13 @@ export class Overview {
     this.feed?.hurry();
     this.#reconcile();
     this.#readChanged();
+  }
+
+  /** Estimates rest on something else now: rows in sight are read again, and others once they are. */
+  renewEstimates(name) {
+    const isFirst = this.estimates === null;
+    this.estimates = name;
+    for (const item of this.items.values()) if (isFirst) item.estimates = name;
   }
 
   #build() {
@@ -145,8 +153,8 @@ export class Overview {
   /** Open the first session that a search finds. */
   async #openFirst(search) {
     if (search.q === "" || !await this.#choose(search)) return;
-    const link = this.order.map((item) => sessionLink(item.id)).find((each) => each !== null);
-    if (link !== undefined) location.hash = link;
+    const [first] = this.order;
+    if (first !== undefined) location.hash = sessionLink(first.view);
   }
 
   /** Read the list from its beginning; returns whether it was. What was there stays in sight until the answer is. */
@@ -172,6 +180,7 @@ export class Overview {
 
   /** Fetch a part of the list. The feed goes on from the first that is read. */
   async #page(cursor, signal) {
+    const { estimates } = this;
     const answer = withThresholds(await get(`v1/sessions${query({ ...serverFilters(this.filters), limit: PAGE, cursor })}`, {
       signal: AbortSignal.any([this.stopped.signal, signal]),
     }));
@@ -181,13 +190,13 @@ export class Overview {
       onReset: () => this.#load(true),
       onState: (state) => this.#liveState(state),
     });
-    return answer;
+    return { ...answer, estimates };
   }
 
   #add(answer) {
     const there = new Set(this.order);
     for (const view of answer.sessions) {
-      const item = this.#known(view);
+      const item = this.#known(view, answer.estimates);
       if (!there.has(item)) this.order.push(item);
     }
     this.cursor = answer.next;
@@ -195,15 +204,16 @@ export class Overview {
     this.live = answer.live ?? this.total;
   }
 
-  /** The item of a session: {id, view, short}. A document takes its place unless a later one is there. */
-  #known(view) {
+  /** The item of a session: {id, view, estimates, short, folder}. A document takes its place unless a later one is there. */
+  #known(view, estimates) {
     const id = view.session_id;
     if (!this.items.has(id)) {
-      this.items.set(id, { id, view, short: undefined });
+      this.items.set(id, { id, view, short: undefined, folder: undefined });
       this.controls.offer(leadingChain(view).model);
+      if (view.title !== null) this.controls.searchTitles();
     }
     const item = this.items.get(id);
-    if (view.sequence >= item.view.sequence) item.view = view;
+    if (view.sequence >= item.view.sequence) Object.assign(item, { view, estimates });
     return item;
   }
 
@@ -253,7 +263,7 @@ export class Overview {
     for (const entry of entries) {
       const item = this.items.get(entry.session_id);
       if (!this.listed.has(item)) this.isBehind ||= this.#belongs(entry, item);
-      else if (entry.sequence > item.view.sequence && item.id.isWellFormed()) this.changed.add(item.id);
+      else if (entry.sequence > item.view.sequence) this.changed.add(item.id);
     }
     this.#readChanged();
   }
@@ -272,10 +282,12 @@ export class Overview {
     this.reading = true;
     while (this.changed.size && !this.stopped.signal.aborted && !document.hidden) {
       const ids = this.#nextToRead();
+      if (ids.length === 0) break;
       let pauseMs = READ_MS;
+      const { estimates } = this;
       try {
-        const { sessions } = await get(`v1/sessions?${new URLSearchParams(ids.map((id) => ["id", id]))}`, { signal: this.stopped.signal });
-        for (const view of sessions) if (this.items.has(view.session_id)) this.#known(view); // not one from before a reset
+        const { sessions } = await get(`v1/sessions?${ids.map((id) => `id=${this.items.get(id).view.address}`).join("&")}`, { signal: this.stopped.signal });
+        for (const view of sessions) if (this.items.has(view.session_id)) this.#known(view, estimates); // not one from before a reset
         this.rows.refresh(new Set(ids));
       } catch {
         for (const id of ids) this.changed.add(id);
@@ -287,10 +299,11 @@ export class Overview {
   }
 
   #nextToRead() {
+    for (const id of this.changed) if (!this.items.has(id)) this.changed.delete(id); // of before a reset
     const ids = [...this.changed].sort((a, b) => this.rows.mounted.parts.has(b) - this.rows.mounted.parts.has(a));
     let room = ADDRESS;
     const some = ids.slice(0, READ_AT_ONCE).filter((id, index) => {
-      room -= encodeURIComponent(id).length;
+      room -= this.items.get(id).view.address.length;
       return room > 0 || index === 0;
     });
     for (const id of some) this.changed.delete(id);
@@ -300,6 +313,7 @@ export class Overview {
   /** Once a second: clocks go on, verdicts change, and sessions come into the list. */
   #tick() {
     this.rows.refresh();
+    for (const { item } of this.rows.mounted.parts.values()) if (item.estimates !== this.estimates) this.changed.add(item.id);
     this.#readChanged();
     const rest = this.order.length < PAGE ? 0 : LONG_LIST_MS;
     if (this.isBehind && this.isLive && performance.now() - this.reconciledAt >= rest) {
@@ -336,8 +350,7 @@ export class Overview {
   #show() {
     this.listed = new Set(this.order);
     this.#divide();
-    const shorts = shortIds(this.order.map((item) => item.id));
-    for (const item of this.order) item.short = shorts.get(item.id);
+    nameRows(this.order);
     if (this.cursor === null && !isFiltered(this.filters)) {
       this.controls.offerOnly(new Set(this.order.map((item) => leadingChain(item.view).model)));
     }

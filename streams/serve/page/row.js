@@ -2,7 +2,7 @@
 
 import { now } from "./api.js";
 import { attr, h, icon, setText, setIcon, shown, svg, texts } from "./dom.js";
-import { ago, count, duration, elapsed, exact, folderOf, shortId, tokens, UNKNOWN } from "./format.js";
+import { ago, beginning, count, duration, elapsed, exact, folderNames, folderOf, shortId, shortIds, span, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, SPARK_BOX, sparkPath, untilMeaning } from "./gauge.js";
 import { isLive } from "./order.js";
 import {
@@ -21,19 +21,22 @@ const UNKNOWN_WORDS = { compacted: "unknown since compaction", cleared: "unknown
 /** A model's date, which a row has no room for; the session's page has the whole name. */
 const DATED = /-(?:\d{8}|\d{4}-\d{2}-\d{2})$/;
 
-/** The title of a session that has no page of its own. */
-const NO_ADDRESS = "This session's id holds half a character, so it has no address.";
-
 /** The columns, and what each sorts by. */
 export const COLUMNS = [
   ["Session", "folder"], ["Context", "pressure"], ["Until compaction", "until"], ["Growth", "growth"], ["Compactions", "compactions"],
   ["State, last activity", "recent"],
 ];
 
-/** A session's address on this page; null for an id with half a character, which no address can hold. */
-export function sessionLink(id) {
-  if (!id.isWellFormed()) return null;
-  return `#/session/${encodeURIComponent(id)}`;
+/** Where this page has a session. */
+export function sessionLink({ address }) {
+  return `#/session/${address}`;
+}
+
+/** Give items the names by which they are told apart in their list: `short` of an id, `folder`. */
+export function nameRows(items) {
+  const shorts = shortIds(items.map((item) => item.id));
+  const folders = folderNames(items.map((item) => item.view.identity.cwd ?? ""));
+  for (const item of items) Object.assign(item, { short: shorts.get(item.id), folder: folders.get(item.view.identity.cwd ?? "") });
 }
 
 /** State in words: [what, more]. */
@@ -54,7 +57,7 @@ export function stateWords(view, state, nowMs) {
     case "unknown":
       return [UNKNOWN_WORDS[whyUnknown(view)], lastWords(view, nowMs)];
     case "stale":
-      return ["stale", `measured ${ago(chain.as_of_ms ?? view.status.last_active_ms, nowMs)}`];
+      return [`quiet for ${span(nowMs - view.status.last_active_ms)}`, `${chain.state} ${ago(chain.as_of_ms ?? view.status.last_active_ms, nowMs)}`];
     default:
       return [state, lastWords(view, nowMs)];
   }
@@ -123,12 +126,12 @@ export function sessionRow() {
     const nowMs = now();
     const chain = leadingChain(view);
     const state = stateOf(view, nowMs);
-    const folder = folderOf(view);
+    const folder = item.folder ?? folderOf(view);
     attr(el, "data-state", state);
     attr(el, "data-id", view.session_id);
     attr(el, "data-past", !isLive(view, nowMs));
     attr(el, "data-divides", item.divides);
-    attr(link, "href", sessionLink(view.session_id));
+    attr(link, "href", sessionLink(view));
     attr(link, "title", titleOf(view, chain, state, nowMs));
     const short = item.short ?? shortId(view.session_id);
     setText(t.name, folder || short);
@@ -150,7 +153,7 @@ export function sessionRow() {
     setText(t.failed, failed && kinds ? ` · ${failed}` : failed);
     shown(thrash, isThrashing(view, nowMs));
     setIcon(sign, STATE_ICONS[state]);
-    writePair(t.state, t.stateMore, stateWords(view, state, nowMs));
+    writePair(t.state, t.stateMore, stateAndBeginning(view, state, nowMs));
     refreshTip(context);
   }
 
@@ -170,10 +173,11 @@ function writePair(first, second, [figure, more]) {
 function titleOf(view, chain, state, nowMs) {
   const isLong = state === "unknown" || state === "stalled";
   return [
-    sessionLink(view.session_id) === null ? NO_ADDRESS : view.session_id,
+    view.session_id,
     view.title,
     view.identity.cwd,
     aboutOf(view, chain),
+    beginningWords(view, nowMs),
     grownWords(chain),
     compactionWords(view).slice(1).filter(Boolean).join(" · "),
     isLong ? stateWords(view, state, nowMs)[0] : "",
@@ -182,6 +186,18 @@ function titleOf(view, chain, state, nowMs) {
 
 function grownWords(chain) {
   return chain.growth_tokens === null ? "" : `+${tokens(chain.growth_tokens)} a response`;
+}
+
+/** State in words, with when the session began: those of one folder are told apart by it. */
+function stateAndBeginning(view, state, nowMs) {
+  const [what, more] = stateWords(view, state, nowMs);
+  const began = beginningWords(view, nowMs);
+  if (began === "" || state === "compacting" || state === "stalled") return [what, more];
+  return [what, state === "stale" ? began : `${more} · ${began}`];
+}
+
+function beginningWords({ first_ms: firstMs }, nowMs) {
+  return firstMs === null ? "" : `began ${beginning(firstMs, nowMs)}`;
 }
 
 function aboutOf(view, chain) {

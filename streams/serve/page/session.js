@@ -1,6 +1,6 @@
 // One session: how full it is, how it came to that, and each compaction from its start to its end.
 
-import { get, now, query, sessionPath } from "./api.js";
+import { decoded, get, now, query, sessionPath } from "./api.js";
 import { attr, factList, h, icon, Keyed, segments, setText, setIcon, shown, text, texts } from "./dom.js";
 import { Feed } from "./feed.js";
 import { exact, guess, moment, folderOf, percent, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
@@ -38,9 +38,11 @@ const KINDS = [
 ];
 
 export class SessionPage {
-  constructor(host, id, parameters, shell) {
+  /** `address`: the session's, or what someone entered in its place: an id, or the beginning of one. */
+  constructor(host, address, parameters, shell) {
     this.host = host;
-    this.id = id;
+    this.id = decoded(address);
+    this.address = encodeURIComponent(this.id);
     this.shell = shell;
     this.stopped = new AbortController();
     this.#forget();
@@ -50,7 +52,7 @@ export class SessionPage {
     this.limit = SHOWN_ITEMS;
     this.statuses = new Map();
     this.kind = KINDS.find(([name]) => name === parameters.get("show")) ?? KINDS[0];
-    this.shell.title(shortId(id));
+    this.shell.title(shortId(this.id));
   }
 
   start() {
@@ -77,6 +79,10 @@ export class SessionPage {
     this.#soon();
   }
 
+  renewEstimates() {
+    this.#soon();
+  }
+
   #soon() {
     if (this.soon !== undefined || this.stopped.signal.aborted) return;
     this.soon = setTimeout(() => {
@@ -95,7 +101,7 @@ export class SessionPage {
     this.isBehind = false;
     try {
       const { signal } = this.stopped;
-      const { session, generation, as_of: asOf } = withThresholds(await get(sessionPath(this.id), { signal }));
+      const { session, generation, as_of: asOf } = withThresholds(await get(sessionPath(this.address), { signal }));
       this.#follow(asOf?.feed ?? null);
       if (this.generation !== undefined && generation !== this.generation) this.#forget();
       this.generation = generation;
@@ -104,10 +110,11 @@ export class SessionPage {
       const changes = documentChanges(events.records);
       if (changes !== this.documentsAt) {
         // After the records, so that each compaction of which there is one has its document.
-        this.documents = (await get(sessionPath(this.id, "/compactions"), { signal })).compactions;
+        this.documents = (await get(sessionPath(this.address, "/compactions"), { signal })).compactions;
         this.documentsAt = changes;
       }
       this.view = session;
+      this.id = session.session_id;
       this.hasLookedUp = false;
       this.#show();
     } catch (error) {
@@ -121,7 +128,7 @@ export class SessionPage {
   /** Follow the feed from where the first answer was. */
   #follow(lastId) {
     this.feed ??= new Feed({
-      session: this.id,
+      session: decoded(this.address),
       lastId,
       onEntries: () => this.#soon(),
       onReset: () => this.#soon(),
@@ -134,7 +141,7 @@ export class SessionPage {
 
   /** Another generation has its records at other places: all is read again. */
   #forget() {
-    const tail = (stream) => new Tail(sessionPath(this.id, `/${stream}`), this.stopped.signal);
+    const tail = (stream) => new Tail(sessionPath(this.address, `/${stream}`), this.stopped.signal);
     this.tails = { events: tail("events"), readings: tail("readings") };
     this.documents = [];
     this.documentsAt = null;
@@ -158,15 +165,17 @@ export class SessionPage {
     this.hasLookedUp = true;
     try {
       const { sessions, next } = await get(`v1/sessions${query({ q: this.id, limit: LOOKED_UP })}`, { signal: this.stopped.signal });
-      const matches = sessions.filter((view) => view.session_id.startsWith(this.id) && sessionLink(view.session_id) !== null);
+      const matches = sessions.filter((view) => view.session_id.startsWith(this.id));
+      const whole = matches.find((view) => view.session_id === this.id);
       if (this.view !== null) return; // it came meanwhile
-      if (matches.length === 1 && next === null) {
-        location.replace(sessionLink(matches[0].session_id)); // Back does not lead here again
+      const only = whole ?? (matches.length === 1 && next === null ? matches[0] : undefined);
+      if (only !== undefined) {
+        location.replace(sessionLink(only)); // Back does not lead here again
         return;
       }
       const links = matches.slice(0, LISTED).map((view) => {
         const folder = folderOf(view);
-        return h("a", { href: sessionLink(view.session_id) }, folder, folder ? " " : "", h("span", { class: "mono" }, view.session_id));
+        return h("a", { href: sessionLink(view) }, folder, folder ? " " : "", h("span", { class: "mono" }, view.session_id));
       });
       this.host.replaceChildren(backLink(), noSessionNote(links, next !== null || matches.length > LISTED));
     } catch (error) {
@@ -208,13 +217,13 @@ export class SessionPage {
       h("section", { class: "card", "aria-labelledby": "size-title" }, h("h2", { id: "size-title" }, this.t.sizeTitle), this.chart.el),
       h("section", { class: "card", "aria-labelledby": "timeline-title" },
         h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline ", h("span", { class: "faint small" }, this.t.order)), kinds.el), this.list, this.none, this.more),
-      rawRecords(sessionPath(this.id, "/events"), (stream) => this.tails[stream].records),
+      rawRecords(sessionPath(this.address, "/events"), (stream) => this.tails[stream].records),
     );
   }
 
   #choose(name) {
     this.kind = KINDS.find(([each]) => each === name);
-    history.replaceState(null, "", `${sessionLink(this.id)}${query({ show: this.kind === KINDS[0] ? "" : name })}`);
+    history.replaceState(null, "", `${sessionLink(this)}${query({ show: this.kind === KINDS[0] ? "" : name })}`);
     this.#show();
   }
 
@@ -237,9 +246,9 @@ export class SessionPage {
     if (this.list === undefined || !this.list.isConnected) this.#build();
     const { view } = this;
     const chain = leadingChain(view);
-    const name = folderOf(view) || shortId(this.id);
-    setText(this.t.name, name);
-    this.shell.title(name);
+    const folder = folderOf(view);
+    setText(this.t.name, folder || shortId(this.id));
+    this.shell.title([folder, shortId(this.id)].filter(Boolean).join(" ")); // tabs of one folder differ
     setText(this.t.title, view.title ?? "");
     shown(this.title, view.title !== null);
     this.about.set(aboutOf(view));

@@ -23,6 +23,9 @@ const AXIS_W = 54;
 /** Room of a tick's words on the time axis, with decimals of a second. */
 const TICK_W = 80;
 
+/** Room above the window, so that its line is seen. */
+const HEADROOM = 1.04;
+
 /** Where no reading follows a compaction, its gap is so much of the axis. */
 const GAP = 0.04;
 
@@ -31,8 +34,8 @@ const RECORDS = { label: "records of the session, in the order of the log", labe
 
 /** What the legend names, each only where it is drawn. */
 const KEYS = [
-  ["size", "size"], ["threshold", "compaction threshold"], ["compacting", "compacting"],
-  ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["warned", "warning"], ["warned-high", (edge) => `warning at ${percent(edge)} used or more`],
+  ["size", "size"], ["window", ""], ["threshold", "compaction threshold"], ["compacting", "compacting"],
+  ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["warned", (edge) => `warning below ${percent(edge)} used`], ["warned-high", (edge) => `warning at ${percent(edge)} used or more`],
 ];
 
 /** How a compaction of a status is drawn, and what the legend calls it. */
@@ -66,7 +69,9 @@ export class SizeChart {
     this.lanesTitle = h("h3", { hidden: true }, "Subagents ", h("span", { class: "faint small" }, this.scale));
     this.keyed = new Keyed(this.lanes, (lane) => lane.chain.chain, lane);
     this.none = h("p", { class: "faint", hidden: true }, "No response has reported a size yet.");
+    this.windowWords = text();
     this.keys = Object.fromEntries(KEYS.map(([name, words]) => [name, h("span", { class: `key ${name}` }, typeof words === "string" ? words : words(currentThresholds().high_percent))]));
+    this.keys.window.append(this.windowWords);
     this.legend = h("p", { class: "legend faint small" }, ...Object.values(this.keys));
     this.el = h("div", {}, this.none, this.chart.el, h("p", { class: "readout small faint", "aria-hidden": "true" }, this.readout), this.legend, this.table.el, this.lanesTitle, this.lanes);
   }
@@ -125,8 +130,16 @@ export class SizeChart {
     const there = new Set(["size", ...this.bands.map((band) => band.key)]);
     const threshold = this.#threshold();
     if (threshold !== null && threshold <= this.#top()) there.add("threshold");
+    const { window } = leadingChain(this.view);
+    if (window !== null) there.add("window");
+    setText(this.windowWords, window === null ? "" : this.#windowWords(window));
     for (const { data } of this.warnings) there.add(isHigh(data) ? "warned-high" : "warned");
     for (const [name, key] of Object.entries(this.keys)) shown(key, there.has(name));
+  }
+
+  #windowWords(window) {
+    const size = guess(tokens(window), doubtOf(this.view, leadingChain(this.view)));
+    return window <= this.#top() ? `window, ${size}` : `window, ${size}: above this chart`;
   }
 
   #threshold() {
@@ -159,7 +172,7 @@ export class SizeChart {
   #top() {
     const chain = leadingChain(this.view);
     const peak = Math.max(...this.chain.map((point) => point.used_tokens), 1);
-    return chain.window && peak * 5 >= chain.window ? Math.max(chain.window, peak) : peak * 1.4;
+    return chain.window && peak * 5 >= chain.window ? Math.max(chain.window, peak) * HEADROOM : peak * 1.4;
   }
 
   #options(uPlot) {
@@ -188,7 +201,7 @@ export class SizeChart {
     };
   }
 
-  /** Compactions as bands from start to end, and over them the threshold as a dashed line. */
+  /** Compactions as bands from start to end, and over them the window as a line and the threshold as a dashed one. */
   #drawBehind(plot) {
     const { ctx, bbox } = plot;
     const paint = colours("--amber", "--red", "--red-wash", "--green", "--green-wash", "--accent", "--accent-wash", "--faint", "--track");
@@ -202,13 +215,17 @@ export class SizeChart {
       ctx.strokeStyle = paint[name];
       line(ctx, x1, bbox.top, x1, bbox.top + bbox.height);
     }
-    const threshold = this.#threshold();
-    if (threshold !== null) {
-      const y = plot.valToPos(threshold, "y", true);
-      ctx.strokeStyle = paint["--amber"];
-      ctx.setLineDash([6, 5]);
+    const across = (size, stroke, dashes) => {
+      if (size === null) return;
+      const y = plot.valToPos(size, "y", true);
+      ctx.strokeStyle = stroke;
+      ctx.setLineDash(dashes);
       if (y >= bbox.top) line(ctx, bbox.left, y, bbox.left + bbox.width, y);
-    }
+    };
+    ctx.lineWidth = 2 * devicePixelRatio;
+    across(leadingChain(this.view).window, paint["--faint"], []);
+    ctx.lineWidth = devicePixelRatio;
+    across(this.#threshold(), paint["--amber"], [6, 5]);
     ctx.restore();
   }
 
@@ -231,9 +248,13 @@ export class SizeChart {
       const y = plot.valToPos(data.used_tokens, "y", true) - size * 1.6;
       ctx.fillStyle = paint[isHigh(data) ? "--amber" : "--faint"];
       ctx.beginPath();
-      ctx.moveTo(x, y - size);
-      ctx.lineTo(x + size, y + size * 0.7);
-      ctx.lineTo(x - size, y + size * 0.7);
+      if (isHigh(data)) {
+        ctx.moveTo(x, y - size);
+        ctx.lineTo(x + size, y + size * 0.7);
+        ctx.lineTo(x - size, y + size * 0.7);
+      } else {
+        ctx.arc(x, y, size / 2, 0, 2 * Math.PI);
+      }
       ctx.fill();
     }
     ctx.restore();

@@ -34,25 +34,56 @@ export function messagesEach(aggregates) {
   return succeeded === 0 ? null : Math.floor(aggregates.messages / succeeded);
 }
 
+const MONTH = new Intl.DateTimeFormat("en-GB", { month: "short", year: "numeric" });
+
+/** The midnight here at or before a time, `days` and `months` later. */
+function midnight(timeMs, days = 0, months = 0) {
+  const date = new Date(timeMs);
+  date.setHours(0, 0, 0, 0);
+  date.setMonth(date.getMonth() + months, date.getDate() + days);
+  return date.getTime();
+}
+
+function monthOf(timeMs, months = 0) {
+  const date = new Date(midnight(timeMs));
+  return midnight(date.setDate(1), 0, months);
+}
+
 /**
- * Compactions by hour as columns [hours (s), automatic, manual, unknown_trigger], those of idle
- * sessions among the automatic ones, every one of the `most` hours to `untilMs`: later ones come from wrong clocks. Empty where there is no hour.
+ * What a column may stand for: its name, where that of a time begins, where the next one does, its
+ * words, and the longest time that is divided into such columns.
  */
-export function hourly(byHour, untilMs, most) {
-  const hours = Object.entries(byHour)
-    .map(([hour, aggregates]) => [Date.parse(`${hour}:00:00Z`), countsOf(aggregates)])
-    .filter(([time]) => !Number.isNaN(time));
-  if (hours.length === 0) return [[], [], [], []];
-  const counts = new Map(hours);
-  const last = Math.floor(untilMs / HOUR_MS) * HOUR_MS;
-  const first = last - (most - 1) * HOUR_MS;
+const UNITS = [
+  { name: "hour", start: (ms) => Math.floor(ms / HOUR_MS) * HOUR_MS, next: (ms) => ms + HOUR_MS, words: hourWords, mostMs: 31 * 24 * HOUR_MS },
+  { name: "day", start: (ms) => midnight(ms), next: (ms) => midnight(ms, 1), words: (ms) => DAY.format(ms), mostMs: 731 * 24 * HOUR_MS },
+  { name: "month", start: (ms) => monthOf(ms), next: (ms) => monthOf(ms, 1), words: (ms) => MONTH.format(ms), mostMs: Infinity },
+];
+
+/**
+ * Compactions over time: {unit, columns: [starts (s), automatic, manual, unknown_trigger]}, those
+ * of idle sessions among the automatic ones. `hours` up to `untilMs`, null: all of them. What is
+ * later comes from wrong clocks. No columns where there is no hour.
+ */
+export function overTime(byHour, untilMs, hours) {
+  const times = Object.keys(byHour).map((hour) => [Date.parse(`${hour}:00:00Z`), hour])
+    .filter(([time]) => time <= untilMs).sort(([one], [other]) => one - other); // NaN is no time
+  if (times.length === 0) return { unit: UNITS[0], columns: [[], [], [], []] };
+  const first = hours === null ? times[0][0] : UNITS[0].start(untilMs) - (hours - 1) * HOUR_MS;
+  const unit = UNITS.find(({ mostMs }) => untilMs - first <= mostMs);
   const columns = [[], [], [], []];
-  for (let time = first; time <= last; time += HOUR_MS) {
+  const places = new Map();
+  for (let time = unit.start(first); time <= untilMs; time = unit.next(time)) {
+    places.set(time, columns[0].length);
     columns[0].push(time / 1000);
-    const { automatic = 0, idle = 0, manual = 0, unknown_trigger: unknownTrigger = 0 } = counts.get(time) ?? {};
-    [automatic + idle, manual, unknownTrigger].forEach((number, index) => columns[index + 1].push(number));
+    for (const column of columns.slice(1)) column.push(0);
   }
-  return columns;
+  for (const [time, hour] of times) {
+    const place = places.get(unit.start(time));
+    if (place === undefined) continue;
+    const { automatic, idle, manual, unknown_trigger: unknownTrigger } = countsOf(byHour[hour]);
+    [automatic + idle, manual, unknownTrigger].forEach((number, index) => { columns[index + 1][place] += number; });
+  }
+  return { unit, columns };
 }
 
 /** Above any size or duration of use: up to here, products below are exact. */
@@ -144,7 +175,7 @@ export function edgeWords(bars, ticks, step, format) {
 }
 
 /** An hour with its day: a table of hours goes over midnight. */
-export function hourWords(startMs) {
+function hourWords(startMs) {
   return `${DAY.format(startMs)}, ${TIME.format(startMs)} – ${TIME.format(startMs + HOUR_MS)}`;
 }
 

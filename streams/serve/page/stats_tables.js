@@ -1,6 +1,6 @@
 // Analytics' tables: compactions by trigger, and by model.
 
-import { attr, h, Keyed, setText, shown, text } from "./dom.js";
+import { attr, h, Keyed, scrolling, setText, shown, text } from "./dom.js";
 import { duration, exact, percent, tokens, UNKNOWN } from "./format.js";
 import { countsOf, fasterWords, knownWords, messagesEach, remainingShare } from "./stats.js";
 
@@ -108,7 +108,7 @@ function parts(...pairs) {
 function card(id, title, ...content) {
   const [table, ...before] = content.reverse();
   return h("section", { class: "card wide", "aria-labelledby": `${id}-title` }, h("h2", { id: `${id}-title` }, title), ...before,
-    h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": title }, table));
+    scrolling(title, table));
 }
 
 function heads(names) {

@@ -81,18 +81,14 @@ export function silence(view, nowMs) {
   return lastMs === null ? null : Math.max(0, nowMs - lastMs);
 }
 
-/** Whether a warning is a step on the way only: the timeline folds those below the triangle's edge. */
+/** Whether a warning is a step on the way only: the timeline folds those of a window that is not filling up yet. */
 export function isStep({ kind, data }) {
   return kind === "context_warning" && data.threshold_percent < thresholds.elevated_above_percent;
 }
 
-/** Whether a warning's record stands for a high severity, and for one that shows the triangle. */
+/** Whether a warning's record stands for a high severity, which is shown as a triangle. */
 export function isHigh(warning) {
   return warning.context_used_percent >= thresholds.high_percent;
-}
-
-export function isElevated(warning) {
-  return warning.context_used_percent > thresholds.elevated_above_percent;
 }
 
 /** Milliseconds that the open attempt has taken so far; null where its start is unknown. */

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from contextgauge.addresses import hashed_address
 from schemas.views import LIVE_ENTRIES, ChainView
 from streams import codec
 from streams.core.session_status import State, leading_chain, status_of
@@ -122,7 +123,7 @@ UNKNOWN_RUNTIME: Final = "unknown"
 
 
 class SessionFilter(NamedTuple):
-    """Which sessions a list has; None: any."""
+    """Which sessions a list has; None: any. `titled`: those whose titles have the text."""
 
     state: str | None = None
     model: str | None = None
@@ -130,6 +131,7 @@ class SessionFilter(NamedTuple):
     agent: str | None = None
     min_percent: float | None = None
     text: str | None = None
+    titled: frozenset[bytes] = frozenset()
 
     def matches(self, session: Summary) -> bool:
         """Return whether a list with this filter has a session."""
@@ -142,7 +144,9 @@ class SessionFilter(NamedTuple):
                 self.min_percent is None
                 or (session.percent is not None and session.percent >= self.min_percent)
             )
-            and (self.text is None or self.text in session.text)
+            and (
+                self.text is None or self.text in session.text or session.key.session in self.titled
+            )
         )
 
 
@@ -273,6 +277,15 @@ class SessionIndex:
             for chain in leading
             if chain is not None and chain.model and chain.auto_compact_threshold is None
         }
+
+    async def names(self, snapshot: Snapshot) -> list[bytes]:
+        """Return all sessions."""
+        return [name for part in (await self._of(snapshot)).partitions for name in part.sessions]
+
+    async def addressed(self, snapshot: Snapshot, address: str) -> bytes | None:
+        """Return the session that an address names by its hash; None: there is none."""
+        names = await self.names(snapshot)
+        return next((name for name in names if hashed_address(name) == address), None)
 
     async def _of(self, snapshot: Snapshot) -> _GenerationIndex:
         async with self._lock:

@@ -131,8 +131,8 @@ def test_a_file_with_every_option_is_read() -> None:
     assert [rule.kind for rule in found.rules[1:4]] == ["failed", "failed", "stalled"]
     assert found.memory == "file"
     assert found.page == "https://ctx.example.com:8642/team"
-    assert found.link("a/b(1) Ä\ud800") == (
-        "https://ctx.example.com:8642/team/#/session/a%2Fb(1)%20%C3%84%3F"
+    assert found.link("a/b(1) Ä") == (
+        "https://ctx.example.com:8642/team/#/session/a%2Fb(1)%20%C3%84"
     )
     assert found.memory_ms == 600_000 + 3_600_000
 
