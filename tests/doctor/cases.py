@@ -146,6 +146,7 @@ HEALTHY = Facts(
         commands=OpenCommands(0, None),
         other_groups={},
         unsettled={},
+        unreadable=[],
     ),
     project={number: WorkerProgress(0, 50, 50, None) for number in range(2)},
     conversations=Conversations({number: WorkerProgress(0, 100, 100, None) for number in range(2)}),

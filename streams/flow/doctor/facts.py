@@ -10,6 +10,7 @@ from streams.ports import (
     ConversationReader,
     Generations,
     Log,
+    UnreadableBatch,
     ViewPosition,
     ViewReader,
 )
@@ -207,6 +208,8 @@ class KafkaFacts:
     """Groups that stored newest positions, and are not that of the settings."""
     unsettled: Mapping[tuple[str, int], Unsettled] | Failure
     """By topic and partition, where transactions are open."""
+    unreadable: Sequence[UnreadableBatch] | Failure
+    """Batches that cannot be read, among those that were looked at."""
 
 
 @dataclass(frozen=True, slots=True)

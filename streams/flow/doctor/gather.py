@@ -65,15 +65,15 @@ async def within(seconds: float, answer: Awaitable[_T]) -> _T | Failure:
 async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
     brokers = services.brokers
     if isinstance(brokers, Failure):
-        return KafkaFacts(*[brokers] * 11)
+        return KafkaFacts(*[brokers] * 12)
     try:
         bootstrap = await within(_INSPECTION_S, brokers.bootstrap())
         if isinstance(bootstrap, Failure) or all(item.failure for item in bootstrap):
-            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 10)
+            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 11)
         names = [topic.name for topic in expected.topics]
         cluster = await within(_INSPECTION_S, brokers.cluster(names))
         if isinstance(cluster, Failure):
-            return KafkaFacts(bootstrap, *[cluster] * 10)
+            return KafkaFacts(bootstrap, *[cluster] * 11)
         derive_group, project_group = await asyncio.gather(
             within(_INSPECTION_S, brokers.group(expected.derive_group)),
             within(_INSPECTION_S, brokers.group(expected.project_group)),
@@ -103,6 +103,7 @@ async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
         commands,
         others,
         unsettled,
+        list(log.unreadable.values()),
     )
 
 
