@@ -58,9 +58,9 @@ class TopicSettings(SettingsPart):
         default=None,
         ge=MIB,
         le=2048 * MIB,
-        description="Most that a batch of records may unpack to, 1 MiB to 2 GiB, and at least 2 MiB "
-        "more than the largest message. Of a batch that unpacks to more no record is read: of "
-        "messages it is a dead letter. If unset: 64 MiB, or twice the largest message.",
+        description="Most that a batch of records may unpack to, 1 MiB to 2 GiB, at least 2 MiB "
+        "above the largest message. Of one that unpacks to more, no record is read: a batch of "
+        "messages becomes a dead letter. If unset: 64 MiB, or twice the largest message.",
     )
     messages_retention_days: _Days = Field(
         default=AGENT_MESSAGES.retention_ms // DAY_MS,

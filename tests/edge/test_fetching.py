@@ -19,6 +19,7 @@ from contextgauge.errors import RetryError
 from contextgauge.kafka import zstd
 from contextgauge.kafka.options import translated
 from streams.edge.kafka.fetching import Fetched, FetchedBytes
+from streams.edge.kafka.unpacking import LIMIT_BYTES
 from streams.edge.kafka.unreadable import UnreadableError
 from streams.ports import LogRecord
 from tests.codec.batches_kit import CONTROL, HEADER, TRANSACTIONAL, batch_of, changed
@@ -227,11 +228,11 @@ def log_with(bad: bytes, records: int) -> Log:
     return log
 
 
-def read_on(state: State, log: Log, most: int | None, **limits: int) -> list[LogRecord]:
+def read_on(state: State, log: Log, most: int | None, limit: int = LIMIT_BYTES) -> list[LogRecord]:
     """Return what comes before the end or what cannot be read; raise where that is first."""
     taken: list[LogRecord] = []
     while state.position < log.end:
-        result = ours(state, *log.fetch(state.position), **limits)
+        result = ours(state, *log.fetch(state.position), limit=limit)
         while result.has_more():
             try:
                 taken += result.getall(most)

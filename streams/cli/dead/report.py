@@ -41,7 +41,7 @@ class Brief(NamedTuple):
 
 def brief(letter: Letter) -> Brief:
     """Return what a list shows of a letter."""
-    return Brief(letter._replace(value=b""), session_of_letter(letter), len(letter.value))
+    return Brief(letter._replace(value=b""), session_of_letter(letter), letter.size)
 
 
 def calendar_time(time_ms: int) -> str | None:
@@ -103,12 +103,14 @@ def brief_json(listed: Brief) -> dict[str, Json]:
         **_bytes_json("key", letter.key),
         "session_id": session_id,
         "bytes": size,
+        "cut_from_sha256": None if letter.cut is None else letter.cut.sha256,
         "source": None
         if origin is None
         else {
             "topic": origin.topic,
             "partition": origin.partition,
             "offset": origin.offset,
+            "last_offset": origin.last_offset,
             "time": calendar_time(origin.timestamp_ms),
         },
     }
@@ -156,11 +158,19 @@ def _properties(letter: Letter, now_ms: int) -> Iterator[tuple[str, str]]:
     yield "Died", UNKNOWN if died is None else f"{died} · {ago(letter.died_ms, now_ms)}"
     origin = letter.origin
     if origin is not None:
-        yield "From", f"{safe(origin.topic)}, partition {origin.partition}, offset {origin.offset}"
+        offsets = f"offset {origin.offset}"
+        if origin.last_offset is not None:
+            offsets = f"offsets {origin.offset} to {origin.last_offset}"
+        yield "From", f"{safe(origin.topic)}, partition {origin.partition}, {offsets}"
         yield "Timestamp", calendar_time(origin.timestamp_ms) or f"{origin.timestamp_ms} ms"
     yield "Key", "none" if letter.key is None else printable(letter.key)
     yield "Session", safe(session_of_letter(letter) or "none")
-    yield "Size", f"{exact(len(letter.value))} bytes"
+    yield "Size", f"{exact(letter.size)} bytes"
+    if letter.cut is not None:
+        yield (
+            "Kept",
+            f"the first {exact(len(letter.value))} bytes; SHA-256 {safe(letter.cut.sha256)}",
+        )
     for name, value in letter.headers:
         yield "Header", f"{safe(name)}: {'null' if value is None else printable(value)}"
 

@@ -29,7 +29,7 @@ from streams.codec.compiled import record_batches
 from streams.edge.kafka.checksum import crc32c
 from streams.edge.kafka.unpacking import LIMIT_BYTES, UnpackedTooLargeError, at_most, unpack
 from streams.edge.kafka.unreadable import UnreadableError, count_of, unreadable
-from streams.ports import LogRecord
+from streams.ports import LogRecord, UnreadableBatchError
 
 if TYPE_CHECKING:
     from streams.codec.record_batches import BatchHeader, FetchedRecords
@@ -308,6 +308,20 @@ class _BatchTaker:
 
     def _bytes_of(self, header: "BatchHeader") -> memoryview:
         return memoryview(self._content)[header.begin : header.end]
+
+
+def records_of(content: bytes, limit: int) -> Iterator[LogRecord]:
+    """Yield the records of a batch, as a broker has it. Raises UnreadableBatchError."""
+    source = FetchedBytes(content)
+    source.limit = limit
+    try:
+        while source.has_next():
+            batch = source.next_batch()
+            batch.validate_crc()
+            for record in batch:
+                yield _log_record(_NOWHERE, record)
+    except UnreadableError as error:
+        raise UnreadableBatchError(error.batch) from error
 
 
 def _check_count(count: int, limit: int) -> None:

@@ -27,7 +27,7 @@ class Transaction:
 class _Entry:
     """What one offset holds: a record, or (None) a marker or a compacted record.
 
-    Or the first offset of a batch that cannot be read, whose others hold nothing.
+    Or (None) one of a batch that cannot be read.
     """
 
     record: LogRecord | None
@@ -56,9 +56,9 @@ class MemoryTopicPartition:
         """Append a batch that cannot be read."""
         first, end = self.next_offset, self.next_offset + batch.records
         batch = batch._replace(first_offset=first, next_offset=end)
-        self.entries.append(_Entry(None, None, batch))
-        for _ in range(batch.records - 1):
-            self.append(None, None)
+        self.entries += [_Entry(None, None, batch) for _ in range(batch.records - 1)]
+        self.append(None, None)
+        self.entries[-1].unreadable = batch
 
     @property
     def next_offset(self) -> int:
@@ -91,7 +91,7 @@ class MemoryTopicPartition:
             entry = self.entries[offset]
             if entry.unreadable is not None:
                 if not records:
-                    raise UnreadableBatchError(entry.unreadable)
+                    raise UnreadableBatchError(entry.unreadable._replace(first_offset=offset))
                 break
             transaction = entry.transaction
             if entry.record is not None and (
