@@ -131,7 +131,7 @@ def letter_json(letter: Letter) -> dict[str, Json]:
     headers: list[Json] = [{"name": name, **_bytes_json("value", v)} for name, v in letter.headers]
     return {
         **brief_json(brief(letter)),
-        "mend": _remedy(letter.reason),
+        "mend": _remedy(letter),
         "headers": headers,
         **_bytes_json("value", letter.value),
     }
@@ -152,7 +152,7 @@ def _properties(letter: Letter, now_ms: int) -> Iterator[tuple[str, str]]:
     yield "Reason", safe(letter.reason)
     if letter.detail:
         yield "Detail", safe(letter.detail)
-    yield "What to do", _remedy(letter.reason)
+    yield "What to do", _remedy(letter)
     yield "", ""
     died = calendar_time(letter.died_ms)
     yield "Died", UNKNOWN if died is None else f"{died} · {ago(letter.died_ms, now_ms)}"
@@ -175,8 +175,10 @@ def _properties(letter: Letter, now_ms: int) -> Iterator[tuple[str, str]]:
         yield "Header", f"{safe(name)}: {'null' if value is None else printable(value)}"
 
 
-def _remedy(reason: str) -> str:
-    return REMEDIES.get(reason, "it was not written by a derive worker, or by a newer one")
+def _remedy(letter: Letter) -> str:
+    if letter.cut is not None:
+        return SKIP_REMEDIES["cut"]
+    return REMEDIES.get(letter.reason, "it was not written by a derive worker, or by a newer one")
 
 
 @dataclass(slots=True)
