@@ -39,7 +39,7 @@ from streams.edge.sqlite.values import TemporaryValues
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import InputPartition, PartitionState
-from streams.flow.derive.partition_task import restore
+from streams.flow.derive.restoring import restore
 from streams.flow.derive.state_store import StateStore
 from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import LogRecord, NewRecord

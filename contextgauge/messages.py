@@ -46,8 +46,11 @@ DeadReason: TypeAlias = Literal[
     "too_large",
     "no_session",
     "misrouted",
+    "batch_too_large",
+    "batch_damaged",
 ]
-"""Why a message cannot be derived from (R5). Nothing else is a dead letter."""
+"""Why a message cannot be derived from, or no message of a batch (R5). Nothing else is a dead
+letter."""
 
 MAX_DEPTH: Final = 1024
 """Deepest nesting that is read (R5); the outermost object is 1."""

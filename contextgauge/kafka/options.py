@@ -43,8 +43,12 @@ class KafkaOptions:
     """Above the time that a group may take to rebalance, which one request waits for."""
 
     fetch_bytes: int = 10 * MIB
-    """Most that one fetch brings of a partition, and so the most bytes of a batch: the largest
-    message and its headers fit."""
+    """Most that one fetch brings of a partition, as it is compressed: the largest message and its
+    headers fit. Once so much was unpacked, no further batch is taken by the same poll."""
+
+    batch_limit_bytes: int = 64 * MIB
+    """Most that a batch may unpack to, some kilobytes of which can become gigabytes. It holds a
+    message of the largest size and others besides, and is what reading it takes in memory."""
 
     fetch_wait_ms: int = 25
     """How long the broker holds a fetch that finds nothing. One fetch at a time serves a broker's

@@ -14,6 +14,7 @@ from contextgauge.errors import (
     RetryError,
     VersionError,
 )
+from streams.ports import UnreadableBatchError
 
 _SIGNALLED = 128
 """A command that signal n ended exits with 128 + n, as in a shell."""
@@ -77,6 +78,8 @@ def code_of(error: BaseException) -> Exit:
 
 def runbook_title(error: BaseException) -> str | None:
     """Return the section of docs/RUNBOOK.md with the remedy; None: the message has it."""
+    if isinstance(error, UnreadableBatchError):
+        return "A batch cannot be read"
     return _TITLES.get(code_of(error))
 
 

@@ -17,6 +17,7 @@ from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS
 from schemas.views import SessionView
 from streams import codec, wiring
 from streams.cli.publish.rejected import RejectedLines
+from streams.cli.screen.failures import say_passed
 from streams.cli.screen.figures import safe
 from streams.cli.screen.output import say
 from streams.cli.screen.reading_bar import reading_bar
@@ -123,7 +124,7 @@ async def _replayed(
         partitions = partitions_of(session_id, begin, end, count, topic)
         with reading_bar(f"reading {topic}", shown=request.has_bar) as progress:
             async with wiring.started(log.reader(topic, partitions)) as reader:
-                replay = TopicReplay(reader, SystemClock(), session_id, progress)
+                replay = TopicReplay(reader, SystemClock(), session_id, progress, say_passed)
                 await replay.begin(partitions, begin, end)
                 was_whole = replay.is_whole
                 if not was_whole and (request.derives or makes_views):
@@ -166,6 +167,7 @@ async def _whole_id(
     partitions = sorted(in_range, key=lambda partition: partition != own)
     with reading_bar("looking for the session", shown=request.has_bar) as progress:
         async with wiring.started(log.reader(topic, partitions)) as reader:
+            # What is passed over here, it is once more, and shown then.
             replay = TopicReplay(reader, SystemClock(), progress=progress)
             await replay.begin(partitions, *between)
             session_ids = await replay.sessions_beginning(beginning)

@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from streams.ports.log import LogRecord as LogRecord
     from streams.ports.log import PartitionReader as PartitionReader
     from streams.ports.log import TransactionalProducer as TransactionalProducer
+    from streams.ports.log import UnreadableBatch as UnreadableBatch
+    from streams.ports.log import UnreadableBatchError as UnreadableBatchError
+    from streams.ports.log import UnreadableReason as UnreadableReason
     from streams.ports.telemetry import Telemetry as Telemetry
     from streams.ports.values import ValueStore as ValueStore
     from streams.ports.views import ApplyResult as ApplyResult
@@ -90,7 +93,8 @@ _MODULES = {
     ),
     "streams.ports.log": (
         "NO_ID SCATTERED Approval AssignmentCallback Batch Ends GroupReader LineBatch "
-        "Log LogRecord PartitionReader TransactionalProducer"
+        "Log LogRecord PartitionReader TransactionalProducer UnreadableBatch UnreadableBatchError "
+        "UnreadableReason"
     ),
     "streams.ports.telemetry": ("Telemetry"),
     "streams.ports.values": ("ValueStore"),

@@ -5,10 +5,11 @@ in `position`, never `last offset + 1`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias, overload
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, overload
 from uuid import UUID
 
 from contextgauge.containers import Line
+from contextgauge.errors import StopError
 from contextgauge.ports import Cluster, Headers, NewRecord
 from schemas.topics import Topic
 
@@ -26,6 +27,40 @@ class LogRecord(NamedTuple):
     value: bytes | None
     headers: Headers
     created: bool = True
+
+
+UnreadableReason: TypeAlias = Literal["batch_too_large", "batch_damaged"]
+"""Why a batch cannot be read: it unpacks to too much, or is not what a producer writes."""
+
+
+class UnreadableBatch(NamedTuple):
+    """A batch of a partition whose records cannot be read, with its bytes as the broker has them.
+
+    It takes the offsets from `first_offset`, where the reader stands, to before `next_offset`; None
+    where the damage leaves open where it ends. `records` is how many it claims to have.
+    """
+
+    topic: str
+    partition: int
+    first_offset: int
+    next_offset: int | None
+    records: int
+    timestamp_ms: int
+    content: bytes
+    reason: UnreadableReason
+    detail: str
+
+
+class UnreadableBatchError(StopError):
+    """The next records cannot be read. Who can do without them seeks to `batch.next_offset`."""
+
+    def __init__(self, batch: UnreadableBatch) -> None:
+        self.batch = batch
+        end, at = batch.next_offset, f"{batch.topic}-{batch.partition}"
+        offsets = (
+            f"from {batch.first_offset} on" if end is None else f"{batch.first_offset} to {end - 1}"
+        )
+        super().__init__(f"{at}: the records at offsets {offsets} cannot be read: {batch.detail}")
 
 
 class Batch(NamedTuple):
@@ -130,7 +165,9 @@ class PartitionReader(Protocol):
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
         """Return what is there, at once if anything is; at most `timeout_s` seconds later.
 
-        Raises PositionError if the position is out of the partition's range.
+        Raises PositionError if the position is out of the partition's range, and
+        UnreadableBatchError where it is that of a batch that cannot be read: what comes before one
+        is returned first. The position stays, so the next poll raises it again.
         """
 
     def ends(self, partition: int) -> Ends | None:

@@ -23,6 +23,7 @@ from schemas.topics import (
     DAY_MS,
     DEAD_LETTERS,
     MESSAGE_LIMIT_BYTES,
+    MIB,
     Topic,
 )
 from streams.settings import redis
@@ -66,12 +67,19 @@ class Settings(
             max_message_bytes=topic.max_message_bytes + more,
         )
 
+    def most_unpacked_bytes(self) -> int:
+        """Return what a batch of records may unpack to."""
+        return self.batch_limit_bytes or max(USUAL_BATCH_BYTES, 2 * self.message_limit_bytes)
+
     def at(self, bootstrap_servers: str, redis_url: str) -> "Settings":
         """Return these settings for services of this machine: no TLS, no user, nothing secret."""
         plain = {name: Settings.model_fields[name].default for name in CONNECTION_FIELDS}
         own = {"bootstrap_servers": bootstrap_servers, "redis_url": SecretStr(redis_url)}
         return self.model_copy(update=plain | own)
 
+
+USUAL_BATCH_BYTES = 64 * MIB
+"""Producers' batches have a mebibyte or less, and no topic takes one of more than nine."""
 
 CONNECTION_FIELDS = frozenset(KafkaSettings.model_fields) | frozenset(RedisSettings.model_fields)
 """The settings that say where Kafka and Redis are and how to connect to them."""
@@ -93,6 +101,12 @@ def load_settings(defaults: Mapping[str, str] | None = None) -> Settings:
 
 
 def _inconsistencies(settings: Settings) -> Iterator[str]:
+    least = settings.topic(DEAD_LETTERS).max_message_bytes
+    if settings.most_unpacked_bytes() < least:
+        yield (
+            f"{PREFIX}BATCH_LIMIT_BYTES={settings.batch_limit_bytes} is below {least}: a batch of "
+            f"one message of {PREFIX}MESSAGE_LIMIT_BYTES could not be read. Raise it, or unset it"
+        )
     yield from kafka.inconsistencies(settings)
     yield from redis.inconsistencies(settings)
 

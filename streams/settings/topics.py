@@ -11,6 +11,7 @@ from schemas.topics import (
     DAY_MS,
     DEAD_LETTERS,
     DEFAULT_PARTITIONS,
+    MIB,
 )
 
 
@@ -52,6 +53,14 @@ class TopicSettings(SettingsPart):
         le=32_767,
         description="Replicas of each partition of the topics that `contextgauge topics create` "
         "creates, 1 to 32 767; at most as many as there are brokers.",
+    )
+    batch_limit_bytes: int | None = Field(
+        default=None,
+        ge=MIB,
+        le=2048 * MIB,
+        description="Most that a batch of records may unpack to, 1 MiB to 2 GiB, at least 2 MiB "
+        "above the largest message. Of one that unpacks to more, no record is read: a batch of "
+        "messages becomes a dead letter. If unset: 64 MiB, or twice the largest message.",
     )
     messages_retention_days: _Days = Field(
         default=AGENT_MESSAGES.retention_ms // DAY_MS,

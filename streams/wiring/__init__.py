@@ -120,6 +120,7 @@ def kafka_options(settings: Settings, client_id: str = "contextgauge") -> "Kafka
         commit_timeout_s=commit_timeout_s(settings),
         # The largest message of any topic, and its headers.
         fetch_bytes=settings.topic(DEAD_LETTERS).max_message_bytes + MIB,
+        batch_limit_bytes=settings.most_unpacked_bytes(),
         replicas=settings.replicas,
         security=kafka_security(settings),
     )

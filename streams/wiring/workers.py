@@ -1,5 +1,7 @@
 """Builds and runs the derive, project and conversations workers."""
 
+from functools import partial
+
 from contextgauge.errors import ConfigError
 from schemas.topics import (
     AGENT_MESSAGES,
@@ -25,7 +27,7 @@ from streams.flow.project.worker import run_project
 from streams.ports import Log, ViewStore
 from streams.ports.conversations import ConversationStore
 from streams.settings import Settings
-from streams.wiring import commit_timeout_s, rules
+from streams.wiring import commit_timeout_s, kafka_options, rules
 from streams.wiring.context import WorkerContext
 
 _BEYOND_SESSION_S = 2.0
@@ -45,6 +47,7 @@ def derive_config(settings: Settings, *, allow_dead_letters: bool = False) -> De
         batch_messages=settings.batch_messages,
         commit_pause_s=settings.derive_commit_pause_ms / 1_000,
         limit_bytes=settings.message_limit_bytes,
+        letter_bytes=settings.topic(DEAD_LETTERS).max_message_bytes,
         idle_days=settings.session_idle_days,
         allow_dead_letters=allow_dead_letters,
         commit_timeout_s=commit_timeout_s(settings),
@@ -92,6 +95,7 @@ def conversations_config(settings: Settings) -> ConversationsConfig:
 
 async def derive(worker: WorkerContext, log: Log, *, allow_dead_letters: bool = False) -> None:
     """Run a derive worker over a log until it is stopped. Raises StopError."""
+    from streams.edge.kafka.batches import written_bytes  # noqa: PLC0415 -- loads aiokafka
     from streams.edge.sqlite.values import TemporaryValues  # noqa: PLC0415 -- for this one alone
 
     config = derive_config(worker.settings, allow_dead_letters=allow_dead_letters)
@@ -105,6 +109,7 @@ async def derive(worker: WorkerContext, log: Log, *, allow_dead_letters: bool = 
         rules=rules(worker.settings),
         config=config,
         values=TemporaryValues,
+        written_bytes=partial(written_bytes, kafka_options(worker.settings)),
     )
     await run_derive(ports)
 

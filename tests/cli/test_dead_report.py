@@ -12,7 +12,7 @@ from streams import codec
 from streams.cli.dead import report as dead_report
 from streams.cli.dead.options import parse_address
 from streams.cli.screen.figures import size
-from streams.flow.dead_letters.letters import Letter, letter_of
+from streams.flow.dead_letters.letters import Cut, Letter, Origin, letter_of
 from streams.flow.dead_letters.reading import Selection, Span
 from streams.flow.dead_letters.redrive import RedriveResult, SkippedLetters
 from streams.ports import Headers, LogRecord
@@ -74,10 +74,12 @@ def test_a_listed_letter_as_json() -> None:
         "key": "a-key-of-thirty-six-characters-as-ids",
         "session_id": "mine",
         "bytes": len(LINE),
+        "cut_from_sha256": None,
         "source": {
             "topic": "agent.messages",
             "partition": 2,
             "offset": 7,
+            "last_offset": None,
             "time": "2026-05-01T14:30:00.245Z",
         },
     }
@@ -94,6 +96,20 @@ def test_a_letter_is_shown_with_control_characters_escaped() -> None:
         assert part in shown
     for part in (f"{WORDS}\\x9b2J", "mine", "5 s ago", "redrive"):
         assert part in shown
+
+
+def test_a_batch_is_shown_with_its_offsets_and_a_cut_letter_with_what_was_cut() -> None:
+    origin = Origin("agent.messages", 2, 7, DIED_MS, 2_506)
+    cut = letter()._replace(origin=origin, cut=Cut(21_000_000, "ab" * 32))
+    shown = drawn(dead_report.letter_box(cut, DIED_MS, 10), 100)
+    assert "partition 2, offsets 7 to 2506" in shown
+    assert "21,000,000 bytes" in shown
+    assert f"the first {len(LINE)} bytes; SHA-256" in shown
+    assert "ab" * 32 in shown
+    assert "publish the message again" in shown
+    result = dead_report.letter_json(cut)
+    assert (result["bytes"], result["cut_from_sha256"]) == (21_000_000, "ab" * 32)
+    assert "21.0 MB" in drawn(dead_report.letters_table([dead_report.brief(cut)], 120), 120)
 
 
 def test_the_beginning_of_a_long_letter_is_shown() -> None:

@@ -234,3 +234,23 @@ async def test_the_environments_key_is_sent_to_no_other_server(
     assert "meant-for-the-provider" not in str(sent)
     key = sent.get("x-api-key") or sent.get("x-goog-api-key") or sent.get("authorization")
     assert key in {"none", "Bearer none"}
+
+
+async def test_no_answer_is_asked_for_compressed(
+    server: ScriptedServer, api: Api, stream: bool
+) -> None:
+    """The SDKs would unpack it whole, whatever it comes to."""
+    server.script(_said(api, stream, Said(GOOD)))
+    await _summariser(server, api, stream, HandClock()).summarise(request_of())
+    assert server.received[0].headers["accept-encoding"] == "identity"
+
+
+async def test_an_answer_that_is_compressed_all_the_same_is_refused_unread(
+    server: ScriptedServer, api: Api, stream: bool
+) -> None:
+    if api.name == "gemini":
+        pytest.skip("its SDK has no place to look at an answer before it is read")
+    answer = replace(_said(api, stream, Said(GOOD)), headers={"content-encoding": "gzip"})
+    error = await _reason(server, api, stream, answer)
+    assert "compressed, which it was asked not to be" in str(error)
+    assert error.final

@@ -22,11 +22,13 @@ from streams.ports import (
     NewRecord,
     PartitionReader,
     TransactionalProducer,
+    UnreadableBatch,
     started,
 )
 from tests.contract.simulated import SimulatedLog
 from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import until
+from tests.hostile_batches import bomb, put
 from tests.patience import PATIENCE_S
 
 LeaveOpen = Callable[[str, Sequence[NewRecord]], Awaitable[None]]
@@ -72,6 +74,15 @@ class LogUnderTest:
         """Publish records without a transaction."""
         target = topic or self.topic
         await self.append(*[NewRecord(target, partition, b"key", value) for value in values])
+
+    async def write_bomb(self, records: int, partition: int = 0, topic: str | None = None) -> None:
+        """Write a batch that unpacks to more than readers of this log take."""
+        target = topic or self.topic
+        if isinstance(self.log, KafkaLog):
+            batch = bomb("zstd", records, 2 * self.log.options.batch_limit_bytes // records)
+            await put(self.log.options.bootstrap_servers, target, partition, batch)
+        elif isinstance(self.log, FaultyLog | SimulatedLog):
+            self.log.partition(target, partition).append_unreadable(unreadable(records, target))
 
     async def append(self, *records: NewRecord) -> None:
         """Publish records without a transaction."""
@@ -154,6 +165,14 @@ class _VisibleCommits:
         return (await reader.bounds(partition))[1] >= end
 
 
+def unreadable(records: int, topic: str, partition: int = 0) -> UnreadableBatch:
+    """Return a batch for a log in memory."""
+    detail = "a batch in memory: it unpacks to more than 64 bytes"
+    return UnreadableBatch(
+        topic, partition, 0, 0, records, 1, b"content", "batch_too_large", detail
+    )
+
+
 async def delete_topics(address: str, *names: str) -> None:
     """Have a real broker delete topics."""
     admin = AIOKafkaAdminClient(bootstrap_servers=address)
@@ -208,7 +227,9 @@ def plain_log(request: pytest.FixtureRequest, prefix: str) -> LogUnderTest:
         return LogUnderTest(simulated, prefix, simulated.leave_open)
     address: str = request.getfixturevalue("kafka")
     # Small batches, so that many of a partition are under way at once.
-    options = KafkaOptions(address, session_timeout_ms=6_000, batch_bytes=16 * 1024)
+    options = KafkaOptions(
+        address, session_timeout_ms=6_000, batch_bytes=16 * 1024, batch_limit_bytes=MIB
+    )
 
     async def abandon(transactional_id: str, records: Sequence[NewRecord]) -> None:
         producer = AIOKafkaProducer(

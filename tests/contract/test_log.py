@@ -17,7 +17,8 @@ from contextgauge.errors import (
 from contextgauge.kafka.options import KafkaOptions
 from schemas.topics import MIB, Topic
 from streams.edge.kafka.log import KafkaLog
-from streams.ports import Batch, Ends, NewRecord
+from streams.flow.common.ranges import read_range
+from streams.ports import Batch, Ends, NewRecord, UnreadableBatch, UnreadableBatchError
 from tests.contract.logs import LogUnderTest
 from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import until
@@ -331,3 +332,39 @@ async def test_who_is_fenced_during_an_approval_commits_nothing(under_test: LogU
         with pytest.raises(FencedError):
             await older.commit([record], approve)
     assert await under_test.values() == [b"of the newer"]
+
+
+async def test_a_batch_that_cannot_be_read_is_raised_behind_what_comes_before_it(
+    under_test: LogUnderTest,
+) -> None:
+    await under_test.write(b"1", b"2")
+    await under_test.write_bomb(3)
+    await under_test.write(b"3")
+    async with under_test.reading(0) as reader:
+        position, values = 0, list[bytes | None]()
+        while position < 2:
+            batch = await reader.poll(0, 10, PATIENCE_S)
+            values += [record.value for record in batch.records]
+            position = batch.position
+        assert (values, position) == ([b"1", b"2"], 2)
+        for _ in range(2):  # until who reads goes on behind it
+            with pytest.raises(UnreadableBatchError, match="2 to 4 cannot be read") as raised:
+                await reader.poll(0, 10, PATIENCE_S)
+        found = raised.value.batch
+        assert (found.topic, found.partition) == (under_test.topic, 0)
+        assert (found.first_offset, found.next_offset, found.records) == (2, 5, 3)
+        assert found.reason == "batch_too_large"
+        assert found.content
+        reader.seek(0, 5)
+        assert [one.value for one in (await reader.poll(0, 10, PATIENCE_S)).records] == [b"3"]
+        reader.seek(0, 3)  # also from within it
+        with pytest.raises(UnreadableBatchError):
+            await reader.poll(0, 10, PATIENCE_S)
+        passed: list[UnreadableBatch] = []
+        ranges = read_range(reader, SystemClock(), 0, 0, 6, passed=passed.append)
+        values = [record.value async for batch in ranges for record in batch.records]
+        assert values == [b"1", b"2", b"3"]
+        assert [(batch.first_offset, batch.next_offset) for batch in passed] == [(2, 5)]
+        with pytest.raises(UnreadableBatchError):
+            async for _ in read_range(reader, SystemClock(), 0, 0, 6):
+                pass

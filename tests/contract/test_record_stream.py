@@ -13,7 +13,9 @@ from streams.edge.faust.stream import FaustStream
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.memory.log import MemoryLog
 from streams.ports import Log, NewRecord, ReceivedRecord, RecordStream
+from tests.contract.logs import unreadable
 from tests.doubles.record_stream import MemoryRecordStream
+from tests.hostile_batches import bomb, put
 from tests.patience import PATIENCE_S
 
 HOUR_MS = 3_600_000
@@ -101,6 +103,14 @@ class Kit:
         )
         await producer.stop()
 
+    async def write_bomb(self, records: int) -> None:
+        """Append a batch that unpacks to more than readers of this log take."""
+        if isinstance(self.log, KafkaLog):
+            batch = bomb("zstd", records, self.log.options.batch_limit_bytes)
+            await put(self.log.options.bootstrap_servers, self.topic, 0, batch)
+        elif isinstance(self.log, MemoryLog):
+            self.log.partition(self.topic, 0).append_unreadable(unreadable(records, self.topic))
+
 
 async def until(check: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
@@ -116,7 +126,9 @@ async def kit(request: pytest.FixtureRequest, prefix: str) -> AsyncIterator[Kit]
     if request.param == "memory":
         log = MemoryLog(clock)
     else:
-        options = KafkaOptions(request.getfixturevalue("kafka"), session_timeout_ms=6_000)
+        options = KafkaOptions(
+            request.getfixturevalue("kafka"), session_timeout_ms=6_000, batch_limit_bytes=MIB
+        )
         log = KafkaLog(options)
 
     def since_ms() -> int:
@@ -151,6 +163,21 @@ async def test_records_arrive_in_order_with_all_their_fields(kit: Kit) -> None:
     first = taking.arrivals[0].record
     assert (first.offset, first.key, first.headers) == (0, b"key", (("name", b"header"),))
     assert abs(first.timestamp_ms - SystemClock().now_ms()) < HOUR_MS
+
+
+async def test_a_batch_that_cannot_be_read_is_passed_over(kit: Kit) -> None:
+    await kit.commit(b"1")
+    await kit.write_bomb(3)
+    await kit.commit(b"2")
+    async with kit.reading() as taking:
+        await until(lambda: len(taking.arrivals) == 2)
+        assert taking.values() == [b"1", b"2"]
+        taking.arrivals[-1].acknowledge()
+    await kit.write_bomb(2)
+    await kit.commit(b"3")
+    async with kit.reading() as taking:
+        await until(lambda: len(taking.arrivals) == 1)
+    assert taking.values() == [b"3"]
 
 
 async def test_acknowledged_records_are_not_redelivered(kit: Kit) -> None:

@@ -24,7 +24,7 @@ from streams.flow.doctor.facts import (
     Views,
     WorkerProgress,
 )
-from streams.ports import Generations, ViewPosition
+from streams.ports import Generations, UnreadableBatch, ViewPosition
 from streams.ports.deployment import Deployment
 from streams.ports.inspection import (
     GROUPS_TOPIC,
@@ -149,6 +149,7 @@ HEALTHY = Facts(
         other_groups={},
         control_groups={},
         unsettled={},
+        unreadable=[],
     ),
     project={number: WorkerProgress(0, 50, 50, None) for number in range(2)},
     conversations=Conversations({number: WorkerProgress(0, 100, 100, None) for number in range(2)}),
@@ -229,3 +230,8 @@ def held_up(given: Facts) -> Facts:
 
 def without_conversations(topic: str) -> Facts:
     return replace(with_topic(topic, None), conversations=Failure("away", "none are kept"))
+
+
+def unreadable(topic: str) -> UnreadableBatch:
+    """Return a batch that was passed over."""
+    return UnreadableBatch(topic, 1, 20, 30, 10, NOW, b"", "batch_too_large", "it is too large")

@@ -36,6 +36,7 @@ from tests.doctor.cases import (
     partitions,
     redis,
     topic,
+    unreadable,
     views,
     with_partitions,
     with_topic,
@@ -173,6 +174,18 @@ TOPIC_PROBLEMS: list[Problem] = [
         "warning",
         topic(STATE, unclean_leader_election_enable="true"),
         "unclean",
+    ),
+    (
+        "topics.readable",
+        "warning",
+        facts(unreadable=[unreadable(MESSAGES), unreadable(MESSAGES)]),
+        "2 batches cannot be read, the first one on partition 1 from offset 20 to 29: it is",
+    ),
+    (
+        "topics.readable",
+        "error",
+        facts(unreadable=[unreadable(EVENTS)._replace(next_offset=None)]),
+        "1 batch cannot be read, the first one on partition 1 from offset 20 on: it is",
     ),
 ]
 

@@ -108,7 +108,7 @@ def test_every_check_has_a_finding_whatever_the_facts(parts: dict[str, Any]) -> 
 
 
 def test_a_service_that_is_down_hides_nothing_of_the_other() -> None:
-    kafka = KafkaFacts(*[AWAY] * 12)
+    kafka = KafkaFacts(*[AWAY] * 13)
     without_kafka = replace(HEALTHY, kafka=kafka, project=AWAY, conversations=AWAY)
     without_redis = facts(store=AWAY, views=AWAY, project=AWAY)
     for check in NAMES:

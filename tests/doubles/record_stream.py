@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from contextgauge.errors import PositionError
+from streams.flow.common.unreadable import poll_past
 from streams.ports import Log, LogRecord, PartitionReader, RecordHandler
 
 _TAKEN: Final = 500
@@ -96,7 +97,7 @@ class MemoryRecordStream:
         self, reader: PartitionReader, handler: RecordHandler, partition: int
     ) -> None:
         try:
-            batch = await reader.poll(partition, _TAKEN, _WAIT_S)
+            batch = await poll_past(reader, partition, _TAKEN, _WAIT_S)
         except PositionError:  # Faust's consumer goes on at the first record
             first, _ = await reader.bounds(partition)
             reader.seek(partition, first)

@@ -8,6 +8,7 @@ from aiokafka.consumer.fetcher import READ_COMMITTED, FetchResult, PartitionReco
 from aiokafka.record.memory_records import MemoryRecords
 
 from streams.edge.kafka.fetching import Fetched, FetchedBytes
+from streams.edge.kafka.unpacking import LIMIT_BYTES
 from streams.ports import LogRecord
 
 AT = TopicPartition("topic", 3)
@@ -80,9 +81,16 @@ def fetch_result(state: State, source: MemoryRecords, aborted: Aborted) -> Fetch
     return FetchResult(AT, assignment=state, partition_records=records, backoff=0.0)
 
 
-def ours(state: State, content: bytes, aborted: Aborted) -> FetchResult:
-    """Return a result as a reader has it."""
-    results = Fetched()
+def ours(
+    state: State,
+    content: bytes,
+    aborted: Aborted,
+    *,
+    limit: int = LIMIT_BYTES,
+    taken: int = NEVER,
+) -> FetchResult:
+    """Return a result as a reader has it; `limit` and `taken` as of `Fetched`."""
+    results = Fetched({}, limit, taken)
     results[AT] = fetch_result(state, FetchedBytes(content), aborted)
     return results[AT]
 

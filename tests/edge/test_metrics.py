@@ -61,6 +61,7 @@ def test_every_metric_has_help_and_a_purpose() -> None:
     labels = {label for metric in described for label in metric.labels}
     assert labels == {
         *("band", "kind", "outcome", "partition", "reason", "route", "service", "status", "target"),
+        "topic",
         "version",
         "worker",
     }

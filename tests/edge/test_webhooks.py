@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+import gzip
 import hashlib
 import hmac
 import ssl
+import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -32,6 +34,7 @@ class Server:
     def __init__(self) -> None:
         self.status = 200
         self.headers: dict[str, str] = {}
+        self.body = b"x" * 100_000
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
         self.url = ""
 
@@ -39,7 +42,7 @@ class Server:
         body = await request.read()
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.requests.append((request.path, headers, body))
-        return web.Response(status=self.status, headers=self.headers, text="x" * 100_000)
+        return web.Response(status=self.status, headers=self.headers, body=self.body)
 
 
 @pytest.fixture
@@ -259,3 +262,18 @@ async def test_the_environments_proxy_is_used_and_no_password_of_netrc_is_sent(
     await webhook.call("the-id", b"{}")
     await webhook.stop()
     assert "authorization" not in server.requests[-1][1]
+
+
+async def test_an_answer_that_unpacks_to_much_is_not_unpacked_whole(
+    server: Server, webhook: HttpWebhook
+) -> None:
+    server.headers = {"content-encoding": "gzip"}
+    server.body = gzip.compress(bytes(200 << 20))
+    tracemalloc.start()
+    try:
+        answer = await webhook.call("id", b"{}")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert answer.outcome == "delivered"
+    assert peak < 16 << 20

@@ -3,10 +3,13 @@
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 from contextgauge.clock import SystemClock
 from schemas.messages import DeadLetter, DeadReason
 from schemas.topics import DAY_MS, HOUR_MS
+from streams.edge.kafka.fetching import records_of
+from streams.edge.kafka.unpacking import LIMIT_BYTES
 from streams.flow.dead_letters.letters import Letter, dead_record
 from streams.flow.dead_letters.reading import DeadReading, Selection
 from streams.flow.dead_letters.redrive import RedriveConfig, RedriveResult, redrive
@@ -46,6 +49,7 @@ def config_of(kit: DeriveKit, **changes: object) -> RedriveConfig:
         limit_bytes=kit.config.limit_bytes,
         retention_ms=30 * DAY_MS,
         max_ahead_ms=HOUR_MS,
+        unpack=partial(records_of, limit=LIMIT_BYTES),
     )
     return replace(config, **changes)  # type: ignore[arg-type]  # fields of the configuration
 

@@ -23,6 +23,7 @@ from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.memory.views import MemoryViews
 from streams.flow.common.retry import RetryLoop
+from streams.flow.common.unreadable import poll_past
 from streams.flow.derive.deriver import Deriver
 from streams.flow.project.config import ProjectConfig
 from streams.flow.project.fold import LoggedRecord
@@ -300,7 +301,7 @@ class ProjectKit:
         records: list[LogRecord] = []
         async with asyncio.timeout(PATIENCE_S):
             while position < end:
-                batch = await reader.poll(partition, 5_000, 0.1)
+                batch = await poll_past(reader, partition, 5_000, 0.1)
                 records += batch.records
                 position = batch.position
         await reader.stop()

@@ -18,7 +18,13 @@ from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.partition_task import PartitionTask, ReaderLostError, ReleasedState
 from streams.flow.derive.state_store import StateStore
-from streams.ports import Batch, GroupReader, TransactionalProducer, ValueStore
+from streams.ports import (
+    Batch,
+    GroupReader,
+    TransactionalProducer,
+    UnreadableBatch,
+    ValueStore,
+)
 from streams.ports.health import StepTimer
 from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import DeriveKit, expected, samples, until
@@ -207,7 +213,7 @@ async def test_the_state_that_failed_a_membership_is_released_before_the_next(
 ) -> None:
     poll, lost = PartitionTask._poll, ["lost"]  # noqa: SLF001 -- to fail in its place
 
-    async def lose(task: PartitionTask, messages: int) -> Batch:
+    async def lose(task: PartitionTask, messages: int) -> Batch | UnreadableBatch:
         if task.committed and lost:
             raise ReaderLostError(lost.pop())
         return await poll(task, messages)

@@ -11,7 +11,7 @@ from contextgauge.errors import RetryError
 from schemas.topics import MIB, Topic
 from streams import codec
 from streams.edge.memory.log import MemoryLog
-from streams.flow.derive.partition_task import LOG_EVERY_S, restore
+from streams.flow.derive.restoring import LOG_EVERY_S, restore
 from streams.flow.derive.state_store import ChangelogChunk, StateStore
 from streams.ports import LogRecord
 from tests.doubles.log import FaultyLog

@@ -14,7 +14,7 @@ from uuid import UUID
 from contextgauge.errors import ConfigError, FencedError, PositionError, RetryError
 from schemas.topics import Topic
 from streams.edge.memory.partition import Fate, MemoryTopicPartition, Transaction
-from streams.ports import Batch, Ends, LogRecord, NewRecord
+from streams.ports import Batch, Ends, LogRecord, NewRecord, UnreadableBatchError
 from tests.doubles.log import FaultyLog
 from tests.simulation.process import Answer, Wire
 from tests.simulation.virtual_loop import Scheduler, VirtualClock
@@ -173,7 +173,7 @@ class Broker(FaultyLog):
             batch = log.read(fetch.offset, fetch.most)
         except ConfigError:
             return False
-        except PositionError as error:
+        except (PositionError, UnreadableBatchError) as error:
             fetch.answer(error)
             return True
         if batch.position == fetch.offset:

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Final, cast
 
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.prompts import Prompt
-from contextgauge.compaction.summarisers.model import Answer, Fields, SdkModel, Stop
+from contextgauge.compaction.summarisers.model import (
+    UNCOMPRESSED,
+    Answer,
+    Fields,
+    SdkModel,
+    Stop,
+    refuse_compressed,
+)
 
 if TYPE_CHECKING:
     from anthropic.types import Message as Reply
@@ -28,13 +35,21 @@ class AnthropicModel(SdkModel):
 
     async def answer(self, prompt: Prompt) -> Answer:
         """Call the model once. Raises what the SDK raises."""
-        from anthropic import AsyncAnthropic  # noqa: PLC0415 -- an extra
+        from anthropic import (  # noqa: PLC0415 -- an extra
+            AsyncAnthropic,
+            DefaultAsyncHttpxClient,
+        )
 
         messages = cast("list[MessageParam]", write_messages(prompt.messages, "anthropic"))
         fields = self._fields(prompt, system=prompt.system)
         max_tokens = prompt.max_tokens + _thinking_tokens(fields)
         async with AsyncAnthropic(
-            api_key=self._api_key, base_url=self._base_url, max_retries=0, timeout=None
+            api_key=self._api_key,
+            base_url=self._base_url,
+            max_retries=0,
+            timeout=None,
+            default_headers=UNCOMPRESSED,
+            http_client=DefaultAsyncHttpxClient(event_hooks={"response": [refuse_compressed]}),
         ) as client:
             if not self._stream:
                 return _read(

@@ -73,6 +73,8 @@ def explain(error: Exception, now_ms: int) -> SummaryError:
     """Return the error of a call in our own words."""
     if isinstance(error, SummaryError):
         return error
+    if isinstance(error.__cause__, SummaryError):  # of our own, in a connection's place
+        return error.__cause__
     status = _status(error)
     if status is None:
         return _without_status(error)

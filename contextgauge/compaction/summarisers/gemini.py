@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.prompts import Prompt
-from contextgauge.compaction.summarisers.model import Answer, SdkModel, Stop
+from contextgauge.compaction.summarisers.model import UNCOMPRESSED, Answer, SdkModel, Stop
 
 if TYPE_CHECKING:
     from google.genai.types import (
@@ -44,7 +44,9 @@ class GeminiModel(SdkModel):
             ),
         )
         options = types.HttpOptions(
-            base_url=self._base_url, retry_options=types.HttpRetryOptions(attempts=1)
+            base_url=self._base_url,
+            headers=dict(UNCOMPRESSED),
+            retry_options=types.HttpRetryOptions(attempts=1),
         )
         async with Client(api_key=self._api_key, http_options=options).aio as client:
             if not self._stream:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import ClassVar, Final, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias
 
+from contextgauge.compaction.ports import SummaryError
 from contextgauge.compaction.prompts import Prompt
 from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
@@ -17,6 +18,21 @@ _NO_KEY: Final = "none"
 """Without one the SDKs would send the environment's key to any server."""
 
 Fields: TypeAlias = dict[str, Json]
+
+UNCOMPRESSED: Final = {"accept-encoding": "identity"}
+"""Headers of each request. An answer has some kilobytes, and what is compressed may unpack to
+gigabytes: the SDKs hold all of it in memory."""
+
+
+async def refuse_compressed(answer: Any) -> None:  # noqa: ANN401 -- httpx's, of whatever version
+    """Raise SummaryError for an answer that is compressed all the same, before it is read."""
+    encoding = answer.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise SummaryError(
+            "the provider's answer is compressed, which it was asked not to be: no proxy between "
+            "may compress answers",
+            final=True,
+        )
 
 
 @dataclass(frozen=True, slots=True)

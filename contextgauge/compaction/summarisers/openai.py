@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Final, cast
 
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.prompts import Prompt
-from contextgauge.compaction.summarisers.model import Answer, Fields, SdkModel, Stop
+from contextgauge.compaction.summarisers.model import (
+    UNCOMPRESSED,
+    Answer,
+    Fields,
+    SdkModel,
+    Stop,
+    refuse_compressed,
+)
 from contextgauge.records import Json
 
 if TYPE_CHECKING:
@@ -35,13 +42,15 @@ class _OpenAIModel(SdkModel):
     provider = package = "openai"
 
     def _client(self) -> "AsyncOpenAI":
-        from openai import AsyncOpenAI  # noqa: PLC0415 -- an extra
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 -- an extra
 
         return AsyncOpenAI(
             api_key=self._api_key,
             base_url=self._base_url,
             max_retries=0,
             timeout=None,
+            default_headers=UNCOMPRESSED,
+            http_client=DefaultAsyncHttpxClient(event_hooks={"response": [refuse_compressed]}),
         )
 
 

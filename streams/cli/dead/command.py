@@ -5,6 +5,7 @@ import signal
 import sys
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -32,6 +33,7 @@ from streams.cli.screen.lines import quiet_pipe
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, say, write_json
 from streams.cli.screen.reading_bar import reading_bar
+from streams.edge.kafka.fetching import records_of
 from streams.flow.dead_letters.letters import Letter
 from streams.flow.dead_letters.reading import DeadReading, Selection, Span
 from streams.flow.dead_letters.redrive import RedriveConfig, RedriveResult
@@ -98,7 +100,7 @@ async def _count(selected: Selection, *, as_json: bool) -> None:
     tallies: defaultdict[str, report.Tally] = defaultdict(report.Tally)
 
     def counted(letter: Letter) -> tuple[str, int, int]:
-        return letter.reason, letter.died_ms, len(letter.value)
+        return letter.reason, letter.died_ms, letter.size
 
     with reading_bar("counting") as progress:
         async with connected(selected) as connection:
@@ -259,6 +261,7 @@ def _redrive_config(connection: DeadLetterConnection, session: str | None) -> Re
         limit_bytes=settings.message_limit_bytes,
         retention_ms=topic.retention_ms,
         max_ahead_ms=topic.max_ahead_ms,
+        unpack=partial(records_of, limit=settings.most_unpacked_bytes()),
         assign_session=session,
     )
 

@@ -10,6 +10,7 @@ from contextgauge.errors import ConfigError, RetryError
 from contextgauge.kafka.producer import KafkaProducer
 from schemas.topics import AGENT_MESSAGES, DEAD_LETTERS
 from streams import wiring
+from streams.cli.screen.failures import say_passed
 from streams.edge.kafka.log import KafkaLog
 from streams.flow.dead_letters.letters import Letter
 from streams.flow.dead_letters.reading import DeadReading, Selection
@@ -40,7 +41,9 @@ class DeadLetterConnection(NamedTuple):
         progress: Callable[[int, int], None] = lambda _read, _of: None,
     ) -> DeadReading[T]:
         """Return what reads the letters that there are now."""
-        reading = DeadReading(self.reader, SystemClock(), self.selection, take, progress)
+        reading = DeadReading(
+            self.reader, SystemClock(), self.selection, take, progress, say_passed
+        )
         await reading.begin(self.partitions)
         return reading
 

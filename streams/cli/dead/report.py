@@ -41,7 +41,7 @@ class Brief(NamedTuple):
 
 def brief(letter: Letter) -> Brief:
     """Return what a list shows of a letter."""
-    return Brief(letter._replace(value=b""), session_of_letter(letter), len(letter.value))
+    return Brief(letter._replace(value=b""), session_of_letter(letter), letter.size)
 
 
 def calendar_time(time_ms: int) -> str | None:
@@ -103,12 +103,14 @@ def brief_json(listed: Brief) -> dict[str, Json]:
         **_bytes_json("key", letter.key),
         "session_id": session_id,
         "bytes": size,
+        "cut_from_sha256": None if letter.cut is None else letter.cut.sha256,
         "source": None
         if origin is None
         else {
             "topic": origin.topic,
             "partition": origin.partition,
             "offset": origin.offset,
+            "last_offset": origin.last_offset,
             "time": calendar_time(origin.timestamp_ms),
         },
     }
@@ -129,7 +131,7 @@ def letter_json(letter: Letter) -> dict[str, Json]:
     headers: list[Json] = [{"name": name, **_bytes_json("value", v)} for name, v in letter.headers]
     return {
         **brief_json(brief(letter)),
-        "mend": _remedy(letter.reason),
+        "mend": _remedy(letter),
         "headers": headers,
         **_bytes_json("value", letter.value),
     }
@@ -150,23 +152,33 @@ def _properties(letter: Letter, now_ms: int) -> Iterator[tuple[str, str]]:
     yield "Reason", safe(letter.reason)
     if letter.detail:
         yield "Detail", safe(letter.detail)
-    yield "What to do", _remedy(letter.reason)
+    yield "What to do", _remedy(letter)
     yield "", ""
     died = calendar_time(letter.died_ms)
     yield "Died", UNKNOWN if died is None else f"{died} · {ago(letter.died_ms, now_ms)}"
     origin = letter.origin
     if origin is not None:
-        yield "From", f"{safe(origin.topic)}, partition {origin.partition}, offset {origin.offset}"
+        offsets = f"offset {origin.offset}"
+        if origin.last_offset is not None:
+            offsets = f"offsets {origin.offset} to {origin.last_offset}"
+        yield "From", f"{safe(origin.topic)}, partition {origin.partition}, {offsets}"
         yield "Timestamp", calendar_time(origin.timestamp_ms) or f"{origin.timestamp_ms} ms"
     yield "Key", "none" if letter.key is None else printable(letter.key)
     yield "Session", safe(session_of_letter(letter) or "none")
-    yield "Size", f"{exact(len(letter.value))} bytes"
+    yield "Size", f"{exact(letter.size)} bytes"
+    if letter.cut is not None:
+        yield (
+            "Kept",
+            f"the first {exact(len(letter.value))} bytes; SHA-256 {safe(letter.cut.sha256)}",
+        )
     for name, value in letter.headers:
         yield "Header", f"{safe(name)}: {'null' if value is None else printable(value)}"
 
 
-def _remedy(reason: str) -> str:
-    return REMEDIES.get(reason, "it was not written by a derive worker, or by a newer one")
+def _remedy(letter: Letter) -> str:
+    if letter.cut is not None:
+        return SKIP_REMEDIES["cut"]
+    return REMEDIES.get(letter.reason, "it was not written by a derive worker, or by a newer one")
 
 
 @dataclass(slots=True)

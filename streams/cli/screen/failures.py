@@ -7,6 +7,7 @@ from contextgauge.errors import ContextgaugeError, RetryError
 from streams.cli import exits
 from streams.cli.screen.lines import discard_output
 from streams.cli.screen.output import err, say
+from streams.ports import UnreadableBatch, UnreadableBatchError
 
 NO_SERVICE = (
     "Is it running? `contextgauge stack up` starts Kafka and Redis on this machine; "
@@ -39,6 +40,11 @@ def show_failure(error: Exception) -> int:
         return exits.Exit.STOPPED
     err.print(f"{exits.where(error)}\n{_BUG}", markup=False, highlight=False, soft_wrap=True)
     return exits.Exit.INTERNAL
+
+
+def say_passed(batch: UnreadableBatch) -> None:
+    """Print that records cannot be read, and are passed over."""
+    show_warning(f"{UnreadableBatchError(batch)}; they are left out")
 
 
 def show_warning(text: str) -> None:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, cast
 
 import faust
@@ -15,7 +16,9 @@ from faust.types import TP
 from contextgauge.errors import RetryError
 from contextgauge.kafka.options import KafkaOptions, translated
 from streams.edge.kafka.membership import GroupConfiguration
-from streams.edge.kafka.readers import consumer_arguments
+from streams.edge.kafka.readers import Consumer, consumer_arguments, known_in
+from streams.edge.kafka.unreadable import UnreadableError
+from streams.ports import UnreadableBatchError
 
 BATCH_RECORDS: Final = 500
 """Records handed over at once: more take no less work each."""
@@ -54,8 +57,15 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     logger = _FAUST_LOGGER
     settings: ConsumerSettings
 
+    @cached_property
+    def _damaged(self) -> dict[TopicPartition, int]:
+        """By partition, where a batch was damaged that was fetched once."""
+        return {}
+
     def _create_worker_consumer(self, transport: driver.Transport) -> AIOKafkaConsumer:  # noqa: ARG002 -- Faust gives it
-        return AIOKafkaConsumer(
+        return Consumer(
+            self.settings.options,
+            as_log_records=False,
             **consumer_arguments(
                 self.settings.options,
                 self.settings.group,
@@ -124,7 +134,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     ) -> Any:  # noqa: ANN401 -- Faust's
         """Fetch, and report the position before the records are handed over."""
         settings, generation = self.settings, self.app.consumer_generation_id
-        fetched = await super()._fetch_records(consumer, active_partitions, timeout, max_records)
+        try:
+            fetched = await super()._fetch_records(
+                consumer, active_partitions, timeout, max_records
+            )
+        except UnreadableError as error:
+            fetched = await self._pass(consumer, error)
         for at in consumer.assignment():
             state = consumer._subscription.subscription.assignment.state_value(at)  # noqa: SLF001 -- no public way
             if state is not None and state.has_valid_position:
@@ -136,6 +151,20 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
                     records[-1].offset if records else None,
                 )
         return fetched
+
+    async def _pass(self, consumer: AIOKafkaConsumer, error: UnreadableError) -> Any:  # noqa: ANN401 -- as above
+        """Seek to what comes after a batch that cannot be read. Raises UnreadableBatchError."""
+        at = TopicPartition(error.batch.topic, error.batch.partition)
+        position = await consumer.position(at)
+        if not error.is_final and self._damaged.get(at) != position:
+            self._damaged[at] = position
+            return {}  # it is fetched once more
+        unreadable = UnreadableBatchError(known_in(consumer, at, error, position))
+        if unreadable.batch.next_offset is None:
+            raise unreadable
+        logger.warning("records are passed over", error=str(unreadable))
+        consumer.seek(at, unreadable.batch.next_offset)
+        return {}
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         """Commit; ignore a broker that is away: what is not committed is read again."""

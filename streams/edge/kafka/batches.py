@@ -41,6 +41,9 @@ _CHECKED: Final = struct.Struct(">hiqqqhii")
 """What follows: attributes, the last record's offset from the first one's, first and greatest
 timestamp, the producer's id, epoch and sequence, the number of records."""
 
+_ROOM_BYTES: Final = 4_096
+"""For a batch's header and the lengths of a record's parts."""
+
 _LENGTH_ENDS: Final = 12
 """A batch's length counts what comes behind it."""
 
@@ -112,6 +115,21 @@ def batches_of(
         content, end, first_ms, last_ms = record_batches.encode(records, begin, limit, now_ms)
         encoded = _Encoded(content, end - begin, first_ms, last_ms)
         yield _EncodedBatch(encoded, options.compression)
+
+
+def written_bytes(options: KafkaOptions, record: NewRecord) -> int:
+    """Return how many bytes a record takes in a batch of its own, about.
+
+    One that could not be read back, as it is above the limit of what a batch may unpack to, has its
+    size as it is.
+    """
+    parts = [record.key or b"", record.value or b""]
+    parts += [part for name, value in record.headers for part in (name.encode(), value or b"")]
+    content = b"".join(parts)
+    if len(content) > options.batch_limit_bytes - _ROOM_BYTES:
+        return len(content)
+    _, compress = _CODECS[options.compression]
+    return _ROOM_BYTES + len(compress(content))
 
 
 def _built(producer: AIOKafkaProducer, records: list[NewRecord]) -> Iterator[BatchBuilder]:

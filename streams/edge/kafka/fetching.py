@@ -3,28 +3,33 @@
 aiokafka makes objects of each record. Where the product is compiled, fetched batches are read in
 place instead (`streams/codec/record_batches.pyx`); fetching, positions and aborted transactions are
 aiokafka's. Elsewhere, and for batches of formats before 2, it reads them too.
+
+Both ways bound what a batch may unpack to, and what is taken at once. A batch that cannot be read
+raises UnreadableError, once what comes before it is taken.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from struct import Struct
+from struct import error as StructError  # noqa: N812 -- an exception as any other
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 from weakref import ref
 
 from aiokafka import TopicPartition
-from aiokafka.codec import gzip_decode, lz4_decode, snappy_decode
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.fetcher import FetchError, FetchResult, PartitionRecords
-from aiokafka.errors import CorruptRecordException, KafkaError, UnsupportedCodecError
+from aiokafka.errors import CorruptRecordException, KafkaError
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from aiokafka.record.default_records import _DefaultRecordBatchPy as PythonBatch
 from aiokafka.record.memory_records import MemoryRecords
 
-from contextgauge.kafka import zstd
 from streams.codec.compiled import record_batches
 from streams.edge.kafka.checksum import crc32c
-from streams.ports import LogRecord
+from streams.edge.kafka.unpacking import LIMIT_BYTES, UnpackedTooLargeError, at_most, unpack
+from streams.edge.kafka.unreadable import UnreadableError, count_of, unreadable
+from streams.ports import LogRecord, UnreadableBatchError
 
 if TYPE_CHECKING:
     from streams.codec.record_batches import BatchHeader, FetchedRecords
@@ -37,14 +42,13 @@ _LENGTH_AT: Final = 8
 _LENGTH_ENDS: Final = 12
 """Where a batch says how many bytes follow."""
 
-_DECODERS: Final[dict[int, Callable[[memoryview], bytes]]] = {
-    0: bytes,
-    1: gzip_decode,
-    2: lambda content: snappy_decode(bytes(content)),
-    3: lambda content: lz4_decode(bytes(content)),
-    4: zstd.decompress,
-}
-"""What gives a batch's records, by the codec in its attributes."""
+_TAKEN_BYTES: Final = 10 << 20
+"""Where no other limit is given: with so many bytes no further batch is taken at once."""
+
+_RECORD_BYTES: Final = 72
+"""What a record takes in memory besides its own bytes, where it is read in place."""
+
+_NOWHERE: Final = TopicPartition("", -1)
 
 
 class FetchedBytes(MemoryRecords):  # type: ignore[misc]  # aiokafka is not typed
@@ -56,38 +60,59 @@ class FetchedBytes(MemoryRecords):  # type: ignore[misc]  # aiokafka is not type
     def __init__(self, content: bytes) -> None:
         super().__init__(content)
         self.content = content
+        self.at, self.limit = _NOWHERE, LIMIT_BYTES
         self._end = 0
 
-    def next_batch(self) -> "_Batch | DefaultRecordBatch":
+    def next_batch(self) -> "_Batch":
         """Return the next batch."""
         batch = super().next_batch()
         begin = self._end
         self._end += _LENGTH_ENDS + _LENGTH.unpack_from(self.content, begin + _LENGTH_AT)[0]
-        if not isinstance(batch, DefaultRecordBatch) or batch.is_control_batch:
-            return batch
-        return _Batch(batch, memoryview(self.content)[begin : self._end])
+        return _Batch(batch, memoryview(self.content)[begin : self._end], self)
 
 
 class _Batch:
-    """A batch of aiokafka that is read once more where a name is not UTF-8."""
+    """A batch of aiokafka that is bounded, and read once more where a name is not UTF-8."""
 
-    def __init__(self, batch: DefaultRecordBatch, content: memoryview) -> None:
+    def __init__(self, batch: Any, content: memoryview, source: FetchedBytes) -> None:  # noqa: ANN401 -- of any format
         self._batch, self._content = batch, content
+        self._at, self._limit = source.at, source.limit
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- aiokafka's
         return getattr(self._batch, name)
 
+    def __next__(self) -> DefaultRecord:
+        return next(self._batch)
+
+    def validate_crc(self) -> bool:
+        """Return that the checksum is right. Raises UnreadableError."""
+        if not self._batch.validate_crc():
+            raise _wrong_checksum(self._at, self._content)
+        return True
+
     def __iter__(self) -> Iterator[DefaultRecord]:
-        try:
-            yield from self._batch
-        except (UnicodeDecodeError, CorruptRecordException) as error:
-            # aiokafka without its compiled parts makes it the cause of its own error.
-            if not isinstance(error, UnicodeDecodeError) and not isinstance(
-                error.__cause__, UnicodeDecodeError
-            ):
-                raise
-            # Who reads passes over the records that it has.
-            yield from _LenientBatch(self._content)
+        with _unreadable_where_it_fails(self._at, self._content):
+            _check_count(count_of(self._content), self._limit)
+            try:
+                yield from _bounded(self._batch, self._limit)
+            except (UnicodeDecodeError, CorruptRecordException) as error:
+                # aiokafka without its compiled parts makes it the cause of its own error.
+                if not isinstance(error, UnicodeDecodeError) and not isinstance(
+                    error.__cause__, UnicodeDecodeError
+                ):
+                    raise
+                # Who reads passes over the records that it has.
+                yield from _bounded(_LenientBatch(self._content), self._limit)
+
+
+def _bounded(batch: Any, limit: int) -> Iterator[DefaultRecord]:  # noqa: ANN401 -- as above
+    """Yield a batch's records: it is decompressed for the first one."""
+    with at_most(limit):
+        records = iter(batch)
+        record = next(records, None)
+    while record is not None:  # aiokafka's cannot be iterated over twice
+        yield record
+        record = next(records, None)
 
 
 class _LenientBatch(PythonBatch):  # type: ignore[misc]  # as above
@@ -110,31 +135,85 @@ class _LenientBytes(bytearray):
 
 
 class Fetched(OrderedDict[TopicPartition, FetchResult | FetchError]):
-    """What was fetched and not yet taken, by partition: its records come as `LogRecord`."""
+    """What was fetched and not yet taken, by partition.
+
+    No batch is unpacked to more than `limit` bytes, and once `taken` bytes are taken at once, no
+    more is. The records come as `LogRecord`, or as aiokafka's own.
+    """
+
+    def __init__(
+        self,
+        former: Mapping[TopicPartition, FetchResult | FetchError] = MappingProxyType({}),
+        limit: int = LIMIT_BYTES,
+        taken: int = _TAKEN_BYTES,
+        *,
+        as_log_records: bool = True,
+    ) -> None:
+        self._limit, self._taken, self._as_log_records = limit, taken, as_log_records
+        super().__init__(former)
 
     def __setitem__(self, at: TopicPartition, fetched: FetchResult | FetchError) -> None:
         """Keep what came of a partition."""
         if isinstance(fetched, FetchResult):
-            taker = _taker_of(fetched)
-            if taker is None:
-                fetched._partition_records._consumer_record = _log_record  # noqa: SLF001 -- no other way
-            else:
-                fetched.getall = taker
+            partition = fetched._partition_records  # noqa: SLF001 -- no other way
+            source = partition._records  # noqa: SLF001 -- as above
+            if isinstance(source, FetchedBytes):
+                source.at, source.limit = at, self._limit
+            fetched.getall = self._taker_of(fetched, source)
         super().__setitem__(at, fetched)
 
+    def _taker_of(self, fetched: FetchResult, source: object) -> "_BatchTaker | _RecordTaker":
+        """Return what takes the records: in place, or by aiokafka where it has to."""
+        partition = fetched._partition_records  # noqa: SLF001 -- no other way
+        if self._as_log_records and record_batches is not None and isinstance(source, FetchedBytes):
+            headers = record_batches.headers_of(source.content)
+            if headers is not None:
+                # A generator that never runs, of what holds it: both would stay, with all that
+                # was fetched.
+                partition._records_iterator = None  # noqa: SLF001 -- as above
+                return _BatchTaker(fetched, source, iter(headers), self._taken)
+        if self._as_log_records:
+            partition._consumer_record = _log_record  # noqa: SLF001 -- as above
+        return _RecordTaker(fetched, self._taken)
 
-def _taker_of(fetched: FetchResult) -> "_BatchTaker | None":
-    """Return what takes the records; None where aiokafka has to."""
-    partition = fetched._partition_records  # noqa: SLF001 -- no other way
-    source = partition._records  # noqa: SLF001 -- as above
-    if record_batches is None or not isinstance(source, FetchedBytes):
-        return None
-    headers = record_batches.headers_of(source.content)
-    if headers is None:
-        return None
-    # A generator that never runs, of what holds it: both would stay, with all that was fetched.
-    partition._records_iterator = None  # noqa: SLF001 -- as above
-    return _BatchTaker(fetched, source.content, iter(headers))
+
+class _RecordTaker:
+    """Takes a partition's records in the place of `FetchResult.getall`, one by one."""
+
+    def __init__(self, fetched: FetchResult, taken: int) -> None:
+        # It belongs to what it refers to: with a strong reference both would stay.
+        self._fetched, self._taken = ref(fetched), taken
+
+    def __call__(self, max_records: int | None = None) -> Sequence[Any]:
+        """Return the next records, at most so many. Raises UnreadableError."""
+        fetched = _still_there(self._fetched)
+        if not fetched.check_assignment(fetched._topic_partition) or not fetched.has_more():  # noqa: SLF001 -- as getall
+            return []
+        records: list[Any] = []
+        size, is_exhausted = 0, False
+        while size < self._taken and (max_records is None or len(records) < max_records):
+            try:
+                record = next(fetched._partition_records, None)  # noqa: SLF001 -- as above
+            except UnreadableError:
+                if not records:
+                    raise
+                record = None  # it is fetched again, for what comes before it
+            if record is None:
+                is_exhausted = True
+                break
+            records.append(record)
+            size += len(record.value or b"") + len(record.key or b"")
+        fetched._update_position()  # noqa: SLF001 -- as above
+        if is_exhausted:
+            fetched._partition_records = None  # noqa: SLF001 -- as above
+        return records
+
+
+def _still_there(fetched: "ref[FetchResult]") -> FetchResult:
+    result = fetched()
+    if result is None:
+        raise RuntimeError("what was fetched is no longer in use")
+    return result
 
 
 class _BatchTaker:
@@ -145,20 +224,22 @@ class _BatchTaker:
     """
 
     def __init__(
-        self, fetched: FetchResult, content: bytes, headers: "Iterator[BatchHeader]"
+        self,
+        fetched: FetchResult,
+        source: FetchedBytes,
+        headers: "Iterator[BatchHeader]",
+        taken: int,
     ) -> None:
-        # It belongs to what it refers to: with a strong reference both would stay.
-        self._fetched = ref(fetched)
-        self._content = content
+        self._fetched = ref(fetched)  # as above
+        self._content, self._at, self._limit = source.content, source.at, source.limit
         self._headers = headers
+        self._taken = taken
         self._rest: FetchedRecords | None = None
         self._rest_ends = 0
 
     def __call__(self, max_records: int | None = None) -> Sequence[LogRecord]:
-        """Return the next records, at most so many. Raises CorruptRecordException."""
-        fetched = self._fetched()
-        if fetched is None:
-            raise RuntimeError("what was fetched is no longer in use")
+        """Return the next records, at most so many. Raises UnreadableError."""
+        fetched = _still_there(self._fetched)
         if not fetched.check_assignment(fetched._topic_partition) or not fetched.has_more():  # noqa: SLF001 -- as getall
             return []
         partition = fetched._partition_records  # noqa: SLF001 -- as above
@@ -169,10 +250,12 @@ class _BatchTaker:
             partition.next_fetch_offset = self._rest_ends
         try:
             is_exhausted = self._fill(records, partition, max_records)
-        except BaseException:
-            # Nothing behind it is read: it is fetched again from the position, which is unchanged.
+        except BaseException as error:
+            # Nothing behind it is read: it is fetched again from the position before it.
             self._headers = iter(())
-            raise
+            if not records or not isinstance(error, UnreadableError):
+                raise
+            is_exhausted = True
         if max_records is not None and len(records) > max_records:
             self._rest, self._rest_ends = records.cut_off(max_records), partition.next_fetch_offset
             partition.next_fetch_offset = self._rest[0].offset
@@ -185,26 +268,27 @@ class _BatchTaker:
     def _fill(
         self, records: "FetchedRecords", partition: PartitionRecords, max_records: int | None
     ) -> bool:
-        """Add batches until there are as many records; return whether no batch is left."""
-        while max_records is None or len(records) < max_records:
+        """Add batches until there is as much; return whether no batch is left."""
+        size = 0
+        while (max_records is None or len(records) < max_records) and size < self._taken:
             header = next(self._headers, None)
             if header is None:
                 return True
             if self._counts(partition, header):
-                self._split(records, header, partition.next_fetch_offset)
+                size += self._split(records, header, partition.next_fetch_offset)
             partition.next_fetch_offset = header.next_offset
         return False
 
     def _counts(self, partition: PartitionRecords, header: "BatchHeader") -> bool:
         """Return whether a batch's records are to be read: no markers, nothing aborted."""
         if crc32c(header.checked(self._content)) != header.checksum:
-            raise CorruptRecordException(f"wrong checksum of the batch at {header.base_offset}")
+            raise _wrong_checksum(self._at, self._bytes_of(header))
         if header.producer_id >= 0:
             partition._consume_aborted_up_to(header.base_offset)  # noqa: SLF001 -- its own method
             aborted = partition._aborted_producers  # noqa: SLF001 -- as above
             if header.is_control:
                 marker = DefaultRecordBatch(self._content[header.begin : header.end])
-                with _corrupt_where_unreadable(header):
+                with _unreadable_where_it_fails(self._at, self._bytes_of(header)):
                     is_abort = partition._contains_abort_marker(marker)  # noqa: SLF001 -- as above
                 if is_abort:
                     aborted.discard(header.producer_id)
@@ -212,26 +296,58 @@ class _BatchTaker:
                 return False
         return not header.is_control
 
-    def _split(self, records: "FetchedRecords", header: "BatchHeader", first_offset: int) -> None:
-        content = header.body(self._content)
-        # A copy where nothing is decompressed: reading in place needs bytes that are its own.
-        codec = header.codec
-        if codec not in _DECODERS:
-            raise UnsupportedCodecError(f"the batch at {header.base_offset} has codec {codec}")
-        with _corrupt_where_unreadable(header):
-            records.split(_DECODERS[codec](content), header, first_offset)
+    def _split(self, records: "FetchedRecords", header: "BatchHeader", first_offset: int) -> int:
+        """Add a batch's records; return how many bytes it was unpacked to."""
+        with _unreadable_where_it_fails(self._at, self._bytes_of(header)):
+            _check_count(header.count, self._limit)
+            # A copy where nothing is decompressed: reading in place needs bytes that are its own.
+            content = unpack(header.codec, header.body(self._content), self._limit)
+            size = len(content)
+            records.split(content, header, first_offset)
+        return size
+
+    def _bytes_of(self, header: "BatchHeader") -> memoryview:
+        return memoryview(self._content)[header.begin : header.end]
+
+
+def records_of(content: bytes, limit: int) -> Iterator[LogRecord]:
+    """Yield the records of a batch, as a broker has it. Raises UnreadableBatchError."""
+    source = FetchedBytes(content)
+    source.limit = limit
+    try:
+        while source.has_next():
+            batch = source.next_batch()
+            batch.validate_crc()
+            for record in batch:
+                yield _log_record(_NOWHERE, record)
+    except UnreadableError as error:
+        raise UnreadableBatchError(error.batch) from error
+
+
+def _check_count(count: int, limit: int) -> None:
+    """Raise UnpackedTooLargeError for more records than the limit has room for."""
+    if count * _RECORD_BYTES > limit:
+        raise UnpackedTooLargeError(f"more than {limit // _RECORD_BYTES:,} records are too many")
+
+
+def _wrong_checksum(at: TopicPartition, content: memoryview) -> UnreadableError:
+    return unreadable(at, content, "batch_damaged", "its checksum is wrong", is_intact=False)
 
 
 @contextmanager
-def _corrupt_where_unreadable(header: "BatchHeader") -> Iterator[None]:
-    """Raise CorruptRecordException where a batch is malformed: each codec has its own errors."""
+def _unreadable_where_it_fails(at: TopicPartition, content: memoryview) -> Iterator[None]:
+    """Raise UnreadableError for a batch that is too large, or malformed."""
     try:
         yield
-    except (KafkaError, MemoryError):
-        raise
-    except Exception as error:
-        reason = f"the batch at {header.base_offset}: {type(error).__name__}: {error}"
-        raise CorruptRecordException(reason) from error
+    except UnpackedTooLargeError as error:
+        raise unreadable(at, content, "batch_too_large", _words(error)) from error
+    except (KafkaError, ValueError, IndexError, TypeError, StructError) as error:
+        raise unreadable(at, content, "batch_damaged", _words(error)) from error
+
+
+def _words(error: Exception) -> str:
+    # aiokafka's errors put their number and name in front.
+    return " ".join(map(str, error.args)) or type(error).__name__
 
 
 def _log_record(

@@ -15,7 +15,15 @@ from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions, translated
 from streams.edge.kafka.fetching import Fetched
 from streams.edge.kafka.membership import GroupConfiguration, assignor_of
-from streams.ports import AssignmentCallback, Batch, Ends, LogRecord
+from streams.edge.kafka.unreadable import UnreadableError
+from streams.ports import (
+    AssignmentCallback,
+    Batch,
+    Ends,
+    LogRecord,
+    UnreadableBatch,
+    UnreadableBatchError,
+)
 
 _NEVER_MS = 2**31 - 1
 """aiokafka drops a member that has not polled for so long. A partition is not polled while it is
@@ -31,6 +39,9 @@ _HEARTBEATS_PER_SESSION = 10
 _WATCH_S = 1.0
 """How often a member looks whether it still is one; far below what people notice."""
 
+_LOOKS = 3
+"""How often a batch is fetched whose checksum is wrong: what a wire did to it, it does once."""
+
 _STOP_TIMEOUT_S = 5.0
 """Leaving the group takes one round trip; a broker that is away must not hold the worker."""
 
@@ -45,10 +56,13 @@ class KafkaPartitionReader:
         self._group: str | None = None
         self._instance_id: str | None = None
         self._positions: dict[int, int] = {}
+        self._looks: dict[int, int] = {}
+        """By partition, how often its next batch was found to be damaged."""
         self._made: AIOKafkaConsumer | None = None
 
     async def start(self) -> None:
-        consumer = self._made = AIOKafkaConsumer(
+        consumer = self._made = Consumer(
+            self._options,
             **consumer_arguments(self._options, self._group, self._instance_id),
             auto_offset_reset="none",
         )
@@ -57,9 +71,7 @@ class KafkaPartitionReader:
         try:
             async with connecting(self._options, f"connecting to read {self._topic}"):
                 await consumer.start()
-            fetcher = consumer._fetcher  # noqa: SLF001 -- no option for either
-            fetcher._prefetch_backoff = _UNREAD_PAUSE_S  # noqa: SLF001 -- as above
-            fetcher._records = Fetched(fetcher._records)  # noqa: SLF001 -- as above
+            consumer._fetcher._prefetch_backoff = _UNREAD_PAUSE_S  # noqa: SLF001 -- no option
         except BaseException:
             await self.stop()
             raise
@@ -87,14 +99,27 @@ class KafkaPartitionReader:
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
         consumer, at = self._connected(), self._at(partition)
         with translated(f"reading {self._topic}-{partition}"):
-            fetched = await consumer.getmany(
-                at, timeout_ms=int(timeout_s * 1000), max_records=max_records
-            )
+            try:
+                fetched = await consumer.getmany(
+                    at, timeout_ms=int(timeout_s * 1000), max_records=max_records
+                )
+            except UnreadableError as error:
+                return await self._look_again(partition, error)
+            self._looks.pop(partition, None)
             records: Sequence[LogRecord] = fetched.get(at, [])
             # Nothing is awaited in between: the position is the one after just these records,
             # beyond markers and aborted records that follow them in what was fetched.
             position = self._positions[partition] = await consumer.position(at)
         return Batch(records, position)
+
+    async def _look_again(self, partition: int, error: UnreadableError) -> Batch:
+        """Return nothing, to fetch a damaged batch once more. Raises UnreadableBatchError."""
+        consumer, at = self._connected(), self._at(partition)
+        position = await consumer.position(at)
+        looks = self._looks[partition] = self._looks.get(partition, 0) + 1
+        if looks < _LOOKS and not error.is_final:
+            return Batch((), position)
+        raise UnreadableBatchError(known_in(consumer, at, error, position))
 
     def ends(self, partition: int) -> Ends | None:
         consumer, at = self._connected(), self._at(partition)
@@ -213,6 +238,41 @@ async def _succeeds(closing: Coroutine[None, None, None]) -> bool:
     finally:
         task.cancel()
     return task.done() and not task.cancelled() and task.exception() is None
+
+
+class Consumer(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is not typed
+    """aiokafka's consumer, with what it takes at once bounded by the options."""
+
+    def __init__(
+        self,
+        options: KafkaOptions,
+        *,
+        as_log_records: bool = True,
+        **arguments: Any,  # noqa: ANN401 -- aiokafka's
+    ) -> None:
+        super().__init__(**arguments)
+        self._options, self._as_log_records = options, as_log_records
+
+    async def start(self) -> None:
+        """Connect."""
+        await super().start()
+        fetcher = self._fetcher
+        fetcher._records = Fetched(  # noqa: SLF001 -- no option
+            fetcher._records,  # noqa: SLF001 -- as above
+            self._options.batch_limit_bytes,
+            self._options.fetch_bytes,
+            as_log_records=self._as_log_records,
+        )
+
+
+def known_in(
+    consumer: AIOKafkaConsumer, at: TopicPartition, error: UnreadableError, position: int
+) -> UnreadableBatch:
+    """Return the batch that cannot be read, as it is for who reads at a position."""
+    batch, high = error.batch, consumer.highwater(at)
+    if batch.next_offset is not None and high is not None and batch.next_offset > high:
+        batch = batch._replace(next_offset=None)  # of a damaged header
+    return batch._replace(first_offset=max(batch.first_offset, position))
 
 
 def consumer_arguments(

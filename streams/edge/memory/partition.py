@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from contextgauge.errors import PositionError
-from streams.ports import Batch, LogRecord
+from streams.ports import Batch, LogRecord, UnreadableBatch, UnreadableBatchError
 
 Fate: TypeAlias = Literal["open", "committed", "aborted"]
 
@@ -25,10 +25,14 @@ class Transaction:
 
 @dataclass(slots=True)
 class _Entry:
-    """What one offset holds: a record, or (None) a marker or a compacted record."""
+    """What one offset holds: a record, or (None) a marker or a compacted record.
+
+    Or (None) one of a batch that cannot be read.
+    """
 
     record: LogRecord | None
     transaction: Transaction | None
+    unreadable: UnreadableBatch | None = None
 
 
 class MemoryTopicPartition:
@@ -48,6 +52,14 @@ class MemoryTopicPartition:
             if not waiting.done():
                 waiting.set_result(None)
 
+    def append_unreadable(self, batch: UnreadableBatch) -> None:
+        """Append a batch that cannot be read."""
+        first, end = self.next_offset, self.next_offset + batch.records
+        batch = batch._replace(first_offset=first, next_offset=end)
+        self.entries += [_Entry(None, None, batch) for _ in range(batch.records - 1)]
+        self.append(None, None)
+        self.entries[-1].unreadable = batch
+
     @property
     def next_offset(self) -> int:
         """The offset that the next record will have."""
@@ -64,7 +76,10 @@ class MemoryTopicPartition:
         return self._stable
 
     def read(self, offset: int, max_records: int) -> Batch:
-        """Return committed records from an offset, and the position after them."""
+        """Return committed records from an offset, and the position after them.
+
+        Raises PositionError, and UnreadableBatchError where a batch cannot be read.
+        """
         if not self.first <= offset <= len(self.entries):
             raise PositionError(
                 f"the position {offset} is out of the log's range {self.first} to "
@@ -74,6 +89,10 @@ class MemoryTopicPartition:
         end = self.stable_end()
         while offset < end and len(records) < max_records:
             entry = self.entries[offset]
+            if entry.unreadable is not None:
+                if not records:
+                    raise UnreadableBatchError(entry.unreadable._replace(first_offset=offset))
+                break
             transaction = entry.transaction
             if entry.record is not None and (
                 transaction is None or transaction.fate == "committed"

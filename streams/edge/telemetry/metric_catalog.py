@@ -177,6 +177,11 @@ COUNTERS: dict[str, Metric] = {
         ("service",),
         "Grows while `kafka` or `redis` is unreachable.",
     ),
+    "worker_unreadable_batches": Metric(
+        "Batches of records that were passed over, as they cannot be read",
+        ("topic",),
+        "Messages of these are dead letters; of other topics, their records are missing.",
+    ),
     "worker_fenced": Metric(
         "Partitions lost to another worker's producer",
         _PARTITION,

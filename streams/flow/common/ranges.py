@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 
 from contextgauge.errors import PositionError, RetryError
+from streams.flow.common.unreadable import Passed, poll_past, report_passed
 from streams.ports import Batch, Clock, PartitionReader
 
 _BATCH_RECORDS = 2_000
@@ -23,18 +24,24 @@ async def read_range(
     end: int,
     *,
     deleted: Callable[[], None] = lambda: None,
+    passed: Passed | None = None,
 ) -> AsyncGenerator[Batch, None]:
     """Yield the records from offset `begin` to before `end`, batch by batch.
 
     A batch's position is at most `end`. Offsets that retention deletes while they are being read
-    are skipped, after a call of `deleted`. Raises RetryError if the broker is down.
+    are skipped, after a call of `deleted`; batches that cannot be read, after one of `passed`, if
+    it is given. Raises RetryError if the broker is down, UnreadableBatchError.
     """
     position = begin
     reader.seek(partition, position)
     last_read_s = clock.monotonic_s()
     while position < end:
         try:
-            records, after = await reader.poll(partition, _BATCH_RECORDS, _POLL_S)
+            if passed is None:
+                batch = await reader.poll(partition, _BATCH_RECORDS, _POLL_S)
+            else:
+                batch = await poll_past(reader, partition, _BATCH_RECORDS, _POLL_S, passed)
+            records, after = batch
         except PositionError:
             first, _ = await reader.bounds(partition)
             if first <= position:
@@ -62,5 +69,6 @@ async def read_back(
     """
     first, end = await reader.bounds(partition)
     begin = max(first, await reader.offset_at(partition, since_ms))
-    async for batch in read_range(reader, clock, partition, begin, min(upto, end)):
+    upto = min(upto, end)
+    async for batch in read_range(reader, clock, partition, begin, upto, passed=report_passed):
         yield batch

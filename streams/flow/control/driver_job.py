@@ -24,6 +24,7 @@ from contextgauge.normalise.signals import (
 from schemas.commands import CommandOutcome, CommandPlanned
 from streams.core.control.log import UnfinishedCommand
 from streams.core.control.messages import Line
+from streams.flow.common.unreadable import poll_past
 from streams.flow.control.command_job import CommandJob, OutcomeError
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
@@ -113,7 +114,7 @@ class DriverJob(CommandJob):
                 if position >= end and (silent_s is None or silent_s > LOST_S):
                     self._is_free.set()
                 try:
-                    batch = await reader.poll(number, _RECORDS, _WAIT_S)
+                    batch = await poll_past(reader, number, _RECORDS, _WAIT_S)
                 except PositionError as error:
                     raise OutcomeError(
                         "failed", f"the session's messages cannot be read: {error}"

@@ -9,6 +9,7 @@ from contextgauge.normalise import session_of
 from contextgauge.partitioner import key_bytes
 from contextgauge.records import Json
 from streams.core.conversation.fold import ConversationFold
+from streams.flow.common.unreadable import poll_past
 from streams.flow.derive.deriver import text_of
 from streams.ports import LogRecord, PartitionReader
 
@@ -54,6 +55,8 @@ class MessageTail:
                 "created again, or lost its end"
             )
         while self._position < until:
-            records, self._position = await self._reader.poll(self._partition, _RECORDS, _WAIT_S)
+            records, self._position = await poll_past(
+                self._reader, self._partition, _RECORDS, _WAIT_S
+            )
             for offset, line in lines_of(records, self._session_id):
                 self.fold.add(line, offset)

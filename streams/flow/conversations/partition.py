@@ -19,6 +19,7 @@ from schemas.commands import TextDeleted
 from streams.codec.commands import read_entry
 from streams.flow.common.lag import Lag
 from streams.flow.common.ranges import read_range
+from streams.flow.common.unreadable import counted_passed, poll_past
 from streams.flow.conversations.config import ConversationsPorts
 from streams.flow.conversations.sessions import SessionKeeper
 from streams.ports import GroupReader, LogRecord, PartitionReader, started
@@ -61,6 +62,7 @@ class ConversationPartition:
         """Since when all messages are known; it outlives what is dropped to be read again."""
         self._reported_s: float | None = None
         self.has_written = False
+        self._passed = counted_passed(ports.telemetry)
         self._lag = Lag(ports, partition, "conversations_lag_messages", "conversations_lag_seconds")
 
     async def run(self) -> None:
@@ -173,7 +175,7 @@ class ConversationPartition:
         reader = self._ports.log.reader(self._ports.config.messages_topic, [self._partition])
         async with started(reader):
             reader.seek(self._partition, first)
-            batch = await reader.poll(self._partition, 1, 1.0)
+            batch = await poll_past(reader, self._partition, 1, 1.0)
         return batch.records[0].timestamp_ms if batch.records else self._ports.clock.now_ms()
 
     async def _read_lines(self, session: bytes) -> list[bytes]:
@@ -190,8 +192,12 @@ class ConversationPartition:
             await self._follow_deletions(commands, keeper)
             try:
                 with ports.health.step("poll", partition, config.poll_timeout_s):
-                    batch = await self._reader.poll(
-                        partition, config.batch_messages, config.poll_timeout_s
+                    batch = await poll_past(
+                        self._reader,
+                        partition,
+                        config.batch_messages,
+                        config.poll_timeout_s,
+                        self._passed,
                     )
             except PositionError as error:
                 raise LostError("messages were deleted before they were kept") from error

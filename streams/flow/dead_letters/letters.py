@@ -26,6 +26,10 @@ REMEDIES: Final[Mapping[str, str]] = {
     "by their session id",
     "misrouted": "`dead redrive` sends it to the right partition; first fix the producer: key "
     "messages by session id, partition by murmur2 (librdkafka: partitioner=murmur2_random)",
+    "batch_too_large": "fix the producer: smaller batches. If it is meant to be so large, raise "
+    "CONTEXTGAUGE_BATCH_LIMIT_BYTES; then `dead redrive` sends its messages",
+    "batch_damaged": "fix the producer, or the broker's disk, and publish its messages again. "
+    "`dead show --raw` writes the batch as the broker has it",
 }
 """How to handle a dead letter, by its reason."""
 
@@ -34,6 +38,13 @@ UNKNOWN_REASON: Final = "unknown"
 
 _REASON_HEADER: Final = "dead_reason"
 """The first of the headers that are appended to the message's own."""
+
+LAST_OFFSET_HEADER: Final = "src_last_offset"
+"""Of the letter of a batch: that of its last message. `src_offset` is the first one's."""
+
+CUT_SIZE_HEADER: Final = "dead_cut_from_bytes"
+CUT_HASH_HEADER: Final = "dead_cut_from_sha256"
+"""Of a letter that is cut: the size and the hash of the message's value."""
 
 FLOOD_WINDOW: Final = 1_000
 """A worker's last messages: if more than half of them are dead, that is a flood."""
@@ -61,18 +72,30 @@ def dead_record(
 
 
 class Origin(NamedTuple):
-    """Where a message was read before it became a dead letter, and its Kafka timestamp there."""
+    """Where a message was read before it became a dead letter, and its Kafka timestamp there.
+
+    `last_offset` is that of the last message of a batch, None for a message.
+    """
 
     topic: str
     partition: int
     offset: int
     timestamp_ms: int
+    last_offset: int | None = None
+
+
+class Cut(NamedTuple):
+    """What a message's value was of which a letter keeps the beginning."""
+
+    size: int
+    sha256: str
 
 
 class Letter(NamedTuple):
     """A dead letter: its position, when and why it became one, and the original message.
 
-    `key`, `value` and `headers` are the message's own; `origin` is None where it is unknown.
+    `key`, `value` and `headers` are the message's own; `origin` is None where it is unknown, `cut`
+    where all of the value is there.
     """
 
     partition: int
@@ -84,6 +107,12 @@ class Letter(NamedTuple):
     value: bytes
     headers: Headers
     origin: Origin | None
+    cut: Cut | None = None
+
+    @property
+    def size(self) -> int:
+        """How many bytes the message has, or the batch as the broker had it."""
+        return len(self.value) if self.cut is None else self.cut.size
 
     @property
     def address(self) -> str:
@@ -93,10 +122,7 @@ class Letter(NamedTuple):
 
 def letter_of(partition: int, record: LogRecord) -> Letter:
     """Parse a record that `dead_record` wrote."""
-    names = [name for name, _ in record.headers]
-    # The last one: the message's own headers may have the same names.
-    own = len(names) - 1 - names[::-1].index(_REASON_HEADER) if _REASON_HEADER in names else None
-    appended = () if own is None else record.headers[own:]
+    own, appended = split_headers(record.headers)
     values = header_texts(appended)
     return Letter(
         partition,
@@ -106,9 +132,20 @@ def letter_of(partition: int, record: LogRecord) -> Letter:
         values.get("dead_detail", ""),
         record.key,
         record.value or b"",
-        tuple(record.headers[:own]),
+        own,
         _origin(values),
+        _cut(values),
     )
+
+
+def split_headers(headers: Headers) -> tuple[Headers, Headers]:
+    """Return the message's own headers, and those that were appended."""
+    names = [name for name, _ in headers]
+    if _REASON_HEADER not in names:
+        return tuple(headers), ()
+    # The last one: the message's own headers may have the same names.
+    own = len(names) - 1 - names[::-1].index(_REASON_HEADER)
+    return tuple(headers[:own]), tuple(headers[own:])
 
 
 def _origin(values: Mapping[str, str]) -> Origin | None:
@@ -118,7 +155,15 @@ def _origin(values: Mapping[str, str]) -> Origin | None:
             int(values["src_partition"]),
             int(values["src_offset"]),
             int(values["src_timestamp"]),
+            int(values[LAST_OFFSET_HEADER]) if LAST_OFFSET_HEADER in values else None,
         )
+    except (KeyError, ValueError):
+        return None
+
+
+def _cut(values: Mapping[str, str]) -> Cut | None:
+    try:
+        return Cut(int(values[CUT_SIZE_HEADER]), values[CUT_HASH_HEADER])
     except (KeyError, ValueError):
         return None
 

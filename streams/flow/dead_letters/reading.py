@@ -13,6 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 from contextgauge.normalise import session_of
 from streams import codec
 from streams.flow.common.ranges import read_range
+from streams.flow.common.unreadable import Passed, report_passed
 from streams.flow.dead_letters.letters import Letter, letter_of
 from streams.flow.derive.deriver import text_of
 from streams.ports import Clock, PartitionReader
@@ -72,7 +73,8 @@ class DeadReading(Generic[T]):
     """Reads the dead letters that exist at its `begin`.
 
     `take` extracts what the caller needs of each letter, so that a list holds no messages.
-    `progress` gets the number of offsets read and in all. Raises RetryError if the broker is down.
+    `progress` gets the number of offsets read and in all, `passed` each batch that cannot be read.
+    Raises RetryError if the broker is down.
     """
 
     reader: PartitionReader
@@ -80,6 +82,7 @@ class DeadReading(Generic[T]):
     selection: Selection
     take: Callable[[Letter], T]
     progress: Callable[[int, int], None] = lambda _read, _of: None
+    passed: Passed = report_passed
     _spans: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     _offsets: int = 0
     _read: int = 0
@@ -143,7 +146,8 @@ class DeadReading(Generic[T]):
     ) -> AsyncIterator[Sequence[Letter]]:
         """Yield the selected letters of a range, batch by batch."""
         position = begin
-        async for records, after in read_range(self.reader, self.clock, partition, begin, end):
+        batches = read_range(self.reader, self.clock, partition, begin, end, passed=self.passed)
+        async for records, after in batches:
             self._read += after - position
             position = after
             self.progress(self._read, self._offsets)

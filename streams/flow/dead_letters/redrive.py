@@ -1,9 +1,10 @@
 """Sends dead letters that can be derived now back to `agent.messages`.
 
 Each letter is first processed as a publisher and the deriver would: one that would become a dead
-letter again is skipped. Sent messages have the original bytes and headers, so the causes of their
-records are the same (R4), and messages that were already derived give no second record. Only the
-key and the partition are corrected, and a line over the limit is shortened as by `publish`.
+letter again is skipped, and of a batch that can be read now, each message. Sent messages have the
+original bytes and headers, so the causes of their records are the same (R4), and messages that were
+already derived give no second record. Only the key and the partition are corrected, and a line over
+the limit is shortened as by `publish`.
 
 A session recognises duplicates among its last 4 096 messages, so a redrive that was stopped must
 not start over: it reports where to continue.
@@ -14,7 +15,7 @@ live keeps the time at which it was seen, which is its event time (R28).
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -25,11 +26,21 @@ from schemas.messages import NO_SESSION, OBSERVED_HEADER, REDRIVEN_HEADER, DeadL
 from schemas.topics import HOUR_MS
 from streams import codec
 from streams.core.derivation.rules_config import Rules
-from streams.flow.dead_letters.letters import REMEDIES, Letter, misrouted_check
+from streams.flow.dead_letters.letters import REMEDIES, Letter, Origin, misrouted_check
 from streams.flow.derive.deriver import Deriver, input_message, text_of
-from streams.ports import Clock, Headers, LogRecord, NewRecord, Producer
+from streams.ports import (
+    Clock,
+    Headers,
+    LogRecord,
+    NewRecord,
+    Producer,
+    UnreadableBatchError,
+)
 
-SkipReason: TypeAlias = DeadReason | Literal["expired", "ahead"]
+SkipReason: TypeAlias = DeadReason | Literal["cut", "expired", "ahead"]
+
+Unpack: TypeAlias = Callable[[bytes], Iterable[LogRecord]]
+"""Returns the records of a batch. Raises UnreadableBatchError, also for a later one."""
 
 SETTLED_EVERY = 1_000
 """Letters between two flushes: far fewer than the 4 096 messages of which a session recognises
@@ -43,6 +54,7 @@ SKIP_REMEDIES: Final[Mapping[str, str]] = {
     "too_large": "raise CONTEXTGAUGE_MESSAGE_LIMIT_BYTES for the derive workers, or fix the "
     "producer",
     "misrouted": "use the same settings for the derive workers and this command",
+    "cut": "publish the message again: the topic that it came from has it until it expires there",
     "expired": "raise CONTEXTGAUGE_MESSAGES_RETENTION_DAYS, and the topic's retention.ms",
     "ahead": "wait until that time, and correct the publisher's clock",
 }
@@ -57,7 +69,7 @@ class RedriveConfig:
     """The target topic, and the rules of the derivation.
 
     `retention_ms` (-1: forever) and `max_ahead_ms` are the target topic's; `assign_session` is for
-    letters that name no session.
+    letters that name no session, `unpack` for those of batches.
     """
 
     topic: str
@@ -66,6 +78,7 @@ class RedriveConfig:
     limit_bytes: int
     retention_ms: int
     max_ahead_ms: int | None
+    unpack: Unpack
     assign_session: str | None = None
 
 
@@ -125,6 +138,9 @@ def prepare(letter: Letter, config: RedriveConfig, now_ms: int) -> Ready | Skipp
 
     Shortening a very large line takes seconds: on an event loop, call this in a thread.
     """
+    if letter.cut is not None:
+        kept = len(letter.value)
+        return Skipped("cut", f"only {kept:,} of its {letter.size:,} bytes are kept")
     result = _keyed(letter, config)
     if result is None:
         return None
@@ -210,14 +226,17 @@ async def redrive(
     """
     passed: dict[int, int] = {}
     async for letter in letters:
-        now_ms = clock.now_ms()
-        if len(letter.value) > config.limit_bytes:
-            prepared = await asyncio.to_thread(prepare, letter, config, now_ms)
-        else:
-            prepared = prepare(letter, config, now_ms)
-        if isinstance(prepared, Ready) and producer is not None:
-            await producer.send(prepared.record)
-        _count(result, letter, prepared)
+        for message in _messages_of(letter, config):
+            now_ms = clock.now_ms()
+            if isinstance(message, Skipped):
+                prepared: Ready | Skipped | None = message
+            elif len(message.value) > config.limit_bytes:
+                prepared = await asyncio.to_thread(prepare, message, config, now_ms)
+            else:
+                prepared = prepare(message, config, now_ms)
+            if isinstance(prepared, Ready) and producer is not None:
+                await producer.send(prepared.record)
+            _count(result, letter, prepared)
         passed[letter.partition] = letter.offset + 1
         if producer is not None and result.letters % SETTLED_EVERY == 0:
             await producer.flush()
@@ -226,6 +245,21 @@ async def redrive(
         await producer.flush()
         result.settled = passed
     return result
+
+
+def _messages_of(letter: Letter, config: RedriveConfig) -> Iterator[Letter | Skipped]:
+    """Yield the message of a letter, or those of its batch."""
+    origin = letter.origin
+    if origin is None or origin.last_offset is None or letter.cut is not None:
+        yield letter
+        return
+    try:
+        for offset, timestamp_ms, key, value, headers, _ in config.unpack(letter.value):
+            if origin.offset <= offset <= origin.last_offset:
+                own = Origin(origin.topic, origin.partition, offset, timestamp_ms)
+                yield letter._replace(key=key, value=value or b"", headers=headers, origin=own)
+    except UnreadableBatchError as error:
+        yield Skipped(error.batch.reason, error.batch.detail)
 
 
 def _count(result: RedriveResult, letter: Letter, prepared: Ready | Skipped | None) -> None:

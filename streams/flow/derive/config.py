@@ -46,6 +46,9 @@ class DeriveConfig:
     limit_bytes: int = MESSAGE_LIMIT_BYTES
     """A larger message is a dead letter (R5)."""
 
+    letter_bytes: int = DEAD_LETTERS.max_message_bytes
+    """What the topic of dead letters takes: a letter that is larger, as it is written, is cut."""
+
     poll_timeout_s: float = 0.25
     """How long a poll waits for records; it returns at once when there are any."""
 

@@ -38,7 +38,7 @@ from streams.flow.derive.stored_sessions import (
     removal_of,
     wrong_version,
 )
-from streams.ports import LogRecord, NewRecord, ValueStore
+from streams.ports import LogRecord, NewRecord, UnreadableBatch, ValueStore
 
 NOTHING: Final = 2
 """Values that the compiled reader returns of a message that says nothing: its place in time."""
@@ -201,9 +201,14 @@ class PartitionState:
 
     def _bury(self, message: LogRecord, dead: DeadLetter) -> None:
         """Add a dead letter to the batch."""
-        work = self._work
-        work.reasons[dead.reason] += 1
-        work.records.append(self._writer.dead_letter(message, dead))
+        self._work.reasons[dead.reason] += 1
+        self._work.records.append(self._writer.dead_letter(message, dead))
+
+    def bury_batch(self, batch: UnreadableBatch) -> None:
+        """Add the dead letter of a batch that cannot be read: for a flood, it counts as one."""
+        self._work.dead.append(True)
+        self._work.reasons[batch.reason] += 1
+        self._work.records.append(self._writer.dead_batch(batch))
 
     def _take_changed(self, result: DeriveResult, offset: int, timestamp_ms: int) -> None:
         """Add what a message changed to the batch."""

@@ -10,8 +10,7 @@ changelog that a new producer reads is authoritative.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
-from contextlib import aclosing
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +21,7 @@ from streams.core.derivation.rules_config import Rules
 from streams.flow.common.lag import Lag
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.topic_watch import TopicLooks
+from streams.flow.dead_letters.cutting import fitting, letter_bytes
 from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.batch_sizes import BatchSizes
 from streams.flow.derive.config import DeriveConfig
@@ -29,23 +29,23 @@ from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.log_proof import LogCheck, LogProof, TopicIds, alone, read_ids
 from streams.flow.derive.memory_values import MemoryValues
 from streams.flow.derive.partition_state import InputPartition, PartitionState, Work, value_bytes
+from streams.flow.derive.restoring import restore
 from streams.flow.derive.state_store import StateStore
 from streams.ports import (
     Batch,
-    Clock,
     GroupReader,
     Log,
+    NewRecord,
     StepTimer,
-    Telemetry,
     TransactionalProducer,
+    UnreadableBatch,
+    UnreadableBatchError,
     ValueStore,
 )
 
 _SLICE_MESSAGES = 250
 """Messages derived in a row before other partitions' commits get a turn: some 3 ms."""
 
-LOG_EVERY_S = 5.0
-"""How often progress is logged: often enough to see that it advances, without flooding the log."""
 
 BEHIND_S = 60.0
 """The metadata of the broker that is asked may be so old: it has the former id of a topic that was
@@ -69,6 +69,8 @@ class DerivePorts(WorkerPorts):
     flood: FloodWatch = field(default_factory=FloodWatch)
     values: Callable[[], ValueStore] = MemoryValues
     """Makes what holds the sessions of a partition that rest."""
+    written_bytes: Callable[[NewRecord], int] = letter_bytes
+    """Returns how many bytes a dead letter takes as it is written; asked for a large one."""
 
 
 @dataclass(slots=True)
@@ -85,66 +87,6 @@ async def _ended(tasks: Collection[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def restore(
-    state: PartitionState,
-    partition: int,
-    *,
-    state_store: StateStore,
-    telemetry: Telemetry,
-    clock: Clock,
-    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
-) -> None:
-    """Read a partition's changelog into its empty state, chunk by chunk; it may be cancelled.
-
-    `on_progress` is called after each chunk with the offsets done and in all.
-
-    Raises VersionError or ConfigError for what cannot be taken over, RetryError if the log is away,
-    StopError without room.
-    """
-    label, began = str(partition), clock.monotonic_s()
-    logged, entries, done, total = began, 0, 0, 0
-    try:
-        async with aclosing(state_store.restore(partition)) as chunks:
-            async for chunk in chunks:
-                state.add(chunk.entries)
-                done, total = chunk.done, chunk.total
-                entries += len(chunk.entries)
-                telemetry.gauge("derive_restore_ratio", done / total, partition=label)
-                telemetry.count("derive_restored_entries", len(chunk.entries), partition=label)
-                now = clock.monotonic_s()
-                if now - logged >= LOG_EVERY_S:
-                    logged = now
-                    logger.info(
-                        "restoring",
-                        partition=partition,
-                        entries=entries,
-                        offsets=done,
-                        of_offsets=total,
-                        percent=round(100 * done / total, 1),
-                        entries_per_s=round(entries / (now - began)),
-                        sessions=state.stored_sessions,
-                        remaining_s=round((now - began) * (total / done - 1)),
-                    )
-                on_progress(done, total)
-                # A poll that finds something returns without waiting.
-                await asyncio.sleep(0)
-        for _ in state.load():
-            on_progress(done, total)
-            await asyncio.sleep(0)
-    finally:
-        telemetry.forget("derive_restore_ratio", partition=label)
-    if entries:
-        seconds = clock.monotonic_s() - began
-        logger.info(
-            "restored",
-            partition=partition,
-            entries=entries,
-            sessions=state.sessions,
-            seconds=round(seconds, 3),
-            entries_per_s=round(entries / seconds) if seconds > 0 else None,
-        )
 
 
 class PartitionTask:
@@ -275,7 +217,7 @@ class PartitionTask:
         What comes while one commits joins the next batch, up to its limits: else it would wait
         for two commits.
         """
-        poll: asyncio.Task[Batch] | None = None
+        poll: asyncio.Task[Batch | UnreadableBatch] | None = None
         commit: asyncio.Task[None] | None = None
         under_way: set[asyncio.Task[Any]] = set()
         position, partition = state.position, self._place.partition
@@ -289,10 +231,8 @@ class PartitionTask:
                 await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
                 if poll is not None and poll.done():
                     batch, poll = poll.result(), None
-                    await self._derive(state, batch)
-                    messages -= len(batch.records)
-                    size -= value_bytes(batch.records)
-                    position = batch.position
+                    taken = await self._derive(state, batch)
+                    messages, size, position = messages - taken[0], size - taken[1], taken[2]
                 if commit is not None and commit.done():
                     await commit
                     commit = None
@@ -335,18 +275,34 @@ class PartitionTask:
             self._anchor = (proof.last_offset, proof.last_digest)
         self._anchor_s = self._ports.clock.monotonic_s()
 
-    async def _poll(self, messages: int) -> Batch:
+    async def _poll(self, messages: int) -> Batch | UnreadableBatch:
+        """Return what is there; a batch that cannot be read is passed.
+
+        Raises UnreadableBatchError where its end is not known.
+        """
         ports, config, partition = self._ports, self._ports.config, self._place.partition
         try:
             with ports.health.step("poll", partition, config.poll_timeout_s):
                 return await self._reader.poll(partition, messages, config.poll_timeout_s)
+        except UnreadableBatchError as error:
+            if error.batch.next_offset is None:
+                raise
+            self._reader.seek(partition, error.batch.next_offset)
+            return error.batch
         except RetryError as error:
             raise ReaderLostError(str(error)) from error
 
-    async def _derive(self, state: PartitionState, batch: Batch) -> None:
+    async def _derive(
+        self, state: PartitionState, batch: Batch | UnreadableBatch
+    ) -> tuple[int, int, int | None]:
+        """Derive what was read; return its messages and bytes, and the position after it."""
+        if isinstance(batch, UnreadableBatch):
+            state.bury_batch(batch)
+            return 1, len(batch.content), batch.next_offset
         for start in range(0, len(batch.records), _SLICE_MESSAGES):
             state.apply(batch.records[start : start + _SLICE_MESSAGES])
             await asyncio.sleep(0)
+        return len(batch.records), value_bytes(batch.records), batch.position
 
     async def _commit(self, producer: TransactionalProducer, work: Work) -> None:
         """Commit a batch: records, dead letters, state and position, or nothing of it."""
@@ -359,8 +315,12 @@ class PartitionTask:
                 (config.events_topic, partition): work.events_begin,
             }
         )
+        records: Sequence[NewRecord] = work.records
+        if work.reasons:
+            most = config.letter_bytes
+            records = await fitting(records, config.dead_topic, most, ports.written_bytes)
         with ports.health.step("commit", partition, config.commit_timeout_s):
-            ends = await producer.commit([*work.records, *changes], approve)
+            ends = await producer.commit([*records, *changes], approve)
         self._offsets.note(partition, work.position)
         self.committed = True
         if ends is not None:  # always: `approve` raises

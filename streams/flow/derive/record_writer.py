@@ -3,9 +3,9 @@
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from streams.codec import cloudevents
-from streams.flow.dead_letters.letters import dead_record
+from streams.flow.dead_letters.letters import LAST_OFFSET_HEADER, dead_record
 from streams.flow.derive.config import DeriveConfig
-from streams.ports import Headers, LogRecord, NewRecord
+from streams.ports import Headers, LogRecord, NewRecord, UnreadableBatch
 
 
 def source_headers(origin: Headers, offset: int, timestamp_ms: int) -> Headers:
@@ -45,4 +45,14 @@ class RecordWriter:
     def dead_letter(self, message: LogRecord, dead: DeadLetter) -> NewRecord:
         """Return a message that cannot be derived, unchanged, with the reason."""
         source = source_headers(self._origin, message.offset, message.timestamp_ms)
+        return dead_record(message, dead, source, self._config.dead_topic, self._dead_partition)
+
+    def dead_batch(self, batch: UnreadableBatch) -> NewRecord:
+        """Return a batch of which no message can be read, as the broker has it."""
+        first, time_ms = batch.first_offset, batch.timestamp_ms
+        source = source_headers(self._origin, first, time_ms)
+        if batch.next_offset is not None:
+            source += ((LAST_OFFSET_HEADER, b"%d" % (batch.next_offset - 1)),)
+        message = LogRecord(first, time_ms, None, batch.content, ())
+        dead = DeadLetter(batch.reason, batch.detail)
         return dead_record(message, dead, source, self._config.dead_topic, self._dead_partition)

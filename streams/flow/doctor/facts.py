@@ -10,6 +10,7 @@ from streams.ports import (
     ConversationReader,
     Generations,
     Log,
+    UnreadableBatch,
     ViewPosition,
     ViewReader,
 )
@@ -210,6 +211,8 @@ class KafkaFacts:
     control_groups: Mapping[str, Group | Failure] | Failure
     unsettled: Mapping[tuple[str, int], Unsettled] | Failure
     """By topic and partition, where transactions are open."""
+    unreadable: Sequence[UnreadableBatch] | Failure
+    """Batches that cannot be read, among those that were looked at."""
 
 
 @dataclass(frozen=True, slots=True)

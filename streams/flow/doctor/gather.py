@@ -65,15 +65,15 @@ async def within(seconds: float, answer: Awaitable[_T]) -> _T | Failure:
 async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
     brokers = services.brokers
     if isinstance(brokers, Failure):
-        return KafkaFacts(*[brokers] * 12)
+        return KafkaFacts(*[brokers] * 13)
     try:
         bootstrap = await within(_INSPECTION_S, brokers.bootstrap())
         if isinstance(bootstrap, Failure) or all(item.failure for item in bootstrap):
-            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 11)
+            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 12)
         names = [topic.name for topic in expected.topics]
         cluster = await within(_INSPECTION_S, brokers.cluster(names))
         if isinstance(cluster, Failure):
-            return KafkaFacts(bootstrap, *[cluster] * 11)
+            return KafkaFacts(bootstrap, *[cluster] * 12)
         groups = (expected.derive_group, expected.project_group, *expected.control_groups)
         derive_group, project_group, *control_groups = await asyncio.gather(
             *[within(_INSPECTION_S, brokers.group(name)) for name in groups]
@@ -104,6 +104,7 @@ async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
         others,
         dict(zip(expected.control_groups, control_groups, strict=True)),
         unsettled,
+        list(log.unreadable.values()),
     )
 
 

@@ -24,6 +24,7 @@ from schemas.commands import (
 from schemas.messages import DeadLetter
 from streams import codec
 from streams.codec.commands import read_entry
+from streams.flow.common.unreadable import poll_past
 from streams.flow.derive.deriver import text_of
 from streams.flow.derive.stored_sessions import POSITION_KEY
 from streams.flow.doctor.facts import (
@@ -39,7 +40,7 @@ from streams.flow.doctor.facts import (
     WorkerProgress,
     known,
 )
-from streams.ports import Batch, Ends, LogRecord, PartitionReader, started
+from streams.ports import Batch, Ends, LogRecord, PartitionReader, UnreadableBatch, started
 from streams.ports.inspection import (
     ClusterFacts,
     Failure,
@@ -152,6 +153,12 @@ class LogFacts:
     def __init__(self, services: Services, expected: Expected, cluster: ClusterFacts) -> None:
         self._log, self._clock = services.log, services.clock
         self._expected, self._cluster = expected, cluster
+        self.unreadable: dict[tuple[str, int, int], UnreadableBatch] = {}
+        """Batches that were passed over, by topic, partition and first offset; without bytes."""
+
+    def _passed(self, batch: UnreadableBatch) -> None:
+        at = (batch.topic, batch.partition, batch.first_offset)
+        self.unreadable[at] = batch._replace(content=b"")
 
     async def keying(self) -> Keying:
         """Return how the newest messages are keyed."""
@@ -243,7 +250,7 @@ class LogFacts:
             waiting_ms = None
             if begin < end:
                 reader.seek(partition, begin)
-                batch = await reader.poll(partition, 1, _POLL_S)
+                batch = await poll_past(reader, partition, 1, _POLL_S, self._passed)
                 waiting_ms = batch.records[0].timestamp_ms if batch.records else None
                 if not batch.records and batch.position >= end:
                     end = begin  # nothing but transaction markers
@@ -268,7 +275,7 @@ class LogFacts:
         until_s = self._clock.monotonic_s() + _POLL_S
         reader.seek(partition, end)
         while (ends := reader.ends(partition)) is None and self._clock.monotonic_s() < until_s:
-            await reader.poll(partition, 1, _FETCH_S)
+            await poll_past(reader, partition, 1, _FETCH_S, self._passed)
         return ends
 
     async def _stored_position(self, reader: PartitionReader, partition: int) -> "_Stored":
@@ -317,7 +324,7 @@ class LogFacts:
         _, end = await reader.bounds(partition)
         reader.seek(partition, position)
         while position < end and self._clock.monotonic_s() < until_s:
-            batch = await reader.poll(partition, _POLLED_RECORDS, _POLL_S)
+            batch = await poll_past(reader, partition, _POLLED_RECORDS, _POLL_S, self._passed)
             position = batch.position
             yield batch
 

@@ -31,9 +31,9 @@ def size(count: int) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number of things: 1 message, 1,200 messages, 3 copies, 2 addresses."""
+    """Return a number of things: 1 message, 1,200 messages, 3 copies, 2 batches."""
     if count != 1:
-        noun = f"{noun[:-1]}ies" if noun.endswith("y") else noun + "es" * noun.endswith("s")
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else noun + "es" * noun.endswith(("s", "ch"))
         noun += "s" * (not noun.endswith("s"))
     return f"{count:,} {noun}"
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from contextgauge.errors import PositionError, VersionError
 from streams import codec
+from streams.flow.common.unreadable import poll_past
 from streams.flow.project.config import ProjectConfig
 from streams.ports import Health, Log, PartitionReader, ViewPosition, started
 
@@ -54,7 +55,7 @@ async def _record_id(
     reader.seek(partition, offset)
     for _ in range(_POLLS):
         try:
-            batch = await reader.poll(partition, 1, _POLL_S)
+            batch = await poll_past(reader, partition, 1, _POLL_S)
         except PositionError:
             return None
         for record in batch.records:

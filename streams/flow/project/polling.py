@@ -12,6 +12,7 @@ from contextgauge.errors import PositionError
 from streams.flow.common.generations import GenerationTracker
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
+from streams.flow.common.unreadable import counted_passed, poll_past
 from streams.flow.project.config import ProjectConfig
 from streams.flow.project.log_identity import foreign_log
 from streams.flow.project.partition import PartitionProjector, ViewPartition
@@ -72,6 +73,7 @@ class PartitionPoller:
         self._ports = ports
         self.partitions = partitions
         self.topic_id = topic_id
+        self._passed = counted_passed(ports.telemetry)
 
     def projector(self, generation: int, *, strict: bool) -> PartitionProjector:
         """Return what folds the partition into a generation; it is not open yet."""
@@ -100,7 +102,9 @@ class PartitionPoller:
         config = self._ports.config
         try:
             with self._ports.health.step("poll", self.partition, config.poll_timeout_s):
-                return await reader.poll(self.partition, max_records, config.poll_timeout_s)
+                return await poll_past(
+                    reader, self.partition, max_records, config.poll_timeout_s, self._passed
+                )
         except PositionError as error:
             raise PositionError(
                 f"the views' position {position} of {config.events_topic}-{self.partition} is out "

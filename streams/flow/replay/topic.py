@@ -12,6 +12,7 @@ from typing import NamedTuple
 from contextgauge.partitioner import key_bytes
 from streams.core.derivation.rules_config import Rules
 from streams.flow.common.ranges import read_range
+from streams.flow.common.unreadable import Passed, report_passed
 from streams.flow.dead_letters.letters import Letter, letter_of
 from streams.flow.dead_letters.reading import session_of_letter
 from streams.flow.derive.config import DeriveConfig
@@ -42,13 +43,15 @@ class Replayed(NamedTuple):
 class TopicReplay:
     """Reads what is in the partitions of a topic at `begin`, of one session or of all.
 
-    `progress` gets the number of offsets read and in all. Raises RetryError if the broker is down.
+    `progress` gets the number of offsets read and in all, `passed` each batch that cannot be read;
+    of messages that are derived, it is a dead letter. Raises RetryError if the broker is down.
     """
 
     reader: PartitionReader
     clock: Clock
     session_id: str | None = None
     progress: Callable[[int, int], None] = lambda _read, _of: None
+    passed: Passed = report_passed
     offsets: int = 0
     """Offsets to read."""
     is_whole: bool = True
@@ -111,7 +114,8 @@ class TopicReplay:
         for partition, lower, upper in self._ranges:
             place = InputPartition(partition, partitions, partitions)
             state = PartitionState(rules, config, place)
-            async with aclosing(self._batches(partition, lower, upper)) as batches:
+            batches = self._batches(partition, lower, upper, state.bury_batch)
+            async with aclosing(batches):
                 async for messages, position in batches:
                     state.apply(messages)
                     yield self._split(state.finish(position).records, config, partition)
@@ -128,20 +132,32 @@ class TopicReplay:
                 letter = letter_of(
                     partition, LogRecord(0, 0, record.key, record.value, record.headers)
                 )
-                if session_id is None or session_of_letter(letter) == session_id:
+                # Of a batch it is not known whose messages it has.
+                is_batch = letter.origin is not None and letter.origin.last_offset is not None
+                if session_id is None or is_batch or session_of_letter(letter) == session_id:
                     dead.append(letter)
             elif key is None or record.key == key:
                 records.append((record.headers, record.value or b""))
         return Replayed(records, dead)
 
-    async def _batches(self, partition: int, lower: int, upper: int) -> AsyncGenerator[Batch, None]:
+    async def _batches(
+        self, partition: int, lower: int, upper: int, passed: Passed | None = None
+    ) -> AsyncGenerator[Batch, None]:
         """Yield the records of a range with the position after them, and show the progress."""
 
         def deleted() -> None:
             self.is_whole = False
 
         before = lower
-        batches = read_range(self.reader, self.clock, partition, lower, upper, deleted=deleted)
+        batches = read_range(
+            self.reader,
+            self.clock,
+            partition,
+            lower,
+            upper,
+            deleted=deleted,
+            passed=passed or self.passed,
+        )
         async with aclosing(batches):
             async for records, position in batches:
                 self._read += position - before

@@ -20,6 +20,8 @@ _FIXES = {
     "byte_order_mark": "write JSON without a byte order mark",
     "too_deep": "send what the runtime wrote, without wrapping it",
     "too_large": "use `contextgauge publish`, which shortens such lines",
+    "batch_too_large": "send smaller batches",
+    "batch_damaged": "send batches whose records can be read",
 }
 
 _KEY = "Give each message its session id as the key"

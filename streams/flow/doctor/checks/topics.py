@@ -6,7 +6,8 @@ from contextgauge.units import MINUTE_MS
 from schemas.topics import DAY_MS, MIB, Topic
 from streams.flow.doctor.facts import Expected, Facts, UnknownFactError, known
 from streams.flow.doctor.rules import Values
-from streams.flow.doctor.words import age, number
+from streams.flow.doctor.words import age, counted, number
+from streams.ports import UnreadableReason
 from streams.ports.inspection import Configs, Failure, OpenTransaction, TopicFacts
 
 _SAFE_COPIES = 3
@@ -17,6 +18,13 @@ _LARGE_SEGMENT_BYTES = 256 * MIB
 
 _OVERDUE_MS = MINUTE_MS
 """A coordinator looks every ten seconds for transactions that have passed their timeout."""
+
+_UNREADABLE: Mapping[UnreadableReason, str] = {
+    "batch_too_large": "Have its producer send smaller batches; to read it, raise "
+    "CONTEXTGAUGE_BATCH_LIMIT_BYTES",
+    "batch_damaged": "Fix its producer, or check the disk of the partition's leader: another "
+    "replica may have it intact",
+}
 
 _CENTURY_MS = 36_500 * DAY_MS
 
@@ -244,7 +252,27 @@ def _duration(duration_ms: int) -> str:
     return "forever" if duration_ms < 0 else age(duration_ms)
 
 
+def _unreadable(facts: Facts, expected: Expected) -> Iterator[Values]:
+    batches = known(facts.kafka.unreadable)
+    for topic in expected.topics:
+        of_topic = [batch for batch in batches if batch.topic == topic.name]
+        if not of_topic:
+            continue
+        first, end = of_topic[0], of_topic[0].next_offset
+        yield {
+            "subject": topic.name,
+            "batches": len(of_topic),
+            "reason": first.reason,
+            "text": f"{counted(len(of_topic), 'batch')} cannot be read, the first one on "
+            f"partition {first.partition} from offset {first.first_offset} "
+            f"{'on' if end is None else f'to {end - 1}'}: {first.detail}",
+            "remedy": _UNREADABLE[first.reason],
+            "is_kept": topic is expected.messages,
+        }
+
+
 ITEMS = {
+    "unreadable": _unreadable,
     "topics": _topics,
     "partition_counts": _partition_counts,
     "replicas": _replicas,
