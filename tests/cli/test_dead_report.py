@@ -12,7 +12,7 @@ from streams import codec
 from streams.cli.dead import report as dead_report
 from streams.cli.dead.options import parse_address
 from streams.cli.screen.figures import size
-from streams.flow.dead_letters.letters import Cut, Letter, Origin, letter_of
+from streams.flow.dead_letters.letters import Letter, Origin, WholeValue, letter_of
 from streams.flow.dead_letters.reading import Selection, Span
 from streams.flow.dead_letters.redrive import RedriveResult, SkippedLetters
 from streams.ports import Headers, LogRecord
@@ -100,7 +100,7 @@ def test_a_letter_is_shown_with_control_characters_escaped() -> None:
 
 def test_a_batch_is_shown_with_its_offsets_and_a_cut_letter_with_what_was_cut() -> None:
     origin = Origin("agent.messages", 2, 7, DIED_MS, 2_506)
-    cut = letter()._replace(origin=origin, cut=Cut(21_000_000, "ab" * 32))
+    cut = letter()._replace(origin=origin, cut=WholeValue(21_000_000, "ab" * 32))
     shown = drawn(dead_report.letter_box(cut, DIED_MS, 10), 100)
     assert "partition 2, offsets 7 to 2506" in shown
     assert "21,000,000 bytes" in shown

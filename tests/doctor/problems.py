@@ -36,14 +36,13 @@ from tests.doctor.cases import (
     partitions,
     redis,
     topic,
-    unreadable,
     views,
     with_partitions,
     with_topic,
     without_conversations,
 )
 from tests.doctor.control_problems import CONTROL_PROBLEMS
-from tests.doctor.transaction_problems import TRANSACTION_PROBLEMS
+from tests.doctor.unreadable_problems import READING_PROBLEMS
 
 ONE_OF_TWO = [Bootstrap("a:1", None), Bootstrap("b:1", AWAY)]
 NO_CONFIG = Failure("refused", "unknown command 'CONFIG'")
@@ -174,18 +173,6 @@ TOPIC_PROBLEMS: list[Problem] = [
         "warning",
         topic(STATE, unclean_leader_election_enable="true"),
         "unclean",
-    ),
-    (
-        "topics.readable",
-        "warning",
-        facts(unreadable=[unreadable(MESSAGES), unreadable(MESSAGES)]),
-        "2 batches cannot be read, the first one on partition 1 from offset 20 to 29: it is",
-    ),
-    (
-        "topics.readable",
-        "error",
-        facts(unreadable=[unreadable(EVENTS)._replace(next_offset=None)]),
-        "1 batch cannot be read, the first one on partition 1 from offset 20 on: it is",
     ),
 ]
 
@@ -401,7 +388,7 @@ UNKNOWN: list[Problem] = [
 PROBLEMS = [
     *KAFKA_PROBLEMS,
     *TOPIC_PROBLEMS,
-    *TRANSACTION_PROBLEMS,
+    *READING_PROBLEMS,
     *FLOW_PROBLEMS,
     *CONTROL_PROBLEMS,
     *REDIS_PROBLEMS,

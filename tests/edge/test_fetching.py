@@ -249,7 +249,7 @@ def few(count: int, value: bytes = b"value") -> list[LogRecord]:
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 @pytest.mark.parametrize("most", [None, 1, 4])
-def test_a_batch_above_the_limit_is_not_unpacked_and_said_to_be_so(
+def test_a_batch_above_the_limit_is_not_unpacked_but_described(
     codec: int, most: int | None
 ) -> None:
     bad = batch_of(few(5, TEXT), codec=codec)
@@ -300,7 +300,7 @@ def test_no_more_is_taken_at_once_than_was_asked_for_in_bytes() -> None:
 
 
 @pytest.mark.parametrize(("place", "is_known"), [(17, True), (26, False), (60, False), (70, True)])
-def test_of_a_batch_with_a_wrong_checksum_it_is_said_where_it_ends_if_that_is_certain(
+def test_the_end_of_a_batch_with_a_wrong_checksum_is_known_if_its_header_agrees(
     place: int, is_known: bool
 ) -> None:
     content = bytearray(batch_of(few(5)))

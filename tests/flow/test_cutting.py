@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streams.edge.memory.log import MemoryLog
 from streams.flow.dead_letters.cutting import cut_letter, fitting, letter_bytes
-from streams.flow.dead_letters.letters import Cut, Letter, letter_of
+from streams.flow.dead_letters.letters import Letter, WholeValue, letter_of
 from streams.ports import Headers, LogRecord, NewRecord
 from tests.flow.dead_kit import died, redriven
 from tests.flow.derive_kit import DeriveKit, expected, samples
@@ -41,7 +41,7 @@ async def test_of_a_letter_that_does_not_fit_the_beginning_is_kept() -> None:
     letter = read(await fitted(whole))
     assert (letter.reason, letter.key, letter.headers) == ("too_large", b"s", (("own", b"1"),))
     assert letter.origin == read(whole).origin
-    assert letter.cut == Cut(len(value), hashlib.sha256(value).hexdigest())
+    assert letter.cut == WholeValue(len(value), hashlib.sha256(value).hexdigest())
     assert letter.size == len(value)
     assert value.startswith(letter.value)
     assert LIMIT * 0.6 < len(letter.value) < LIMIT

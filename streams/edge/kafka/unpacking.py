@@ -63,7 +63,7 @@ class UnpackedTooLargeError(CorruptRecordException):  # type: ignore[misc]  # ai
     """A batch unpacks to more than the limit."""
 
 
-class _Contexts(threading.local):
+class _Unpacking(threading.local):
     """What decompresses, and the limit: one thread uses it at a time, others meanwhile theirs."""
 
     def __init__(self) -> None:
@@ -71,17 +71,17 @@ class _Contexts(threading.local):
         self.most = LIMIT_BYTES
 
 
-_contexts: Final = _Contexts()
+_unpacking: Final = _Unpacking()
 
 
 @contextmanager
 def at_most(limit: int) -> Iterator[None]:
     """Bound what aiokafka decompresses meanwhile, in this thread."""
-    before, _contexts.most = _contexts.most, limit
+    before, _unpacking.most = _unpacking.most, limit
     try:
         yield
     finally:
-        _contexts.most = before
+        _unpacking.most = before
 
 
 def unpack(codec: int, payload: Payload, most: int) -> bytes:
@@ -194,7 +194,7 @@ def _zstd(payload: Payload, most: int) -> bytes:
             raise _too_large(most)
         # An empty frame may be followed by others, which would be left out.
         if size > 0:
-            return _contexts.zstd.decompress(payload, allow_extra_data=False)
+            return _unpacking.zstd.decompress(payload, allow_extra_data=False)
         content = bytes(payload)
         bound = _zstd_bound(content)
     except zstandard.ZstdError:
@@ -213,7 +213,7 @@ def _zstd_pieces(content: bytes, step: int) -> Iterator[bytes]:
     """Yield what frames hold, of so many of their bytes at a time."""
     at = 0
     while at < len(content):
-        frame = _contexts.zstd.decompressobj(write_size=_PIECE_BYTES)
+        frame = _unpacking.zstd.decompressobj(write_size=_PIECE_BYTES)
         while at < len(content) and not frame.eof:
             yield frame.decompress(content[at : at + step])
             at += step
@@ -246,7 +246,7 @@ _DECODERS: Final[tuple[Callable[[Payload, int], bytes], ...]] = (
 
 
 def _bounded(codec: int, payload: Payload) -> bytes:
-    return unpack(codec, payload, _contexts.most)
+    return unpack(codec, payload, _unpacking.most)
 
 
 def _take_place() -> None:

@@ -84,7 +84,7 @@ class Origin(NamedTuple):
     last_offset: int | None = None
 
 
-class Cut(NamedTuple):
+class WholeValue(NamedTuple):
     """What a message's value was of which a letter keeps the beginning."""
 
     size: int
@@ -107,7 +107,7 @@ class Letter(NamedTuple):
     value: bytes
     headers: Headers
     origin: Origin | None
-    cut: Cut | None = None
+    cut: WholeValue | None = None
 
     @property
     def size(self) -> int:
@@ -161,9 +161,9 @@ def _origin(values: Mapping[str, str]) -> Origin | None:
         return None
 
 
-def _cut(values: Mapping[str, str]) -> Cut | None:
+def _cut(values: Mapping[str, str]) -> WholeValue | None:
     try:
-        return Cut(int(values[CUT_SIZE_HEADER]), values[CUT_HASH_HEADER])
+        return WholeValue(int(values[CUT_SIZE_HEADER]), values[CUT_HASH_HEADER])
     except (KeyError, ValueError):
         return None
 
