@@ -16,13 +16,13 @@ from contextgauge.records import Json
 EffectState: TypeAlias = Literal["awaited", "seen", "none", "unknown"]
 
 _LEAST_SHARE: Final = 10
-"""A tenth of the size: what saves less is not told from other changes of it."""
+"""A tenth of the size: what saves less does not stand out from other changes."""
 _MOST_SINCE: Final = 4
 """So many times of what was saved: beyond that the estimates hide it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class CompactionEffect:
     """What is known of one compaction's effect. Sizes are tokens.
 
     `since` is an estimate of the messages that came after it. `is_calling`: the model may have been

@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from contextgauge.compaction.branches import Branches
 from contextgauge.compaction.counting import CumulativeTokens
-from contextgauge.compaction.effects import Effect
+from contextgauge.compaction.effects import CompactionEffect
 from contextgauge.compaction.formats.fields import (
     a_count,
     a_text,
@@ -51,7 +51,7 @@ class ReadingState:
         self.without_text: set[str] = set()
         """Ids of messages that came without their texts."""
         self.seen: set[bytes] = set()
-        self.effects: dict[str, Effect] = {}
+        self.effects: dict[str, CompactionEffect] = {}
         """Of compactions by the service, by their boundaries' ids; the latest last."""
         self._branches = Branches()
         self._steps: list[tuple[str | None, Step]] = []
@@ -128,7 +128,7 @@ class ReadingState:
             setattr(reading, name_, flag_ is True)
         reading._branches = Branches.of_links(an_object(fields.get("links"), "base.links"))
         for key, effect in an_object(fields.get("effects", {}), "base.effects").items():
-            reading.effects[key] = Effect.from_json(an_object(effect, "base.effects"))
+            reading.effects[key] = CompactionEffect.from_json(an_object(effect, "base.effects"))
         seen = base64.b64decode(a_text(fields, "seen", "base"))
         starts = range(0, len(seen), DIGEST_BYTES)
         reading.seen = {seen[at : at + DIGEST_BYTES] for at in starts}
@@ -151,7 +151,9 @@ class ReadingState:
         active = self.history.active
         is_calling = bool(active) and active[-1].role != "assistant"
         if boundary is not None:
-            self.effects[boundary] = Effect.of(edit.receipt, self.model, is_calling=is_calling)
+            self.effects[boundary] = CompactionEffect.of(
+                edit.receipt, self.model, is_calling=is_calling
+            )
         while len(self.effects) > _MOST_EFFECTS:
             del self.effects[next(iter(self.effects))]
 

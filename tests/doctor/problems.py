@@ -4,20 +4,9 @@ from dataclasses import replace
 
 from schemas.topics import DAY_MS, HOUR_MS, MIB
 from streams.flow.doctor import Facts, Severity
-from streams.flow.doctor.facts import (
-    DeadLetters,
-    MiskeyedMessage,
-    OpenCommands,
-    WorkerProgress,
-)
+from streams.flow.doctor.facts import DeadLetters, MiskeyedMessage, OpenCommands, WorkerProgress
 from streams.ports import Generations, ProjectorHeartbeat, ViewPosition
-from streams.ports.inspection import (
-    TRANSACTIONS_TOPIC,
-    Bootstrap,
-    ClockReading,
-    Failure,
-    Group,
-)
+from streams.ports.inspection import TRANSACTIONS_TOPIC, Bootstrap, ClockReading, Failure, Group
 from tests.doctor.cases import (
     AWAY,
     BROKERS,
@@ -54,6 +43,12 @@ REASONS = {"misrouted": 4, "not_json": 1}
 
 
 Problem = tuple[str, Severity, Facts, str]
+
+CONTROL_PROBLEMS: list[Problem] = [
+    ("control.commands", "warning", facts(commands=OpenCommands(2, NOW - HOUR_MS)), "2 commands w"),
+    ("control.effects", "warning", facts(commands=OpenCommands(0, None, 2)), "2 sessions had no"),
+    ("control.effects", "note", facts(commands=OpenCommands(0, None, 0, 1)), "nothing compacts 1"),
+]
 
 KAFKA_PROBLEMS: list[Problem] = [
     ("kafka.reachable", "error", facts(bootstrap=AWAY), "no answer"),
@@ -290,7 +285,7 @@ FLOW_PROBLEMS: list[Problem] = [
     ("conversations.position", "warning", kept(WorkerProgress(500, 900, 1, None)), "499 offsets"),
     ("conversations.position", "error", kept(WorkerProgress(0, 10, 100, None)), "the end, 10"),
     ("conversations.lag", "warning", kept(WorkerProgress(0, 1_500, 500, NOW - HOUR_MS)), "60 min"),
-    ("control.commands", "warning", facts(commands=OpenCommands(2, NOW - HOUR_MS)), "2 commands w"),
+    *CONTROL_PROBLEMS,
     (
         "views.generation",
         "warning",

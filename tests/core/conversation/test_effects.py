@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from contextgauge.compaction.effects import Effect
+from contextgauge.compaction.effects import CompactionEffect
 from contextgauge.compaction.session import SessionConversation
 from contextgauge.records import Json
 from streams.core.conversation.fold import ConversationFold
@@ -117,7 +117,7 @@ def test_an_answer_to_what_may_have_been_sent_before_is_not_held_against_it() ->
         None,
     ],
 )
-def test_what_cannot_be_told_is_not_judged(receipt: object) -> None:
+def test_what_does_not_stand_out_is_not_judged(receipt: object) -> None:
     fold = compacted(*QUIET, receipt=receipt)
     read_on(fold, said("user", "more"), answer("three", 158_000))
     assert state(fold) == "unknown"
@@ -131,7 +131,7 @@ def test_another_model_counts_its_own_tokens() -> None:
 
 
 def test_where_far_more_came_since_the_estimates_hide_it() -> None:
-    effect = Effect("awaited", 150_000, 115_000, "m", since=200_000, is_sent=True)
+    effect = CompactionEffect("awaited", 150_000, 115_000, "m", since=200_000, is_sent=True)
     assert effect.judged(400_000, "m").state == "unknown"
     near = replace(effect, since=30_000)  # between both
     assert near.judged(160_000, "m") == near

@@ -88,6 +88,11 @@ def _commands(facts: Facts, _: Expected) -> Iterator[Values]:
     }
 
 
+def _effects(facts: Facts, _: Expected) -> Iterator[Values]:
+    commands = known(facts.kafka.commands)
+    yield {"undone": commands.undone, "without_driver": commands.without_driver}
+
+
 def _writers(facts: Facts, expected: Expected) -> Iterator[Values]:
     progress, own = known(facts.kafka.derive), facts.kafka.derive_group
     others = known(facts.kafka.other_groups)
@@ -229,6 +234,7 @@ ITEMS: Mapping[str, Items] = {
         "message", expected.messages.name, facts, known(facts.conversations).progress
     ),
     "commands": _commands,
+    "effects": _effects,
     "generation": _generation,
     "view_format": _view_format,
     "view_writers": _view_writers,
