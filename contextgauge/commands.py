@@ -98,6 +98,8 @@ class CompactionDecided:
     `fired`: a command was requested, `command_id`. `reason` is a word of the list in
     docs/CONTROL.md. A figure that was not known is null. `unhelpful`: so many compactions in a row
     left the session above its threshold; null also where the effect of the last is not known yet.
+    With the reason `no_effect`, `command_id` is the compaction that had none, and `used_tokens` is
+    what the answer after it reported.
     """
 
     kind: ClassVar[Literal["compaction_decided"]] = "compaction_decided"

@@ -183,6 +183,7 @@ class ConversationReading(ReadingState):
         if message.role == "assistant" and self._awaits_turn:
             self.miss()  # what the user wrote is not published
         self._awaits_turn &= message.role != "user"
+        self._judge(message)
         self.history.append(message)
         self._steps.append((uuid, MessagesAdded((message.id,))))
 
@@ -293,6 +294,7 @@ class ConversationReading(ReadingState):
 
     def _do(self, uuid: str | None, step: Step) -> None:
         self.begun += 1
+        self._give_up_effect()
         self._items.clear()
         self._steps.append((uuid, step))
         active = step.on(self.history.active, self.history.original)
@@ -352,18 +354,16 @@ class ConversationReading(ReadingState):
         covered = tuple(each.id for each in self.history.active[edit.start : end])
         self._items.clear()
         self.begun += 1
+        self._await_effect(edit, uuid)
         self.history.add(edit)
         self._steps.append((uuid, ServiceEdit(edit, covered)))
         self.compactions = max(self.compactions, self.history.rounds)
 
     def _replay(self) -> None:
         """Make the active conversation of the steps whose lines were not taken back."""
-        out, active = self._branches.out, list[Message]()
-        for uuid, step in self._steps:
-            if uuid is None or uuid not in out:
-                active = step.on(active, self.history.original)
         self._items.clear()
-        self.history.replace_active(active)
+        self._give_up_effect()
+        self.history.replace_active(self._active_by_steps())
         self.is_incomplete |= self._was_incomplete
 
 

@@ -1,10 +1,12 @@
 """What is known of a conversation that is being read, and how it is stored without its archive."""
 
 import base64
+from dataclasses import replace
 from typing import Final, Self
 
 from contextgauge.compaction.branches import Branches
 from contextgauge.compaction.counting import CumulativeTokens
+from contextgauge.compaction.effects import CompactionEffect
 from contextgauge.compaction.formats.fields import (
     a_count,
     a_text,
@@ -14,9 +16,13 @@ from contextgauge.compaction.formats.fields import (
 )
 from contextgauge.compaction.history import Edit, History
 from contextgauge.compaction.lines import DIGEST_BYTES
+from contextgauge.compaction.messages import Message
 from contextgauge.compaction.steps import MessagesAdded, ServiceEdit, Step
 from contextgauge.compaction.stored_messages import read_message, write_message
 from contextgauge.records import Json
+
+_MOST_EFFECTS: Final = 20
+"""Compactions whose effect is remembered: as many as commands are in a view."""
 
 _FLAGS: Final = (
     "is_incomplete",
@@ -45,6 +51,8 @@ class ReadingState:
         self.without_text: set[str] = set()
         """Ids of messages that came without their texts."""
         self.seen: set[bytes] = set()
+        self.effects: dict[str, CompactionEffect] = {}
+        """Of compactions by the service, by their boundaries' ids; the latest last."""
         self._branches = Branches()
         self._steps: list[tuple[str | None, Step]] = []
         self._items: list[Json] = []
@@ -64,6 +72,7 @@ class ReadingState:
             "history": self.history.fork(),
             "without_text": set(self.without_text),
             "seen": set(self.seen),
+            "effects": dict(self.effects),
             "_branches": self._branches.copy(),
             "_steps": list(self._steps),
             "_items": list(self._items),
@@ -95,6 +104,7 @@ class ReadingState:
             "tokens": self.history.tokens.to_json(),
             "flags": [getattr(self, each) for each in _FLAGS],
             "links": links,
+            "effects": {key: each.to_json() for key, each in self.effects.items()},
             "seen": base64.b64encode(b"".join(sorted(self.seen))).decode("ascii"),
         }
 
@@ -117,6 +127,8 @@ class ReadingState:
         for name_, flag_ in zip(_FLAGS, an_array(fields.get("flags"), "base"), strict=True):
             setattr(reading, name_, flag_ is True)
         reading._branches = Branches.of_links(an_object(fields.get("links"), "base.links"))
+        for key, effect in an_object(fields.get("effects", {}), "base.effects").items():
+            reading.effects[key] = CompactionEffect.from_json(an_object(effect, "base.effects"))
         seen = base64.b64decode(a_text(fields, "seen", "base"))
         starts = range(0, len(seen), DIGEST_BYTES)
         reading.seen = {seen[at : at + DIGEST_BYTES] for at in starts}
@@ -132,3 +144,49 @@ class ReadingState:
     def miss(self) -> None:
         """Note that something that the model sees is not there, until a compaction or reset."""
         self.is_incomplete = self._was_incomplete = True
+
+    def _await_effect(self, edit: Edit, boundary: str | None) -> None:
+        """Note that the service compacts now."""
+        self._give_up_effect()
+        active = self.history.active
+        is_calling = bool(active) and active[-1].role != "assistant"
+        if boundary is not None:
+            self.effects[boundary] = CompactionEffect.of(
+                edit.receipt, self.model, is_calling=is_calling
+            )
+        while len(self.effects) > _MOST_EFFECTS:
+            del self.effects[next(iter(self.effects))]
+
+    def _judge(self, message: Message) -> None:
+        """Look whether the service's last compaction took effect, and undo it if it did not."""
+        boundary, effect = next(reversed(self.effects.items()), ("", None))
+        if effect is None or effect.state != "awaited":
+            return
+        if message.role == "assistant" and message.usage is not None:
+            effect = effect.judged(message.usage.context, self.model)
+        self.effects[boundary] = effect.came(message)
+        if effect.state == "none":
+            self._undo(boundary)
+
+    def _undo(self, boundary: str) -> None:
+        """Have what a compaction archived active again, where that is still known."""
+        steps = [step for step in self._steps if step[0] != boundary]
+        if len(steps) == len(self._steps):
+            self.miss()
+            return
+        self._steps = steps
+        self.begun += 1
+        self.history.replace_active(self._active_by_steps())
+
+    def _give_up_effect(self) -> None:
+        """No longer await the effect of a compaction: something else changed the conversation."""
+        for boundary, effect in self.effects.items():
+            if effect.state == "awaited":
+                self.effects[boundary] = replace(effect, state="unknown")
+
+    def _active_by_steps(self) -> list[Message]:
+        out, active = self._branches.out, list[Message]()
+        for uuid, step in self._steps:
+            if uuid is None or uuid not in out:
+                active = step.on(active, self.history.original)
+        return active

@@ -7,7 +7,7 @@ import pytest
 from schemas.commands import ControlView
 from streams.cli.screen.commands import why_table
 from streams.cli.screen.render import status_box
-from tests.cli.test_control_plane import DECISION, DONE
+from tests.cli.plane_kit import DECISION, DONE
 from tests.cli.test_render import NOW_MS, VIEW, _shown
 
 

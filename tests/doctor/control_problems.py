@@ -8,11 +8,13 @@ from streams.ports.inspection import Group
 from tests.doctor.cases import NOW, facts, kept, redis
 
 CONTROL_PROBLEMS: list[tuple[str, Severity, Facts, str]] = [
+    ("control.commands", "warning", facts(commands=OpenCommands(2, NOW - HOUR_MS)), "2 commands w"),
+    ("control.effects", "warning", facts(commands=OpenCommands(0, None, 2)), "2 sessions had no"),
+    ("control.effects", "note", facts(commands=OpenCommands(0, None, 0, 1)), "nothing compacts 1"),
     ("conversations.position", "error", kept(WorkerProgress(0, 9, 9, None), {0}), "created again"),
     ("conversations.position", "warning", kept(WorkerProgress(500, 900, 1, None)), "499 offsets"),
     ("conversations.position", "error", kept(WorkerProgress(0, 10, 100, None)), "the end, 10"),
     ("conversations.lag", "warning", kept(WorkerProgress(0, 1_500, 500, NOW - HOUR_MS)), "60 min"),
-    ("control.commands", "warning", facts(commands=OpenCommands(2, NOW - HOUR_MS)), "2 commands w"),
     (
         "views.deployment",
         "error",

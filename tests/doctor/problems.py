@@ -4,19 +4,9 @@ from dataclasses import replace
 
 from schemas.topics import DAY_MS, HOUR_MS, MIB
 from streams.flow.doctor import Facts, Severity
-from streams.flow.doctor.facts import (
-    DeadLetters,
-    MiskeyedMessage,
-    WorkerProgress,
-)
+from streams.flow.doctor.facts import DeadLetters, MiskeyedMessage, WorkerProgress
 from streams.ports import Generations, ProjectorHeartbeat, ViewPosition
-from streams.ports.inspection import (
-    TRANSACTIONS_TOPIC,
-    Bootstrap,
-    ClockReading,
-    Failure,
-    Group,
-)
+from streams.ports.inspection import TRANSACTIONS_TOPIC, Bootstrap, ClockReading, Failure, Group
 from tests.doctor.cases import (
     AWAY,
     BROKERS,

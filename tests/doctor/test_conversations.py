@@ -10,6 +10,7 @@ from schemas.commands import (
     CommandData,
     CommandEntry,
     CommandFinished,
+    CompactionDecided,
     CompactRequested,
 )
 from schemas.topics import TOPICS
@@ -107,6 +108,20 @@ async def test_positions_of_conversations_are_compared_with_the_present_topic(
 
 async def test_where_none_are_kept_there_is_nothing_to_compare(log: FaultyLog) -> None:
     assert (await examined(log)).conversations == Failure("away", "no conversations are kept")
+
+
+async def test_sessions_that_no_compaction_helps_are_counted(log: FaultyLog) -> None:
+    def write(data: CommandData) -> None:
+        headers, value = write_entry(CommandEntry(f"{data.kind} {data}", 1, data))
+        log.write(NewRecord(EXPECTED.commands.name, 0, b"s", value, headers, 1), None)
+
+    for name in ("undone", "mended", "failed"):
+        write(CompactionDecided(session_id=name, fired=False, reason="no_effect"))
+    write(CompactionDecided(session_id="terminal", fired=False, reason="no_driver"))
+    write(CompactionDecided(session_id="other", fired=False, reason="command_open"))
+    for name, outcome in (("mended", "completed"), ("failed", "failed")):
+        write(CommandFinished(session_id=name, command_id=name, outcome=outcome, attempt=1))  # type: ignore[arg-type]  # a literal
+    assert (await examined(log)).kafka.commands == OpenCommands(0, None, 2, 1)
 
 
 async def test_commands_without_an_outcome_are_counted(log: FaultyLog) -> None:

@@ -1,6 +1,7 @@
 """Commands and decisions of the control plane on the screen."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from rich.table import Table
 from rich.text import Text
@@ -18,7 +19,7 @@ from streams.cli.screen.figures import (
 )
 from streams.cli.screen.tables import plain_table
 from streams.cli.screen.window_words import guess
-from streams.core.control.reasons import MEANINGS
+from streams.core.control.reasons import MEANINGS, NO_EFFECT
 from streams.edge.control.service_file import EXTRACTIVE
 
 _OUTCOMES: dict[CommandOutcome, str] = {
@@ -77,11 +78,13 @@ def _since_request(finished_ms: int, command: CommandView) -> str:
 
 def why_table(view: ControlView, now_ms: int) -> Table:
     """Return all that is known of a session, the newest first."""
+    ignored = {each.command_id for each in view.decisions if each.reason == NO_EFFECT}
     rows: list[tuple[int, tuple[Text, Text, Text]]] = [
         (each.time_ms, _decision_cells(each)) for each in view.decisions
     ]
     rows += [
-        (each.finished_ms or each.requested_ms, _command_cells(each)) for each in view.commands
+        (each.finished_ms or each.requested_ms, _command_cells(each, ignored))
+        for each in view.commands
     ]
     table = plain_table("When", "What", "Size", "Why", wrap={"Why"})
     for time_ms, cells in sorted(rows, key=lambda row: -row[0]):
@@ -91,6 +94,8 @@ def why_table(view: ControlView, now_ms: int) -> Table:
 
 def _decision_cells(decision: DecisionView) -> tuple[Text, Text, Text]:
     what = Text("requested") if decision.fired else Text("not compacted", style="yellow")
+    if decision.reason == NO_EFFECT:
+        what = Text("undone", style="yellow")
     meaning = MEANINGS.get(decision.reason, decision.reason)  # type: ignore[call-overload]  # of another build
     return what, _size(decision), Text(safe(str(meaning)))
 
@@ -109,13 +114,17 @@ def _size(decision: DecisionView) -> Text:
     return Text(text)
 
 
-def _command_cells(command: CommandView) -> tuple[Text, Text, Text]:
+def _command_cells(
+    command: CommandView, ignored: AbstractSet[str | None]
+) -> tuple[Text, Text, Text]:
     if command.outcome is None:
         what = Text("waiting" if command.state == "requested" else "under way", style="bold")
         why = progress_text(command)
     else:
         what = Text(_OUTCOMES[command.outcome], style=_STYLES.get(command.outcome, ""))
         why = command.reason or ""
+        if command.command_id in ignored:
+            what = Text("without effect", style="yellow")
     parts = [why] if why else []
     parts.append(f"{_trigger(command)}, command {command.command_id[:_SHORT_ID]}")
     if command.instructions:

@@ -103,10 +103,7 @@ def fold(state: SessionControl, entry: CommandEntry, logged_ms: int) -> SessionC
     if isinstance(data, CompactRequested):
         return _requested(state, data, entry.time_ms)
     if isinstance(data, CancelRequested):
-        for command in state.open:
-            if data.command_id in {None, command.id}:
-                state = _cancelling(state, command.id, CANCELLED)
-        return state
+        return _cancelling(state, data.command_id, CANCELLED)
     if isinstance(data, CompactionDecided):
         return _decided(state, data, entry)
     if isinstance(data, ThresholdsSet):
@@ -115,10 +112,7 @@ def fold(state: SessionControl, entry: CommandEntry, logged_ms: int) -> SessionC
     if isinstance(data, TextDeleted):
         before_ms = state.view.text_deleted_ms or 0
         view = replace(state.view, text_deleted_ms=max(before_ms, logged_ms))
-        state = replace(state, view=view)
-        for command in state.open:
-            state = _cancelling(state, command.id, TEXT_DELETED)
-        return state
+        return _cancelling(replace(state, view=view), None, TEXT_DELETED)
     return _stepped(state, data, entry.time_ms)
 
 
@@ -151,12 +145,13 @@ def _requested(state: SessionControl, data: CompactRequested, time_ms: int) -> S
     )
 
 
-def _cancelling(state: SessionControl, command_id: str, why: str) -> SessionControl:
-    command = state.of(command_id)
-    if command is None or command.cancelled is not None:
-        return state
-    state = _with_view(state, command_id, is_cancelling=True)
-    return _with_open(state, replace(command, cancelled=why))
+def _cancelling(state: SessionControl, command_id: str | None, why: str) -> SessionControl:
+    """Mark a command that is open as one to be cancelled; None: all of them."""
+    for command in state.open:
+        if command.cancelled is None and command_id in {None, command.id}:
+            state = _with_view(state, command.id, is_cancelling=True)
+            state = _with_open(state, replace(command, cancelled=why))
+    return state
 
 
 def _decided(state: SessionControl, data: CompactionDecided, entry: CommandEntry) -> SessionControl:

@@ -16,7 +16,10 @@ IdleReason: TypeAlias = Literal[
     "awaiting_effect",
     "no_progress",
 ]
-DecisionReason: TypeAlias = FiredReason | IdleReason
+EffectReason: TypeAlias = Literal["no_effect"]
+NO_DRIVER: Final[IdleReason] = "no_driver"
+NO_EFFECT: Final[EffectReason] = "no_effect"
+DecisionReason: TypeAlias = FiredReason | IdleReason | EffectReason
 
 MEANINGS: Final[dict[DecisionReason, str]] = {
     "above_threshold": "The size reached compact_at: a compaction was requested.",
@@ -53,6 +56,14 @@ MEANINGS: Final[dict[DecisionReason, str]] = {
         "Two compactions in a row left the session above compact_at: nothing more is requested "
         "until it was below, or its thresholds or window change."
     ),
+    "no_effect": (
+        "The next answer reported the size of before the compaction, which is undone in the "
+        "conversation: the agent does not ask for its context (GET /v1/sessions/{id}/context)."
+    ),
 }
 
-REASONS: Final[tuple[DecisionReason, ...]] = (*get_args(FiredReason), *get_args(IdleReason))
+REASONS: Final[tuple[DecisionReason, ...]] = (
+    *get_args(FiredReason),
+    *get_args(IdleReason),
+    *get_args(EffectReason),
+)

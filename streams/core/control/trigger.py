@@ -53,7 +53,7 @@ from streams.core.control.decided import (
     urgent_id,
 )
 from streams.core.control.ids import id_of
-from streams.core.control.reasons import IdleReason
+from streams.core.control.reasons import NO_DRIVER, IdleReason
 from streams.core.control.service import SERVICE
 from streams.core.control.sessions import ContextSize, Deferred, SessionMemory
 from streams.core.control.thresholds import Sizes, ThresholdBook
@@ -67,7 +67,7 @@ forgotten first, and known again by its next reading."""
 MOST_IDS: Final = 100_000
 """Entries of the log that are known by their ids, so that they are not written again."""
 
-_PASSING: Final = frozenset[IdleReason](("no_driver", "command_open", "pause_after_failure"))
+_PASSING: Final = frozenset[IdleReason]((NO_DRIVER, "command_open", "pause_after_failure"))
 """Reasons that go away without another reading. An effect that is awaited shows in the next one,
 unless it is known and only the pause between two requests is not over."""
 
@@ -334,7 +334,7 @@ class Trigger:
             return "record_too_old"
         session = self._session(record.data.session_id)
         if is_served and session.lacks_driver:
-            return "no_driver"
+            return NO_DRIVER
         if logged_ms <= session.completed_ms:
             return "awaiting_effect"
         if session.open:

@@ -34,6 +34,7 @@ from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
 from streams.flow.control.conversations import conversation_at, subject_of
 from streams.flow.control.driver_job import DriverJob
+from streams.flow.control.effects import EffectWatch
 from streams.flow.control.planning import Planner
 from streams.flow.control.restating import restate
 from streams.flow.control.service_job import ServiceJob
@@ -62,6 +63,7 @@ class CommandPartition:
     def __init__(self, ports: CommandPorts, number: int, planner: Planner) -> None:
         self._ports, self.number, self._planner = ports, number, planner
         self.log = CommandLog(ports, number)
+        self._effects = EffectWatch(ports, self.log)
         self.is_running = False
         """Whether it has been taken over."""
         self._acted_s = ports.clock.monotonic_s()
@@ -87,8 +89,8 @@ class CommandPartition:
             )
             self.is_running = True
             self.log.unstored.update(dict.fromkeys(self.log.sessions))
-            works = (self.log.follow(), self._act(), self._store(), restate(ports, self.log))
-            for work in works:
+            works = (self.log.follow(), self._act(), self._store(), self._effects.run())
+            for work in (*works, restate(ports, self.log)):
                 self._spawn(work)
             try:
                 await failure
@@ -139,6 +141,7 @@ class CommandPartition:
         state, now_ms = self.log.state(session_id), self._ports.clock.now_ms()
         busy = self._busy.get(session_id)
         job = self._jobs.get(session_id)
+        self._effects.note(state)
         if busy is not None and job is not None:
             command = state.of(busy)
             if command is not None and command.cancelled is not None:
@@ -203,7 +206,7 @@ class CommandPartition:
     async def _examined(self, command: UnfinishedCommand) -> SessionPolicy:
         """Return how the session is compacted. Raises OutcomeError where it is not to be.
 
-        Raises _NotKnownYetError where that cannot be said yet.
+        Raises _NotKnownYetError where that is not known yet.
         """
         ports, request = self._ports, command.request
         if command.accepted is not None:

@@ -176,10 +176,16 @@ class Conversations:
 
 @dataclass(frozen=True, slots=True)
 class OpenCommands:
-    """Commands of the newest entries that have no outcome, and since when the oldest is there."""
+    """Commands of the newest entries that have no outcome, and since when the oldest is there.
+
+    `undone`: sessions of which a compaction had no effect, and none was made since;
+    `without_driver`: sessions above their threshold of a runtime that compacts itself.
+    """
 
     open: int
     oldest_ms: int | None
+    undone: int = 0
+    without_driver: int = 0
 
 
 @dataclass(frozen=True, slots=True)

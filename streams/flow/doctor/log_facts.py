@@ -19,11 +19,13 @@ from schemas.commands import (
     CommandCalled,
     CommandFinished,
     CommandPlanned,
+    CompactionDecided,
     CompactRequested,
 )
 from schemas.messages import DeadLetter
 from streams import codec
 from streams.codec.commands import read_entry
+from streams.core.control.reasons import NO_DRIVER, NO_EFFECT
 from streams.flow.common.unreadable import poll_past
 from streams.flow.derive.deriver import text_of
 from streams.flow.derive.stored_sessions import POSITION_KEY
@@ -199,6 +201,7 @@ class LogFacts:
         """Return which of the newest commands have no outcome."""
         begun: dict[str, int] = {}
         finished: set[str] = set()
+        reasons: dict[str, str] = {}
 
         def add(_: int, record: LogRecord) -> None:
             try:
@@ -207,6 +210,11 @@ class LogFacts:
                 return
             if isinstance(data, CommandFinished):
                 finished.add(data.command_id)
+                if data.outcome == "completed":
+                    reasons.pop(data.session_id, None)
+            elif isinstance(data, CompactionDecided):
+                if data.reason in {NO_EFFECT, NO_DRIVER}:
+                    reasons[data.session_id] = data.reason
             elif isinstance(
                 data, CompactRequested | CommandAccepted | CommandPlanned | CommandCalled
             ):
@@ -214,7 +222,8 @@ class LogFacts:
 
         await self._newest(self._expected.commands.name, _COMMAND_OFFSETS, add)
         times_ms = [time_ms for name, time_ms in begun.items() if name not in finished]
-        return OpenCommands(len(times_ms), min(times_ms, default=None))
+        undone, idle = (list(reasons.values()).count(each) for each in (NO_EFFECT, NO_DRIVER))
+        return OpenCommands(len(times_ms), min(times_ms, default=None), undone, idle)
 
     async def derive(self, group: Group | Failure) -> Mapping[int, WorkerProgress]:
         """Return how far messages are derived: the positions stored with the state.

@@ -68,10 +68,7 @@ def add_conversations(router: Router, reading: Reading, serving: Serving) -> Non
     @router.add(
         "GET",
         "/v1/sessions/{session_id:id}/context",
-        described(
-            "readContext",
-            summary="Read the messages that the model should see now",
-        ),
+        described("readContext", summary="Read the messages that the model should see now"),
     )
     async def context(
         request: Request,
@@ -92,10 +89,7 @@ def add_conversations(router: Router, reading: Reading, serving: Serving) -> Non
     @router.add(
         "GET",
         "/v1/sessions/{session_id:id}/history",
-        described(
-            "readHistory",
-            summary="Read all messages that are kept of a session",
-        ),
+        described("readHistory", summary="Read all messages that are kept of a session"),
     )
     async def history(
         session_id: parameters.SessionId, after: HistoryStart = 0, limit: HistoryLimit = _PAGE

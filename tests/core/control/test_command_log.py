@@ -130,6 +130,11 @@ def test_a_request_that_was_cancelled_is_not_begun() -> None:
     assert only.outcome == "cancelled"
 
 
+def test_one_of_several_is_cancelled() -> None:
+    state = after(request(), request("other"), cancel("other"))
+    assert [(each.id, each.cancelled) for each in state.open] == [("a", None), ("other", CANCELLED)]
+
+
 def test_all_that_was_requested_before_is_cancelled() -> None:
     every = CancelRequested(session_id=SESSION, command_id=None, requested_by="ada")
     state = after(request(), request("other"), every, request("later"))

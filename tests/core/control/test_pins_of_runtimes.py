@@ -5,7 +5,7 @@ from contextgauge.records import Json
 from streams.core.control.pins import around_boundary, check_pins
 from streams.core.conversation.fold import ConversationFold
 from tests.core.control.test_pins import PUSH, summary
-from tests.core.conversation.test_fold import RECEIPT, boundary, fold_of, said, service_boundary
+from tests.core.conversation.fold_kit import RECEIPT, boundary, fold_of, said, service_boundary
 
 CLEAR = "<command-name>/clear</command-name>"
 

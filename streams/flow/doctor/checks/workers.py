@@ -100,6 +100,11 @@ def _configurations(facts: Facts, _: Expected) -> Iterator[Values]:
         }
 
 
+def _effects(facts: Facts, _: Expected) -> Iterator[Values]:
+    commands = known(facts.kafka.commands)
+    yield {"undone": commands.undone, "without_driver": commands.without_driver}
+
+
 def _writers(facts: Facts, expected: Expected) -> Iterator[Values]:
     progress, own = known(facts.kafka.derive), facts.kafka.derive_group
     others = known(facts.kafka.other_groups)
@@ -253,6 +258,7 @@ ITEMS: Mapping[str, Items] = {
     ),
     "commands": _commands,
     "configurations": _configurations,
+    "effects": _effects,
     "generation": _generation,
     "view_format": _view_format,
     "view_deployment": _view_deployment,
