@@ -13,8 +13,8 @@ from streams.cli.screen.lines import write_error
 from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files import reading as files
 from streams.edge.files.formats import counted
-from streams.edge.files.housekeeping import SUFFIX, SUFFIXES, plain_path
-from streams.edge.files.watch import SUBAGENTS, Failed, Source
+from streams.edge.files.housekeeping import SUFFIXES
+from streams.edge.files.watch import Failed, Source, subagents_of
 
 _PATH_BEGINNINGS = ("/", "./", "../", "~/")
 
@@ -43,10 +43,7 @@ def sources_of(paths: Iterable[str], failed: Failed = files.refuse) -> list[Sour
 
 def session_folder(path: str) -> str | None:
     """Return the folder with the subagents of a transcript: `X` of `X.jsonl`; None without one."""
-    plain = plain_path(_expanded(path))
-    folder = plain.removesuffix(SUFFIX)
-    has_subagents = plain.endswith(SUFFIX) and (Path(folder) / SUBAGENTS).is_dir()
-    return folder if has_subagents else None
+    return subagents_of(_expanded(path))
 
 
 def points_of(

@@ -28,6 +28,7 @@ from streams.edge.files.housekeeping import (
     archive_of,
     known_path,
     places,
+    plain_path,
     session_in,
 )
 
@@ -262,6 +263,14 @@ def _places_in(root: _Root, paths: Iterable[str]) -> _Places:
 def find_file(path: str) -> TranscriptFile | None:
     """Return a transcript that has or had a path; None where it is nowhere."""
     return _first_of(known_path(path), places(path), _ignore)
+
+
+def subagents_of(path: str) -> str | None:
+    """Return the folder with the subagents of a transcript: `X` of `X.jsonl`; None without one."""
+    plain = plain_path(path)
+    folder = plain.removesuffix(SUFFIX)
+    has_subagents = plain.endswith(SUFFIX) and (Path(folder) / SUBAGENTS).is_dir()
+    return folder if has_subagents else None
 
 
 def source_of(name: str) -> Source:
