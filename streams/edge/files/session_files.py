@@ -10,8 +10,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from contextgauge.containers import SIGNS, Scout
+from contextgauge.containers import NAMES, SIGNS
+from contextgauge.normalise import session_of
 from streams.edge.files.content import open_content
+from streams.edge.files.documents import HEAD_BYTES, document_of, objects_in
 from streams.edge.files.housekeeping import plain_path, session_in
 from streams.edge.files.objects import object_of
 from streams.edge.files.watch import find_file
@@ -122,23 +124,22 @@ def _last_written(paths: Sequence[str]) -> Path:
 
 
 def _session_of(path: Path) -> str:
-    """Return the session that a transcript names, else the one that its name stands for."""
-    scout = Scout()
-    for body in _bodies(path, SIGNS):
-        if scout.look(body):
-            break
-    return scout.container(path.stem, None).hint or path.stem
+    """Return the session that a file's first lines name, else the one of its name."""
+    named = (session_of(body, None) for body in _bodies(path, NAMES, SIGNS))
+    return next((session for session in named if session is not None), path.stem)
 
 
-def _bodies(path: Path, signs: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the first lines of a file that have one of the signs."""
+def _bodies(path: Path, *signs: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the first lines of a file, or a document's objects, that have one of the signs."""
     try:
         with closing(open_content(str(path))) as content:
             text = content.read(_READ_BYTES, 0)
     except OSError:
         return
-    for line in text.split(b"\n"):
-        if signs.search(line):
+    document = document_of(text[:HEAD_BYTES])
+    lines = text.split(b"\n") if document is None else objects_in(text[document.begin :]).values
+    for line in lines:
+        if any(sign.search(line) for sign in signs):
             body = object_of(line)
             if body is not None:
                 yield body
