@@ -212,11 +212,11 @@ def is_unrecognised(view: "SessionView") -> bool:
 
     A file of such sessions may be of any program.
     """
-    counts, attempt = view.compactions, view.attempt
-    compactions = counts.manual + counts.automatic + counts.idle + counts.unknown_trigger
-    if view.identity.runtime not in (None, "other") or attempt is not None:
+    identity, counts = view.identity, view.compactions
+    if identity.runtime != "other" and (identity.runtime is not None or identity.cwd is not None):
         return False
-    if compactions or counts.failed or counts.inherited:
+    compactions = counts.manual + counts.automatic + counts.idle + counts.unknown_trigger
+    if compactions or counts.failed or counts.inherited or view.attempt is not None:
         return False
     return not any(map(_has_figures, view.chains.values()))
 
