@@ -159,6 +159,15 @@ FORMATS: Final = (
         "Gemini CLI stream",
         ({"type": "init", "timestamp": str, "session_id": str, "model": str},),
     ),
+    Format(
+        OTHER,
+        "Cursor CLI",
+        (
+            {**_INIT, "apiKeySource": str, "model": str, "tools": ABSENT, "uuid": ABSENT},
+            {"type": "thinking", "session_id": str, "timestamp_ms": int},
+            {"type": "tool_call", "call_id": str, "tool_call": dict, "session_id": str},
+        ),
+    ),
 )
 """The table, the more particular rows first: the first that fits counts."""
 
@@ -190,6 +199,11 @@ def of_init(body: Body) -> Runtime:
             return cast("Runtime", runtime)
     row = _first(FORMATS, body)
     return OTHER if row is None else row.runtime
+
+
+def is_known(body: Body) -> bool:
+    """Return whether a message is recognised, of a runtime that is read or not."""
+    return _first(FORMATS, body) is not None
 
 
 def unread(body: Body) -> Format | None:

@@ -2,26 +2,30 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from contextgauge.errors import ConfigError
-from schemas.views import SessionView
-from streams import wiring
+from contextgauge.errors import ConfigError, StopError
+from contextgauge.normalise.runtimes import FORMATS
+from schemas.views import MODEL_FIELD, SessionView
+from streams import codec, wiring
 from streams.cli.screen.lines import write_error
 from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files import reading as files
 from streams.edge.files.formats import counted
-from streams.edge.files.housekeeping import SUFFIX, SUFFIXES, plain_path
-from streams.edge.files.watch import SUBAGENTS, Failed, Source
+from streams.edge.files.housekeeping import DOCUMENT, SUFFIXES
+from streams.edge.files.watch import Failed, Source, subagents_of
+from streams.wiring.stored import own_folders
 
 _PATH_BEGINNINGS = ("/", "./", "../", "~/")
 
 
 def is_path(text: str) -> bool:
     """Return whether an argument is a path to transcripts, and no session's id."""
-    if text == files.STANDARD_INPUT or text.startswith(_PATH_BEGINNINGS) or text.endswith(SUFFIXES):
+    if text == files.STANDARD_INPUT or text.startswith(_PATH_BEGINNINGS):
+        return True
+    if text.endswith((DOCUMENT, *SUFFIXES)):
         return True
     return os.path.exists(text)  # noqa: PTH110 -- False for what no file can be named, where Path raises
 
@@ -34,19 +38,49 @@ def sources_of(paths: Iterable[str], failed: Failed = files.refuse) -> list[Sour
     """
     unread: Counter[str] = Counter()
     sources = files.expand((_expanded(path) for path in paths), failed, unread)
-    if unread and sources:
-        write_error(f"not read: {counted(unread)}\n")
     if not sources:
         raise ConfigError(counted(unread) if unread else "nothing can be read")
+    _report_unread(unread)
     return sources
+
+
+def own_sources(failed: Failed) -> list[Source]:
+    """Return the transcripts of this machine's runtimes, in reading order."""
+    unread: Counter[str] = Counter()
+    sources = files.expand_folders(own_folders(), failed, unread)
+    _report_unread(unread)
+    return sources
+
+
+def _report_unread(unread: Counter[str]) -> None:
+    if unread:
+        write_error(f"not read: {counted(unread)}\n")
+
+
+def unrecognised(name: str) -> StopError:
+    """Return the error of an input whose sessions are of no known runtime, and have no figures."""
+    labels = ", ".join(sorted(row.label for row in FORMATS if row.is_read))
+    return StopError(
+        f"{name}: no line has a size or a compaction, and the runtime that wrote it is not known. "
+        f"contextgauge reads sessions of {labels}, and streams with the providers' usage"
+    )
 
 
 def session_folder(path: str) -> str | None:
     """Return the folder with the subagents of a transcript: `X` of `X.jsonl`; None without one."""
-    plain = plain_path(_expanded(path))
-    folder = plain.removesuffix(SUFFIX)
-    has_subagents = plain.endswith(SUFFIX) and (Path(folder) / SUBAGENTS).is_dir()
-    return folder if has_subagents else None
+    return subagents_of(_expanded(path))
+
+
+def add_totals(
+    models: dict[str, list[Mapping[str, Any]]],
+    totals: Iterable[tuple[bytes, bytes, bytes]],
+    is_counted: Callable[[bytes], bool],
+) -> None:
+    """Add what a local file has of models, of the sessions that count. Raises ValueError."""
+    for session, field, document in totals:
+        name = field.decode("utf-8", "surrogatepass")
+        if name.startswith(MODEL_FIELD) and is_counted(session):
+            models.setdefault(name.removeprefix(MODEL_FIELD), []).append(codec.loads(document))
 
 
 def points_of(

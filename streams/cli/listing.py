@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 from contextgauge.clock import SystemClock
 from contextgauge.errors import VersionError
 from contextgauge.frozen import replace
-from schemas.views import MODEL_FIELD, Aggregates, SessionView
+from schemas.views import Aggregates, SessionView
 from streams import codec, wiring
-from streams.cli.inputs import points_of, sources_of
-from streams.cli.screen.figures import safe
+from streams.cli.inputs import add_totals, own_sources, points_of, sources_of, unrecognised
+from streams.cli.screen.figures import count, first_of, safe
 from streams.cli.screen.lines import write_error
 from streams.cli.screen.sessions_table import live_first
 from streams.codec import views as view_codec
-from streams.core.session_status import leading_chain
-from streams.core.until_compaction import CompactionPoints
+from streams.core.session_status import is_unrecognised, leading_chain
+from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.edge.files.formats import reason_of
 from streams.edge.files.positions import absolute
 from streams.wiring.stored import Recalled, outdated, recalled
@@ -38,15 +38,21 @@ class Order(StrEnum):
 
 
 class Listed(NamedTuple):
-    """The first sessions, how many there are, and where compactions are expected."""
+    """The first sessions, how many there are, and where compactions are expected.
+
+    `unrecognised` sessions are left out: of an unknown runtime, without any figures.
+    """
 
     views: list[SessionView]
     total: int
     points: CompactionPoints
+    unrecognised: int = 0
 
 
 class Listing:
-    """The sessions of paths. `unreadable` counts what cannot be read, which is reported.
+    """The sessions of paths; of this machine's runtimes where there are none.
+
+    `unreadable` counts what cannot be read, which is reported.
 
     The position in a view counts the session's own records: it is the same, whatever else is listed
     with it. Raises ConfigError for a path that holds no transcripts.
@@ -54,10 +60,22 @@ class Listing:
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.unreadable = 0
-        self.sources = sources_of(paths, self._leave_out)
+        failed = self._leave_out
+        self.sources = sources_of(paths, failed) if paths else own_sources(failed)
 
     def read(self, order: Order, limit: int) -> Listed:
-        """Return the first sessions. Raises StopError where there is no session."""
+        """Return the first sessions. Raises StopError where paths have no session."""
+        if not self.sources:
+            return Listed([], 0, NO_POINTS)
+        listed = self._read(order, limit)
+        if listed.unrecognised:
+            if not listed.total:
+                raise unrecognised(first_of([source.name for source in self.sources]))
+            sessions = count(listed.unrecognised, "session")
+            write_error(f"not listed: {sessions} of an unknown runtime, without any figures\n")
+        return listed
+
+    def _read(self, order: Order, limit: int) -> Listed:
         stored = self._recalled()
         listed = None if stored is None else self._with_stored(stored, order, limit)
         if listed is not None:
@@ -118,10 +136,7 @@ class Listing:
                 if session in unchanged.sessions
             }
             try:
-                for session, field, document in stored.totals:
-                    name = field.decode("utf-8", "surrogatepass")
-                    if session in unchanged.sessions and name.startswith(MODEL_FIELD):
-                        models[name.removeprefix(MODEL_FIELD)].append(codec.loads(document))
+                add_totals(models, stored.totals, unchanged.sessions.__contains__)
                 return _listed(views, documents, models, order, limit)
             except _DAMAGED:
                 return None
@@ -156,17 +171,23 @@ def _listed(
     limit: int,
 ) -> Listed:
     """Return the first of all sessions. Sessions of the same rank are in the order of their ids."""
-    found = [_Found(name, view.last_ms or 0, view) for name, view in views.items()]
+    every = [_Found(name, view.last_ms or 0, view) for name, view in views.items()]
     for document in documents.values():
         body = codec.loads(document)
-        found.append(_Found(body["session_id"], body["last_ms"] or 0, document))
+        is_known = body["identity"]["runtime"] not in (None, "other")
+        view = document if is_known else view_codec.decode(SessionView, document)
+        every.append(_Found(body["session_id"], body["last_ms"] or 0, view))
+    found = [
+        each for each in every if isinstance(each.view, bytes) or not is_unrecognised(each.view)
+    ]
     if order is Order.recent:
         found.sort(key=lambda each: (-each.last_ms, each.session_id))
         shown = [each.decoded() for each in found[:limit]]
     else:
         decoded = sorted((each.decoded() for each in found), key=lambda view: view.session_id)
         shown = live_first(sorted(decoded, key=_free), SystemClock().now_ms())[:limit]
-    return Listed(shown, len(found), points_of(models, shown))
+    left_out = len(every) - len(found)
+    return Listed(shown, len(found), points_of(models, shown), left_out)
 
 
 def _free(view: SessionView) -> float:

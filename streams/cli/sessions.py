@@ -20,7 +20,7 @@ from streams.cli.screen.options import AsJson, SessionOrPath, Titles
 from streams.cli.screen.output import err, out, reading, say, write_json
 from streams.cli.screen.receipt import receipt_box
 from streams.cli.screen.render import status_box, status_line
-from streams.cli.screen.sessions_table import sessions_table
+from streams.cli.screen.sessions_table import NOTHING_HERE, sessions_table
 from streams.codec import views as view_codec
 from streams.core.session_status import status_of
 from streams.core.until_compaction import CompactionPoints
@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from streams.serve.views.sessions import Sessions
 
 
+_NOTHING_STORED = (
+    "No sessions yet: publish some (`contextgauge publish PATH`) while a derive and a "
+    "project worker run, or name a transcript: `contextgauge sessions PATH`"
+)
+
+
 def sessions(
     paths: Annotated[
         list[str] | None,
@@ -42,6 +48,12 @@ def sessions(
         ),
     ] = None,
     *,
+    local: Annotated[
+        bool,
+        typer.Option(
+            "--local", help="List this machine's transcripts, also where Redis is configured."
+        ),
+    ] = False,
     order: Annotated[
         Order,
         typer.Option(
@@ -57,6 +69,8 @@ def sessions(
 ) -> None:
     """List sessions: context usage, window, compactions.
 
+    The sessions in Redis; where none is configured, those that runtimes store on this machine.
+
     `~` marks the default window, which is assumed for an unknown model, percentages of it, and
     tokens until compaction that are estimated from earlier compactions.
 
@@ -65,15 +79,15 @@ def sessions(
     """
     if titles and as_json:
         raise ConfigError("--titles and --json exclude each other: titles are for the screen only")
-    if paths:
-        listing = Listing(paths)
+    if paths or local or wiring.settings().redis_url is None:
+        listing = Listing(paths or ())
         with reading():
-            views, total, points = listing.read(order, limit)
+            views, total, points, _ = listing.read(order, limit)
         files = [source.path for source in listing.sources if source.path is not None]
         if as_json:
             _write_sessions(views, views, points)
         else:
-            _show_sessions(views, total, points, titles=titles, files=files)
+            _show_sessions(views, total, points, NOTHING_HERE, titles=titles, files=files)
         if listing.unreadable:
             raise typer.Exit(Exit.STOPPED)
         return
@@ -87,7 +101,8 @@ def sessions(
         if as_json:
             _write_sessions(views, await reader.with_arrivals(views), points)
         else:
-            _show_sessions(await reader.with_arrivals(views), total, points, titles=titles)
+            shown = await reader.with_arrivals(views)
+            _show_sessions(shown, total, points, _NOTHING_STORED, titles=titles)
 
     read_views(show)
 
@@ -254,15 +269,13 @@ def _show_sessions(
     views: list[SessionView],
     total: int,
     points: CompactionPoints,
+    nothing: str,
     *,
     titles: bool,
     files: Sequence[Path] = (),
 ) -> None:
     if not views:
-        say(
-            "No sessions yet: publish some (`contextgauge publish PATH`) while a derive and a "
-            "project worker run, or name a transcript: `contextgauge sessions PATH`"
-        )
+        say(nothing)
         return
     names: dict[str, str] = {}
     if titles:

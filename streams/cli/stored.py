@@ -37,7 +37,7 @@ def stored_views(settings: Settings) -> "RedisViews":
             raise
         raise ConfigError(
             f"{error}; or see this machine's transcripts with `contextgauge view`, "
-            "`contextgauge top` or `contextgauge sessions ~/.claude/projects`"
+            "`contextgauge top` or `contextgauge sessions`"
         ) from None
 
 

@@ -5,9 +5,9 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from contextgauge.containers import Line
 from contextgauge.errors import StopError
@@ -16,7 +16,7 @@ from schemas.records import CompactBoundary, Record
 from schemas.views import MODEL_FIELD, Aggregates, Compaction, SessionView
 from streams import codec, wiring
 from streams.cli.deriving import Derivation
-from streams.cli.inputs import points_of, session_folder, sources_of
+from streams.cli.inputs import add_totals, points_of, session_folder, sources_of, unrecognised
 from streams.cli.machine import collect_young_garbage, cores
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import exact, first_of, safe
@@ -24,9 +24,12 @@ from streams.cli.screen.lines import write_error
 from streams.core.projection import statistics
 from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
+from streams.core.session_status import is_unrecognised
 from streams.core.until_compaction import CompactionPoints
+from streams.edge.files.positions import absolute
 from streams.edge.files.status_windows import StatusWindows
 from streams.edge.files.watch import Source
+from streams.wiring.stored import totals_with
 
 Made = TypeVar("Made")
 
@@ -146,8 +149,22 @@ class Replay:
             session_id = str(self.sources[0].session)
         else:
             self._refuse_several(len(views))
-        source, points = self.sources[0], self.points([views[session_id]])
-        return ReplayedSession(views[session_id], records[session_id], points, source)
+        source, view = self.sources[0], views[session_id]
+        if is_unrecognised(view):
+            raise unrecognised(self.name)
+        points = points_of(self._models_with_others(session_id), [view])
+        return ReplayedSession(view, records[session_id], points, source)
+
+    def _models_with_others(self, session_id: str) -> dict[str, list[Mapping[str, Any]]]:
+        """Return the models' aggregates, with those of the sessions that `view` has read, too."""
+        models: dict[str, list[Mapping[str, Any]]] = {
+            name: [asdict(each)] for name, each in self.models.items()
+        }
+        path, own = self.sources[0].path, codec.key_bytes(session_id)
+        others = () if path is None else totals_with(wiring.settings(), absolute(str(path)))
+        with suppress(ValueError):  # damaged
+            add_totals(models, others, lambda session: session != own)
+        return models
 
     def _fold(self, views: dict[str, SessionView], records: Iterable[Record]) -> None:
         for record in records:

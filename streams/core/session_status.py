@@ -207,6 +207,26 @@ def is_live(view: "SessionView", now_ms: int) -> bool:
     return view.last_ms is not None and now_ms - view.last_ms < THRESHOLDS.stale_after_ms
 
 
+def is_unrecognised(view: "SessionView") -> bool:
+    """Return whether neither a session's runtime is known nor anything of its context.
+
+    A file of such sessions may be of any program.
+    """
+    identity, counts = view.identity, view.compactions
+    if identity.runtime != "other" and (identity.runtime is not None or identity.cwd is not None):
+        return False
+    compactions = counts.manual + counts.automatic + counts.idle + counts.unknown_trigger
+    if compactions or counts.failed or counts.inherited or view.attempt is not None:
+        return False
+    return not any(map(_has_figures, view.chains.values()))
+
+
+def _has_figures(chain: "ChainView") -> bool:
+    figures = (chain.used_tokens, chain.peak_tokens, chain.auto_compact_threshold)
+    is_reported = chain.window_source in ("runtime", "exceeded")
+    return is_reported or any(figure is not None for figure in figures)
+
+
 def leading_chain(view: "SessionView") -> "ChainView | None":
     """Return the chain that stands for the session.
 

@@ -95,6 +95,21 @@ def recalled(settings: Settings, paths: Sequence[str]) -> Recalled | None:
             return None
 
 
+def totals_with(settings: Settings, path: str) -> Sequence[tuple[bytes, bytes, bytes]]:
+    """Return the sessions' own aggregates of the local file that knows a transcript.
+
+    They are of all sessions that `view` has read together with it; none where it has not.
+    """
+    for file in _newest(local_folder(settings)):
+        with (
+            suppress(NothingStoredError),
+            closing(StoredFigures(file, local_tag(settings))) as stored,
+        ):
+            if stored.knows(path):
+                return stored.totals()
+    return ()
+
+
 def outdated(settings: Settings, views: Mapping[bytes, bytes]) -> set[bytes]:
     """Return the sessions whose stored views lack a window that the status line was given since."""
     windows = StatusWindows(settings.state_folder)

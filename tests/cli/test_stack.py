@@ -66,7 +66,14 @@ def test_without_a_stack_and_without_an_address_no_kafka_is_guessed(
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("arguments", [["project"], ["sessions"], ["status", "s"], ["events", "s"]])
+def test_without_redis_sessions_are_those_of_this_machine() -> None:
+    done = CliRunner().invoke(app, ["sessions"])
+    nothing = "No sessions yet: they appear when a runtime writes a transcript"
+    assert (done.exit_code, nothing in done.output) == (0, True)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("arguments", [["project"], ["status", "s"], ["events", "s"]])
 def test_no_redis_is_guessed(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTEXTGAUGE_BOOTSTRAP_SERVERS", "127.0.0.1:1")
     done = CliRunner().invoke(app, arguments)
@@ -76,7 +83,7 @@ def test_no_redis_is_guessed(arguments: list[str], monkeypatch: pytest.MonkeyPat
     if arguments != ["project"]:
         remedy += (
             "; or see this machine's transcripts with `contextgauge view`, `contextgauge top` or "
-            "`contextgauge sessions ~/.claude/projects`"
+            "`contextgauge sessions`"
         )
     assert str(done.exception).endswith(remedy)
 

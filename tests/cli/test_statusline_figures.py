@@ -20,11 +20,10 @@ from streams.cli.statusline.figures import (
     Figures,
     figures_of,
     model_to_learn,
-    points_of,
     read_input,
 )
 from streams.core.derivation.readings import used_percent
-from streams.core.until_compaction import NO_POINTS, Threshold
+from streams.core.until_compaction import NO_POINTS, CompactionPoints, Threshold
 
 ATTEMPT = AttemptView(
     attempt_id="a",
@@ -82,11 +81,11 @@ def test_figures_of_a_view() -> None:
 
 def test_tokens_until_compaction_are_of_the_best_source() -> None:
     view = document(model="m", used_tokens=100_000, window=200_000)
-    points = points_of({}, {"m": 160_000})
+    points = CompactionPoints(learned=(("m", 160_000),))
     assert model_to_learn(view, NO_POINTS, NO_INPUT) == "m"
     learned = figures_of(view, points)
     assert (learned.until_compaction_tokens, learned.until_source) == (60_000, "learned_model")
-    configured = points_of({"m": Threshold(tokens=150_000)}, {})
+    configured = CompactionPoints((("m", Threshold(tokens=150_000)),))
     assert model_to_learn(view, configured, NO_INPUT) is None
     assert figures_of(view, configured).until_source == "configured"
     reported = document(model="m", used_tokens=100_000, auto_compact_threshold=190_000)
@@ -123,10 +122,10 @@ def test_a_claude_code_window_overrides_only_assumed_windows() -> None:
 def test_tokens_until_compaction_are_those_of_the_window_from_claude_code() -> None:
     larger = ClaudeInput(window=1_000_000)
     view = document(model="m", used_tokens=150_000, window=200_000, window_source="catalog")
-    percentage = points_of({"m": Threshold(percent=80.0)}, {"m": 160_000})
+    percentage = CompactionPoints((("m", Threshold(percent=80.0)),), (("m", 160_000),))
     assert figures_of(view, percentage).until_compaction_tokens == 10_000
     assert figures_of(view, percentage, larger).until_compaction_tokens == 650_000
-    learned = points_of({}, {"m": 167_000})
+    learned = CompactionPoints(learned=(("m", 167_000),))
     assert figures_of(view, learned).until_compaction_tokens == 17_000
     assert figures_of(view, learned, larger).until_compaction_tokens is None
     view["compactions"]["last"] = [

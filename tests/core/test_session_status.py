@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from schemas.views import CompactionsView, Identity
 from streams.core.session_status import (
     BANDS,
     THRESHOLDS,
     band_of,
     is_live,
+    is_unrecognised,
     leading_chain,
     status_of,
     whole_percents,
@@ -118,3 +120,25 @@ def test_bands_are_those_of_the_leading_chain() -> None:
     ]  # fmt: skip
     assert band_of(None) == band_of(chain(None)) == "unknown"
     assert {*bands, "unknown"} == set(BANDS)
+
+
+def test_a_session_of_no_known_runtime_is_recognised_by_its_figures() -> None:
+    unknown = chain(None)
+    unknown = replace(unknown, window=None, window_source=None)
+    nobody = replace(session(unknown), identity=Identity())
+    assert is_unrecognised(nobody)
+    other = replace(nobody, identity=Identity(runtime="other", cwd="/repo"))
+    assert is_unrecognised(other)
+    assert is_unrecognised(replace(other, chains={}))
+    for known in (Identity(runtime="codex"), Identity(cwd="/repo")):
+        assert not is_unrecognised(replace(nobody, identity=known))
+    for each in (chain(50), chain(None, peak=9), replace(unknown, auto_compact_threshold=9)):
+        assert not is_unrecognised(replace(session(each), identity=other.identity))
+    window = replace(unknown, window=200_000, window_source="runtime")
+    assert not is_unrecognised(replace(other, chains={"main": window}))
+    assumed = replace(window, window_source="default")
+    assert is_unrecognised(replace(other, chains={"main": assumed}))
+    none = CompactionsView()
+    for counts in (replace(none, manual=1), replace(none, failed=1), replace(none, inherited=1)):
+        assert not is_unrecognised(replace(other, compactions=counts))
+    assert not is_unrecognised(replace(other, attempt=attempt(None)))

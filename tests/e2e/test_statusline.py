@@ -65,7 +65,6 @@ def test_options_and_help_are_those_of_every_command() -> None:
 HEAVY = {
     "aiokafka",
     "asyncio",
-    "orjson",
     "pydantic",
     "redis",
     "rich",

@@ -185,6 +185,14 @@ UNREAD: dict[str, list[dict[str, object]]] = {
     "OpenHands": [
         {"id": 1, "timestamp": "2026-09-01", "source": "agent", "action": "run", "args": {}}
     ],
+    "Cursor CLI": [
+        {
+            **dict.fromkeys(("apiKeySource", "cwd", "session_id", "model"), "a"),
+            "type": "system",
+            "subtype": "init",
+            "permissionMode": "default",
+        }
+    ],
     "Gemini CLI stream": [
         {"type": "init", "timestamp": "2026-09-01", "session_id": "s", "model": "gemini-3-pro"}
     ],
@@ -206,6 +214,46 @@ def test_each_runtime_that_is_not_read_is_known_by_what_it_writes(
 def test_files_that_are_read_have_no_other_format(tmp_path: Path) -> None:
     for body in (FRAMES[0], CHAT, {"type": "session_meta", "payload": {"id": "s"}}):
         assert unread_format(str(written(tmp_path, compact(body)))) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"type": "thinking", "subtype": "delta", "session_id": "s", "timestamp_ms": 1},
+        {"type": "tool_call", "subtype": "started", "call_id": "c", "tool_call": {},
+         "session_id": "s"},
+    ],
+)  # fmt: skip
+def test_a_stream_that_began_before_is_known_by_its_later_messages(
+    body: dict[str, object], tmp_path: Path
+) -> None:
+    found = unread_format(str(written(tmp_path, compact(body) + b"\n")))
+    assert found is not None
+    assert found.session == "a Cursor CLI session"
+
+
+def test_documents_of_messages_are_found_in_a_folder_by_their_content(tmp_path: Path) -> None:
+    array = b"[" + b",".join(map(compact, FRAMES)) + b"]"
+    written(tmp_path, array, "execution.json")
+    written(tmp_path, json.dumps([PI]).encode(), "pi.json")
+    written(tmp_path, json.dumps({**CHAT, "messages": []}).encode(), "chat.json")
+    for name, content in {
+        "empty.json": b"",
+        "settings.json": b'{"model": "opus", "version": "1"}',
+        "rows.json": b'[{"session_id": "s"}, {"session_id": "t"}]',
+        "torn.json": b'[{"type": "sys',
+        "lines.json": compact(FRAMES[0]) + b"\n",
+    }.items():
+        written(tmp_path, content, name)
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
+    counter: Counter[str] = Counter()
+    sources = reading.expand([str(tmp_path)], unread=counter)
+    names = [source.path.name for source in sources if source.path is not None]
+    assert names == ["chat.json", "execution.json"]
+    assert counter == {"pi": 1}
+    # What became one is found once the folder is listed again.
+    written(tmp_path, array, "torn.json")
+    assert len(reading.find([str(tmp_path)])) == 4
 
 
 def test_a_folder_counts_the_files_of_other_runtimes(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.edge.files import status_windows
+from streams.edge.files import small_files
 from streams.edge.files.status_windows import StatusWindows
 
 SESSION = "5b1f0c2e-0000-4000-8000-000000000001"
@@ -56,8 +56,8 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 
 def test_the_oldest_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_windows, "MAX_SESSIONS", 3)
-    monkeypatch.setattr(status_windows, "_LEAVING", 2)
+    monkeypatch.setattr(small_files, "MOST_FILES", 3)
+    monkeypatch.setattr(small_files, "_LEAVING", 2)
     windows = StatusWindows(str(tmp_path))
     for number in range(4):
         windows.remember(f"s{number}", "m", 9)

@@ -38,7 +38,7 @@ from streams.codec.conversations import (
 )
 from streams.core.conversation.fold import ConversationFold
 from streams.edge.files.reading import expand, read
-from streams.edge.files.transcript_tail import TAIL_BYTES, read_tail
+from streams.edge.files.session_reading import SessionReading
 from streams.flow.dead_letters.letters import letter_of
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Deriver, input_message
@@ -318,7 +318,10 @@ class Entrances:
                 size += line.size
                 deriver.derive(InputMessage(line.value, line.session_hint))
         must(size <= len(content), "lines larger than their file")
-        read_tail(os.fspath(path), TAIL_BYTES[0])
+        reading = SessionReading(os.fspath(path), {})
+        for _ in (*reading.lines(2_000), *reading.end()):
+            pass
+        SessionReading(os.fspath(path), json_codec.loads(json_codec.dumps(reading.marks)))
 
 
 def run_entrances(seed: int, number: int, inputs: int = OF_EACH) -> list[Failure]:

@@ -10,9 +10,9 @@ from contextgauge.errors import ConfigError
 from streams.cli.compact.file import STANDARD, FileOptions, compact_file
 from streams.cli.compact.session import cancel_session, compact_session
 from streams.edge.control.service_file import EXTRACTIVE
-from streams.edge.files.housekeeping import SUFFIXES
+from streams.edge.files.housekeeping import DOCUMENT, SUFFIXES
 
-_SUFFIXES = (".json", *SUFFIXES)
+_SUFFIXES = (DOCUMENT, *SUFFIXES)
 _OF_FILES = (*FileOptions._fields,)
 _OF_SESSIONS = ("urgent", "wait", "cancel")
 

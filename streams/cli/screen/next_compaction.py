@@ -18,6 +18,9 @@ _POINT_SOURCES: Mapping[PointSource, str] = {
 }
 
 
+_NO_POINT = "no threshold was reported, and no compaction of this model shows it"
+
+
 def until_words(until: UntilCompaction | None, figure: Callable[[int], str], unit: str = "") -> str:
     """Return the tokens until compaction: 22,997, ~67,094 if estimated, `due, 131K over`."""
     if until is None or until.tokens is None:
@@ -32,7 +35,16 @@ def next_compaction(
     switched_off_by: str | None,
 ) -> Iterator[tuple[str, Text]]:
     """Yield the named facts: how far the next compaction is, or what switched it off; growth."""
-    if until is not None and until.tokens is not None:
+    if switched_off_by is not None or chain.auto_compact_enabled is False:
+        by = "reported by the runtime" if switched_off_by is None else f"from {switched_off_by}"
+        yield "Compaction", Text(f"off · {safe(by)}")
+    elif until is None:
+        yield "Compacts in", Text(f"{UNKNOWN} · {_NO_POINT}")
+    elif until.tokens is None:
+        mark = GUESS if until.estimated else ""
+        point = f"at {mark}{exact(until.threshold_tokens)} tokens"
+        yield "Compacts in", Text(f"{UNKNOWN} · the size is not measured; {point}")
+    else:
         source = _POINT_SOURCES[until.source]
         if until.setting is not None:
             source = f" · from {safe(until.setting)}"
@@ -40,8 +52,6 @@ def next_compaction(
             source += f", of {'an assumed' if doubt == 'assumed' else 'a doubtful'} window"
         title = "Compacts in" if until.tokens > 0 else "Compaction"
         yield title, Text(f"{until_words(until, exact, ' tokens')}{source}")
-    if switched_off_by is not None:
-        yield "Compaction", Text(f"off · from {safe(switched_off_by)}")
     if chain.growth_tokens is not None:
         left = _left(chain, until, doubtful=doubt is not None)
         yield "Growth", Text(f"{exact(chain.growth_tokens)} tokens a response{left}")

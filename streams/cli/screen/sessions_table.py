@@ -26,6 +26,8 @@ from streams.cli.screen.window_words import guess, is_doubtful, window_words
 from streams.core.session_status import is_live, status_of
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 
+NOTHING_HERE = "No sessions yet: they appear when a runtime writes a transcript"
+
 _MODEL, _SHORT_MODEL = 18, 12
 """Characters of a model's name that identify it: claude-sonnet-4-5, and on narrow screens."""
 

@@ -10,9 +10,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from contextgauge import documents
-from contextgauge.errors import StopError
+from contextgauge.errors import ContextgaugeError, StopError
 from streams.cli.screen.figures import forgive_encodings, safe
 from streams.cli.statusline.figures import (
     ClaudeInput,
@@ -20,8 +21,8 @@ from streams.cli.statusline.figures import (
     figures_of,
     figures_of_input,
     model_to_learn,
-    points_of,
     read_input,
+    with_own_settings,
 )
 from streams.cli.statusline.line import draw
 from streams.core.until_compaction import CompactionPoints, usual_point
@@ -112,12 +113,13 @@ def statusline(
     settings, problems = read_settings(environment)
     for problem in problems:
         warn(problem)
-    if claude.session_id and claude.model_id and claude.window:
-        windows = StatusWindows(environment.get("CONTEXTGAUGE_STATE_FOLDER") or None)
-        windows.remember(claude.session_id, claude.model_id.partition("[")[0], claude.window)
-    own = SettingsReader(environment).settings("claude-code", claude.folder)
-    points = points_of(settings.compaction_thresholds, {}, own)
-    figures = _figures(claude, settings, points, explain, warn, is_patient=is_patient)
+    if claude.session_id and not is_patient:
+        windows = StatusWindows(_state_folder(environment))
+        if claude.model_id and claude.window:
+            windows.remember(claude.session_id, claude.model_id.partition("[")[0], claude.window)
+        claude = claude._replace(windows=windows.of(claude.session_id))
+    asked = _Asked(claude, settings, environment, explain, warn, is_patient)
+    figures = asked.figures()
     return draw(
         figures or figures_of_input(claude),
         time.time_ns() // 1_000_000,
@@ -126,68 +128,122 @@ def statusline(
     )
 
 
-def _figures(
-    claude: ClaudeInput,
-    settings: StatusLineSettings,
-    points: CompactionPoints,
-    explain: Report,
-    warn: Report,
-    *,
-    is_patient: bool,
-) -> Figures | None:
-    """Return the figures from Redis, else from the transcript; None where neither has any."""
-    stored, read = _from_redis(claude, settings, points, explain, is_patient=is_patient), None
-    if stored is None or _may_be_behind(stored, claude.transcript_path):
-        read = _from_transcript(claude, settings, points, explain, warn, is_patient=is_patient)
-    if stored is not None and (read is None or (read.last_ms or 0) <= (stored.last_ms or 0)):
-        explain("from Redis")
-        return stored
-    if stored is not None:
-        explain("not from Redis: the views are behind the transcript: is a project worker running?")
-    if read is not None:
-        explain("from the transcript")
-    return read
+class _Asked(NamedTuple):
+    """What the line is of, where it is read, and who asks: a prompt, or a person, who waits."""
 
+    claude: ClaudeInput
+    settings: StatusLineSettings
+    environment: Mapping[str, str]
+    explain: Report
+    warn: Report
+    is_patient: bool
 
-def _from_redis(
-    claude: ClaudeInput,
-    settings: StatusLineSettings,
-    points: CompactionPoints,
-    explain: Report,
-    *,
-    is_patient: bool,
-) -> Figures | None:
-    if claude.session_id is None or settings.redis_url is None:
-        missing = "the input has no session_id" if claude.session_id is None else "no Redis URL"
-        explain(f"not from Redis: {missing}")
-        return None
-    from streams.edge.redis.single_view import SeveralSessionsError, ViewUnavailableError, read_view
+    def figures(self) -> Figures | None:
+        """Return the figures from Redis, else from the transcript; None where neither has any."""
+        stored, read = self._from_redis(), None
+        if stored is None or _may_be_behind(stored, self.claude.transcript_path):
+            read = self._from_transcript()
+        if stored is not None and (read is None or (read.last_ms or 0) <= (stored.last_ms or 0)):
+            self.explain("from Redis")
+            return stored
+        if stored is not None:
+            self.explain(
+                "not from Redis: the views are behind the transcript: is a project worker running?"
+            )
+        if read is not None:
+            self.explain("from the transcript")
+        return read
 
-    models: list[str] = []
-
-    def field_of(document: bytes) -> bytes | None:
-        try:
-            model = model_to_learn(object_of(document) or {}, points, claude)
-        except ValueError:  # `figures_of` reports it
-            model = None
-        if model is None:
+    def _from_redis(self) -> Figures | None:
+        claude = self.claude
+        if claude.session_id is None or self.settings.redis_url is None:
+            missing = "the input has no session_id" if claude.session_id is None else "no Redis URL"
+            self.explain(f"not from Redis: {missing}")
             return None
-        models.append(model)
-        return b"model:" + model.encode("utf-8", "surrogatepass")
+        from streams.edge.redis.single_view import (
+            SeveralSessionsError,
+            ViewUnavailableError,
+            read_view,
+        )
 
-    limit_s = _PATIENT_LIMIT_S if is_patient else _REDIS_LIMIT_S
-    try:
-        stored = read_view(settings, settings.redis_url, claude.session_id, limit_s, field_of)
-        learned = usual_point(filter(None, map(object_of, stored.aggregates)))
-        if learned is not None:
-            points = points._replace(learned=tuple((model, learned) for model in models))
-        figures = figures_of(object_of(stored.document) or {}, points, claude)
-    except (ViewUnavailableError, ValueError) as error:
-        if is_patient and isinstance(error, SeveralSessionsError):
-            raise StopError(safe(str(error))) from None
-        explain(f"not from Redis: {error}")
-        return None
-    return figures
+        models: list[str] = []
+
+        def field_of(document: bytes) -> bytes | None:
+            try:
+                view = object_of(document) or {}
+                model = model_to_learn(view, self._points(view), claude)
+            except ValueError:  # `figures_of` reports it
+                model = None
+            if model is None:
+                return None
+            models.append(model)
+            return b"model:" + model.encode("utf-8", "surrogatepass")
+
+        limit_s = _PATIENT_LIMIT_S if self.is_patient else _REDIS_LIMIT_S
+        try:
+            stored = read_view(
+                self.settings, self.settings.redis_url, claude.session_id, limit_s, field_of
+            )
+            view = object_of(stored.document) or {}
+            points = self._points(view)
+            learned = usual_point(filter(None, map(object_of, stored.aggregates)))
+            if learned is not None:
+                points = points._replace(learned=tuple((model, learned) for model in models))
+            figures = figures_of(view, points, claude)
+        except (ViewUnavailableError, ValueError) as error:
+            if self.is_patient and isinstance(error, SeveralSessionsError):
+                raise StopError(safe(str(error))) from None
+            self.explain(f"not from Redis: {error}")
+            return None
+        return figures
+
+    def _from_transcript(self) -> Figures | None:
+        """Return the figures that the transcript gives.
+
+        That a new session has none yet is no news to a prompt; a person learns why there is none.
+        """
+        path, session_id = self.claude.transcript_path, self.claude.session_id
+        if path is None:
+            named = safe(str(session_id))
+            if self.is_patient:
+                self.warn(
+                    f"{named}: no such file, and no session on this machine has or begins with "
+                    "this id"
+                )
+            else:
+                self.explain("not from a transcript: the input has no transcript_path")
+            return None
+        # Imported only here: this takes most of the command's time.
+        from streams.cli.statusline import transcript
+
+        try:
+            if self.is_patient:
+                read: transcript.TranscriptFigures | None = transcript.of_a_person(path)
+            else:
+                prompt = transcript.PromptTranscript(self.settings, _state_folder(self.environment))
+                read = prompt.figures(path, session_id, self.explain)
+        except ContextgaugeError as error:
+            self.warn(str(error))
+            return None
+        except (OSError, ValueError) as error:
+            self.warn(f"the transcript cannot be read ({error})")
+            return None
+        if read is None:
+            return None
+        points = self._points(read.view) if read.points is None else read.points
+        figures = figures_of(read.view, points, self.claude)
+        return figures._replace(is_partial=read.is_partial)
+
+    def _points(self, view: Mapping[str, Any]) -> CompactionPoints:
+        """Return where compactions of a view's session are expected, by all settings.
+
+        Those of the runtime are this machine's at a prompt: what a person asks for may be of
+        another.
+        """
+        points = CompactionPoints(tuple(sorted(self.settings.compaction_thresholds.items())))
+        if self.is_patient:
+            return points
+        return with_own_settings(points, view, self.claude, SettingsReader(self.environment))
 
 
 def _may_be_behind(stored: Figures, transcript: str | None) -> bool:
@@ -201,68 +257,8 @@ def _may_be_behind(stored: Figures, transcript: str | None) -> bool:
     return written_ms - stored.last_ms > _BEHIND_MS
 
 
-def _from_transcript(
-    claude: ClaudeInput,
-    settings: StatusLineSettings,
-    points: CompactionPoints,
-    explain: Report,
-    warn: Report,
-    *,
-    is_patient: bool,
-) -> Figures | None:
-    """Return the figures of the view that the transcript's tail gives.
-
-    That a new session has none yet is no news to a prompt; a person learns why there is none.
-    """
-    report = warn if is_patient else explain
-    if claude.transcript_path is None:
-        named = safe(str(claude.session_id))
-        report(
-            f"{named}: no such file, and no session on this machine has or begins with this id"
-            if is_patient
-            else "not from a transcript: the input has no transcript_path"
-        )
-        return None
-    # Imported only here: this takes most of the command's time.
-    from dataclasses import asdict
-
-    from contextgauge.window_catalog import bundled
-    from streams.core.derivation.rules_config import Rules
-    from streams.edge.files.transcript_tail import TAIL_BYTES, holds_messages, read_tail
-    from streams.flow.replay.transcript_view import view_of_lines
-
-    rules = Rules(
-        catalog=bundled(),
-        configured_windows=settings.windows,
-        default_window=settings.default_window,
-    )
-    try:
-        for tail_bytes in TAIL_BYTES:
-            tail = read_tail(claude.transcript_path, tail_bytes)
-            session_id = tail.session or claude.session_id
-            result = view_of_lines(rules, session_id, tail.older, tail.lines)
-            if tail.is_whole or (result is not None and result.is_settled):
-                break
-        if result is None:
-            is_readable = holds_messages(claude.transcript_path)
-    except (OSError, ValueError) as error:
-        warn(f"the transcript cannot be read ({error})")
-        return None
-    if result is None:
-        path = safe(claude.transcript_path)
-        report(
-            f"{path}: no size, compaction or model in the transcript yet"
-            if is_readable
-            else f"{path} is empty or not a transcript: no line is a JSON object"
-        )
-        return None
-    figures = figures_of(asdict(result.view), points, claude)
-    if not (tail.is_whole or result.is_settled):
-        # Something older may not be the size now.
-        figures = figures._replace(
-            used_tokens=None, used_percent=None, until_compaction_tokens=None
-        )
-    return figures._replace(all_compactions_seen=tail.has_all_older)
+def _state_folder(environment: Mapping[str, str]) -> str | None:
+    return environment.get("CONTEXTGAUGE_STATE_FOLDER") or None
 
 
 def _width(environment: Mapping[str, str]) -> int:

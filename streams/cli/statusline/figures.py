@@ -9,19 +9,14 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
-from streams.core.runtime_settings import RuntimeSettings
-from streams.core.session_status import status_of
+from streams.core.session_status import leading_chain, status_of
 from streams.core.until_compaction import (
     NO_POINTS,
     CompactionPoints,
     PointSource,
-    Threshold,
     UntilCompaction,
-    WindowDoubt,
-    session_point_of,
-    until_compaction,
-    window_doubt,
 )
+from streams.edge.files.runtime_settings import SettingsReader
 
 VIEW_VERSION = 3
 """The views' version that this reads, `VIEW_VERSION` of `schemas/views.py`."""
@@ -33,8 +28,8 @@ _NONE: Object = {}
 _LATER_OF_BRIEFS: Object = {"inherited": False, "model": None, "window": None, "idle_ms": None}
 """What views that were stored before lack of a compaction."""
 
-_NO_PLACE = SimpleNamespace(runtime=None, cwd=None, compaction_settings=None)
-"""Of a session whose settings are looked up by its folder on this machine."""
+_LATER_OF_IDENTITIES: Object = {"compaction_settings": None}
+"""And of a session's identity."""
 
 _MAX_COUNT = 2**53 - 1
 """A larger count is no plausible count (R3)."""
@@ -54,8 +49,9 @@ class Figures(NamedTuple):
     """What the line shows of the leading chain. Sizes in tokens, times in ms; None: unknown.
 
     The attempt's times are the open attempt's start and last heartbeat. `compactions` counts the
-    session's successful ones, a lower bound unless `all_compactions_seen`. `last_ms` is the time
-    of the session's latest record.
+    session's own successful ones. `last_ms` is the time of the session's latest record.
+    `is_partial`: of a transcript whose middle has not been read yet, so that the window and what
+    rests on it may be wrong, and there may be more compactions.
     """
 
     model: str | None = None
@@ -72,13 +68,16 @@ class Figures(NamedTuple):
     attempt_started_ms: int | None = None
     attempt_heartbeat_ms: int | None = None
     compactions: int = 0
-    all_compactions_seen: bool = True
     last_duration_ms: int | None = None
     last_ms: int | None = None
+    is_partial: bool = False
 
 
 class ClaudeInput(NamedTuple):
-    """What Claude Code passes. `used_tokens` and `used_percent` are of its last response."""
+    """What Claude Code passes. `used_tokens` and `used_percent` are of its last response.
+
+    `windows` are those that it passed before, by model.
+    """
 
     session_id: str | None = None
     transcript_path: str | None = None
@@ -88,6 +87,7 @@ class ClaudeInput(NamedTuple):
     used_tokens: int | None = None
     used_percent: float | None = None
     folder: str | None = None
+    windows: Mapping[str, int] = {}
 
     @property
     def model(self) -> str | None:
@@ -99,28 +99,25 @@ NO_INPUT = ClaudeInput()
 
 
 class _Judged(NamedTuple):
-    """A view's state before any instant, its leading chain, and how far that is from compaction.
-
-    `doubt` is why the chain's window may be wrong.
-    """
+    """A view's state before any instant, its leading chain, and how far that is from compaction."""
 
     state: str
     chain: Object
-    until: UntilCompaction | None
-    doubt: WindowDoubt | None
+    until: UntilCompaction | None = None
+    is_doubtful: bool = False
 
 
-def points_of(
-    configured: Mapping[str, Threshold],
-    learned: Mapping[str, int],
-    own: RuntimeSettings | None = None,
+def with_own_settings(
+    points: CompactionPoints, view: Object, claude: ClaudeInput, reader: SettingsReader
 ) -> CompactionPoints:
-    """Return where compactions are expected, by all settings and by what is usual of a model.
+    """Return the points with the settings that the runtime of a view has on this machine.
 
-    `own` are Claude Code's settings for the session.
+    Claude Code names the folder whose settings count; else it is the session's.
     """
-    settings = () if own is None else (((own.runtime, None), own),)
-    return CompactionPoints(tuple(configured.items()), tuple(learned.items()), settings)
+    identity = _object(view, "identity")
+    runtime, folder = _text(identity, "runtime"), _text(identity, "cwd")
+    own = reader.settings(runtime or "claude-code", claude.folder or folder)
+    return points if own is None else points._replace(settings=(((runtime, folder), own),))
 
 
 def model_to_learn(view: Object, points: CompactionPoints, claude: ClaudeInput) -> str | None:
@@ -140,20 +137,18 @@ def _judged(view: Object, points: CompactionPoints, claude: ClaudeInput) -> _Jud
     if view.get("version") != VIEW_VERSION:
         raise ValueError(f"a view is of version {view.get('version')}, not {VIEW_VERSION}")
     try:
-        attributes = _with_attributes(view)
-        status = status_of(attributes)
-        name = status.leading_chain
-        if name is None:
-            return _Judged(status.settled, _with_window(_NONE, claude), None, None)
+        attributes = _with_attributes(view, points)
+        leading = leading_chain(attributes)
+        if leading is None:
+            return _Judged(status_of(attributes).settled, _with_window(_NONE, claude))
+        name = leading.chain
         chain = _with_window(view["chains"][name], claude)
-        shaped: Any = SimpleNamespace(**chain)
-        session_point = session_point_of(shaped, attributes.compactions.last)
-        of_claude = view["identity"]["runtime"] in (None, "claude-code")
-        settings = points.settings[0][1] if points.settings and of_claude else None
-        until = until_compaction(shaped, session_point, points, settings)
-        return _Judged(status.settled, chain, until, window_doubt(shaped, session_point))
+        attributes.chains[name] = SimpleNamespace(**chain)
+        status = status_of(attributes, points)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a view lacks {error}") from error
+    until = status.until_compaction.get(name)
+    return _Judged(status.settled, chain, until, name in status.window_doubts)
 
 
 def figures_of(
@@ -163,10 +158,14 @@ def figures_of(
 
     Raises ValueError for another version or shape.
     """
-    state, chain, until, doubt = _judged(view, points, claude)
+    state, chain, until, is_doubtful = _judged(view, points, claude)
     try:
         attempt, compactions = view["attempt"], view["compactions"]
-        succeeded = [brief for brief in compactions["last"] if brief["outcome"] == "succeeded"]
+        own = [
+            brief
+            for brief in compactions["last"]
+            if brief["outcome"] == "succeeded" and not brief.get("inherited")
+        ]
         return Figures(
             model=claude.model or chain.get("model") or view["identity"]["model"],
             state=state,
@@ -174,7 +173,7 @@ def figures_of(
             used_percent=chain.get("used_percent"),
             window=chain.get("window"),
             window_source=chain.get("window_source"),
-            window_is_doubtful=doubt is not None,
+            window_is_doubtful=is_doubtful,
             passed_window=chain.get("passed_window"),
             until_compaction_tokens=None if until is None else until.tokens,
             until_source=None if until is None else until.source,
@@ -185,7 +184,7 @@ def figures_of(
                 compactions.get(name, 0)
                 for name in ("manual", "automatic", "idle", "unknown_trigger")
             ),
-            last_duration_ms=succeeded[-1]["duration_ms"] if succeeded else None,
+            last_duration_ms=own[-1]["duration_ms"] if own else None,
             last_ms=view["last_ms"],
         )
     except (KeyError, TypeError, AttributeError) as error:
@@ -206,11 +205,16 @@ def figures_of_input(claude: ClaudeInput) -> Figures:
     )
 
 
-def _with_attributes(view: Object) -> Any:  # noqa: ANN401 -- the judgement reads a SessionView
-    """Return what the judgement reads of a view, as attributes: its class takes long to import."""
-    attempt = view["attempt"]
+def _with_attributes(view: Object, points: CompactionPoints) -> Any:  # noqa: ANN401 -- the judgement reads a SessionView
+    """Return what the judgement reads of a view, as attributes: its class takes long to import.
+
+    The settings that this machine has come before those that were published.
+    """
+    attempt, identity = view["attempt"], {**_LATER_OF_IDENTITIES, **view["identity"]}
+    if points.settings:
+        identity["compaction_settings"] = None
     return SimpleNamespace(
-        identity=_NO_PLACE,
+        identity=SimpleNamespace(**identity),
         last_ms=view["last_ms"],
         chains={name: SimpleNamespace(**chain) for name, chain in view["chains"].items()},
         attempt=None if attempt is None else SimpleNamespace(**attempt),
@@ -252,6 +256,8 @@ def _with_window(chain: Object, claude: ClaudeInput) -> Object:
     than the used tokens is wrong, as an assumed one would be (R12).
     """
     window, used = claude.window, chain.get("used_tokens")
+    if window is None:
+        window = claude.windows.get(chain.get("model") or "")
     if window is None or chain.get("window_source") in _KNOWN_WINDOWS:
         return chain
     if used is None:

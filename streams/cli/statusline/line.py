@@ -64,16 +64,17 @@ def _pieces(figures: Figures, now_ms: int, dropped: Sequence[str]) -> Iterator[_
         yield from word
     if "until" not in dropped and figures.until_compaction_tokens is not None:
         yield _Piece(_BETWEEN, _DIM)
-        left, estimated = figures.until_compaction_tokens, figures.until_is_estimated
+        left = figures.until_compaction_tokens
+        estimated = figures.until_is_estimated or figures.is_partial
         is_due = left <= 0 and not estimated
         until = tokens_left(left, thousands, estimated=estimated)
         yield _Piece(f"{'compaction is' if is_due else 'compacts in'} {until}")
-    some = figures.compactions or not figures.all_compactions_seen
-    if some and "compactions" not in dropped:
+    if figures.compactions and "compactions" not in dropped:
         yield _Piece(_BETWEEN, _DIM)
         yield _Piece(_compactions(figures), _DIM)
-        if "last" not in dropped and figures.last_duration_ms is not None:
-            yield _Piece(f", last {duration(figures.last_duration_ms)}", _DIM)
+        last_ms = None if figures.is_partial else figures.last_duration_ms
+        if "last" not in dropped and last_ms is not None:
+            yield _Piece(f", last {duration(last_ms)}", _DIM)
 
 
 def _bar(figures: Figures, cells: int) -> Iterator[_Piece]:
@@ -114,7 +115,7 @@ def _size(figures: Figures) -> str:
     """Return `58K/128K`; `of 128K` while nothing is measured."""
     if figures.used_tokens is None:
         return "" if figures.window is None else f"of {_mark(figures)}{thousands(figures.window)}"
-    used = thousands(figures.used_tokens)
+    used = f"{GUESS if figures.is_partial else ''}{thousands(figures.used_tokens)}"
     if figures.window is not None:
         return f"{used}/{_mark(figures)}{thousands(figures.window)}"
     if figures.window_source != "exceeded" or figures.passed_window is None:
@@ -123,12 +124,12 @@ def _size(figures: Figures) -> str:
 
 
 def _mark(figures: Figures) -> str:
-    return GUESS if figures.window_is_doubtful else ""
+    return GUESS if figures.window_is_doubtful or figures.is_partial else ""
 
 
 def _compactions(figures: Figures) -> str:
     number = count(figures.compactions, "compaction")
-    return number if figures.all_compactions_seen else f"at least {number}"
+    return f"at least {number}" if figures.is_partial else number
 
 
 _LOOKS: Mapping[Severity, str] = {

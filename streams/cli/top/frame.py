@@ -11,7 +11,7 @@ from rich.text import Text
 from schemas.views import Compaction, SessionView
 from streams.cli.screen.figures import ago, count, exact, safe
 from streams.cli.screen.render import compactions_table, shown_chain, status_box
-from streams.cli.screen.sessions_table import live_table
+from streams.cli.screen.sessions_table import NOTHING_HERE, live_table
 from streams.cli.screen.tables import plain_table
 from streams.cli.top.state import Chosen, place_of, rows
 from streams.core.session_status import THRESHOLDS
@@ -48,7 +48,6 @@ _HELP_NOTE = (
 _SORT_NAMES = {"Context": "pressure", "Active": "recent"}
 
 NOTHING = "No sessions yet: publish some while a derive and a project worker run"
-NOTHING_HERE = "No sessions yet: they appear when a runtime writes a transcript"
 
 
 class LocalState(NamedTuple):

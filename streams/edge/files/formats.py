@@ -4,6 +4,7 @@ import errno
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
+from itertools import chain, islice
 
 from contextgauge.containers import Scout
 from contextgauge.normalise import runtimes
@@ -38,6 +39,22 @@ def unread_format(path: str) -> runtimes.Format | None:
     except OSError:
         return None
     return unread_in(objects_in(head).values if document_of(head) else head.split(b"\n"))
+
+
+def is_document(path: str) -> bool:
+    """Return whether a file is a JSON document of a runtime's messages; see `unread_format`."""
+    try:
+        with closing(open_content(path)) as content:
+            head = content.read(HEAD_BYTES, 0)
+    except OSError:
+        return False
+    document = document_of(head)
+    if document is None:
+        return False
+    header = () if document.header is None else (document.header,)
+    values = chain(header, objects_in(head[document.begin :]).values)
+    bodies = (codec.decode(value, limit=HEAD_BYTES) for value in islice(values, FIRST_LINES))
+    return any(not isinstance(body, DeadLetter) and runtimes.is_known(body) for body in bodies)
 
 
 def unread_in(values: Iterable[bytes]) -> runtimes.Format | None:

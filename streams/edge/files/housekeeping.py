@@ -16,6 +16,8 @@ from streams.edge.files.runtime_folders import CODEX
 SUFFIX: Final = ".jsonl"
 COMPRESSED: Final = ".zst"
 SUFFIXES: Final = (SUFFIX, SUFFIX + COMPRESSED)
+DOCUMENT: Final = ".json"
+"""Of a file that may be a JSON document of messages: its content shows it."""
 
 _ID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _DAY: Final = re.compile(r"rollout-([0-9]{4})-([0-9]{2})-([0-9]{2})T")

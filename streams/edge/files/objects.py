@@ -1,4 +1,4 @@
-"""Reads JSON objects with the standard library: the status line has no time to import orjson."""
+"""Reads JSON objects with the standard library: figures from Redis need no more."""
 
 import json
 from typing import Any

@@ -46,7 +46,7 @@ from streams.edge.files.formats import (
     UnreadFormatError,
     unread_format,
 )
-from streams.edge.files.housekeeping import SUFFIX
+from streams.edge.files.housekeeping import DOCUMENT, SUFFIX
 from streams.edge.files.lines import line_of, split_values
 from streams.edge.files.positions import Position
 from streams.edge.files.tail import LOOK_AHEAD_BYTES, LOOK_AHEAD_LINES, FileTail
@@ -96,7 +96,9 @@ def _files_of(text: str, failed: Failed) -> list[TranscriptFile]:
         return [TranscriptFile(str(path), status, str(path))]
     transcripts = TranscriptFinder([text]).look(0.0, failed)
     if not transcripts:
-        raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
+        raise ConfigError(
+            f"{text}: no {SUFFIX} file in this folder, and no {DOCUMENT} file that holds messages"
+        )
     return transcripts
 
 
@@ -112,19 +114,37 @@ def expand(
     for text in paths:
         if text == STANDARD_INPUT:
             sources.append(Source("<stdin>", None, None))
-            continue
-        for each in find([text], failed):
-            if not os.access(each.place, os.R_OK):
-                failed(each.place, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
-                continue
-            other = _other_format(each)
-            if other is None:
-                sources.append(source_of(each.place))
-            elif unread is None or each.place == text:
-                failed(each.place, UnreadFormatError(other))
-            else:
-                unread[other.label] += 1
+        else:
+            sources += _readable(find([text], failed), text, failed, unread)
     return oldest_first(sources, lambda source: source.name, _modified_ns)
+
+
+def expand_folders(
+    folders: Iterable[str], failed: Failed, unread: Counter[str] | None = None
+) -> list[Source]:
+    """Return the containers in runtimes' folders, which may not be there; see `expand`."""
+    files = TranscriptFinder((), folders).look(0.0, failed)
+    sources = list(_readable(files, None, failed, unread))
+    return oldest_first(sources, lambda source: source.name, _modified_ns)
+
+
+def _readable(
+    files: Iterable[TranscriptFile],
+    named: str | None,
+    failed: Failed,
+    unread: Counter[str] | None,
+) -> Iterator[Source]:
+    for each in files:
+        if not os.access(each.place, os.R_OK):
+            failed(each.place, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+            continue
+        other = _other_format(each)
+        if other is None:
+            yield source_of(each.place)
+        elif unread is None or each.place == named:
+            failed(each.place, UnreadFormatError(other))
+        else:
+            unread[other.label] += 1
 
 
 def _other_format(file: TranscriptFile) -> Format | None:

@@ -10,8 +10,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from contextgauge.containers import SIGNS, Scout
+from contextgauge.containers import NAMES, SIGNS
+from contextgauge.normalise import session_of
 from streams.edge.files.content import Content, open_content
+from streams.edge.files.documents import HEAD_BYTES, document_of, objects_in
 from streams.edge.files.housekeeping import plain_path, session_in
 from streams.edge.files.objects import object_of
 from streams.edge.files.watch import find_file
@@ -125,20 +127,17 @@ def _last_written(paths: Sequence[str]) -> Path:
 
 
 def _session_of(path: Path) -> str:
-    """Return the session that a transcript names, else the one that its name stands for."""
-    scout = Scout()
-    for body in _bodies(path, SIGNS):
-        if scout.look(body):
-            break
-    return scout.container(path.stem, None).hint or path.stem
+    """Return the session that a file's first lines name, else the one of its name."""
+    named = (session_of(body, None) for body in _bodies(path, NAMES, SIGNS))
+    return next((session for session in named if session is not None), path.stem)
 
 
-def _bodies(path: Path, signs: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the first lines of a file that have one of the signs."""
+def _bodies(path: Path, *signs: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the first lines of a file, or a document's objects, that have one of the signs."""
     try:
         with closing(open_content(str(path))) as content:
             for line in _first_lines(content):
-                body = object_of(line) if signs.search(line) else None
+                body = object_of(line) if any(sign.search(line) for sign in signs) else None
                 if body is not None:
                     yield body
     except OSError:
@@ -146,12 +145,18 @@ def _bodies(path: Path, signs: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def _first_lines(content: Content) -> Iterator[bytes]:
-    """Yield the lines of a file's beginning, which is read as far as they are asked for."""
+    """Yield the lines of a file's beginning, read as far as they are asked for, or its objects."""
+    piece = content.read(_PIECE_BYTES, 0)
+    document = document_of(piece[:HEAD_BYTES])
+    if document is not None:
+        yield from objects_in(content.read(_READ_BYTES, 0)[document.begin :]).values
+        return
     rest, at = b"", 0
-    while at < _READ_BYTES and (piece := content.read(_PIECE_BYTES, at)):
+    while piece:
         at += len(piece)
         *lines, rest = (rest + piece).split(b"\n")
         yield from lines
+        piece = content.read(_PIECE_BYTES, at) if at < _READ_BYTES else b""
     yield rest
 
 

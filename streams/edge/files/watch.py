@@ -21,18 +21,21 @@ from typing import NamedTuple, TypeVar
 from contextgauge.errors import ConfigError
 from contextgauge.normalise import OWN_CALL_PREFIX
 from contextgauge.normalise.runtimes import FORMATS
+from streams.edge.files.formats import is_document
 from streams.edge.files.housekeeping import (
     COMPRESSED,
+    DOCUMENT,
     SUFFIX,
     SUFFIXES,
     archive_of,
     known_path,
     places,
+    plain_path,
     session_in,
 )
 
-_DOCUMENT = re.compile("|".join(each.files for each in FORMATS if each.files))
-"""Paths of transcripts that are JSON documents."""
+_DOCUMENTS = re.compile("|".join(each.files for each in FORMATS if each.files))
+"""Paths of transcripts that are JSON documents, by their runtimes."""
 
 SUBAGENTS = "subagents"
 _AGENT_PREFIX = "agent-"
@@ -211,7 +214,7 @@ class TranscriptFinder:
                 # A link to a folder is not followed: it could lead round in a circle.
                 if entry.is_dir(follow_symlinks=False):
                     known.folders.append(entry.path)
-                elif _may_be_transcript(entry.path) and _may_be_file(entry):
+                elif _may_be_file(entry) and _may_be_transcript(entry):
                     known.files.append(entry.path)
         subagents = os.path.join(path, SUBAGENTS)  # noqa: PTH118 -- as above
         if subagents in known.folders:
@@ -219,11 +222,27 @@ class TranscriptFinder:
         return known
 
 
-def _may_be_transcript(path: str) -> bool:
-    return path.endswith(SUFFIXES) or _DOCUMENT.search(path) is not None
+def _may_be_transcript(entry: os.DirEntry[str]) -> bool:
+    if entry.name.endswith(SUFFIXES) or _DOCUMENTS.search(entry.path) is not None:
+        return True
+    if not entry.name.endswith(DOCUMENT):
+        return False
+    try:
+        status = entry.stat()
+    except OSError:
+        return False
+    return _is_document(entry.path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=65_536)
+def _is_document(path: str, _modified_ns: int, _size: int) -> bool:
+    """Return whether a file is a document of messages; each is looked at again once it changed."""
+    return is_document(path)
 
 
 def _may_be_file(entry: os.DirEntry[str]) -> bool:
+    if not entry.name.endswith((*SUFFIXES, DOCUMENT)):
+        return False
     try:
         return entry.is_file()
     except OSError:  # a look at it will show why
@@ -262,6 +281,14 @@ def _places_in(root: _Root, paths: Iterable[str]) -> _Places:
 def find_file(path: str) -> TranscriptFile | None:
     """Return a transcript that has or had a path; None where it is nowhere."""
     return _first_of(known_path(path), places(path), _ignore)
+
+
+def subagents_of(path: str) -> str | None:
+    """Return the folder with the subagents of a transcript: `X` of `X.jsonl`; None without one."""
+    plain = plain_path(path)
+    folder = plain.removesuffix(SUFFIX)
+    has_subagents = plain.endswith(SUFFIX) and (Path(folder) / SUBAGENTS).is_dir()
+    return folder if has_subagents else None
 
 
 def source_of(name: str) -> Source:

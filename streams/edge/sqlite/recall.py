@@ -70,12 +70,16 @@ class StoredFigures:
         """Return the views of sessions."""
         return dict(self._rows("SELECT session, view FROM sessions WHERE view IS NOT NULL"))
 
+    def knows(self, path: str) -> bool:
+        """Return whether a file has been read."""
+        return bool(self._rows("SELECT 1 FROM files WHERE path = ?", os.fsencode(path)))
+
     def totals(self) -> list[tuple[bytes, bytes, bytes]]:
         """Return sessions' own aggregates: session, field, document."""
         return self._rows("SELECT session, field, document FROM totals JOIN sessions USING (id)")
 
-    def _rows(self, ask: str) -> list[Any]:
+    def _rows(self, ask: str, *values: bytes) -> list[Any]:
         try:
-            return self._connection.execute(ask).fetchall()
+            return self._connection.execute(ask, values).fetchall()
         except sqlite3.Error as error:
             raise NothingStoredError from error

@@ -1,81 +1,82 @@
-"""A session's view from the end of its transcript: the derivation and projection of the workers."""
+"""The sessions of a transcript, derived piece by piece: the derivation and projection of workers.
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeAlias
+What was derived can be stored, and goes on from there with the lines that come next.
+"""
 
-from contextgauge.normalise import normalise
-from contextgauge.normalise.fields import moment_ms
-from contextgauge.normalise.signals import InputMessage
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from contextgauge.containers import Line
 from schemas.records import MAIN_CHAIN, CompactBoundary, ContextReading, ContextReset, Record
+from schemas.topics import MESSAGE_LIMIT_BYTES
 from schemas.views import SessionView
-from streams.core.derivation.derive import derive
+from streams import codec
+from streams.codec import views as view_codec
 from streams.core.derivation.rules_config import Rules
-from streams.core.derivation.state import NEW_CHAIN, Session
 from streams.core.projection.project import project
+from streams.flow.derive.deriver import Deriver
+from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
+from streams.flow.replay.replay import derive_line
 
-TranscriptLine: TypeAlias = tuple[dict[str, Any], bytes, str | None]
-"""A line of a transcript: its JSON object, and its bytes without the line end. Of a compaction also
-the time of the line before it, which may have been left out."""
+_NEVER_IDLE = Activity(0, None)
 
-
-class TranscriptView(NamedTuple):
-    """A session's view. `is_settled`: lines before the tail cannot change the main chain's size."""
-
-    view: SessionView
-    is_settled: bool
+_BYTES = "latin-1"
+"""Stored parts hold hashes as they are; in this encoding each byte is a character."""
 
 
-def view_of_lines(
-    rules: Rules,
-    session_id: str | None,
-    older: Iterable[TranscriptLine],
-    tail: Iterable[TranscriptLine],
-) -> TranscriptView | None:
-    """Return the view that lines of one file give; None where they give no record.
+class TranscriptSessions:
+    """Sessions that lines are of. `stored` is what an earlier one has stored; None: there is none.
 
-    `older` are single lines from before the tail. The view is that of the session with this id;
-    where no line belongs to it, that of the last line's session.
+    Raises VersionError, ValueError, KeyError, TypeError or AttributeError for what is damaged.
     """
-    sessions: dict[str, Session] = {}
-    views: dict[str, SessionView] = {}
-    settled: set[str] = set()
-    latest: str | None = None
-    for is_in_tail, lines in ((False, older), (True, tail)):
-        for body, value, before in lines:
-            normal = normalise(body, InputMessage(value, session_id))
-            if normal is None or normal.session_id is None:
+
+    def __init__(self, rules: Rules, stored: Mapping[str, Any] | None) -> None:
+        self._views: dict[str, SessionView] = {}
+        self._parts: dict[str, str] = {}
+        self._latest: str | None = None
+        if stored is not None:
+            self._views = {
+                name: view_codec.decode(SessionView, codec.dumps(document))
+                for name, document in stored["views"].items()
+            }
+            self._parts = dict(stored["parts"])
+            self._latest = stored["latest"]
+        sessions = StoredSessions("the status line's file")
+        sessions.add([(key.encode(), part.encode(_BYTES)) for key, part in self._parts.items()])
+        self._deriver = Deriver(rules, stored=sessions.take)
+        self._settled: set[str] = set()
+
+    def take(self, lines: Iterable[Line], *, follow_on: bool = True) -> None:
+        """Derive lines. `follow_on`: they follow on what was taken before."""
+        for line in lines:
+            result = derive_line(self._deriver, line, MESSAGE_LIMIT_BYTES)
+            if result.session_id is None:
                 continue
-            latest = normal.session_id
-            session = _at(sessions.get(latest), moment_ms(before))
-            sessions[latest], records = derive(rules, session, normal, latest)
-            for record in records:
-                view = views.get(latest)
-                views[latest] = project(view, record, 0 if view is None else view.position)
-                if is_in_tail and _settles(record):
-                    settled.add(latest)
-    name = session_id if session_id in views else latest
-    view = None if name is None else views.get(name)
-    return None if view is None else TranscriptView(view, name in settled)
+            name = self._latest = result.session_id
+            for record in result.records:
+                view = self._views.get(name)
+                self._views[name] = project(view, record, 0 if view is None else view.position)
+                if not follow_on and _settles(record):
+                    self._settled.add(name)
 
+    def document(self) -> dict[str, Any]:
+        """Return what is to be stored, as JSON."""
+        for session_id, before, after in self._deriver.end_steps():
+            for key, value in changes_of(session_id, before, after, _NEVER_IDLE).items():
+                if value is None:
+                    self._parts.pop(key.decode(), None)
+                else:
+                    self._parts[key.decode()] = value.decode(_BYTES)
+        return {"views": self._views, "parts": self._parts, "latest": self._latest}
 
-def _at(session: Session | None, before_ms: int | None) -> Session | None:
-    """Return a session whose last message was at this time, if it is known to be later."""
-    if session is None or before_ms is None or before_ms <= (session.last_ms or 0):
-        return session
-    chains = session.chains.copy()
-    main = chains[MAIN_CHAIN] = chains.get(MAIN_CHAIN, NEW_CHAIN).copy()
-    main.last_ms = before_ms
-    return Session(
-        session.sequence,
-        session.applied,
-        before_ms,
-        session.known,
-        chains,
-        session.attempt,
-        session.hint,
-        session.last_reset,
-        session.facts,
-    )
+    def view(self, session_id: str | None) -> SessionView | None:
+        """Return a session's view; that of the last line's session where no line is of this one."""
+        name = session_id if session_id in self._views else self._latest
+        return None if name is None else self._views.get(name)
+
+    def is_settled(self, view: SessionView) -> bool:
+        """Return whether its size does not depend on lines that were left out."""
+        return view.session_id in self._settled
 
 
 def _settles(record: Record) -> bool:
