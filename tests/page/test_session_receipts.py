@@ -48,6 +48,18 @@ async def test_a_receipt_shows_every_figure_and_the_lost_rules(
     await expect(marker).to_contain_text("2 rules lost")
 
 
+async def test_an_output_that_is_not_final_is_unknown_next_to_a_known_input(
+    page: Page, told: Told
+) -> None:
+    reads = {"summary_input_tokens": 90_000, "summary_cache_read_tokens": 80_000}
+    own = OWN | {"receipt": reads}
+    told.agent.compacted(NOW_MS, 154_000, 9_000, "Fixed the importer.", contextgauge=own)
+    await told.tell()
+    receipt = page.locator(".compaction .receipt").first
+    await receipt.locator("summary").click()
+    await expect(receipt).to_contain_text("90,000 read (80,000 from the cache), output unknown")
+
+
 async def test_what_a_runtime_does_not_report_is_unknown(page: Page, told: Told) -> None:
     told.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
     await told.tell()

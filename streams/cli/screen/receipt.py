@@ -82,8 +82,10 @@ def cost_words(read: int | None, cached: int | None, written: int | None) -> str
     """Return what was read and written to make a summary; nothing where both are unknown."""
     if read is None and written is None:
         return ""
+    input_words = "input unknown" if read is None else f"{exact(read)} read"
     part = f" ({exact(cached)} cached)" if cached else ""
-    return f"{exact(read)} read{part}, {exact(written)} written"
+    output_words = "output unknown" if written is None else f"{exact(written)} written"
+    return f"{input_words}{part}, {output_words}"
 
 
 def _rules(own: CompactionReceipt) -> str:

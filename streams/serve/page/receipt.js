@@ -92,7 +92,8 @@ function commandWords({ command_id: id, command_attempt: attempt }) {
 function costWords({ summary_input_tokens: read, summary_cache_read_tokens: cached, summary_output_tokens: written }) {
   if (read === null && written === null) return UNKNOWN;
   const part = cached ? ` (${exact(cached)} from the cache)` : "";
-  return `${exact(read)} read${part}, ${exact(written)} written`;
+  const input = read === null ? "input unknown" : `${exact(read)} read`;
+  return `${input}${part}, ${written === null ? "output unknown" : `${exact(written)} written`}`;
 }
 
 function sized(tokens, source) {
