@@ -68,7 +68,7 @@ class UntilCompactionShape(BaseShape):
     """How far a chain is from its next automatic compaction."""
 
     tokens: int | None = Field(description="What is left; null: the size is unknown.")
-    responses: int | None = Field(description="The same in responses, by the chain's growth.")
+    responses: int | None = Field(description="The same in responses, an estimate by the chain's growth.")
     threshold_tokens: int = Field(description="The size at which it is expected.")
     source: PointSource
     setting: str | None = Field(description="The runtime's own settings that say so.")

@@ -2,7 +2,7 @@
 
 import { now } from "./api.js";
 import { attr, h, icon, setText, setIcon, shown, svg, texts } from "./dom.js";
-import { ago, count, duration, elapsed, exact, folderOf, shortId, tokens, UNKNOWN } from "./format.js";
+import { ago, count, duration, elapsed, exact, folderOf, roughly, shortId, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, SPARK_BOX, sparkPath, untilMeaning } from "./gauge.js";
 import { isLive } from "./order.js";
 import {
@@ -74,7 +74,7 @@ export function untilWords(view, chain) {
   const figure = `${until.estimated ? "~" : ""}${tokens(until.tokens)}`;
   const left = until.responses;
   if (left === null) return [figure, ""];
-  return [figure, left < 1 ? "next response" : `≈ ${count(left, "response")}`];
+  return [figure, left < 1 ? "next response" : `~${count(roughly(left), "response")}`];
 }
 
 /** What stands before the figure of `untilWords` where no column's head names it. */
@@ -157,7 +157,8 @@ export function sessionRow() {
   const meaning = () => row.item && untilMeaning(untilOf(row.item.view, leadingChain(row.item.view)));
   tipped(context, () => row.item && breakdownTip(row.item.view, leadingChain(row.item.view)), { trigger: link });
   for (const each of [context, untilCell]) each.addEventListener("click", () => link.click()); // above the link, for their tooltips
-  tipped(untilCell, () => (meaning() ? [h("p", {}, meaning())] : null));
+  const rate = () => untilOf(row.item.view, leadingChain(row.item.view))?.responses != null && `Responses are estimated by the growth: ${meanWords(leadingChain(row.item.view))}.`;
+  tipped(untilCell, () => (meaning() ? [meaning(), rate()].filter(Boolean).map((words) => h("p", {}, words)) : null));
   return row;
 }
 
@@ -174,7 +175,7 @@ function titleOf(view, chain, state, nowMs) {
     view.title,
     view.identity.cwd,
     aboutOf(view, chain),
-    grownWords(chain),
+    meanWords(chain),
     compactionWords(view).slice(1).filter(Boolean).join(" · "),
     isLong ? stateWords(view, state, nowMs)[0] : "",
   ].filter(Boolean).join("\n");
@@ -182,6 +183,12 @@ function titleOf(view, chain, state, nowMs) {
 
 function grownWords(chain) {
   return chain.growth_tokens === null ? "" : `+${tokens(chain.growth_tokens)} a response`;
+}
+
+/** The growth, and of what it is the mean; "" where it is unknown. */
+export function meanWords(chain) {
+  const { length } = chain.differences;
+  return length > 1 ? `${grownWords(chain)}, mean of the last ${length}` : grownWords(chain);
 }
 
 function aboutOf(view, chain) {

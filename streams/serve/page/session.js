@@ -8,7 +8,7 @@ import { breakdownTip, gauge, outlook, untilMeaning } from "./gauge.js";
 import { statusOf, timelineItem } from "./items.js";
 import { noSessionNote, skeleton, showError } from "./notes.js";
 import { rawRecords, Tail } from "./raw.js";
-import { sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
+import { meanWords, sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
 import { SizeChart } from "./size.js";
 import {
   chainWords, compactionCount, doubtOf, failureName, isStep, leadingChain, severityOf, stateOf, untilOf,
@@ -327,7 +327,7 @@ function figuresOf(view, chain) {
   const { thrash } = view.status;
   const pairs = [
     ["Until compaction", more ? `${until}${until === "due" ? ", " : " · "}${more}` : until],
-    ["Growth", chain.growth_tokens === null ? UNKNOWN : `+${tokens(chain.growth_tokens)} a response`],
+    ["Growth", meanWords(chain) || UNKNOWN],
     ["Peak", chain.peak_tokens === null ? UNKNOWN : `${tokens(chain.peak_tokens)}${chain.peak_percent === null ? "" : ` · ${guess(percent(chain.peak_percent), doubtOf(view, chain))}`}`],
     ["Messages", messagesWords(chain)],
     ["Compactions", many ? `${exact(compactionCount(view))} · ${many}` : exact(compactionCount(view))],
