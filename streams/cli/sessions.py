@@ -71,7 +71,7 @@ def sessions(
             views, total, points = listing.read(order, limit)
         files = [source.path for source in listing.sources if source.path is not None]
         if as_json:
-            _write_sessions(views, views, points)
+            _write_sessions(views, points)
         else:
             _show_sessions(views, total, points, titles=titles, files=files)
         if listing.unreadable:
@@ -85,9 +85,9 @@ def sessions(
         points = await reader.points(views, wiring.compaction_points(wiring.settings()))
         total = await reader.count()
         if as_json:
-            _write_sessions(views, await reader.with_arrivals(views), points)
+            _write_sessions(views, points)
         else:
-            _show_sessions(await reader.with_arrivals(views), total, points, titles=titles)
+            _show_sessions(views, total, points, titles=titles)
 
     read_views(show)
 
@@ -110,21 +110,20 @@ def status(
 
     def show(
         view: SessionView,
-        timed: SessionView,
         points: CompactionPoints,
         latest: Compaction | None,
         replayed: "ReplayedSession | None" = None,
     ) -> None:
         now_ms = SystemClock().now_ms()
         if line and not as_json:
-            say(status_line(timed, now_ms), to=out)
+            say(status_line(view, now_ms), to=out)
             return
         filling = None if replayed is None else _filling(replayed)
         if as_json:
-            document = _judged(view, timed, points, now_ms)
+            document = _judged(view, points, now_ms)
             write_json(document if replayed is None else document | {"filling": _parts(filling)})
         else:
-            out.print(status_box(timed, now_ms, points, filling=filling))
+            out.print(status_box(view, now_ms, points, filling=filling))
             if latest is not None:
                 out.print(receipt_box(latest))
 
@@ -133,7 +132,7 @@ def status(
         points = await reader.points([view], wiring.compaction_points(wiring.settings()))
         stored = await reader.compactions(view.session_id)
         latest = view_codec.decode(Compaction, stored[0]) if stored else None
-        show(view, (await reader.with_arrivals([view]))[0], points, latest)
+        show(view, points, latest)
 
     if is_path(session):
         from streams.cli.transcripts import session_of  # noqa: PLC0415 -- what derives, for files
@@ -141,7 +140,7 @@ def status(
         with reading():
             replayed = session_of(session)
         latest = replayed.latest_compaction()
-        show(replayed.view, replayed.view, replayed.points, latest, replayed)
+        show(replayed.view, replayed.points, latest, replayed)
     else:
         from streams.cli.stored import read_views  # noqa: PLC0415 -- as above
 
@@ -234,20 +233,15 @@ def _parts(filling: tuple["WindowPart", ...] | None) -> Json:
     ]
 
 
-def _write_sessions(
-    views: Sequence[SessionView], timed: Sequence[SessionView], points: CompactionPoints
-) -> None:
+def _write_sessions(views: Sequence[SessionView], points: CompactionPoints) -> None:
     now_ms = SystemClock().now_ms()
-    pairs = zip(views, timed, strict=True)
-    write_json([_judged(*pair, points, now_ms) for pair in pairs])
+    write_json([_judged(view, points, now_ms) for view in views])
 
 
-def _judged(
-    view: SessionView, timed: SessionView, points: CompactionPoints, now_ms: int
-) -> dict[str, Json]:
-    """Return a view with its status, as the API has it; `timed` is the view with its arrival."""
+def _judged(view: SessionView, points: CompactionPoints, now_ms: int) -> dict[str, Json]:
+    """Return a view with its status, as the API has it."""
     document: dict[str, Json] = codec.loads(view_codec.encode(view))
-    return document | {"status": status_of(timed, points).document(now_ms)}
+    return document | {"status": status_of(view, points).document(now_ms)}
 
 
 def _show_sessions(
