@@ -26,7 +26,7 @@ from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
 from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.status_windows import StatusWindows
-from streams.edge.files.watch import Source
+from streams.edge.files.watch import Source, is_main
 
 Made = TypeVar("Made")
 
@@ -146,7 +146,8 @@ class Replay:
             session_id = str(self.sources[0].session)
         else:
             self._refuse_several(len(views))
-        source, points = self.sources[0], self.points([views[session_id]])
+        own = (each for each in self.sources if each.path is not None and is_main(str(each.path)))
+        source, points = next(own, self.sources[0]), self.points([views[session_id]])
         return ReplayedSession(views[session_id], records[session_id], points, source)
 
     def _fold(self, views: dict[str, SessionView], records: Iterable[Record]) -> None:
@@ -199,9 +200,11 @@ class ReplayedSession(NamedTuple):
     source: Source
 
     def latest_compaction(self) -> Compaction | None:
-        """Return the compaction with the latest boundary, after all records of it."""
+        """Return the session's own compaction with the latest boundary, after all records of it."""
         latest: Compaction | None = None
         for record in self.records:
+            if record.data.inherited:
+                continue
             if isinstance(record.data, CompactBoundary) or (
                 latest is not None and getattr(record.data, "boundary_id", "") == latest.boundary_id
             ):

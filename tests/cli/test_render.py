@@ -165,7 +165,7 @@ def test_the_status_box_shows_bar_breakdown_messages_and_compactions() -> None:
         "Cache read       58,000",
         "Cache creation  unknown",
         "billing-3",
-        "47 since the last compaction or reset, 120 in all · oldest 2 h ago",
+        "47 since the last compaction or reset, 120 in all · the first of them 2 h ago",
         "1 auto · one in 73 messages",
         "#1 auto",
         "167K    23K   144K  41.2 s  60 s ago",

@@ -34,8 +34,7 @@ def receipt_box(compaction: Compaction) -> Panel:
 
 def _marker(compaction: Compaction) -> str:
     own = compaction.receipt
-    what = "Inherited compaction" if compaction.inherited else "Context compacted"
-    parts = [f"{what} #{compaction.number}"]
+    parts = [f"Context compacted #{compaction.number}"]
     if own.messages_archived is not None:
         parts.append(f"{count(own.messages_archived, 'message')} archived")
     if own.tokens_saved is not None:

@@ -46,11 +46,11 @@ export function receiptPart() {
 }
 
 /** Number, archived messages, tokens and a preview of the summary. */
-function markerWords({ number, receipt, summary }) {
+function markerWords({ number, receipt, summary, inherited }) {
   const { messages_archived: archived, tokens_saved: saved, tokens_before: before, pins_lost: lost } = receipt;
   const sizes = saved !== null ? `${count(saved, "token")} freed` : before !== null ? `${count(before, "token")} before` : null;
   const parts = [
-    `Context compacted #${number}`,
+    inherited ? "Inherited compaction" : `Context compacted #${number}`,
     archived === null ? null : `${count(archived, "message")} archived`,
     sizes,
     lost ? `${count(lost, "rule")} lost` : null,

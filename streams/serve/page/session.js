@@ -315,8 +315,8 @@ function outlookWords(view, chain) {
 /** Messages since the last compaction or reset; what a compaction keeps is not among them. */
 function messagesWords({ messages, messages_total: all }) {
   // Copies of another session's messages are in the context, and not among its own.
-  const rest = messages > all ? "its own" : "in all";
-  return messages === all ? exact(all) : `${exact(messages)} since the last compaction or reset · ${exact(all)} ${rest}`;
+  const [copies, rest] = messages > all ? [", copied ones included", "its own"] : ["", "in all"];
+  return messages === all ? exact(all) : `${exact(messages)} since the last compaction or reset${copies} · ${exact(all)} ${rest}`;
 }
 
 function figuresOf(view, chain) {
