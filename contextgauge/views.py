@@ -40,8 +40,12 @@ projector rebuilds those of a former one from the log, and refuses those of a la
 LAST_COMPACTIONS = 5
 """Compactions that a session's view has in short; the others are documents of their own."""
 
-GROWTH_DIFFERENCES = 10
-"""Positive differences that growth is the median of: enough to be steady, few enough to follow."""
+GROWTH_DIFFERENCES = 20
+"""Positive differences that growth is the mean of: enough to be steady, few enough to follow.
+
+A few large ones add more than all others, so their median promises far too many responses:
+docs/adr/0070-growth-is-a-mean.md.
+"""
 
 MAX_CHAINS = 64
 """Chains of one view, as in the deriver's state (R2); the least recent leaves first."""
@@ -111,7 +115,7 @@ class ChainView:
     percentage then. `messages` counts since the last boundary or reset, null until a record has a
     count; `oldest_ms` is when the oldest of them was seen: after a boundary, the boundary's time.
     `differences` are the last positive ones between readings of this epoch, `growth_tokens` their
-    median, `responses_left` how many more such steps fit. `latest` is the last boundary, whose
+    mean, `responses_left` how many more such steps fit. `latest` is the last boundary, whose
     rules may be checked at any time. `last_sequence` is the sequence of the chain's last record.
     `inherited`: the size is that of a copied response (R30). `passed_window` is the assumed window
     that the size passed, where the window is unknown for that (`exceeded`).

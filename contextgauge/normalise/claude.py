@@ -98,8 +98,9 @@ def own_call(call: str, body: Body) -> tuple[OwnCall, ...]:
     if body.get("type") == "user":
         return () if flag(body, "isMeta", "is_meta") else (OwnCall(call),)
     answers = assistant(body) if body.get("type") == "assistant" else ()
+    is_final = text(mapping(body, "message") or {}, "stop_reason", "stopReason") is not None
     return tuple(
-        OwnCall(call, each.usage, each.output)
+        OwnCall(call, each.key, each.usage, each.output, is_final)
         for each in answers
         if isinstance(each, Response) and each.usage is not None
     )

@@ -199,10 +199,10 @@ def _is_compaction(holder: Body) -> bool:
 
 
 def _duration_ms(holder: Body) -> int | None:
-    """Return a compaction's duration, from the item's start to its end; a negative one is null."""
+    """Return a compaction's duration, from the item's start to its end, if that is later."""
     started = count(holder, "started_at_ms", "startedAtMs")
     completed = count(holder, "completed_at_ms", "completedAtMs")
-    if started is None or completed is None or completed < started:
+    if started is None or completed is None or completed <= started:
         return None
     return completed - started
 

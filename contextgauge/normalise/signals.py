@@ -117,11 +117,16 @@ class Boundary(NamedTuple):
 
 
 class OwnCall(NamedTuple):
-    """A line of a compaction's own call (R11): its prompt, or an answer with what it cost."""
+    """A line of a compaction's own call (R11): its prompt, or an answer with what it cost.
+
+    `is_final`: the answer has ended with this line, so `output` is all of it.
+    """
 
     call: str
+    answer: str | None = None
     usage: Usage | None = None
     output: int | None = None
+    is_final: bool = False
 
 
 class PinCheck(NamedTuple):

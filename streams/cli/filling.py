@@ -1,7 +1,10 @@
-"""What fills a session's window, by its transcript: for a runtime that does not say it itself."""
+"""What fills a session's window, by its transcript: for a runtime that does not say it itself.
+
+Where that cannot be given, the reason is.
+"""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from contextgauge.compaction.conversation import ConversationReading
 from contextgauge.compaction.filling import Measured, WindowPart, filling_of
@@ -24,6 +27,9 @@ from streams.cli.transcripts import ReplayedSession
 from streams.core.session_status import leading_chain
 from streams.edge.files import reading as files
 from streams.edge.files.watch import Source
+
+Filling: TypeAlias = tuple[WindowPart, ...] | str
+"""The parts of what fills a window, else why they are unknown."""
 
 _CLEARED: Final = ("compactedToolIds", "compacted_tool_ids")
 
@@ -54,28 +60,32 @@ class _Epoch:
             self.cleared = self.cleared.union(ids) if edit.edits and is_known else None
 
 
-def filling_of_session(session: ReplayedSession) -> tuple[WindowPart, ...] | None:
+def filling_of_session(session: ReplayedSession) -> Filling | None:
     """Return what fills the window of a session's main chain, by the file that it was read from.
 
-    None where its size is unknown, where the runtime says it itself, of a pipe, and where the file
-    lacks some of what the model sees, or does not tell what was removed from it.
+    None where the runtime says it itself.
     """
     chain = leading_chain(session.view)
-    if chain is None or chain.chain != MAIN_CHAIN or chain.breakdown is None:
+    if chain is None or chain.chain != MAIN_CHAIN:
+        return "the main conversation is not in the file"
+    if chain.breakdown is None:
+        return "the size is unknown"
+    if chain.categories is not None:
         return None
+    if session.source.path is None:
+        return "a pipe is read only once"
     epoch = _Epoch(session.records)
-    is_reported = chain.categories is not None
-    if is_reported or session.source.path is None or epoch.cleared is None or not epoch.readings:
-        return None
+    if epoch.cleared is None:
+        return "the file does not say which results were removed"
     transcript = _Transcript(session.source, session.view.session_id)
     if transcript.is_incomplete:
-        return None
-    measured = _measured(transcript.messages, epoch.readings[0], epoch.readings[-1])
-    if measured is None:
-        return None
+        return "the file lacks some of what the model sees"
+    ends = _measured(transcript.messages, epoch.readings)
+    if ends is None:
+        return "the messages that were measured are not in the file"
     return filling_of(
         transcript.messages,
-        measured,
+        ends,
         attachments=transcript.attachments,
         cleared=epoch.cleared,
         system_characters=transcript.system_characters,
@@ -146,10 +156,11 @@ def _texts(fields: dict[str, Json], names: Sequence[str]) -> list[str]:
     return [each for each in values if isinstance(each, str)] if isinstance(values, list) else []
 
 
-def _measured(
-    messages: Sequence[Message], first: ContextReading, last: ContextReading
-) -> Measured | None:
+def _measured(messages: Sequence[Message], readings: Sequence[ContextReading]) -> Measured | None:
     """Return where the first and the last response of an epoch are; None where one is not there."""
+    if not readings:
+        return None
+    first, last = readings[0], readings[-1]
     firsts, lasts = _places(messages, first), _places(messages, last)
     if not firsts or not lasts:
         return None

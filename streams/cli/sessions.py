@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -28,7 +28,7 @@ from streams.edge.files.runtime_folders import transcript_folders
 from streams.edge.files.session_files import SessionFiles
 
 if TYPE_CHECKING:
-    from contextgauge.compaction.filling import WindowPart
+    from streams.cli.filling import Filling
     from streams.cli.transcripts import ReplayedSession
     from streams.serve.views.sessions import Sessions
 
@@ -85,7 +85,7 @@ def sessions(
             views, total, points, _ = listing.read(order, limit)
         files = [source.path for source in listing.sources if source.path is not None]
         if as_json:
-            _write_sessions(views, views, points)
+            _write_sessions(views, points)
         else:
             _show_sessions(views, total, points, NOTHING_HERE, titles=titles, files=files)
         if listing.unreadable:
@@ -99,10 +99,9 @@ def sessions(
         points = await reader.points(views, wiring.compaction_points(wiring.settings()))
         total = await reader.count()
         if as_json:
-            _write_sessions(views, await reader.with_arrivals(views), points)
+            _write_sessions(views, points)
         else:
-            shown = await reader.with_arrivals(views)
-            _show_sessions(shown, total, points, _NOTHING_STORED, titles=titles)
+            _show_sessions(views, total, points, _NOTHING_STORED, titles=titles)
 
     read_views(show)
 
@@ -117,7 +116,7 @@ def status(
 ) -> None:
     """Show one session: usage, breakdown, messages, compactions.
 
-    Then the receipt of the latest compaction: what it cost and did.
+    Then the receipt of its own latest compaction: what it cost and did.
 
     `--line` prints `Context: 45% (58K/128K tokens)`, with `~` before figures that rest on the
     default window, which is assumed for an unknown model.
@@ -125,30 +124,28 @@ def status(
 
     def show(
         view: SessionView,
-        timed: SessionView,
         points: CompactionPoints,
         latest: Compaction | None,
         replayed: "ReplayedSession | None" = None,
     ) -> None:
         now_ms = SystemClock().now_ms()
         if line and not as_json:
-            say(status_line(timed, now_ms), to=out)
+            say(status_line(view, now_ms), to=out)
             return
-        filling = None if replayed is None else _filling(replayed)
+        filling = _filling(view, replayed)
         if as_json:
-            document = _judged(view, timed, points, now_ms)
-            write_json(document if replayed is None else document | {"filling": _parts(filling)})
+            document = _judged(view, points, now_ms)
+            write_json(document if replayed is None else document | _filling_fields(filling))
         else:
-            out.print(status_box(timed, now_ms, points, filling=filling))
+            out.print(status_box(view, now_ms, points, filling=filling))
             if latest is not None:
                 out.print(receipt_box(latest))
 
     async def read(reader: "Sessions") -> None:
         view = await reader.find(session)
         points = await reader.points([view], wiring.compaction_points(wiring.settings()))
-        stored = await reader.compactions(view.session_id)
-        latest = view_codec.decode(Compaction, stored[0]) if stored else None
-        show(view, (await reader.with_arrivals([view]))[0], points, latest)
+        stored = map(_compaction, await reader.compactions(view.session_id))
+        show(view, points, next((each for each in stored if not each.inherited), None))
 
     if is_path(session):
         from streams.cli.transcripts import session_of  # noqa: PLC0415 -- what derives, for files
@@ -156,7 +153,7 @@ def status(
         with reading():
             replayed = session_of(session)
         latest = replayed.latest_compaction()
-        show(replayed.view, replayed.view, replayed.points, latest, replayed)
+        show(replayed.view, replayed.points, latest, replayed)
     else:
         from streams.cli.stored import read_views  # noqa: PLC0415 -- as above
 
@@ -228,18 +225,31 @@ def events(
         read_views(read)
 
 
-def _filling(session: "ReplayedSession") -> tuple["WindowPart", ...] | None:
-    """Return what fills the window of a session of a file, where that can be known."""
+def _compaction(document: bytes) -> Compaction:
+    return view_codec.decode(Compaction, document)
+
+
+_NEEDS_FILE: Final = "it needs the text of the session's file: `contextgauge status FILE`"
+
+
+def _filling(view: SessionView, session: "ReplayedSession | None") -> "Filling | None":
+    """Return what fills the window of a session, else why that is unknown.
+
+    None where the runtime says it itself. `session` is that of a file.
+    """
+    if session is None:
+        is_reported = any(chain.categories is not None for chain in view.chains.values())
+        return None if is_reported else _NEEDS_FILE
     from streams.cli.filling import filling_of_session  # noqa: PLC0415 -- loads the engine
 
     return filling_of_session(session)
 
 
-def _parts(filling: tuple["WindowPart", ...] | None) -> Json:
-    """Return what fills a window as JSON."""
-    if filling is None:
-        return None
-    return [
+def _filling_fields(filling: "Filling | None") -> dict[str, Json]:
+    """Return what fills a window as members of a JSON document."""
+    if filling is None or isinstance(filling, str):
+        return {"filling": None, "filling_unknown": filling}
+    parts: list[Json] = [
         {
             "kind": part.kind,
             "tokens": part.tokens,
@@ -247,22 +257,18 @@ def _parts(filling: tuple["WindowPart", ...] | None) -> Json:
         }
         for part in filling
     ]
+    return {"filling": parts, "filling_unknown": None}
 
 
-def _write_sessions(
-    views: Sequence[SessionView], timed: Sequence[SessionView], points: CompactionPoints
-) -> None:
+def _write_sessions(views: Sequence[SessionView], points: CompactionPoints) -> None:
     now_ms = SystemClock().now_ms()
-    pairs = zip(views, timed, strict=True)
-    write_json([_judged(*pair, points, now_ms) for pair in pairs])
+    write_json([_judged(view, points, now_ms) for view in views])
 
 
-def _judged(
-    view: SessionView, timed: SessionView, points: CompactionPoints, now_ms: int
-) -> dict[str, Json]:
-    """Return a view with its status, as the API has it; `timed` is the view with its arrival."""
+def _judged(view: SessionView, points: CompactionPoints, now_ms: int) -> dict[str, Json]:
+    """Return a view with its status, as the API has it."""
     document: dict[str, Json] = codec.loads(view_codec.encode(view))
-    return document | {"status": status_of(timed, points).document(now_ms)}
+    return document | {"status": status_of(view, points).document(now_ms)}
 
 
 def _show_sessions(

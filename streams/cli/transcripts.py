@@ -28,7 +28,7 @@ from streams.core.session_status import is_unrecognised
 from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.positions import absolute
 from streams.edge.files.status_windows import StatusWindows
-from streams.edge.files.watch import Source
+from streams.edge.files.watch import Source, is_main
 from streams.wiring.stored import totals_with
 
 Made = TypeVar("Made")
@@ -149,18 +149,21 @@ class Replay:
             session_id = str(self.sources[0].session)
         else:
             self._refuse_several(len(views))
-        source, view = self.sources[0], views[session_id]
+        own = (each for each in self.sources if each.path is not None and is_main(str(each.path)))
+        source, view = next(own, self.sources[0]), views[session_id]
         if is_unrecognised(view):
             raise unrecognised(self.name)
-        points = points_of(self._models_with_others(session_id), [view])
+        points = points_of(self._models_with_others(session_id, source), [view])
         return ReplayedSession(view, records[session_id], points, source)
 
-    def _models_with_others(self, session_id: str) -> dict[str, list[Mapping[str, Any]]]:
+    def _models_with_others(
+        self, session_id: str, source: Source
+    ) -> dict[str, list[Mapping[str, Any]]]:
         """Return the models' aggregates, with those of the sessions that `view` has read, too."""
         models: dict[str, list[Mapping[str, Any]]] = {
             name: [asdict(each)] for name, each in self.models.items()
         }
-        path, own = self.sources[0].path, codec.key_bytes(session_id)
+        path, own = source.path, codec.key_bytes(session_id)
         others = () if path is None else totals_with(wiring.settings(), absolute(str(path)))
         with suppress(ValueError):  # damaged
             add_totals(models, others, lambda session: session != own)
@@ -216,9 +219,11 @@ class ReplayedSession(NamedTuple):
     source: Source
 
     def latest_compaction(self) -> Compaction | None:
-        """Return the compaction with the latest boundary, after all records of it."""
+        """Return the session's own compaction with the latest boundary, after all records of it."""
         latest: Compaction | None = None
         for record in self.records:
+            if record.data.inherited:
+                continue
             if isinstance(record.data, CompactBoundary) or (
                 latest is not None and getattr(record.data, "boundary_id", "") == latest.boundary_id
             ):

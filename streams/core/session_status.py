@@ -152,12 +152,10 @@ class Status(NamedTuple):
         return members
 
 
-def status_of(
-    view: "SessionView", points: CompactionPoints = NO_POINTS, arrived_ms: int | None = None
-) -> Status:
+def status_of(view: "SessionView", points: CompactionPoints = NO_POINTS) -> Status:
     """Return the judgement of a session; `points` are what the reader knows of compactions.
 
-    A session without times was last active when its last record arrived, at `arrived_ms`.
+    When its records were read says nothing of when it was active: without times that is unknown.
     """
     leading, attempt = leading_chain(view), view.attempt
     settings = settings_of(view.identity, points)
@@ -175,19 +173,18 @@ def status_of(
     doubts = {name: window_doubt(chain, learned[name]) for name, chain in view.chains.items()}
     is_known = leading is not None and leading.used_tokens is not None
     settled: State = leading.state if leading is not None and is_known else "unknown"
-    last_active_ms = arrived_ms if view.last_ms is None else view.last_ms
     last_sign_ms = stalled_from_ms = stale_from_ms = None
     if attempt is not None:
         settled = "compacting"
         last_sign_ms = latest((attempt.started_ms, attempt.last_heartbeat_ms))
         stalled_from_ms = stalled_from(last_sign_ms)
-    elif settled != "unknown" and last_active_ms is not None:
-        stale_from_ms = last_active_ms + THRESHOLDS.stale_after_ms
+    elif settled != "unknown" and view.last_ms is not None:
+        stale_from_ms = view.last_ms + THRESHOLDS.stale_after_ms
     thrash = _thrash(view.compactions.last)
     thrashing_until_ms = None if thrash is None else thrash.first_ms + THRESHOLDS.thrash_within_ms
     return Status(
         leading_chain=None if leading is None else leading.chain,
-        last_active_ms=last_active_ms,
+        last_active_ms=view.last_ms,
         settled=settled,
         severity="unknown" if leading is None else severities[leading.chain],
         severities=severities,
@@ -203,7 +200,10 @@ def status_of(
 
 
 def is_live(view: "SessionView", now_ms: int) -> bool:
-    """Return whether a session was active lately, whatever its state: lists begin with these."""
+    """Return whether a session was active lately, whatever its state: lists begin with these.
+
+    One without times is not: nothing says that it was.
+    """
     return view.last_ms is not None and now_ms - view.last_ms < THRESHOLDS.stale_after_ms
 
 

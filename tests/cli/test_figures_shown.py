@@ -15,14 +15,22 @@ from tests.cli.test_render import NOW_MS, VIEW, _shown
     ("messages", "total", "words"),
     [
         (0, 92, "0 since the last compaction or reset, 92 in all"),
-        (92, 92, "92 · oldest 2 h ago"),
+        (92, 92, "92 · the first of them 2 h ago"),
+        (
+            2,
+            1,
+            (
+                "2 since the last compaction or reset, copied ones included, 1 its own"
+                " · the first of them 2 h ago"
+            ),
+        ),
     ],
 )
 def test_messages_are_those_since_a_compaction(messages: int, total: int, words: str) -> None:
     chain = replace(VIEW.chains["main"], messages=messages, messages_total=total)
     box = _shown(status_box(replace(VIEW, chains={"main": chain}), NOW_MS))
     assert f"Messages     {words}  " in box
-    assert ("oldest" in box) is (messages > 0)
+    assert ("the first of them" in box) is (messages > 0)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from contextgauge.compaction.filling import ToolTokens, WindowPart
 from contextgauge.compaction.lines import NO_TEXT_MARK
-from streams.cli.filling import filling_of_session
+from streams.cli.filling import Filling, filling_of_session
 from streams.cli.inputs import sources_of
 from streams.cli.screen.breakdown import filled_by
 from streams.cli.sessions import status
@@ -56,8 +55,8 @@ def _session(tmp_path: Path, *lines: dict[str, Any]) -> ReplayedSession:
     return session_of(str(path))
 
 
-def _kinds(parts: Sequence[WindowPart] | None) -> dict[str, int]:
-    assert parts is not None
+def _kinds(parts: Filling | None) -> dict[str, int]:
+    assert isinstance(parts, tuple)
     return {part.kind: part.tokens for part in parts}
 
 
@@ -79,7 +78,8 @@ def test_parts_sum_to_the_size_that_was_measured(tmp_path: Path) -> None:
     assert sum(kinds.values()) == session.view.chains["main"].used_tokens == 23_000
     assert list(kinds) == ["overhead", "user", "assistant", "tool_calls", "tool_results"]
     assert kinds["overhead"] == 20_000 - 102
-    (results,) = [part for part in parts or () if part.kind == "tool_results"]
+    assert isinstance(parts, tuple)
+    (results,) = [part for part in parts if part.kind == "tool_results"]
     assert [each.name for each in results.tools] == ["Read", "Bash"]
     assert results.tools[0].tokens > 3 * results.tools[1].tokens
 
@@ -94,7 +94,7 @@ def test_what_was_before_the_last_compaction_is_not_in_the_window(tmp_path: Path
     }
     summary = _line("user", "s" * 4_000, isCompactSummary=True)
     compacted = (*WORK, boundary, summary)
-    assert filling_of_session(_session(tmp_path, *compacted)) is None  # until it is measured
+    assert filling_of_session(_session(tmp_path, *compacted)) == "the size is unknown"
     after = _session(tmp_path, *compacted, _line("user", "u" * 40), _answer("m4", 19_000))
     kinds = _kinds(filling_of_session(after))
     assert "tool_results" not in kinds
@@ -127,18 +127,44 @@ def test_results_that_were_cleared_are_left_out(tmp_path: Path) -> None:
         "microcompactMetadata": {"tokensSaved": 2_000, "compactedToolIds": ["c1"]},
     }
     session = _session(tmp_path, *WORK[:5], cleared, _answer("m3", 21_000))
-    (results,) = [each for each in filling_of_session(session) or () if each.tools]
+    parts = filling_of_session(session)
+    assert isinstance(parts, tuple)
+    (results,) = [each for each in parts if each.tools]
     assert [each.name for each in results.tools] == ["Bash"]
     unknown = cleared | {"microcompactMetadata": {"tokensSaved": 2_000}, "uuid": "e"}
     for edits in ((unknown,), (unknown, cleared), (cleared, unknown)):
         session = _session(tmp_path, *WORK[:5], *edits, _answer("m3", 21_000))
-        assert filling_of_session(session) is None
+        reason = "the file does not say which results were removed"
+        assert filling_of_session(session) == reason
 
 
 def test_a_transcript_that_lacks_messages_is_not_estimated(tmp_path: Path) -> None:
-    assert filling_of_session(_session(tmp_path, *WORK[1:])) is None
+    reason = "the file lacks some of what the model sees"
+    assert filling_of_session(_session(tmp_path, *WORK[1:])) == reason
     no_text = _line("user", "u" * 400, **{NO_TEXT_MARK: True})
-    assert filling_of_session(_session(tmp_path, no_text, *WORK[1:])) is None
+    assert filling_of_session(_session(tmp_path, no_text, *WORK[1:])) == reason
+
+
+def test_an_answer_of_another_file_is_not_looked_for_in_vain(tmp_path: Path) -> None:
+    session = _session(tmp_path, *WORK)
+    other = _session(tmp_path, _line("user", "u"), _answer("m9", 9_000))
+    moved = session._replace(source=other.source)
+    reason = "the messages that were measured are not in the file"
+    assert filling_of_session(moved) == reason
+    assert filling_of_session(moved._replace(records=[])) == reason
+
+
+def test_a_sessions_own_file_is_read_whatever_is_read_before_it(tmp_path: Path) -> None:
+    """A compaction's own call comes first: its boundary tells of it (R11)."""
+    session = _session(tmp_path, *WORK)
+    path = session.source.path
+    assert path is not None
+    for name in ("agent-acompact-1", "agent-a1"):
+        line = WORK[0] | {"isSidechain": True, "agentId": name[6:], "uuid": name}
+        add(path.with_suffix("") / "subagents" / f"{name}.jsonl", json.dumps(line))
+    again = session_of(str(path))
+    assert again.source.path == path
+    assert filling_of_session(again) == filling_of_session(session)
 
 
 def test_a_runtimes_own_account_is_not_estimated(tmp_path: Path) -> None:
@@ -154,10 +180,11 @@ def test_a_runtimes_own_account_is_not_estimated(tmp_path: Path) -> None:
 def test_a_subagents_own_file_and_a_pipe_are_not_estimated(tmp_path: Path) -> None:
     side = [json.dumps(line | {"isSidechain": True, "agentId": "a"}) for line in WORK]
     add(tmp_path / "side.jsonl", *side)
-    assert filling_of_session(session_of(str(tmp_path / "side.jsonl"))) is None
+    side_chain = session_of(str(tmp_path / "side.jsonl"))
+    assert filling_of_session(side_chain) == "the main conversation is not in the file"
     session = _session(tmp_path, *WORK)
     piped = session._replace(source=session.source._replace(path=None))
-    assert filling_of_session(piped) is None
+    assert filling_of_session(piped) == "a pipe is read only once"
 
 
 def test_lines_of_another_session_are_not_counted(tmp_path: Path) -> None:
@@ -181,7 +208,7 @@ def test_the_parts_of_simulated_sessions_sum_up(tmp_path: Path, provider: str) -
             continue
         session = session_of(str(path))
         parts = filling_of_session(session)
-        if parts is None:
+        if not isinstance(parts, tuple):
             continue
         told += 1
         kinds = _kinds(parts)
@@ -210,9 +237,11 @@ def test_the_box_and_the_json_have_the_parts(
     os.truncate(path, 0)
     add(Path(path), *map(json.dumps, WORK[1:]))
     status(path)
-    assert "Filled by" not in capsys.readouterr().out
+    reason = "the file lacks some of what the model sees"
+    assert f"unknown: {reason}" in capsys.readouterr().out
     status(path, as_json=True)
-    assert json.loads(capsys.readouterr().out)["filling"] is None
+    document = json.loads(capsys.readouterr().out)
+    assert (document["filling"], document["filling_unknown"]) == (None, reason)
 
 
 def test_few_tools_are_shown_one_by_one() -> None:

@@ -3,12 +3,13 @@
 import io
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from contextgauge.receipts import ReportedReceipt
 from schemas.records import CompactBoundary
 from schemas.views import Compaction
-from streams.cli.screen.receipt import receipt_box
+from streams.cli.screen.receipt import cost_words, receipt_box
 from streams.cli.screen.timeline import describe
 from streams.core.projection.documents import compaction
 from tests.core.history import History
@@ -76,3 +77,17 @@ def test_what_is_not_known_is_unknown() -> None:
     ):
         assert f"{name:15}unknown" in lines
     assert not any(line.startswith("Command") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "words"),
+    [
+        (90_000, None, "90,000 read (80,000 cached), output unknown"),
+        (None, 2_100, "input unknown, 2,100 written"),
+    ],
+)
+def test_a_summary_cost_names_the_part_that_is_unknown(
+    read: int | None, written: int | None, words: str
+) -> None:
+    cached = None if read is None else 80_000
+    assert cost_words(read, cached, written) == words

@@ -165,7 +165,7 @@ def test_the_status_box_shows_bar_breakdown_messages_and_compactions() -> None:
         "Cache read       58,000",
         "Cache creation  unknown",
         "billing-3",
-        "47 since the last compaction or reset, 120 in all · oldest 2 h ago",
+        "47 since the last compaction or reset, 120 in all · the first of them 2 h ago",
         "1 auto · one in 73 messages",
         "#1 auto",
         "167K    23K   144K  41.2 s  60 s ago",
@@ -274,10 +274,10 @@ def test_a_guessed_window_is_marked_and_explained() -> None:
 
 def test_responses_left_count_to_compaction_or_a_full_window() -> None:
     chain = replace(CHAIN, growth_tokens=100, responses_left=335)
-    assert "335 more until the window is full" in _shown(status_box(_with(chain), NOW_MS))
+    assert "~340 more until the window is full" in _shown(status_box(_with(chain), NOW_MS))
     near = replace(chain, auto_compact_threshold=58_432 + 150)
     box = _shown(status_box(_with(near), NOW_MS))
-    assert "1 more until compaction" in box
+    assert "~1 more until compaction" in box
     assert "Compacts in" in box
     assert "150 tokens" in box
 
@@ -299,12 +299,12 @@ def test_figures_that_rest_on_an_assumed_window_are_marked() -> None:
     points = CompactionPoints(configured=(("claude", Threshold(percent=80.0)),))
     box = _shown(status_box(_with(replace(GUESSED, growth_tokens=1_000)), NOW_MS, points))
     assert "~143,800 tokens · configured, of an assumed window" in box
-    assert "~143 more until compaction" in box
+    assert "~140 more until compaction" in box
     full = replace(GUESSED, auto_compact_enabled=False, growth_tokens=1_000, responses_left=183)
     box = _shown(status_box(_with(full), NOW_MS))
-    assert "~183 more until the window is full" in box
+    assert "~180 more until the window is full" in box
     known = replace(full, window_source="catalog")
-    assert " 183 more until the window is full" in _shown(status_box(_with(known), NOW_MS))
+    assert "~180 more until the window is full" in _shown(status_box(_with(known), NOW_MS))
 
 
 def test_a_due_compaction_has_the_same_words_everywhere() -> None:

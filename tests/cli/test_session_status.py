@@ -105,7 +105,6 @@ def test_the_lines_for_prompts_show_the_verdict(case: Case) -> None:
 
 @pytest.mark.parametrize(("active_ms", "words"), [(NOW_MS - 300_000, "5 min ago"), (None, UNKNOWN)])
 def test_all_screens_show_the_same_last_activity(active_ms: int | None, words: str) -> None:
-    """A session without times gets its arrival as its last time before it is shown."""
     view = replace(session(chain(40.0)), last_ms=active_ms)
     for table in (sessions_table([view], NOW_MS, 200), live_table([view], NOW_MS, 200, range(1))):
         header, row, *_ = printed(table).splitlines()

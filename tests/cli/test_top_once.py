@@ -28,12 +28,10 @@ def _records() -> list[Record]:
     )
 
 
-async def _sessions(records: list[Record], arrived_ms: int) -> Sessions:
-    """Return sessions in memory; those without times arrived then."""
+async def _sessions(records: list[Record]) -> Sessions:
+    """Return sessions in memory."""
     store = MemoryViews()
     (dump,) = fold_records(records, 1)
-    recent = dump.rankings["recent"]
-    recent |= {session: float(arrived_ms) for session, score in recent.items() if not score}
     position = ViewPosition(len(records), 0, 1, caught_up=True)
     store.partitions[1, 0] = MemoryPartition(position, dump)
     store.numbers = Generations(1, None)
@@ -57,16 +55,12 @@ async def _frame(
     return [head, *rest]
 
 
-async def test_a_session_without_times_is_shown_as_old_as_its_arrival() -> None:
+async def test_a_session_without_times_is_of_unknown_age() -> None:
     records = [replace(record, time_ms=None) for record in _records()]
-    head, _, *rows = await _frame(await _sessions(records, NOW_MS - 120_000))
-    assert head.endswith("newest record 2 min ago")
+    head, _, *rows = await _frame(await _sessions(records))
+    assert head.endswith("newest record of unknown time")
     assert rows
-    assert all(row.rstrip().endswith(" 2 min ago") for row in rows)
-    head, _, *rows = await _frame(await _sessions(records, NOW_MS - 3_600_000))
-    assert head.endswith("newest record 60 min ago")
-    assert any(" stale " in row for row in rows)
-    assert not any(" measured " in row for row in rows)
+    assert all(row.rstrip().endswith(" unknown") for row in rows)
 
 
 async def test_live_sessions_are_in_the_frame_even_if_stale_ones_are_fuller() -> None:
@@ -76,7 +70,7 @@ async def test_live_sessions_are_in_the_frame_even_if_stale_ones_are_fuller() ->
         replace(record, time_ms=NOW_MS) if record.data.session_id == live else record
         for record in records
     ]
-    _, _, first, *_ = await _frame(await _sessions(now, 1), limit=1)
+    _, _, first, *_ = await _frame(await _sessions(now), limit=1)
     assert first.startswith(live[:8])
 
 
@@ -85,7 +79,7 @@ async def test_titles_come_from_local_transcripts(tmp_path: Path) -> None:
     session_id = records[0].data.session_id
     line = '{"type": "user", "message": {"role": "user", "content": "Fix the parser"}}\n'
     (tmp_path / f"{session_id}.jsonl").write_text(line)
-    sessions = await _sessions(records, 1)
+    sessions = await _sessions(records)
     shown = "".join(await _frame(sessions, local=SessionFiles([tmp_path])))
     assert shown.count("Fix the parser") == 1
     assert "Fix the parser" not in "".join(await _frame(sessions))

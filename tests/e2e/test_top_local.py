@@ -123,6 +123,26 @@ def test_one_frame_has_all_that_is_there(command: Command, folder: Path) -> None
     assert "Title" in titled.splitlines()[1]
 
 
+def test_files_without_times_are_not_live_because_they_were_just_written(
+    command: Command, folder: Path
+) -> None:
+    for path in folder.rglob("*.jsonl"):
+        os.utime(path)
+    listed = json.loads(command("sessions", "--json", str(folder)).stdout)
+    untimed = {view["session_id"] for view in listed if view["last_ms"] is None}
+    assert 0 < len(untimed) < len(listed)
+    assert {view["session_id"] for view in listed[-len(untimed) :]} == untimed
+    head, _, *rows = command("top", "--once", str(folder)).stdout.splitlines()
+    assert " d ago" in head
+    for row in rows:
+        assert row.rstrip().endswith(" unknown" if row.split()[0] in untimed else " d ago")
+    for path in folder.rglob("*.jsonl"):
+        if path.stem in untimed:
+            lines = command("status", str(path)).stdout.splitlines()
+            (active,) = [line.strip("│ ").split() for line in lines if " Active " in line]
+            assert active == ["Active", "unknown"]
+
+
 def test_what_cannot_be_read_is_shown(command: Command, folder: Path, terminal: Open) -> None:
     add(folder / "broken.jsonl", "no JSON")
     opened = terminal(folder)

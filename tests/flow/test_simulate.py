@@ -33,6 +33,7 @@ from streams.flow.simulator import (
     sample_sessions,
     simulate,
 )
+from streams.flow.simulator.random_source import RandomSource
 from tests.conftest import Command
 
 Data = TypeVar("Data")
@@ -114,6 +115,28 @@ def test_times_ascend_and_sessions_are_interleaved(sample: list[SimulatedMessage
     assert times == sorted(times)
     changes = sum(a.session_id != b.session_id for a, b in pairwise(sample))
     assert changes > 100
+
+
+def test_compactions_of_the_sample_take_as_long_as_real_ones(
+    sample: list[SimulatedMessage],
+) -> None:
+    """The summary's call is the time that the boundary reports; what cost it had is known."""
+    boundaries = of(derive(keyed(sample)), CompactBoundary)
+    durations = [data.duration_ms for data in boundaries if data.duration_ms is not None]
+    assert durations
+    assert min(durations) >= 9_000
+    of_calls = [data for data in boundaries if data.duration_source == "derived"]
+    assert of_calls
+    for data in of_calls:
+        assert data.receipt is not None
+        assert data.receipt.summary_output_tokens is not None
+
+
+def test_texts_begin_with_a_sentence() -> None:
+    source = RandomSource("any")
+    texts = [source.text(40) for _ in range(200)]
+    assert {len(text) for text in texts} == {40}
+    assert all(text.lstrip('"')[0].isupper() for text in texts)
 
 
 def test_no_text_has_terminal_escapes(sample: list[SimulatedMessage]) -> None:

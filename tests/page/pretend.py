@@ -118,7 +118,6 @@ class Api:
         self.sessions: dict[str, dict[str, Any]] = {}
         self.records: dict[str, dict[str, list[dict[str, Any]]]] = {}
         self.compactions: dict[str, list[dict[str, Any]]] = {}
-        self.arrivals: dict[str, int] = {}
         self.titles: dict[str, str] = {}
         self.points = NO_POINTS
         self.stats: dict[str, Any] = {}
@@ -264,12 +263,11 @@ class Api:
 
     def _judged(self, view: dict[str, Any]) -> dict[str, Any]:
         name = view["session_id"]
-        return judged(view, self.arrivals.get(name), self.titles.get(name), self.points)
+        return judged(view, self.titles.get(name), self.points)
 
     def _rank(self, view: dict[str, Any], order: ListOrder) -> Rank:
         name = codec.key_bytes(view["session_id"])
-        arrived_ms = self.arrivals.get(view["session_id"])
-        return summary(SessionKey(0, name), codec.dumps(view), arrived_ms).rank(order)
+        return summary(SessionKey(0, name), codec.dumps(view)).rank(order)
 
     def _part(
         self, found: list[dict[str, Any]], name: str, asked: dict[str, list[str]]
@@ -281,13 +279,10 @@ class Api:
 
 
 def judged(
-    view: dict[str, Any],
-    arrived_ms: int | None = None,
-    title: str | None = None,
-    points: CompactionPoints = NO_POINTS,
+    view: dict[str, Any], title: str | None = None, points: CompactionPoints = NO_POINTS
 ) -> dict[str, Any]:
     """Return a view with its status, as of long ago: the page must come to now by itself."""
-    status = status_of_document(codec.dumps(view), points, arrived_ms)
+    status = status_of_document(codec.dumps(view), points)
     address = session_address(view["session_id"])
     return {**view, "address": address, "title": title, "status": status.document(0)}
 

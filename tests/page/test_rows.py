@@ -176,7 +176,7 @@ async def test_an_estimate_is_marked_and_its_tooltip_names_the_source(
     (view,) = api.sessions.values()
     view["chains"]["main"].update(
         auto_compact_enabled=None, auto_compact_threshold=None, until_compaction_tokens=None,
-        used_tokens=100_000, growth_tokens=3_000, window=200_000,
+        used_tokens=100_000, growth_tokens=3_000, window=200_000, differences=[1_000, 5_000],
     )  # fmt: skip
     last = {
         "record_id": "r", "chain": "main", "number": 1, "outcome": "succeeded", "trigger": "auto",
@@ -187,13 +187,16 @@ async def test_an_estimate_is_marked_and_its_tooltip_names_the_source(
     view["compactions"] = {**view["compactions"], "last": [last]}
     await page.goto(page_url)
     cell = page.locator(".row .c-until")
-    await expect(cell.locator(".more")).to_have_text("≈ 22 responses")
+    await expect(cell.locator(".more")).to_have_text("~22 responses")
     await expect(cell.locator(".figure")).to_contain_text("~67K")
     await cell.hover()
     words = "Estimated: the last automatic compaction of this session began at 167,094 tokens."
     await expect(page.get_by_role("tooltip")).to_contain_text(words)
+    rate = "Responses are estimated by the growth: +3K a response, mean of the last 2."
+    await expect(page.get_by_role("tooltip")).to_contain_text(rate)
     await cell.click()
-    await expect(page.locator(".hero .facts")).to_contain_text("~67K · ≈ 22 responses")
+    await expect(page.locator(".hero .facts")).to_contain_text("+3K a response, mean of the last 2")
+    await expect(page.locator(".hero .facts")).to_contain_text("~67K · ~22 responses")
     await expect(page.locator(".hero")).to_contain_text(words)
     view["chains"]["main"].update(used_tokens=None, used_percent=None, breakdown=None)
     await page.reload()

@@ -48,6 +48,36 @@ async def test_a_receipt_shows_every_figure_and_the_lost_rules(
     await expect(marker).to_contain_text("2 rules lost")
 
 
+async def test_an_output_that_is_not_final_is_unknown_next_to_a_known_input(
+    page: Page, told: Told
+) -> None:
+    reads = {"summary_input_tokens": 90_000, "summary_cache_read_tokens": 80_000}
+    own = OWN | {"receipt": reads}
+    told.agent.compacted(NOW_MS, 154_000, 9_000, "Fixed the importer.", contextgauge=own)
+    await told.tell()
+    receipt = page.locator(".compaction .receipt").first
+    await receipt.locator("summary").click()
+    await expect(receipt).to_contain_text("90,000 read (80,000 from the cache), output unknown")
+
+
+async def test_an_inherited_compaction_is_none_of_the_sessions_own(
+    page: Page, told: Told, api: Api
+) -> None:
+    told.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
+    told.fill()
+    api.compactions[SESSION][0]["inherited"] = True
+    await page.reload()
+    item = page.locator(".item.compaction").first
+    await expect(item).to_have_attribute("data-status", "inherited")
+    head = item.locator(".compaction-head")
+    await expect(head).to_contain_text("Inherited compaction")
+    await expect(head).to_contain_text("it counts for the session that did it")
+    await expect(item.locator(":scope > .facts")).to_contain_text("154,000 →")
+    await expect(item.locator(":scope > .facts")).not_to_contain_text("Number")
+    await expect(item.locator(":scope > .facts")).not_to_contain_text("messages")
+    await expect(item.locator(".receipt summary")).to_contain_text("Inherited compaction · 154,000")
+
+
 async def test_what_a_runtime_does_not_report_is_unknown(page: Page, told: Told) -> None:
     told.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
     await told.tell()

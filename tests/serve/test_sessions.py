@@ -1,6 +1,5 @@
 """Reading sessions: lists, the beginning of an id, and never two generations in one answer."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,9 +7,9 @@ import pytest
 from contextgauge.clock import SystemClock
 from schemas.records import CompactBoundary, Record
 from streams import codec
-from streams.core.session_status import THRESHOLDS, status_of
+from streams.core.session_status import is_live
 from streams.edge.memory.views import MemoryPartition, MemoryViews
-from streams.ports import Generations, Ranking, ViewPosition
+from streams.ports import Generations, ViewPosition
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
 from tests.doubles.dump import fold_records
@@ -56,47 +55,20 @@ async def test_pressure_puts_the_fullest_first(sessions: Sessions) -> None:
     assert used == sorted(used, key=lambda percent: -(percent or 0))
 
 
-async def test_a_session_without_times_is_as_old_as_its_arrival(records: list[Record]) -> None:
-    untimed = [replace(record, time_ms=None) for record in records]
-    store = _store([*untimed, *(replace(record, time_ms=7) for record in records[:1])])
-    sessions = await _active(store)
-    views = await sessions.ranked("recent", 100)
-    arrivals = {}
-    for place, (_, partition) in enumerate(store.partitions.items(), 1):
-        for session in partition.held.rankings["recent"]:
-            partition.held.rankings["recent"][session] = place * 1_000.0
-            arrivals[session.decode()] = place * 1_000
-    shown = await sessions.with_arrivals(views)
+async def test_sessions_without_times_come_after_all_others(records: list[Record]) -> None:
     timed = records[0].data.session_id
-    assert {view.session_id: view.last_ms for view in shown} == arrivals | {timed: 7}
-    now_ms = 4_000 + THRESHOLDS.stale_after_ms
-    measured = [view for view in shown if status_of(view).settled == "measured"]
-    assert measured
-    assert {status_of(view).state(now_ms) for view in measured} == {"stale"}
-    assert await sessions.with_arrivals([]) == []
-
-
-async def test_arrivals_are_read_of_sessions_without_times_only(records: list[Record]) -> None:
-    store = _store(records)
-    asked: list[bytes] = []
-
-    class _Counting(MemoryViews):
-        async def scores(
-            self, generation: int, partition: int, sessions: Sequence[bytes], ranking: Ranking
-        ) -> list[float | None]:
-            asked.extend(sessions)
-            return await super().scores(generation, partition, sessions, ranking)
-
-        async def ranked(self, *_: object, **__: object) -> list[tuple[bytes, float]]:
-            raise AssertionError("a ranking is read")
-
-    views = await (await _active(store)).ranked("recent", 100)
-    counting = _Counting()
-    counting.partitions, counting.numbers = store.partitions, store.numbers
-    assert len(await (await _active(counting)).with_arrivals(views)) == len(views)
-    without_times = [view.session_id.encode() for view in views if view.last_ms is None]
-    assert sorted(asked) == sorted(without_times)
-    assert 0 < len(asked) < len(views)
+    store = _store([
+        replace(record, time_ms=7 if record.data.session_id == timed else None)
+        for record in records
+    ])  # fmt: skip
+    sessions = await _active(store)
+    first, *others = await sessions.ranked("recent", 100)
+    assert first.session_id == timed
+    assert {view.last_ms for view in others} == {None}
+    assert not any(is_live(view, 1) for view in others)
+    assert await sessions.newest_ms() == 7
+    untimed = _store([replace(record, time_ms=None) for record in records])
+    assert await (await _active(untimed)).newest_ms() is None
 
 
 async def test_a_session_is_found_by_its_id_or_a_prefix_of_it(

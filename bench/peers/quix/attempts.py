@@ -145,7 +145,7 @@ class Attempts:
             passed = self.own_ms - own
         else:
             passed = self.received_ms - live
-        return passed if passed >= 0 else None
+        return passed if passed > 0 else None
 
     def complete(self, chain: Doc, after: int | None, rewritten: int | None = None) -> None:
         """Emit the completion of the chain's unmeasured boundary, if there is one."""

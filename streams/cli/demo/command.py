@@ -128,7 +128,7 @@ async def _run(pipeline: Pipeline, blocks: _Blocks, path: str | None) -> None:
     seconds = time.monotonic() - begin_s
     dead = await demo_pipeline.dead_letters(pipeline)
     reader = await active_sessions(pipeline.store, SystemClock())
-    views = await reader.with_arrivals(await reader.ranked("recent", _SHOWN_SESSIONS))
+    views = await reader.ranked("recent", _SHOWN_SESSIONS)
     if not views:
         raise no_session(str(path), published.messages + published.ignored + published.refused)
     points = await reader.points(views, wiring.compaction_points(pipeline.settings))

@@ -52,8 +52,13 @@ _TOOLS: Final = 4
 """Tools whose results are shown one by one: these are most of it."""
 
 
-def filled_by(parts: "Sequence[WindowPart]") -> RenderableType:
-    """Return what fills a window by an estimate; together that is what was measured."""
+def filled_by(parts: "Sequence[WindowPart] | str") -> RenderableType:
+    """Return what fills a window by an estimate; together that is what was measured.
+
+    Where that is unknown, `parts` is the reason.
+    """
+    if isinstance(parts, str):
+        return Text(f"{UNKNOWN}: {parts}", style="dim")
     rows: list[tuple[str, int]] = []
     for part in parts:
         rows.append((_NAMES[part.kind], part.tokens))

@@ -91,6 +91,12 @@ def exact(tokens: int | None) -> str:
     return UNKNOWN if tokens is None else f"{tokens:,}"
 
 
+def roughly(number: int) -> str:
+    """Return an estimated count with the two digits that are worth reading: ~47, ~150, ~1,300."""
+    step = 10 ** max(len(str(number)) - 2, 0)
+    return f"{GUESS}{exact((number + step // 2) // step * step)}"
+
+
 def count(number: int, name: str) -> str:
     """Return a number of things: 1 message, 1,200 messages."""
     return f"{exact(number)} {name}" + ("" if number == 1 else "s")

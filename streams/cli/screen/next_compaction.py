@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from rich.text import Text
 
 from schemas.views import ChainView
-from streams.cli.screen.figures import GUESS, UNKNOWN, exact, safe, tokens_left
-from streams.cli.screen.window_words import guess
+from streams.cli.screen.figures import GUESS, UNKNOWN, exact, roughly, safe, tokens_left
 from streams.core.until_compaction import PointSource, UntilCompaction, WindowDoubt
 
 _POINT_SOURCES: Mapping[PointSource, str] = {
@@ -53,18 +52,15 @@ def next_compaction(
         title = "Compacts in" if until.tokens > 0 else "Compaction"
         yield title, Text(f"{until_words(until, exact, ' tokens')}{source}")
     if chain.growth_tokens is not None:
-        left = _left(chain, until, doubtful=doubt is not None)
-        yield "Growth", Text(f"{exact(chain.growth_tokens)} tokens a response{left}")
+        number = len(chain.differences)
+        mean = f", mean of the last {number}" if number > 1 else ""
+        growth = f"{exact(chain.growth_tokens)} tokens a response{mean}"
+        yield "Growth", Text(f"{growth}{_left(chain, until)}")
 
 
-def _left(chain: ChainView, until: UntilCompaction | None, *, doubtful: bool) -> str:
-    """Return how many responses are left, and until what; nothing where compaction is due."""
+def _left(chain: ChainView, until: UntilCompaction | None) -> str:
+    """Return about how many responses are left, and until what; nothing where none is."""
+    left, what = chain.responses_left, "the window is full"
     if until is not None and until.responses is not None:
-        if until.responses < 0:
-            return ""
-        mark = GUESS if until.estimated else ""
-        return f" · {mark}{exact(until.responses)} more until compaction"
-    if chain.responses_left is None:
-        return ""
-    left = guess(exact(chain.responses_left), doubtful=doubtful)
-    return f" · {left} more until the window is full"
+        left, what = until.responses, "compaction"
+    return "" if left is None or left < 0 else f" · {roughly(left)} more until {what}"

@@ -34,8 +34,7 @@ def receipt_box(compaction: Compaction) -> Panel:
 
 def _marker(compaction: Compaction) -> str:
     own = compaction.receipt
-    what = "Inherited compaction" if compaction.inherited else "Context compacted"
-    parts = [f"{what} #{compaction.number}"]
+    parts = [f"Context compacted #{compaction.number}"]
     if own.messages_archived is not None:
         parts.append(f"{count(own.messages_archived, 'message')} archived")
     if own.tokens_saved is not None:
@@ -82,8 +81,10 @@ def cost_words(read: int | None, cached: int | None, written: int | None) -> str
     """Return what was read and written to make a summary; nothing where both are unknown."""
     if read is None and written is None:
         return ""
+    input_words = "input unknown" if read is None else f"{exact(read)} read"
     part = f" ({exact(cached)} cached)" if cached else ""
-    return f"{exact(read)} read{part}, {exact(written)} written"
+    output_words = "output unknown" if written is None else f"{exact(written)} written"
+    return f"{input_words}{part}, {output_words}"
 
 
 def _rules(own: CompactionReceipt) -> str:

@@ -118,11 +118,11 @@ def status_box(
     points: CompactionPoints = NO_POINTS,
     *,
     compactions: bool = True,
-    filling: "Sequence[WindowPart] | None" = None,
+    filling: "Sequence[WindowPart] | str | None" = None,
 ) -> Panel:
     """Return the box with all that is known of a session, with or without its compactions.
 
-    `filling` is what fills the window by an estimate.
+    `filling` is what fills the window by an estimate, or why that is unknown.
     """
     chain = shown_chain(view)
     parts: list[RenderableType] = []
@@ -141,7 +141,7 @@ def _facts(
     chain: ChainView,
     points: CompactionPoints,
     now_ms: int,
-    filling: "Sequence[WindowPart] | None",
+    filling: "Sequence[WindowPart] | str | None",
 ) -> Iterator[tuple[str, RenderableType]]:
     identity, status = view.identity, status_of(view, points)
     doubt = status.window_doubts.get(chain.chain)
@@ -181,21 +181,31 @@ def _facts(
 
 
 def messages_words(chain: ChainView) -> str:
-    """Return the messages since the last compaction or reset, and in all: 3/135."""
+    """Return the messages since the last compaction or reset, and in all: 3/135; `2, 1 own`."""
     if chain.messages is None and chain.messages_total is None:
         return UNKNOWN
+    if _has_copies(chain):
+        return f"{exact(chain.messages)}, {exact(chain.messages_total)} own"
     return f"{exact(chain.messages)}/{exact(chain.messages_total)}"
+
+
+def _has_copies(chain: ChainView) -> bool:
+    """Return whether more messages are in the context than are the session's own (R30)."""
+    return (chain.messages or 0) > (chain.messages_total or 0)
 
 
 def _messages(chain: ChainView, now_ms: int) -> str:
     # What a compaction keeps is not among them (R23), so they are not all that is active.
     words = exact(chain.messages)
     if chain.messages != chain.messages_total:
-        has_copies = (chain.messages or 0) > (chain.messages_total or 0)
-        rest = f"{exact(chain.messages_total)} {'its own' if has_copies else 'in all'}"
-        words += f" since the last compaction or reset, {rest}"
+        copies, rest = (
+            (", copied ones included", "its own") if _has_copies(chain) else ("", "in all")
+        )
+        words += (
+            f" since the last compaction or reset{copies}, {exact(chain.messages_total)} {rest}"
+        )
     has_oldest = bool(chain.messages) and chain.oldest_ms is not None
-    return words + (f" · oldest {ago(chain.oldest_ms, now_ms)}" if has_oldest else "")
+    return words + (f" · the first of them {ago(chain.oldest_ms, now_ms)}" if has_oldest else "")
 
 
 def _other_chains(

@@ -57,6 +57,8 @@ _LIVE_STEPS = (
 _BLOCKS = "▁▂▃▄▅▆▇█"
 """Heights of a sparkline."""
 
+_SPARK_BARS = 10
+
 
 def live_first(views: Sequence[SessionView], now_ms: int) -> list[SessionView]:
     """Return sessions in the order given, but live ones before all others."""
@@ -128,7 +130,7 @@ def live_table(
         "Source": [Cells([cell(shown_chain(v).window_source, "dim") for v in views])],
         "Until": _until_forms([_until(view, points).replace(UNKNOWN, "?") for view in views]),
         "Growth": [_column(views, lambda _, chain: _short(chain.growth_tokens, "+"))],
-        "Last 10": [_column(views, lambda _, chain: sparkline(chain.differences))],
+        "Last 10": [_column(views, lambda _, chain: sparkline(chain.differences[-_SPARK_BARS:]))],
         "State": [Cells(states), Cells(states, 0)],
         "Comp.": [
             Cells([_compactions(view) for view in views]),

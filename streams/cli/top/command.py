@@ -166,7 +166,7 @@ class SessionSource:
     async def overview(self, sessions: Sessions, ranking: Ranking) -> Overview:
         """Return the first sessions of a ranking, with titles from local transcripts."""
         local = None if self.local is None else self.local()  # before what it says has been read
-        views = await sessions.with_arrivals(await ranked(sessions, Order(ranking), self.limit))
+        views = await ranked(sessions, Order(ranking), self.limit)
         total, newest_ms = await sessions.count(), await sessions.newest_ms()
         names = [view.session_id for view in views]
         titles = {} if self.titles is None else await self.titles(names)
@@ -255,7 +255,6 @@ class _Top:
         if self._chosen.opened is not None:
             try:
                 view = await sessions.find(self._chosen.opened)
-                (view,) = await sessions.with_arrivals([view])
                 stored = await sessions.compactions(view.session_id)
                 compactions = [view_codec.decode(Compaction, document) for document in stored]
                 points = await sessions.points([view], self._source.points)

@@ -244,7 +244,7 @@ def once(overview: Overview, now_ms: int, width: int) -> RenderableType:
         return Text(overview.nothing)
     chosen = Chosen()
     views = rows(overview.views, chosen, now_ms)
-    head = title(overview, chosen).append(" · ").append(_age(overview.newest_ms, now_ms))
+    head = title(overview, chosen).append(" · ").append(_age(overview, now_ms))
     if (behind := overview.behind()) is not None:
         head.append(f"\n{behind}", style="yellow")
     titles, points = overview.titles, overview.points
@@ -256,9 +256,12 @@ def _right(overview: Overview, now_ms: int) -> Text:
     """Return the right end of the title: how current the figures are."""
     if overview.local is not None and overview.local.progress is not None:
         return Text(overview.local.progress, style="dim")
-    return _age(overview.newest_ms, now_ms)
+    return _age(overview, now_ms)
 
 
-def _age(newest_ms: int | None, now_ms: int) -> Text:
-    text = "no record yet" if newest_ms is None else f"newest record {ago(newest_ms, now_ms)}"
+def _age(overview: Overview, now_ms: int) -> Text:
+    if overview.newest_ms is not None:
+        text = f"newest record {ago(overview.newest_ms, now_ms)}"
+    else:
+        text = "newest record of unknown time" if overview.views else "no record yet"
     return Text(text, style="dim")

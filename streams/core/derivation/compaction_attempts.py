@@ -76,9 +76,12 @@ def move(step: Step, event: AttemptEvent, refused: CompactionRefused | None = No
 
 
 def duration_ms(start: Start, normal: Normal) -> int | None:
-    """Return the time from a start to this message by R20; None where it cannot be computed."""
+    """Return the time from a start to this message by R20; None where it cannot be computed.
+
+    Nothing takes no time: two equal times are those of writing, or too coarse.
+    """
     passed = _passed_ms(start.own_ms, start.live_ms, normal)
-    return passed if passed is None or passed >= 0 else None
+    return passed if passed is None or passed > 0 else None
 
 
 def _silence_ms(start: Start, normal: Normal) -> int | None:

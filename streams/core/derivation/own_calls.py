@@ -26,13 +26,24 @@ def note(chain: Chain, line: OwnCall, own_ms: int | None) -> None:
     if line.usage is None:
         state = state._replace(began_ms=own_ms)
     else:
-        state = state._replace(
-            ended_ms=later(state.ended_ms, own_ms),
-            input=line.usage.used,
-            read=line.usage.read,
-            output=state.output if line.output is None else line.output,
+        state = _answered(state, line)._replace(
+            ended_ms=later(state.ended_ms, own_ms), input=line.usage.used, read=line.usage.read
         )
     chain.calls = (*calls.values(), state)[-KEPT:]
+
+
+def _answered(state: CallState, line: OwnCall) -> CallState:
+    """Return a call with the output of its answer, where this line has the final count.
+
+    The lines of an answer that is being streamed repeat the count with which it began. It is final
+    with the reason why the answer stopped, which older versions do not write, or once it grew.
+    """
+    if line.answer is None or line.answer != state.answer:
+        state = state._replace(answer=line.answer, begun=line.output, output=None)
+    if line.output is None:
+        return state
+    has_grown = state.begun is not None and line.output > state.begun
+    return state._replace(output=line.output) if line.is_final or has_grown else state
 
 
 def take(chain: Chain, own_ms: int | None) -> CallState | None:
@@ -58,7 +69,10 @@ def with_cost(boundary: Boundary, call: CallState | None) -> Boundary:
 
 
 def duration_ms(call: CallState | None, own_ms: int | None) -> int | None:
-    """Return the time from a call's prompt to its boundary; a negative one is none."""
-    if call is None or call.began_ms is None or own_ms is None or own_ms < call.began_ms:
+    """Return the time from a call's prompt to its boundary.
+
+    None where the prompt has the answer's time or a later one: they were written at once.
+    """
+    if call is None or call.began_ms is None or call.ended_ms is None or own_ms is None:
         return None
-    return own_ms - call.began_ms
+    return own_ms - call.began_ms if call.began_ms < call.ended_ms else None

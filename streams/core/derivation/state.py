@@ -32,7 +32,10 @@ class Unmeasured(NamedTuple):
 
 
 class CallState(NamedTuple):
-    """A compaction's own call (R11): when its prompt and its last answer came, and what it cost."""
+    """A compaction's own call (R11): when its prompt and its last answer came, and what it cost.
+
+    `output` is null until the answer's final count is known; `begun` is that of its first line.
+    """
 
     call: str
     began_ms: int | None = None
@@ -40,6 +43,8 @@ class CallState(NamedTuple):
     input: int | None = None
     read: int | None = None
     output: int | None = None
+    answer: str | None = None
+    begun: int | None = None
 
 
 class ThreadState(NamedTuple):

@@ -22,7 +22,7 @@ def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: 
     is_pair = is_own and not chain.inherited and chain.breakdown is not None
     if is_pair and before is not None and used > before:
         differences = (*differences, used - before)[-GROWTH_DIFFERENCES:]
-        growth = _median(differences)
+        growth = sum(differences) // len(differences)
     is_peak = is_own and (chain.peak_tokens is None or used > chain.peak_tokens)
     threshold = _threshold(chain)
     limit_tokens = data.window if threshold is None else threshold
@@ -121,14 +121,6 @@ def settled(chain: ChainView) -> SizeState:
     if chain.used_tokens is None:
         return "unknown"
     return "estimated" if chain.breakdown is None else "measured"
-
-
-def _median(differences: tuple[int, ...]) -> int:
-    ordered = sorted(differences)
-    middle = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[middle]
-    return (ordered[middle - 1] + ordered[middle]) // 2
 
 
 def _threshold(chain: ChainView) -> int | None:

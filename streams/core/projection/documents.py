@@ -4,7 +4,7 @@ Each is a function of the record and of views before and after it, so that re-re
 gives the same document again.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from contextgauge.frozen import replace
 from schemas.records import (
@@ -128,6 +128,10 @@ def compaction(before: Compaction | None, record: Record) -> Compaction | None:
             return before
 
 
+_UNTIMED_MS: Final = 1 << 47
+"""More than any time in ms, and far below what JSON and Redis hold exactly."""
+
+
 def pressure(view: SessionView) -> float | None:
     """Return what a session is ranked by: its leading chain's percentage used, if known."""
     chain = leading_chain(view)
@@ -135,8 +139,11 @@ def pressure(view: SessionView) -> float | None:
 
 
 def recency(view: SessionView, logged_ms: int | None) -> int:
-    """Return what a session is ranked by in time: its own last time, else its record's Kafka's."""
-    return view.last_ms if view.last_ms is not None else logged_ms or 0
+    """Return what a session is ranked by in time: its last activity, if that is known.
+
+    One without times comes after all others, below 0, by its record's time in Kafka.
+    """
+    return view.last_ms if view.last_ms is not None else (logged_ms or 0) - _UNTIMED_MS
 
 
 def live_entry(view: SessionView, record: Record) -> dict[str, Any]:

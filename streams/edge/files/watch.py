@@ -360,6 +360,12 @@ def _order_of(path: str) -> tuple[list[str], int, list[str]]:
     return [*folders, _LAST + name if name.startswith(_AGENT_PREFIX) else name], 1, []
 
 
+def is_main(path: str) -> bool:
+    """Return whether a transcript is a session's own: of no subagent and no compaction's call."""
+    folders, place, _ = _order_of(known_path(path))
+    return place == 1 and not folders[-1].startswith(_LAST)
+
+
 def _is_session_folder(folder: Path, main: Path) -> bool:
     """Return whether a folder is a session's; `main` is the transcript that would be next to it."""
     if (folder / SUBAGENTS).is_dir():

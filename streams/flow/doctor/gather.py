@@ -177,7 +177,7 @@ async def _views(reader: ViewReader, partitions: int) -> Views:
     if generations.active is not None:
         for partition in active:
             ranked = await reader.ranked(generations.active, partition, "recent", 1)
-            newest_ms += [int(score) for _, score in ranked]
+            newest_ms += [int(score) for _, score in ranked if score > 0]
             sessions += await reader.session_count(generations.active, partition)
     building = await _positions(reader, generations.next, partitions)
     return Views(generations, active, building, sessions, max(newest_ms, default=None))

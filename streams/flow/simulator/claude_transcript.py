@@ -12,6 +12,7 @@ from streams.flow.simulator.claude_message import (
     usage_object,
 )
 from streams.flow.simulator.session import (
+    CHARACTERS_PER_TOKEN,
     CompactionAttempt,
     ModelResponse,
     SimulatedChain,
@@ -24,6 +25,8 @@ _PROJECT = "-srv-repo"
 _EARLY_VERSION = "2.0.13"
 _OWN_CALL = "acompact-"
 """A compaction's own call has a file with this name among the subagents' files."""
+_STORED_MS = 240
+"""The boundary is stored so long after the summary's end."""
 _COMMAND_OUTPUT = {"compact": "Compacted ", "clear": ""}
 _MOST_DELAY_MS = 3_000
 """Progress is written late, with the time at which it happened: timestamps go back."""
@@ -84,8 +87,9 @@ class ClaudeTranscript(ClaudeSession):
         if attempt.outcome in {"failed", "blocked", "lost-end"}:
             return False
         asked_ms = self.now_ms
-        self.now_ms += attempt.duration_ms
-        if not self.plan.is_early:
+        if self.plan.is_early:
+            self.now_ms += attempt.duration_ms
+        else:
             self._own_call(chain, attempt)
         metadata: dict[str, Json] = {
             "trigger": "manual" if attempt.is_manual else "auto",
@@ -148,6 +152,7 @@ class ClaudeTranscript(ClaudeSession):
         self._user(chain, f"<local-command-stdout>{output}</local-command-stdout>")
 
     def _own_call(self, chain: SimulatedChain, attempt: CompactionAttempt) -> None:
+        """Write the call that takes the attempt's time: its prompt, and the summary."""
         own = SimulatedChain(chain.model, 0, agent_id=_OWN_CALL + self.random.key("")[:6])
         self._user(own, self.random.text(600))
         message: Json = {
@@ -156,9 +161,17 @@ class ClaudeTranscript(ClaudeSession):
             "type": "message",
             "role": "assistant",
             "content": [{"type": "text", "text": self.random.text(9_000)}],
-            "usage": {"input_tokens": 2, "cache_read_input_tokens": attempt.pre_tokens},
+            "stop_reason": "end_turn",
+            "usage": {
+                "input_tokens": 2,
+                "cache_read_input_tokens": attempt.pre_tokens,
+                "output_tokens": 9_000 // CHARACTERS_PER_TOKEN,
+            },
         }
+        stored_ms = min(_STORED_MS, attempt.duration_ms)
+        self.now_ms += attempt.duration_ms - stored_ms
         self._line("assistant", own, message=message)
+        self.now_ms += stored_ms
 
     def _micro_compaction(self, chain: SimulatedChain) -> None:
         saved = chain.cached_tokens // 5

@@ -15,22 +15,27 @@ _PAGE_CHARACTERS = 1 << 18
 
 
 @cache
-def _page() -> str:
-    """Return a page of made-up prose, with the quotes, line ends and accents that JSON escapes."""
+def _page() -> tuple[str, tuple[int, ...]]:
+    """Return a page of made-up prose, and where its sentences begin.
+
+    It has the quotes, line ends and accents that JSON escapes.
+    """
     source = random.Random("page")  # noqa: S311 -- filler, not a secret
     words = [
         "".join(source.choices(_SYLLABLES, k=source.randint(1, 3))) + source.choice(_ENDINGS)
         for _ in range(_WORDS)
     ]
     parts: list[str] = []
+    starts: list[int] = []
     length = 0
     while length < _PAGE_CHARACTERS:
         sentence = " ".join(source.choices(words, k=source.randint(4, 18))).capitalize()
         if source.random() < 0.05:  # noqa: PLR2004 -- one sentence in twenty
             sentence = f'"{sentence}" — né à {sentence[:3]}'
         parts.append(sentence + source.choice((". ", ".\n", ": ", ", ")))
+        starts.append(length)
         length += len(parts[-1])
-    return "".join(parts)
+    return "".join(parts), tuple(starts)
 
 
 class RandomSource:
@@ -38,7 +43,7 @@ class RandomSource:
 
     def __init__(self, seed: str) -> None:
         self._source = random.Random(seed)  # noqa: S311 -- a simulation, not a secret
-        self._page = _page()
+        self._page, self._starts = _page()
         self.tag = f"{self._source.getrandbits(32):08x}"
         """The first eight digits of all uuids of the session."""
         self._uuids = 0
@@ -71,9 +76,9 @@ class RandomSource:
         return options[int(self._source.random() * len(options))]
 
     def text(self, characters: int) -> str:
-        """Return filler text of this length."""
+        """Return filler text of this length, from the begin of a sentence."""
         page = self._page
-        start = int(self._source.random() * len(page))
+        start = self.choice(self._starts)
         text = page[start : start + characters]
         while len(text) < characters:
             text += page[: characters - len(text)]

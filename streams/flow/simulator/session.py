@@ -37,7 +37,7 @@ _RESERVE_TOKENS = 33_000
 _RESERVE_DIVISOR = 4
 """Of a small window a quarter is kept free."""
 _RESUMED_MESSAGES = 40
-_CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 _LONGEST_RESULT_CHARACTERS = 30_000
 """Claude Code truncates a tool result there; the tokens above it are images, counted but not
 shown."""
@@ -271,7 +271,7 @@ class SimulatedSession:
             yield from self._drain()
             return
         text = random.text(random.size(300, 1.0, min(12_000, plan.window // 5)))
-        main.new_tokens += len(text) // _CHARACTERS_PER_TOKEN
+        main.new_tokens += len(text) // CHARACTERS_PER_TOKEN
         self.prompt(main, text)
         self.wait(500, 4_000)
         room = min(_RESERVE_TOKENS, plan.window // _RESERVE_DIVISOR)
@@ -320,7 +320,7 @@ class SimulatedSession:
         if uses_tool:
             tokens = random.size(plan.growth_tokens, 0.9, plan.window // 20)
             chain.new_tokens += tokens
-            characters = min(tokens * _CHARACTERS_PER_TOKEN, _LONGEST_RESULT_CHARACTERS)
+            characters = min(tokens * CHARACTERS_PER_TOKEN, _LONGEST_RESULT_CHARACTERS)
             self.tool_result(chain, random.text(characters))
             self.wait(50, 3_000)
 

@@ -183,12 +183,10 @@ def rules(documents: Iterable[bytes]) -> dict[str, Json] | None:
 class Context(NamedTuple):
     """What answers about sessions depend on besides their views.
 
-    `points` are where compactions begin. By session id: `arrivals` of sessions without times, and
-    `titles`.
+    `points` are where compactions begin, `titles` are by session id.
     """
 
     points: CompactionPoints = NO_POINTS
-    arrivals: Mapping[str, int] = {}
     titles: Mapping[str, str] = {}
 
 
@@ -204,8 +202,7 @@ def judged(
     views, changes = [], []
     for document in documents:
         session_id = decoded(document).session_id
-        arrived_ms = context.arrivals.get(session_id)
-        status = status_of_document(document, context.points, arrived_ms)
+        status = status_of_document(document, context.points)
         members = {
             "address": session_address(session_id),
             "title": context.titles.get(session_id),
@@ -219,8 +216,6 @@ def judged(
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def status_of_document(
-    document: bytes, points: CompactionPoints, arrived_ms: int | None = None
-) -> Status:
+def status_of_document(document: bytes, points: CompactionPoints) -> Status:
     """Return the judgement of a session's view. Raises VersionError."""
-    return status_of(decoded(document), points, arrived_ms)
+    return status_of(decoded(document), points)

@@ -197,10 +197,9 @@ class Reading:
         views = [decoded(document) for document in documents]
         await self._read_settings(views)
         points = await self._learn(snapshot, set[str]().union(*map(models_to_learn, views)))
-        arrivals = await self.at(snapshot).arrivals(views)
         if self._titles is None:
-            return Context(points, arrivals)
-        return Context(points, arrivals, await self._titles([view.session_id for view in views]))
+            return Context(points)
+        return Context(points, await self._titles([view.session_id for view in views]))
 
     async def _read_settings(self, views: Iterable[SessionView]) -> None:
         """Read the settings for these sessions, and again for those of before."""

@@ -68,7 +68,7 @@ class UntilCompactionShape(BaseShape):
     """How far a chain is from its next automatic compaction."""
 
     tokens: int | None = Field(description="What is left; null: the size is unknown.")
-    responses: int | None = Field(description="The same in responses, by the chain's growth.")
+    responses: int | None = Field(description="The same in responses, estimated by the growth.")
     threshold_tokens: int = Field(description="The size at which it is expected.")
     source: PointSource
     setting: str | None = Field(description="The runtime's own settings that say so.")
@@ -82,7 +82,7 @@ class StatusShape(BaseShape):
 
     leading_chain: str | None = Field(description="The chain that stands for the session.")
     last_active_ms: int | None = Field(
-        description="The time of the last record, or its arrival in Kafka if no record has a time."
+        description="The time of the last record; null where no record has a time."
     )
     state: State
     severity: Severity = Field(description="How full the leading chain is.")

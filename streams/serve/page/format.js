@@ -23,6 +23,12 @@ export function tokens(count) {
   return `${count < 0 ? "−" : ""}${(Math.round(size / step) * step) / unit}${name}`;
 }
 
+/** An estimated count with the two digits that are worth reading, as in the terminal: 47, 150, 1,300. */
+export function roughly(count) {
+  const step = 10 ** Math.max(String(count).length - 2, 0);
+  return Math.round(count / step) * step;
+}
+
 /** A percentage, floored: 99.99 is not yet 100%. */
 export function percent(value) {
   if (value === null || value === undefined) return UNKNOWN;

@@ -133,7 +133,8 @@ const SPARK_H = 20;
 const SPARK_BARS = 10;
 
 /** The outline of the last steps of growth, one bar each: `d` of a path. */
-export function sparkPath(differences) {
+export function sparkPath(steps) {
+  const differences = steps.slice(-SPARK_BARS);
   const highest = Math.max(...differences, 1);
   const step = SPARK_W / SPARK_BARS;
   const skipped = SPARK_BARS - differences.length;

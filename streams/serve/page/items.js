@@ -150,8 +150,8 @@ function compactionItem(first, session) {
     const nowMs = now();
     const view = session();
     const status = statusOf(item, view, nowMs);
-    attr(el, "data-status", status);
-    setIcon(sign, SIGNS[status]);
+    attr(el, "data-status", item.document?.inherited ? "inherited" : status);
+    setIcon(sign, item.document?.inherited ? "info" : SIGNS[status]);
     const [title, more] = compactionWords(item, status, view, nowMs);
     setText(t.title, title);
     setText(t.note, more);
@@ -192,7 +192,8 @@ function compactionWords(item, status, view, nowMs) {
     case "failed":
       return [OUTCOMES[item.failure.outcome] ?? OUTCOMES.failed, item.failure.error === null ? "" : errorWords(item.failure.error)];
     default:
-      return [item.document.inherited ? "Inherited compaction" : "Compaction completed", savedWords(item.document)];
+      if (item.document.inherited) return ["Inherited compaction", "of the history that was copied: it counts for the session that did it"];
+      return ["Compaction completed", savedWords(item.document)];
   }
 }
 
@@ -211,7 +212,7 @@ function factsOf({ status, document, failure, used_tokens: used }) {
     ["Trigger", triggerWords(document.trigger)],
     ["Tokens", `${exact(document.tokens_before)} → ${isAwaited ? "not measured yet" : exact(document.tokens_after)}`],
     ["Took", document.duration_ms !== null && known ? `${took}, ${known}` : took],
-    ["After", count(document.messages_since_last, "message")],
-    ["Number", exact(document.number)],
+    // Of a copy both would be its place in this session, where it did not happen.
+    ...(document.inherited ? [] : [["After", count(document.messages_since_last, "message")], ["Number", exact(document.number)]]),
   ];
 }

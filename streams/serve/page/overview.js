@@ -342,7 +342,10 @@ export class Overview {
   #divide() {
     const nowMs = now();
     const end = this.order.findIndex((item) => !isLive(item.view, nowMs));
-    const words = `silent for ${duration(currentThresholds().stale_after_ms)} or more`;
+    const isUntimed = ({ view }) => view.status.last_active_ms === null;
+    const past = end < 0 ? [] : this.order.slice(end);
+    const silent = past.every(isUntimed) ? null : `silent for ${duration(currentThresholds().stale_after_ms)} or more`;
+    const words = [silent, past.some(isUntimed) ? "time unknown" : null].filter(Boolean).join(", or ");
     this.order.forEach((item, index) => { item.divides = index === end && index > 0 ? words : null; });
     if (this.cursor === null) this.live = end < 0 ? this.order.length : end;
   }

@@ -46,11 +46,11 @@ export function receiptPart() {
 }
 
 /** Number, archived messages, tokens and a preview of the summary. */
-function markerWords({ number, receipt, summary }) {
+function markerWords({ number, receipt, summary, inherited }) {
   const { messages_archived: archived, tokens_saved: saved, tokens_before: before, pins_lost: lost } = receipt;
   const sizes = saved !== null ? `${count(saved, "token")} freed` : before !== null ? `${count(before, "token")} before` : null;
   const parts = [
-    `Context compacted #${number}`,
+    inherited ? "Inherited compaction" : `Context compacted #${number}`,
     archived === null ? null : `${count(archived, "message")} archived`,
     sizes,
     lost ? `${count(lost, "rule")} lost` : null,
@@ -92,7 +92,8 @@ function commandWords({ command_id: id, command_attempt: attempt }) {
 function costWords({ summary_input_tokens: read, summary_cache_read_tokens: cached, summary_output_tokens: written }) {
   if (read === null && written === null) return UNKNOWN;
   const part = cached ? ` (${exact(cached)} from the cache)` : "";
-  return `${exact(read)} read${part}, ${exact(written)} written`;
+  const input = read === null ? "input unknown" : `${exact(read)} read`;
+  return `${input}${part}, ${written === null ? "output unknown" : `${exact(written)} written`}`;
 }
 
 function sized(tokens, source) {

@@ -2,7 +2,7 @@
 
 import { now } from "./api.js";
 import { attr, h, icon, setText, setIcon, shown, svg, texts } from "./dom.js";
-import { ago, beginning, count, duration, elapsed, exact, folderNames, folderOf, shortId, shortIds, span, tokens, UNKNOWN } from "./format.js";
+import { ago, beginning, count, duration, elapsed, exact, folderNames, folderOf, roughly, shortId, shortIds, span, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, SPARK_BOX, sparkPath, untilMeaning } from "./gauge.js";
 import { isLive } from "./order.js";
 import {
@@ -77,7 +77,7 @@ export function untilWords(view, chain) {
   const figure = `${until.estimated ? "~" : ""}${tokens(until.tokens)}`;
   const left = until.responses;
   if (left === null) return [figure, ""];
-  return [figure, left < 1 ? "next response" : `≈ ${count(left, "response")}`];
+  return [figure, left < 1 ? "next response" : `~${count(roughly(left), "response")}`];
 }
 
 /** What stands before the figure of `untilWords` where no column's head names it. */
@@ -160,7 +160,8 @@ export function sessionRow() {
   const meaning = () => row.item && untilMeaning(untilOf(row.item.view, leadingChain(row.item.view)));
   tipped(context, () => row.item && breakdownTip(row.item.view, leadingChain(row.item.view)), { trigger: link });
   for (const each of [context, untilCell]) each.addEventListener("click", () => link.click()); // above the link, for their tooltips
-  tipped(untilCell, () => (meaning() ? [h("p", {}, meaning())] : null));
+  const rate = () => untilOf(row.item.view, leadingChain(row.item.view))?.responses != null && `Responses are estimated by the growth: ${meanWords(leadingChain(row.item.view))}.`;
+  tipped(untilCell, () => (meaning() ? [meaning(), rate()].filter(Boolean).map((words) => h("p", {}, words)) : null));
   return row;
 }
 
@@ -178,7 +179,7 @@ function titleOf(view, chain, state, nowMs) {
     view.identity.cwd,
     aboutOf(view, chain),
     beginningWords(view, nowMs),
-    grownWords(chain),
+    meanWords(chain),
     compactionWords(view).slice(1).filter(Boolean).join(" · "),
     isLong ? stateWords(view, state, nowMs)[0] : "",
   ].filter(Boolean).join("\n");
@@ -198,6 +199,12 @@ function stateAndBeginning(view, state, nowMs) {
 
 function beginningWords({ first_ms: firstMs }, nowMs) {
   return firstMs === null ? "" : `began ${beginning(firstMs, nowMs)}`;
+}
+
+/** The growth, and of what it is the mean; "" where it is unknown. */
+export function meanWords(chain) {
+  const { length } = chain.differences;
+  return length > 1 ? `${grownWords(chain)}, mean of the last ${length}` : grownWords(chain);
 }
 
 function aboutOf(view, chain) {

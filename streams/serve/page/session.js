@@ -8,7 +8,7 @@ import { breakdownTip, gauge, outlook, untilMeaning } from "./gauge.js";
 import { statusOf, timelineItem } from "./items.js";
 import { noSessionNote, skeleton, showError } from "./notes.js";
 import { rawRecords, Tail } from "./raw.js";
-import { sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
+import { meanWords, sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
 import { SizeChart } from "./size.js";
 import {
   chainWords, compactionCount, doubtOf, failureName, isStep, leadingChain, severityOf, stateOf, untilOf,
@@ -324,8 +324,8 @@ function outlookWords(view, chain) {
 /** Messages since the last compaction or reset; what a compaction keeps is not among them. */
 function messagesWords({ messages, messages_total: all }) {
   // Copies of another session's messages are in the context, and not among its own.
-  const rest = messages > all ? "its own" : "in all";
-  return messages === all ? exact(all) : `${exact(messages)} since the last compaction or reset · ${exact(all)} ${rest}`;
+  const [copies, rest] = messages > all ? [", copied ones included", "its own"] : ["", "in all"];
+  return messages === all ? exact(all) : `${exact(messages)} since the last compaction or reset${copies} · ${exact(all)} ${rest}`;
 }
 
 function figuresOf(view, chain) {
@@ -336,7 +336,7 @@ function figuresOf(view, chain) {
   const { thrash } = view.status;
   const pairs = [
     ["Until compaction", more ? `${until}${until === "due" ? ", " : " · "}${more}` : until],
-    ["Growth", chain.growth_tokens === null ? UNKNOWN : `+${tokens(chain.growth_tokens)} a response`],
+    ["Growth", meanWords(chain) || UNKNOWN],
     ["Peak", chain.peak_tokens === null ? UNKNOWN : `${tokens(chain.peak_tokens)}${chain.peak_percent === null ? "" : ` · ${guess(percent(chain.peak_percent), doubtOf(view, chain))}`}`],
     ["Messages", messagesWords(chain)],
     ["Compactions", many ? `${exact(compactionCount(view))} · ${many}` : exact(compactionCount(view))],

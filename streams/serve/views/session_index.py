@@ -304,7 +304,8 @@ class SessionIndex:
     async def _load(self, snapshot: Snapshot, partition: int) -> _PartitionIndex:
         ranked = await self._store.ranked(snapshot.generation, partition, "recent", _ALL)
         offset = snapshot.positions[partition].offset
-        return _PartitionIndex(offset, await self._read(snapshot, partition, dict(ranked)))
+        names = [name for name, _ in ranked]
+        return _PartitionIndex(offset, await self._read(snapshot, partition, names))
 
     async def _follow(self, index: _GenerationIndex, snapshot: Snapshot, partition: int) -> None:
         """Read what changed since the partition was read last."""
@@ -317,8 +318,7 @@ class SessionIndex:
         bounds = await self._store.live_bounds(generation, partition)
         changes = {codec.key_bytes(codec.loads(entry.document)["session_id"]) for entry in entries}
         names = list(changes)
-        scores = await self._store.scores(generation, partition, names, "recent")
-        changed = await self._read(snapshot, partition, dict(zip(names, scores, strict=True)))
+        changed = await self._read(snapshot, partition, names)
         count = await self._store.session_count(generation, partition)
         gone = [name for name in names if name not in changed and name in known]
         new = sum(name not in known for name in changed)
@@ -337,24 +337,20 @@ class SessionIndex:
         index.update(former, list(changed.values()))
 
     async def _read(
-        self, snapshot: Snapshot, partition: int, scores: Mapping[bytes, float | None]
+        self, snapshot: Snapshot, partition: int, names: Sequence[bytes]
     ) -> dict[bytes, Summary]:
-        names = list(scores)
         summaries = {}
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
             views = await self._store.views(snapshot.generation, partition, batch)
             for name, view in zip(batch, views, strict=True):
                 if view is not None:
-                    summaries[name] = summary(SessionKey(partition, name), view, scores[name])
+                    summaries[name] = summary(SessionKey(partition, name), view)
         return summaries
 
 
-def summary(key: SessionKey, document: bytes, score: float | None = None) -> Summary:
-    """Return what lists need of a session. Raises VersionError.
-
-    `score` ranks it by last activity where none of its records has a time.
-    """
+def summary(key: SessionKey, document: bytes) -> Summary:
+    """Return what lists need of a session. Raises VersionError."""
     view = decoded(document)
     identity, leading = view.identity, leading_chain(view)
     model = identity.model if leading is None else leading.model or identity.model
@@ -363,7 +359,7 @@ def summary(key: SessionKey, document: bytes, score: float | None = None) -> Sum
     searched = (view.session_id, identity.cwd, model, agent, identity.task_id, runtime)
     return Summary(
         key=key,
-        recent=int(score or 0) if view.last_ms is None else view.last_ms,
+        recent=view.last_ms or 0,
         percent=None if leading is None else leading.used_percent,
         state=status_of(view).settled,
         model=model,

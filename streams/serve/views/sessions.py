@@ -6,7 +6,6 @@ Every reader of views uses this: API, live feed, `sessions`, `status`, `events`,
 
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -103,30 +102,11 @@ class Sessions:
         views = await self.views(list(keys)[:limit])
         return [decoded(document) for document in views.values()]
 
-    async def arrivals(self, views: Iterable[SessionView]) -> dict[str, int]:
-        """Return when the last record of each session without times arrived in Kafka, if known."""
-        untimed = {
-            self.key(view.session_id): view.session_id for view in views if view.last_ms is None
-        }
-        # The store has it as the score of the ranking only.
-        scores = await self._scores("recent", untimed)
-        return {untimed[key]: int(score) for key, score in scores.items() if score}
-
-    async def with_arrivals(self, views: Sequence[SessionView]) -> list[SessionView]:
-        """Return the views for a screen: one without times is as old as its arrival in Kafka."""
-        arrivals = await self.arrivals(views)
-        return [
-            replace(view, last_ms=arrivals[view.session_id])
-            if view.session_id in arrivals
-            else view
-            for view in views
-        ]
-
     async def newest_ms(self) -> int | None:
-        """Return when a session was last active; None where there are no sessions."""
+        """Return when a session was last active; None where no session has a time."""
         # The rankings know; the aggregates, which do too, have thousands of fields.
         newest = await self._highest("recent", 1)
-        return int(newest[0][1]) if newest else None
+        return int(newest[0][1]) if newest and newest[0][1] > 0 else None
 
     async def of_agent(self, agent_id: str, limit: int) -> dict[SessionKey, bytes]:
         """Return the views of an agent's last active sessions, else of the session of this id."""

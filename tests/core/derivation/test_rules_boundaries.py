@@ -139,7 +139,9 @@ def test_r20_a_reported_duration_comes_first() -> None:
         ({}, {}, None),
         ({"at": 90}, {"at": 89}, None),
         ({"at": 90, "live": 0}, {"at": 89, "live": 5}, None),
-        ({"at": 90}, {"at": 90}, 0),
+        ({"at": 90}, {"at": 90}, None),
+        ({"live": 500}, {"live": 500}, None),
+        ({"at": 90}, {"at": 90.001}, 1),
     ],
 )
 def test_r20_else_boundary_minus_start_by_one_and_the_same_clock(

@@ -257,6 +257,52 @@ def test_r11_a_compactions_own_call_is_its_cost_and_its_duration() -> None:
     assert (other.duration_ms, other.receipt) == (None, None)
 
 
+def test_r11_a_call_whose_lines_have_one_time_was_written_at_once_and_has_no_duration() -> None:
+    given = Given()
+    given.take(*own_call("c", 186, 186))
+    bound = one(given.take(line(boundary(AUTOMATIC), 186.3)), CompactBoundary)
+    assert (bound.duration_ms, bound.duration_source) == (None, None)
+    assert bound.receipt is not None
+
+
+@pytest.mark.parametrize(
+    ("answers", "output"),
+    [
+        ([(None, 6)], None),
+        ([(None, 6), (None, 6)], None),
+        ([(None, 6), (None, 900)], 900),
+        ([(None, 6), (None, 900), (None, 900)], 900),
+        ([(None, 6), ("end_turn", 6)], 6),
+        ([("end_turn", 900)], 900),
+        ([("end_turn", 900), (None, 6)], 900),
+        ([(None, None), (None, 6)], None),
+        ([("end_turn", None)], None),
+    ],
+)
+def test_r11_a_count_that_only_begins_the_stream_is_not_what_the_summary_cost(
+    answers: list[tuple[str | None, int | None]], output: int | None
+) -> None:
+    given = Given()
+    for place, (reason, count) in enumerate(answers):
+        answer = assistant("c", read=9, inside={"stop_reason": reason})
+        answer["message"]["usage"]["output_tokens"] = count
+        given.take(side(answer, "acompact-1", 100 + place))
+    bound = one(given.take(line(boundary(AUTOMATIC), 110)), CompactBoundary)
+    assert bound.receipt is not None
+    assert (bound.receipt.summary_input_tokens, bound.receipt.summary_output_tokens) == (9, output)
+
+
+def test_r11_the_counts_of_two_answers_say_nothing_of_each_other() -> None:
+    given = Given()
+    given.take(
+        side(assistant("b", read=9, output=4), "acompact-1", 100),
+        side(assistant("c", read=9, output=6), "acompact-1", 101),
+    )
+    bound = one(given.take(line(boundary(AUTOMATIC), 102)), CompactBoundary)
+    assert bound.receipt is not None
+    assert bound.receipt.summary_output_tokens is None
+
+
 def test_r11_each_boundary_has_the_call_that_ended_before_it() -> None:
     given = Given()
     for place, at in enumerate((1_000, 2_000, 3_000)):

@@ -132,11 +132,11 @@ def test_sessions_are_ranked_by_pressure_where_it_is_known() -> None:
     assert pressure(view_of(told.reading(50_000), told.reading(190_000, chain="a"))) == 25.0
 
 
-def test_sessions_are_ranked_by_their_own_time_else_the_logs() -> None:
+def test_sessions_are_ranked_by_their_own_time_and_come_last_without_one() -> None:
     told = History()
     assert recency(view_of(told.reading(1, at=7)), START_MS + 99_000) == START_MS + 7_000
-    assert recency(view_of(told.reading(1, at=None)), START_MS) == START_MS
-    assert recency(view_of(told.reading(1, at=None)), None) == 0
+    untimed = view_of(told.reading(1, at=None))
+    assert recency(untimed, None) < recency(untimed, START_MS) < recency(untimed, 2 * START_MS) < 0
 
 
 def test_a_live_entry_contains_session_kind_and_size() -> None:

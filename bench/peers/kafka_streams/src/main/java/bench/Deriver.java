@@ -641,7 +641,7 @@ final class Deriver {
     }
     boolean own = start.own() != NONE && ownMs != NONE;
     long passed = own ? ownMs - start.own() : receivedMs - start.live();
-    return passed >= 0 ? passed : NONE;
+    return passed > 0 ? passed : NONE;
   }
 
   // Writing.
