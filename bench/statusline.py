@@ -2,20 +2,23 @@
 
     python -m bench.statusline [--runs 51]
 
-Each run is a process of its own, as Claude Code starts it, with the kernel's figures for it. For
-comparison: an interpreter that does nothing, and the start of the other commands.
+Each run is a process of its own, as Claude Code starts it, with the kernel's figures for it. A
+transcript is measured at the first prompt that meets it, and at prompts after one more response,
+once all of it has been read. For comparison: an interpreter that does nothing, and the start of the
+other commands.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +30,7 @@ from tests.cli.views_kit import records_of, write_views
 
 _COMMAND = (str(Path(sys.executable).with_name("contextgauge")), "statusline")
 _NOWHERE = "redis://127.0.0.1:1/0"
-_SIZES = (1, 64)
+_SIZES = (1, 30)
 """MiB of transcripts: of a day, and of a session that was never cleared."""
 
 
@@ -42,13 +45,19 @@ class Cost(NamedTuple):
 
 
 def measure(
-    case: str, command: Sequence[str], given: bytes, environment: Mapping[str, str], runs: int
+    case: str,
+    command: Sequence[str],
+    given: bytes,
+    environment: Mapping[str, str],
+    runs: int,
+    before: Callable[[], object] = lambda: None,
 ) -> Cost:
-    """Run a command so often and return what it cost."""
+    """Run a command so often and return what it cost; `before` each run it is prepared."""
     process: list[float] = []
     elapsed: list[float] = []
     line = b""
     for _ in range(runs):
+        before()
         began = time.perf_counter()
         with subprocess.Popen(
             command, cwd=ROOT, env=dict(environment), stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -94,6 +103,31 @@ def _transcript(folder: Path, size_bytes: int) -> tuple[Path, str, list[bytes]]:
     return path, session_id, found
 
 
+def _of_transcript(
+    path: Path, given: bytes, environment: Mapping[str, str], state: Path, runs: int
+) -> list[Cost]:
+    """Measure the first prompt of a transcript, and those that read on."""
+    name = f"transcript, {path.stat().st_size / MIB:.0f} MiB"
+    own = {**environment, "CONTEXTGAUGE_STATE_FOLDER": str(state)}
+
+    def forget() -> None:
+        shutil.rmtree(state, ignore_errors=True)
+
+    number = 0
+    last = path.read_bytes().splitlines()[-1]
+
+    def respond() -> None:
+        nonlocal number
+        number += 1
+        again = last.replace(b'"msg_', b'"msg_on_%d_' % number)
+        with path.open("ab") as file:
+            file.write(again.replace(b'"uuid":"', b'"uuid":"on-%d-' % number) + b"\n")
+
+    first = measure(f"{name}, first prompt", _COMMAND, given, own, runs, forget)
+    measure(name, _COMMAND, given, own, 2 + path.stat().st_size // MIB)
+    return [first, measure(f"{name}, read on", _COMMAND, given, own, runs, respond)]
+
+
 def main() -> None:
     """Measure all cases and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -105,6 +139,7 @@ def main() -> None:
         for name, value in os.environ.items()
         if not name.startswith(skipped)  # users' installations have bytecode
     }
+    plain |= {"CONTEXTGAUGE_STATE_FOLDER": os.devnull}
     plain |= {"NO_COLOR": "1", "COLUMNS": "120", "CONTEXTGAUGE_REDIS_URL": _NOWHERE}
     costs = [
         measure("python -c pass", [sys.executable, "-c", "pass"], b"", plain, runs),
@@ -119,7 +154,7 @@ def main() -> None:
                 path, session_id, lines = _transcript(folder, size * MIB)
                 given = {"session_id": session_id, "transcript_path": str(path)}
                 text = json.dumps(given).encode()
-                costs.append(measure(f"transcript, {size} MiB", _COMMAND, text, plain, runs))
+                costs += _of_transcript(path, text, plain, folder / "state", runs)
             records = records_of((line, session_id) for line in lines)
             asyncio.run(write_views(address, "cg", records))
             stored = plain | {"CONTEXTGAUGE_REDIS_URL": address}

@@ -223,10 +223,10 @@ class _Asked(NamedTuple):
                 prompt = transcript.PromptTranscript(self.settings, _state_folder(self.environment))
                 read = prompt.figures(path, session_id, self.explain)
         except ContextgaugeError as error:
-            self.warn(str(error))
+            self.warn(safe(str(error)))
             return None
         except (OSError, ValueError) as error:
-            self.warn(f"the transcript cannot be read ({error})")
+            self.warn(f"the transcript cannot be read ({safe(str(error))})")
             return None
         if read is None:
             return None

@@ -16,6 +16,7 @@ from contextgauge.errors import VersionError
 from contextgauge.window_catalog import bundled
 from schemas.topics import MIB
 from schemas.views import VIEW_VERSION
+from streams.cli.screen.figures import safe
 from streams.core.derivation.rules_config import STATE_VERSION, Rules
 from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.plain_settings import StatusLineSettings
@@ -79,10 +80,10 @@ class PromptTranscript:
             reading, sessions = self._read(path, name, None)
         view = sessions.view(session_id)
         if view is None:
-            explain(f"{path}: no size, compaction or model in the transcript yet")
+            explain(f"{safe(path)}: no size, compaction or model in the transcript yet")
             return None
         if not reading.is_whole:
-            explain(f"only a part of {path} has been read: the next prompts read on")
+            explain(f"only a part of {safe(path)} has been read: the next prompts read on")
             if not (reading.is_at_end or sessions.is_settled(view)):
                 return None
         return TranscriptFigures(asdict(view), None, not reading.is_whole)

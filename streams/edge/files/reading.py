@@ -9,9 +9,9 @@ What a path may be:
 - Codex's folder `sessions`, or one of its days: with what Codex moved from there to
   `archived_sessions`;
 - any other folder, such as a projects folder: every session below it, by path, each with its
-  subagents after it; loose `agent-*.jsonl` files (as early versions wrote them) come last in
-  their folder; of a session in several folders, as in that of a worktree too, the files that
-  were written last come last;
+  subagents after it, and JSON documents of messages, which their content shows; loose
+  `agent-*.jsonl` files (as early versions wrote them) come last in their folder; of a session in
+  several folders, as in that of a worktree too, the files that were written last come last;
 - `-`: standard input.
 
 Each `.jsonl` may be a `.jsonl.zst`; of both forms of a file the plain one is read.

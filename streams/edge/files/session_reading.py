@@ -11,6 +11,7 @@ from contextlib import closing
 from typing import Any
 
 from contextgauge.containers import Line
+from contextgauge.errors import ConfigError
 from schemas.topics import MIB
 from streams.edge.files.documents import HEAD_BYTES, document_of
 from streams.edge.files.housekeeping import known_path
@@ -42,6 +43,7 @@ class SessionReading:
         self._files = {each.path: seen_of(each.stat, each.place) for each in files}
         if self._main not in self._files:
             os.stat(path)  # noqa: PTH116 -- it raises why
+            raise ConfigError(f"{path} is not a transcript")
         self._at = dict(_positions(marks, self._files))
         self.goes_on = bool(marks) and all(path in self._at for path in marks)
         """Whether all that was read is still there; else all is read again."""
@@ -57,25 +59,24 @@ class SessionReading:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the lines so far show what the files are: later ones are then read on."""
-        return all(at.kind != "open" for at in self._at.values())
+        """Whether the lines so far show what the transcript is: later ones are then read on."""
+        at = self._at.get(self._main)
+        return at is None or at.kind != "open"
 
     @property
     def is_at_end(self) -> bool:
         """Whether the transcript has been read to its end, if not all of its subagents' files."""
-        at = self._at.get(self._main)
-        return at is not None and is_as_left(at, self._files[self._main])
+        return self._is_read(self._main)
 
     def lines(self, most_bytes: int) -> Iterator[Sequence[Line]]:
         """Yield what is new, in blocks; the last may go beyond `most_bytes`. Raises OSError."""
         read_bytes = 0
         for path, seen in self._files.items():
-            at = self._at.get(path)
-            if at is not None and is_as_left(at, seen):
+            if self._is_read(path):
                 continue
             if read_bytes >= most_bytes:
                 return
-            with closing(unread_tail(at, seen)) as tail:
+            with closing(unread_tail(self._at.get(path), seen)) as tail:
                 for piece in tail.pieces(0.0, final=True):
                     begin = tail.read.end
                     piece.settle()
@@ -85,7 +86,14 @@ class SessionReading:
                     read_bytes += tail.read.end - begin
                     if read_bytes >= most_bytes and tail.lag:
                         return
-        self.is_whole = True
+                if not tail.lag:
+                    self._at[path] = position_after(tail, seen)
+        self.is_whole = all(map(self._is_read, self._files))
+
+    def _is_read(self, path: str) -> bool:
+        """Return whether a file has been read to its end; an empty one has."""
+        seen, at = self._files[path], self._at.get(path)
+        return seen.size == 0 or (at is not None and is_as_left(at, seen))
 
     def end(self) -> Iterator[Sequence[Line]]:
         """Yield lines of the transcript's end that do not follow on what was read.
