@@ -6,14 +6,17 @@ them is not judged. Nor is an answer to what may have been sent before the bound
 """
 
 from dataclasses import asdict, dataclass, replace
-from typing import Final, Literal, Self, TypeAlias
+from typing import Final, Literal, Self, TypeAlias, get_args
 
 from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.formats.fields import a_count, an_object, optional_text, wrong
 from contextgauge.compaction.messages import Message
 from contextgauge.compaction.receipts import Receipt
 from contextgauge.records import Json
 
 EffectState: TypeAlias = Literal["awaited", "seen", "none", "unknown"]
+
+_STATES: Final[tuple[EffectState, ...]] = get_args(EffectState)
 
 _LEAST_SHARE: Final = 10
 """A tenth of the size: what saves less does not stand out from other changes."""
@@ -76,7 +79,19 @@ class CompactionEffect:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, fields: dict[str, Json]) -> Self:
-        """Read what `to_json` wrote."""
-        known = {name: fields[name] for name in cls.__slots__ if name in fields}
-        return cls(**known)  # type: ignore[arg-type]  # as they were written
+    def from_json(cls, value: Json, path: str) -> Self:
+        """Read what `to_json` wrote. Raises ConfigError where it is damaged."""
+        fields = an_object(value, path)
+        state = next((each for each in _STATES if each == fields.get("state")), None)
+        if state is None:
+            raise wrong(f"{path}.state", f"one of {', '.join(_STATES)}", fields.get("state"))
+        return cls(
+            state,
+            a_count(fields, "before", path),
+            a_count(fields, "after", path),
+            optional_text(fields, "model", path),
+            a_count(fields, "since", path),
+            is_calling=fields.get("is_calling") is True,
+            is_sent=fields.get("is_sent") is True,
+            used=None if fields.get("used") is None else a_count(fields, "used", path),
+        )

@@ -128,7 +128,7 @@ class ReadingState:
             setattr(reading, name_, flag_ is True)
         reading._branches = Branches.of_links(an_object(fields.get("links"), "base.links"))
         for key, effect in an_object(fields.get("effects", {}), "base.effects").items():
-            reading.effects[key] = CompactionEffect.from_json(an_object(effect, "base.effects"))
+            reading.effects[key] = CompactionEffect.from_json(effect, f"base.effects.{key}")
         seen = base64.b64decode(a_text(fields, "seen", "base"))
         starts = range(0, len(seen), DIGEST_BYTES)
         reading.seen = {seen[at : at + DIGEST_BYTES] for at in starts}

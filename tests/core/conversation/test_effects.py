@@ -6,6 +6,7 @@ import pytest
 
 from contextgauge.compaction.effects import CompactionEffect
 from contextgauge.compaction.session import SessionConversation
+from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 from streams.core.conversation.fold import ConversationFold
 from tests.core.conversation.fold_kit import (
@@ -184,6 +185,21 @@ def test_a_copy_is_judged_for_itself() -> None:
     assert state(fold) == "none"
     assert before.reading is not None
     assert before.reading.effects[BOUNDARY].state == "awaited"
+
+
+@pytest.mark.parametrize(
+    "changed", [{"state": "gone"}, {"before": "many"}, {"model": 7}, {"used": -1}]
+)
+def test_what_is_damaged_is_an_error(changed: dict[str, Json]) -> None:
+    base = compacted(*QUIET).base()
+    effects = base["effects"]
+    assert isinstance(effects, dict)
+    effect = effects[BOUNDARY]
+    assert isinstance(effect, dict)
+    wrong: tuple[Json, ...] = ({BOUNDARY: {**effect, **changed}}, {BOUNDARY: 7}, 7)
+    for damaged in wrong:
+        with pytest.raises(ConfigError, match=r"base\.effects"):
+            ConversationFold().begin_with({**base, "effects": damaged}, 9)
 
 
 def test_the_latest_are_remembered() -> None:
