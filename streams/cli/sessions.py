@@ -17,7 +17,7 @@ from streams.cli.inputs import is_path
 from streams.cli.listing import Listing, Order
 from streams.cli.screen.figures import exact
 from streams.cli.screen.options import AsJson, SessionOrPath, Titles
-from streams.cli.screen.output import err, out, reading, say, write_json
+from streams.cli.screen.output import err, out, reading, say, table_width, write_json
 from streams.cli.screen.receipt import receipt_box
 from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import NOTHING_HERE, sessions_table
@@ -289,6 +289,8 @@ def _show_sessions(
         names = local.titles([view.session_id for view in views])
         if not names:
             err.print("no titles: none of the transcripts is on this machine", style="dim")
-    out.print(sessions_table(views, SystemClock().now_ms(), out.width, names, points))
+    width = table_width()
+    table = sessions_table(views, SystemClock().now_ms(), width, names, points)
+    out.print(table, width=width)
     if total > len(views):
         err.print(f"{exact(len(views))} of {exact(total)}: --limit shows more", style="dim")

@@ -49,7 +49,7 @@ def test_sessions_lists_those_of_a_folder(command: Command, projects: Path) -> N
 
 
 def test_nothing_is_cut_in_a_pipe(command: Command, projects: Path) -> None:
-    command.environment["COLUMNS"] = "60"
+    command.environment["COLUMNS"] = ""
     lines = command("sessions", str(projects)).stdout.splitlines()
     assert "…" not in "".join(lines)
     assert lines[0].split() == [
@@ -57,6 +57,16 @@ def test_nothing_is_cut_in_a_pipe(command: Command, projects: Path) -> None:
         *("Tokens", "Until", "Messages", "Compactions", "Active"),
     ]
     assert all(re.match(r"[0-9a-f-]{36}  ", line) for line in lines[1:])
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_piped_table_fits_the_columns_that_are_asked_for(
+    command: Command, projects: Path, columns: int
+) -> None:
+    command.environment["COLUMNS"] = str(columns)
+    lines = command("sessions", str(projects)).stdout.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert lines[0].split()[0] == "Session"
 
 
 def test_status_shows_the_session_of_a_path(command: Command, transcript: Path) -> None:

@@ -3,6 +3,7 @@
 Results go to standard output and everything else to standard error, so commands can be piped.
 """
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -40,6 +41,16 @@ def _console(*, is_error: bool, is_tty: bool) -> Console:
 
 out = _console(is_error=False, is_tty=is_terminal())
 err = _console(is_error=True, is_tty=sys.stderr.isatty())
+
+
+def table_width() -> int:
+    """Return the columns that a table has: the screen's; in a pipe or a file those of `COLUMNS`.
+
+    Without `COLUMNS` nothing is cut or wrapped there.
+    """
+    columns = os.environ.get("COLUMNS", "")
+    is_set = not is_terminal() and columns.isdecimal() and int(columns) > 0
+    return int(columns) if is_set else out.width
 
 
 def doubts_explained(doubts: Iterable[WindowDoubt]) -> list[str]:

@@ -176,8 +176,12 @@ def _folded(run: Sequence[RecordData]) -> tuple[Text, str]:
 def _line(
     run: Sequence[Record], labels: Mapping[str, str], kind: Text, figures: str, day: str
 ) -> _Line:
-    """Return the line of one record, or of several that are folded; `day` is that before it."""
-    moment = next((_moment(record.time_ms) for record in run if record.time_ms is not None), "")
+    """Return the line of one record, or of several that are folded; `day` is that before it.
+
+    Several have the last one's time, as on the page.
+    """
+    times = [record.time_ms for record in run if record.time_ms is not None]
+    moment = _moment(times[-1]) if times else ""
     chains = {record.subject for record in run}
     label = labels[run[0].subject] if len(chains) == 1 else count(len(chains), "chain")
     return _Line(

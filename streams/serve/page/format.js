@@ -94,6 +94,9 @@ export const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute:
 export const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 export const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 
+/** The zone of all times on the page: the browser's, such as "Europe/Berlin". */
+export const ZONE = TIME.resolvedOptions().timeZone;
+
 /** The time of day here; with the day where that is not today's. */
 export function moment(timeMs, nowMs) {
   if (timeMs === null || timeMs === undefined) return "time unknown";

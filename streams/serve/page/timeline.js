@@ -1,6 +1,8 @@
 // A session's timeline: the documents of its compactions, the open attempt, and single records. Of
 // a compaction's records only their places in the log are taken, and they are kept to be shown.
 
+import { ZONE } from "./format.js";
+
 const KIND = /^contextgauge\.([a-z_]+)\.v\d+$/;
 
 /** The kind of a record in structured form: "context_reading" and so on. */
@@ -61,9 +63,9 @@ function byTime(items) {
 /** What the order of a timeline is, in words. */
 export function orderWords(items) {
   const untimed = items.filter((item) => momentOf(item) === null).length;
-  if (untimed === 0) return "latest first, by time";
   if (untimed === items.length) return "latest first, in the order of the log";
-  return "latest first, by time; entries without a time in the order of the log";
+  const byTime = `latest first, by time (${ZONE})`;
+  return untimed === 0 ? byTime : `${byTime}; entries without a time in the order of the log`;
 }
 
 /** The records that are items by themselves; `isRepeat`: limits that are equal to the former ones of the chain. */
