@@ -23,6 +23,7 @@ from streams.flow.common.ranges import read_range
 from streams.ports import LogRecord, NewRecord, started
 
 PARTITIONS = 2
+FOLDER = "/srv/app"
 SUMMARY = "\n".join(
     f"### {name}\nWhat was done so far."
     for name in (
@@ -85,6 +86,8 @@ class ServiceUnderTest:
     async def say(self, session: str, turns: int) -> None:
         """Publish turns of a conversation."""
         records = []
+        init = {"type": "system", "subtype": "init", "model": "test", "cwd": FOLDER}
+        records.append(self._record(self.messages, session, dumps(init)))
         for _ in range(turns):
             self.said += 1
             for role in ("user", "assistant"):

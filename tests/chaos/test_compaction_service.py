@@ -43,7 +43,10 @@ logger = logging.getLogger("chaos")
 pytestmark = [pytest.mark.has_long_form, pytest.mark.service]
 
 ROUNDS = 24
-SHORT = ("called", "swap", "late answer", "other owner", "conversations", "requested")
+SHORT = (
+    *("called", "swap", "late answer", "other owner", "conversations", "requested"),
+    "redis emptied before",
+)
 LONGEST_S = float(os.environ.get("CHAOS_S", "3000"))
 TURNS = 12
 FILE = """
@@ -56,7 +59,7 @@ model = "test"
 url = "{url}"
 
 [[sessions]]
-sessions = ["*"]
+projects = ["/srv/*"]
 """
 
 
@@ -116,6 +119,8 @@ def workers(
             ("conversations", "conversations"),
             ("control", "control"),
             ("second", "control"),
+            ("derive", "derive"),
+            ("project", "project"),
         )
     }
     yield found
@@ -172,6 +177,7 @@ FAULTS = (
     "other owner",
     "stopped owner",
     "redis emptied",
+    "redis emptied before",
     "broker stopped",
 )
 STOPPED_S = SESSION_TIMEOUT_MS / 1_000 + 1.5
@@ -210,6 +216,8 @@ class Course:
         if fault != "swap":
             model.go.clear()
         model.is_away = fault == "summariser away"
+        if fault == "redis emptied before":  # nothing is known of the session
+            await self._empty_redis()
         await service.request(session, command)
         if fault == "requested":
             await asyncio.sleep(self.chance.uniform(0.0, 0.5))
@@ -264,9 +272,7 @@ class Course:
             await self.workers[self.chance.choice(both)].sleep(STOPPED_S)
         elif fault == "redis emptied":
             self.kill("conversations")
-            redis = Redis.from_url(self.stack.services()["redis"].address)
-            await redis.flushall()
-            await redis.aclose()
+            await self._empty_redis()
             self.kill(self.chance.choice(both))
         elif fault == "broker stopped":
             pid = self.stack.services()["kafka"].process.pid
@@ -276,6 +282,11 @@ class Course:
                 await asyncio.sleep(STOPPED_S)
             finally:
                 os.kill(pid, signal.SIGCONT)
+
+    async def _empty_redis(self) -> None:
+        redis = Redis.from_url(self.stack.services()["redis"].address)
+        await redis.flushall()
+        await redis.aclose()
 
     def table(self) -> str:
         """Return fault, number, outcomes and recovery."""

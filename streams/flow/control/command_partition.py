@@ -71,6 +71,8 @@ class CommandPartition:
         """By session: what is carried out; None while the command is examined."""
         self._busy: dict[str, str] = {}
         """By session: the id of that command."""
+        self._waits: dict[str, str] = {}
+        """By session: the last command of which it was noted that it waits."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: asyncio.Future[None] | None = None
 
@@ -183,10 +185,7 @@ class CommandPartition:
                 self.log.changed[session_id] = None  # it may have been cancelled meanwhile
                 self.log.news.set()
             except _NotKnownYetError:
-                logger.info(
-                    "a request waits: the views do not have its session yet",
-                    command=action.command.id,
-                )
+                self._note_wait(action.command)
                 age_s = (self._ports.clock.now_ms() - action.command.requested_ms) / 1_000
                 await self._ports.clock.sleep(min(max(_TICK_S, age_s / 10), _LONGEST_WAIT_S))
             except OutcomeError as end:
@@ -202,6 +201,12 @@ class CommandPartition:
             self._jobs.pop(session_id, None)
             self.log.changed[session_id] = None
             self.log.news.set()
+
+    def _note_wait(self, command: UnfinishedCommand) -> None:
+        session_id = command.request.session_id
+        if self._waits.get(session_id) != command.id:
+            self._waits[session_id] = command.id
+            logger.info("a request waits until the views have its session", command=command.id)
 
     async def _examined(self, command: UnfinishedCommand) -> SessionPolicy:
         """Return how the session is compacted. Raises OutcomeError where it is not to be.
