@@ -149,12 +149,12 @@ def test_steps_below_70_percent_are_folded_and_later_crossings_are_not(
     assert "is folded" not in whole
 
 
-def test_folded_steps_have_the_time_of_the_last_as_on_the_page(records: list[Record]) -> None:
+def test_folded_steps_have_the_latest_time_as_on_the_page(records: list[Record]) -> None:
     steps = [_warning(records, at) for at in (10, 20, 30)]
     steps[1] = replace(steps[1], time_ms=NOW_MS + 60_000)
-    steps[2] = replace(steps[2], time_ms=None)
+    steps += [_warning(records, 40, chain="other"), replace(steps[2], time_ms=None)]
     shown = " ".join(_shown(timeline(steps, 120)).split())
-    assert "08:01:00 3 steps" in shown
+    assert "08:01:00 2 chains 5 steps" in shown
 
 
 def test_compactions_resets_and_readings_are_never_folded(records: list[Record]) -> None:

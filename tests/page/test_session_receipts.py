@@ -76,6 +76,8 @@ async def test_an_inherited_compaction_is_none_of_the_sessions_own(
     await expect(item.locator(":scope > .facts")).not_to_contain_text("Number")
     await expect(item.locator(":scope > .facts")).not_to_contain_text("messages")
     await expect(item.locator(".receipt summary")).to_contain_text("Inherited compaction · 154,000")
+    await expect(page.locator(".key:visible", has_text="size")).to_have_count(1)
+    await expect(page.locator(".key.compaction:visible")).to_have_count(0)  # in no chart (R30)
 
 
 async def test_what_a_runtime_does_not_report_is_unknown(page: Page, told: Told) -> None:

@@ -178,10 +178,9 @@ def _line(
 ) -> _Line:
     """Return the line of one record, or of several that are folded; `day` is that before it.
 
-    Several have the last one's time, as on the page.
+    Several have the latest one's time, as on the page.
     """
-    times = [record.time_ms for record in run if record.time_ms is not None]
-    moment = _moment(times[-1]) if times else ""
+    moment = _latest(run)
     chains = {record.subject for record in run}
     label = labels[run[0].subject] if len(chains) == 1 else count(len(chains), "chain")
     return _Line(
@@ -193,10 +192,14 @@ def _line(
     )
 
 
-def _day(run: Sequence[Record]) -> str:
-    """Return the day of the last record with a time."""
+def _latest(run: Sequence[Record]) -> str:
+    """Return the latest moment of records, of which some may have none."""
     times = [record.time_ms for record in run if record.time_ms is not None]
-    return _moment(times[-1])[:10] if times else ""
+    return _moment(max(times)) if times else ""
+
+
+def _day(run: Sequence[Record]) -> str:
+    return _latest(run)[:10]
 
 
 def _as_table(lines: Sequence[_Line]) -> Table:

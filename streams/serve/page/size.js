@@ -105,7 +105,7 @@ export class SizeChart {
   /** Find where compactions and warnings are drawn. */
   #setMarks() {
     const mine = this.items.filter((item) => item.chain === this.leading);
-    this.bands = mine.filter((item) => item.kind === "compaction").map((item) => ({
+    this.bands = mine.filter((item) => item.kind === "compaction" && !item.document?.inherited).map((item) => ({
       ...LOOKS[item.status],
       start: this.#place(item.started_ms ?? item.ended_ms, item.place),
       end: this.#place(item.ended_ms ?? (item.status === "running" ? now() : item.started_ms), item.place),
