@@ -19,8 +19,10 @@ from tests.cli.test_render import NOW_MS, VIEW, _shown
         (
             2,
             1,
-            "2 since the last compaction or reset, copied ones included, 1 its own"
-            " · the first of them 2 h ago",
+            (
+                "2 since the last compaction or reset, copied ones included, 1 its own"
+                " · the first of them 2 h ago"
+            ),
         ),
     ],
 )
