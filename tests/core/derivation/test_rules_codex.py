@@ -152,6 +152,7 @@ def test_r29_a_boundary_has_one_timing_at_most() -> None:
     [
         item_completed(None),
         item_completed(-1),
+        item_completed(0),
         item_completed(type="AgentMessage"),
         rollout("event_msg", {"type": "item_completed", "item": None}),
     ],
