@@ -7,11 +7,10 @@ null is «not known» and never 0. Nothing here is derived from a clock: whether
 stalled or a figure stale is for the reader's own clock to decide.
 """
 
-from bisect import bisect_left
-from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from contextgauge.compaction_views import VIEW_VERSION
+from contextgauge.distributions import Distribution
 from contextgauge.record_words import (
     DurationSource,
     Outcome,
@@ -272,49 +271,6 @@ class LiveEntry:
     state: SizeState
     used_tokens: int | None
     used_percent: float | None
-
-
-_LARGEST = 1 << 55
-"""Above the largest size: the sum of three counts, each less than 2^53."""
-
-
-def _edges() -> tuple[int, ...]:
-    """Return the upper edges of buckets whose values differ by at most 1 : 51/49.
-
-    With 2 % relative error the ratio is (1 + 0.02) / (1 - 0.02) = 51/49. A recurrence of integers
-    gives the same edges on every machine, which the logarithm of floating point would not:
-    docs/adr/0039-percentiles-from-buckets-of-two-percent.md.
-    """
-    edges = [0]
-    while edges[-1] < _LARGEST:
-        edges.append(max(edges[-1] + 1, edges[-1] * 51 // 49))
-    return tuple(edges)
-
-
-BUCKET_EDGES: tuple[int, ...] = _edges()
-"""Upper edges, inclusive, of the buckets of token counts and of durations in ms.
-
-Up to 49 each value has a bucket of its own.
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
-    """Whole numbers counted. `buckets` has counts by upper edge (as text), empty ones left out."""
-
-    count: int = 0
-    sum: int = 0
-    min: int | None = None
-    max: int | None = None
-    buckets: dict[str, int] = field(default_factory=dict)
-
-
-def bucket(value: int) -> str:
-    """Return the name of the bucket that a value is counted in: its upper edge.
-
-    A value beyond the last one, which contextgauge writes in no record, is counted there.
-    """
-    return str(BUCKET_EDGES[min(bisect_left(BUCKET_EDGES, value), len(BUCKET_EDGES) - 1)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

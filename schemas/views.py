@@ -4,4 +4,5 @@ Defined in the library, which agents install on its own.
 """
 
 from contextgauge.compaction_views import *  # noqa: F403 -- as below
+from contextgauge.distributions import *  # noqa: F403 -- as below
 from contextgauge.views import *  # noqa: F403 -- all that is defined there

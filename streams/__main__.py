@@ -28,12 +28,20 @@ EXTRA_PACKAGES = frozenset(
 _USAGE_ERROR = 2
 """`streams.cli.exits.Exit.WRONG`, which cannot be imported without the library's packages."""
 
+_NOT_HERE = (
+    "contextgauge: the command runs on Linux and macOS. On Windows, install and run it in WSL 2; "
+    "the library can be imported here too\n"
+)
+
 _INTERRUPTED = 130
 """128 and the number of SIGINT, as a shell tells it."""
 
 
 def main() -> None:
     """Run the command line; the status line skips what only the other commands need."""
+    if sys.platform == "win32":
+        sys.stderr.write(_NOT_HERE)
+        sys.exit(_USAGE_ERROR)
     _keep_bytecode()
     gc.disable()  # imports leave no garbage; `LazyCommand` enables it when a command begins
     try:

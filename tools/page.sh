@@ -14,6 +14,7 @@ without() {
 }
 
 command -v npm > /dev/null 2>&1 || without "no npm on this machine (Debian, Ubuntu: apt-get install npm)"
+echo "page: fetching the chart library with npm"
 omit=--omit=dev
 [ "${1:-}" != --dev ] || omit=--include=dev
 npm ci --silent $omit || without "npm could not fetch uPlot"

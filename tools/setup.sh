@@ -22,6 +22,51 @@ find_python() {
     return 1
 }
 
+count() {
+    grep -cE "$1" "$2" || true
+}
+
+# How far pip is: it takes a minute, and its own output is a page long.
+progress() {
+    total=$(($(count '^[A-Za-z0-9]' "$lock") - $(count '^Ignoring ' "$log")))
+    if grep -q '^Installing collected packages' "$log"; then
+        set -- .venv/lib/python*/site-packages/*.dist-info
+        echo "installing: $(($# - before)) of $total packages"
+    else
+        echo "fetching: $(count '^(Collecting|Requirement already) ' "$log") of $total packages"
+    fi
+}
+
+# The lock file is complete. Old releases of pip would also look for a newer version of what is
+# required with an extra, and refuse it, as it has no hash.
+install_lock() {
+    log=$(mktemp)
+    set -- .venv/lib/python*/site-packages/*.dist-info
+    before=$#
+    .venv/bin/python -m pip install --disable-pip-version-check \
+        --no-deps --require-hashes -r "$lock" > "$log" 2>&1 &
+    pid=$!
+    trap 'kill "$pid" 2> /dev/null; rm -f "$log"; exit 130' INT TERM
+    seconds=0
+    while kill -0 "$pid" 2> /dev/null; do
+        sleep 1
+        if [ -t 1 ]; then
+            printf '\rsetup: %s\033[K' "$(progress)"
+        elif [ $((seconds % 10)) -eq 0 ]; then
+            echo "setup: $(progress)"
+        fi
+        seconds=$((seconds + 1))
+    done
+    [ ! -t 1 ] || printf '\r\033[K'
+    trap - INT TERM
+    if ! wait "$pid"; then
+        grep -vE '^(Collecting | )' "$log" >&2 || true
+        rm -f "$log"
+        fail "pip could not install $lock: see above"
+    fi
+    rm -f "$log"
+}
+
 # An interrupted setup leaves an environment without pip: recreate it.
 if [ -x .venv/bin/python ] && ! command -v uv > /dev/null 2>&1 \
     && ! .venv/bin/python -m pip --version > /dev/null 2>&1; then
@@ -42,13 +87,11 @@ else
         "$python" -m venv .venv \
             || fail "could not create .venv: on Debian and Ubuntu, apt-get install python3-venv"
     fi
-    # The lock file is complete. Old releases of pip would also look for a newer version of what is
-    # required with an extra, and refuse it, as it has no hash.
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check \
-        --no-deps --require-hashes -r "$lock"
+    install_lock
     .venv/bin/python -m pip install --quiet --disable-pip-version-check \
         --no-deps --no-build-isolation -e .
 fi
 
+echo "setup: compiling"
 # Whatever the environment says of bytecode: each start would compile all that it imports.
 .venv/bin/python -m compileall -q contextgauge schemas streams

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from schemas.views import Aggregates, Distribution, TriggerAggregates
+from schemas.views import Aggregates, Distribution, TriggerAggregates, few_values
 
 _Counted = TypeVar("_Counted", Aggregates, TriggerAggregates)
 
@@ -39,4 +39,5 @@ def added_distributions(parts: Sequence[Distribution]) -> Distribution:
         min=min((part.min for part in parts if part.min is not None), default=None),
         max=max((part.max for part in parts if part.max is not None), default=None),
         buckets=dict(sorted(buckets.items(), key=lambda item: int(item[0]))),
+        values=few_values(parts),
     )

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from typer.core import TyperGroup
 
-from streams.__main__ import EXTRA_PACKAGES
+from streams.__main__ import EXTRA_PACKAGES, main
 from streams.cli.app import app
 from streams.cli.lazy import LazyCommand
 
@@ -145,6 +145,16 @@ def test_a_missing_extra_is_one_line_and_exit_2(package: str, command: str) -> N
             "Install 'contextgauge[pipeline]' in place of 'contextgauge', the same way\n"
         ),
     )
+
+
+def test_on_windows_the_command_says_where_it_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "install and run it in WSL 2" in capsys.readouterr().err
 
 
 def test_the_packages_of_the_extra_are_known() -> None:

@@ -12,6 +12,18 @@ def _named(document: str) -> set[str]:
     return set(packages.split())
 
 
+_OF_AN_INDEX = re.compile(
+    r"(?:pip|pipx|tool) install (?:-U |--upgrade )?['\"]?contextgauge|uvx contextgauge"
+)
+
+
+def test_no_document_installs_what_no_index_has() -> None:
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("examples/*")]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in documents if path.is_file()}
+    assert [name for name, text in texts.items() if _OF_AN_INDEX.search(text)] == []
+    assert _OF_AN_INDEX.search("pip install 'contextgauge[pipeline]'")
+
+
 def test_ci_installs_what_the_documents_name() -> None:
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
     listed = {

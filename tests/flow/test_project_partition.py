@@ -1,6 +1,7 @@
 """One partition of views: however it is read, cut, interrupted and repeated, it ends the same."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from contextgauge.errors import LostError, ReseekError
 from schemas.views import (
     BUCKET_EDGES,
+    FEW_VALUES,
     Aggregates,
     Compaction,
     Distribution,
@@ -391,5 +393,8 @@ def test_aggregates_take_at_most_the_bytes_that_a_call_reserves_for_them() -> No
         duration_ms=full,
         pre_tokens=full,
     )
-    for stat in (Aggregates(), Aggregates(manual=many, automatic=many, unknown_trigger=many)):
+    largest_values = replace(full, values=(largest,) * FEW_VALUES)
+    few = replace(many, duration_ms=largest_values, pre_tokens=largest_values)
+    for each in (TriggerAggregates(), many, few):
+        stat = Aggregates(manual=each, automatic=each, idle=each, unknown_trigger=each)
         assert len(view_codec.encode(stat)) <= most_bytes(stat)

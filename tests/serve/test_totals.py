@@ -1,6 +1,7 @@
 """Aggregates added up: sums, means, percentiles, and how often they are read."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -65,6 +66,21 @@ def _tokens(*values: int) -> Distribution:
 def test_a_percentile_is_one_figure(values: Sequence[int], figures: Sequence[int | None]) -> None:
     found = _tokens(*values)
     assert tuple(percentile(found, percent) for percent in (50, 95, 99)) == figures
+
+
+def test_percentiles_of_few_values_are_exact() -> None:
+    few = replace(_tokens(90_000, 161_000, 500_000), values=(90_000, 161_000, 500_000))
+    assert percentile(few, 50) == 161_000
+    for found, exact in (
+        (few, [50, 95, 99]),
+        (replace(few, values=None), [95, 99]),  # the largest one is known
+        (_tokens(1, 2), [50, 95, 99]),
+        (_tokens(*range(1_000, 1_030)), [99]),
+        (_tokens(), []),
+    ):
+        counts = Aggregates(manual=TriggerAggregates(pre_tokens=found))
+        told: Any = shown(counts)["manual"]
+        assert told["pre_tokens"]["exact"] == exact
 
 
 _SIZES = st.integers(0, 12_000_000) | st.integers(0, 2**54) | st.integers(60_000, 60_900)

@@ -35,6 +35,7 @@ from schemas.views import (
     TriggerAggregates,
     UntimedCompaction,
     bucket,
+    few_values,
 )
 from streams.core.projection.project import COUNTED_AS, attempted_trigger, awaits
 from streams.core.times import later
@@ -194,4 +195,5 @@ def _add(before: Distribution, value: int | None) -> Distribution:
         min=value if before.min is None else min(before.min, value),
         max=value if before.max is None else max(before.max, value),
         buckets={**before.buckets, name: before.buckets.get(name, 0) + 1},
+        values=few_values([before, Distribution(count=1, values=(value,))]),
     )

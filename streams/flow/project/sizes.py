@@ -23,13 +23,19 @@ _BUCKET_BYTES = 32
 """What one bucket takes at most: an edge of 17 digits, its count and their punctuation."""
 
 
+_VALUE_BYTES = 20
+"""What one value takes at most, of 17 digits."""
+
+
 def most_bytes(stat: Aggregates | None) -> int:
     """Return the bytes that a field of the aggregates takes at most; None: the field leaves."""
     if stat is None:
         return 0
     triggers = (stat.manual, stat.automatic, stat.idle, stat.unknown_trigger)
-    buckets = sum(len(each.duration_ms.buckets) + len(each.pre_tokens.buckets) for each in triggers)
-    return _STATS_BYTES + _BUCKET_BYTES * buckets
+    counted = [part for each in triggers for part in (each.duration_ms, each.pre_tokens)]
+    buckets = sum(len(part.buckets) for part in counted)
+    values = sum(len(part.values or ()) for part in counted)
+    return _STATS_BYTES + _BUCKET_BYTES * buckets + _VALUE_BYTES * values
 
 
 def heartbeat_bytes(record: Record) -> int:

@@ -198,13 +198,17 @@ class RulesAnswer(BaseAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributionShape(Distribution):
-    """Whole numbers counted; `mean` is floored, percentiles are off by up to 2 %."""
+    """Whole numbers counted; `mean` is floored, percentiles are off by up to 2 % or exact.
+
+    `exact` has those that are, such as 50.
+    """
 
     __pydantic_config__ = _STORED
     mean: int | None
     p50: int | None
     p95: int | None
     p99: int | None
+    exact: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """The aggregates of all partitions added up, with percentiles from their histograms.
 
 They consist of counts, sums, minima and maxima: adding partitions up gives what one partition would
-have. The values themselves are not stored, only counts by bucket, so a percentile is off by up to
-2 %, the width of a bucket; the smallest and the largest value are exact.
+have. The values themselves are stored only while they are few, besides counts by bucket: else a
+percentile is off by up to 2 %, the width of a bucket; the smallest and the largest value are exact.
 """
 
 import dataclasses
@@ -152,16 +152,29 @@ def percentile(distribution: Distribution, percent: int) -> int | None:
     """
     if not distribution.count:
         return None
+    first, second = _ranks(distribution, percent)
+    return (_ranked(distribution, first) + _ranked(distribution, second)) // 2
+
+
+def _is_exact(distribution: Distribution, percent: int) -> bool:
+    """Return whether a percentile is of known values only."""
+    ends = {1, distribution.count}
+    return distribution.values is not None or ends.issuperset(_ranks(distribution, percent))
+
+
+def _ranks(distribution: Distribution, percent: int) -> tuple[int, int]:
+    """Return the ranks of the two values, or of the one, that a percentile is the mean of."""
     whole, rest = divmod(distribution.count * percent, 100)
     first = whole + 1 if rest else max(whole, 1)
-    second = min(whole + 1, distribution.count)
-    return (_ranked(distribution, first) + _ranked(distribution, second)) // 2
+    return first, min(whole + 1, distribution.count)
 
 
 def _ranked(distribution: Distribution, rank: int) -> int:
     """Return the value of a rank, counted from 1 for the smallest."""
     assert distribution.min is not None  # noqa: S101 -- something was counted
     assert distribution.max is not None  # noqa: S101
+    if distribution.values is not None:
+        return distribution.values[rank - 1]
     if rank == 1:
         return distribution.min
     if rank == distribution.count:
@@ -199,6 +212,10 @@ def _with_figures(distribution: Distribution) -> dict[str, Json]:
     members["mean"] = distribution.sum // distribution.count if distribution.count else None
     for percent in PERCENTILES:
         members[f"p{percent}"] = percentile(distribution, percent)
+    is_counted = distribution.count > 0
+    members["exact"] = [
+        each for each in PERCENTILES if is_counted and _is_exact(distribution, each)
+    ]
     return members
 
 

@@ -21,7 +21,7 @@ const PAGE = 200;
 const CHART_HEIGHT = 200;
 const COLUMNS = 18;
 
-const PRECISION_NOTE = "Averages are exact; a median, p95 or p99 is off by at most 2%. Compactions that a runtime prepared in the background are in no duration.";
+const PRECISION_NOTE = "A median, p95 or p99 with ~ is off by at most 2%, as there were too many values to store each; all other figures are exact. Compactions that a runtime prepared in the background are in no duration.";
 
 const RANGES = [
   ["24h", "24 hours", 24],
@@ -215,13 +215,15 @@ export class Analytics {
 
   #figures(total, counts) {
     const { duration_ms: took, pre_tokens: before } = total;
+    const size = (name) => stats.percentileWords(before, name, tokens);
+    const time = (name) => stats.percentileWords(took, name, duration);
     const remains = stats.remainingShare(total);
     const each = stats.messagesEach(total);
     const of = (known) => (known < counts.succeeded ? ` · known for ${exact(known)}` : "");
     this.tiles.set([
       ["Compactions", exact(counts.succeeded), triggerWords(counts)],
-      ["Size before", tokens(before.mean), before.count ? `on average · median ${tokens(before.p50)} · p95 ${tokens(before.p95)}${of(before.count)}` : "no size was reported"],
-      ["Duration", duration(took.mean), took.count ? `on average · median ${duration(took.p50)} · p95 ${duration(took.p95)} · p99 ${duration(took.p99)}${of(took.count)}` : "no duration was reported"],
+      ["Size before", tokens(before.mean), before.count ? `on average · median ${size("p50")} · p95 ${size("p95")}${of(before.count)}` : "no size was reported"],
+      ["Duration", duration(took.mean), took.count ? `on average · median ${time("p50")} · p95 ${time("p95")} · p99 ${time("p99")}${of(took.count)}` : "no duration was reported"],
       ["Messages between compactions", each === null ? UNKNOWN : exact(each), "on average"],
       ["Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN,
         [`by ${count(total.measured, "measured compaction")}`, remains === null ? "" : `${percent(remains)} of the size before remains`].filter(Boolean).join(" · ")],
@@ -245,8 +247,9 @@ export class Analytics {
       shown(chart.el, !isEmpty);
       shown(table.el, !isEmpty);
       if (distribution !== null) {
-        const { mean, p50, p95, max } = distribution;
-        setText(summary, mean === null ? "" : `average ${figure(mean)} · median ${figure(p50)} · p95 ${figure(p95)} · largest ${figure(max)}`);
+        const { mean, max } = distribution;
+        const [median, p95] = ["p50", "p95"].map((name) => stats.percentileWords(distribution, name, figure));
+        setText(summary, mean === null ? "" : `average ${figure(mean)} · median ${median} · p95 ${p95} · largest ${figure(max)}`);
       } else {
         setText(summary, measured ? `${count(measured, "compaction")}: the latest of the sessions active last` : "");
       }

@@ -149,6 +149,12 @@ export function fasterWords({ manual, automatic }) {
   return `Manual compactions are ${one < other ? "faster" : "slower"}: ${figures}.`;
 }
 
+/** A percentile in words, such as "p50", with ~ where it is not exact; `write` writes a value. */
+export function percentileWords(distribution, name, write) {
+  const isExact = distribution.exact.includes(Number(name.slice(1)));
+  return `${isExact || distribution[name] === null ? "" : "~"}${write(distribution[name])}`;
+}
+
 /** Of how many durations an average is: "of 3 known"; "" for none. */
 export function knownWords({ count: known }) {
   return known ? `of ${exact(known)} known` : "";

@@ -2,7 +2,7 @@
 
 import { attr, h, Keyed, scrolling, setText, shown, text } from "./dom.js";
 import { duration, exact, percent, tokens, UNKNOWN } from "./format.js";
-import { countsOf, fasterWords, knownWords, messagesEach, remainingShare } from "./stats.js";
+import { countsOf, fasterWords, knownWords, messagesEach, percentileWords, remainingShare } from "./stats.js";
 
 const TRIGGERS = [["automatic", "Automatic"], ["idle", "Idle session"], ["manual", "Manual"], ["unknown_trigger", "Unknown trigger"]];
 
@@ -23,8 +23,8 @@ export class TriggerTable {
     setText(this.#words, fasterWords(total));
     const rows = TRIGGERS.map(([name, words]) => [words, total[name]]).filter(([, { succeeded }]) => succeeded > 0);
     this.#body.replaceChildren(...rows.map(([words, { succeeded, pre_tokens: size, duration_ms: took }]) => row(words, [
-      exact(succeeded), ...[size.mean, size.p50, size.p95].map(tokens), [duration(took.mean), knownWords(took)].filter(Boolean).join(" · "),
-      ...[took.p50, took.p95, took.max].map(duration),
+      exact(succeeded), tokens(size.mean), ...["p50", "p95"].map((name) => percentileWords(size, name, tokens)), [duration(took.mean), knownWords(took)].filter(Boolean).join(" · "),
+      ...["p50", "p95"].map((name) => percentileWords(took, name, duration)), duration(took.max),
     ])));
     shown(this.el, rows.length > 0);
   }
@@ -34,8 +34,8 @@ export class TriggerTable {
 const COLUMNS = [
   ["Compactions", ({ counts }) => counts.succeeded, ({ counts }) => [exact(counts.succeeded), parts([counts.automatic, "automatic"], [counts.idle, "idle"], [counts.manual, "manual"], [counts.unknown_trigger, "unknown trigger"])]],
   ["Not completed", ({ counts }) => counts.ended - counts.succeeded, ({ counts }) => [exact(counts.ended - counts.succeeded), parts([counts.failed, "failed"], [counts.blocked, "blocked"], [counts.unknown, "unknown outcome"])]],
-  ["Size before, average", ({ size }) => size.mean, ({ size }) => [tokens(size.mean), size.count ? `median ${tokens(size.p50)}` : ""]],
-  ["Duration, average", ({ took }) => took.mean, ({ took }) => [duration(took.mean), took.count ? `${knownWords(took)} · median ${duration(took.p50)} · p95 ${duration(took.p95)}` : ""]],
+  ["Size before, average", ({ size }) => size.mean, ({ size }) => [tokens(size.mean), size.count ? `median ${percentileWords(size, "p50", tokens)}` : ""]],
+  ["Duration, average", ({ took }) => took.mean, ({ took }) => [duration(took.mean), took.count ? `${knownWords(took)} · median ${percentileWords(took, "p50", duration)} · p95 ${percentileWords(took, "p95", duration)}` : ""]],
   ["Remains", ({ remains }) => remains, ({ remains }) => [remains === null ? UNKNOWN : percent(remains), ""]],
   ["Tokens saved", ({ saved }) => saved, ({ saved }) => [tokens(saved), ""]],
   ["Messages between", ({ each }) => each, ({ each }) => [exact(each), ""]],

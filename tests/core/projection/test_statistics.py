@@ -4,11 +4,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from schemas.records import Outcome, TriggerReason
 from schemas.topics import DAY_MS
 from schemas.views import (
     BUCKET_EDGES,
+    FEW_VALUES,
     HOURS_KEPT_MS,
     MAX_MODELS,
     Aggregates,
@@ -17,6 +20,7 @@ from schemas.views import (
     TriggerAggregates,
     bucket,
 )
+from streams.codec.aggregates import added
 from streams.core.projection.statistics import (
     CLOCK_AHEAD_MS,
     advance,
@@ -48,6 +52,7 @@ def test_a_boundary_is_counted_by_trigger_with_size_and_duration() -> None:
                 min=160_000,
                 max=200_000,
                 buckets={"161916": 1, "205839": 1},
+                values=(160_000, 200_000),
             ),
         ),
         automatic=TriggerAggregates(succeeded=1, duration_ms=one(90_000_000, "90025326")),
@@ -60,7 +65,33 @@ def test_a_boundary_is_counted_by_trigger_with_size_and_duration() -> None:
 
 def one(value: int, edge: str) -> Distribution:
     """Return the distribution of one value."""
-    return Distribution(count=1, sum=value, min=value, max=value, buckets={edge: 1})
+    return Distribution(
+        count=1, sum=value, min=value, max=value, buckets={edge: 1}, values=(value,)
+    )
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=FEW_VALUES + 5), st.integers(0, 25))
+def test_few_values_are_stored_in_whatever_order_and_parts(values: list[int], cut: int) -> None:
+    def folded(some: list[int]) -> Aggregates:
+        told, total = History(), NOTHING
+        for value in some:
+            total = counted(total, told.boundary("auto", pre=value, duration_ms=None), None)
+        return total
+
+    whole = folded(values).automatic.pre_tokens
+    wanted = tuple(sorted(values)) if 0 < len(values) <= FEW_VALUES else None
+    assert whole.values == wanted
+    assert folded(values[::-1]).automatic.pre_tokens.values == wanted
+    parts = added(Aggregates, [folded(values[:cut]), folded(values[cut:])])
+    assert parts.automatic.pre_tokens == whole
+
+
+def test_values_that_a_former_build_did_not_store_stay_unknown() -> None:
+    former = replace(one(5_000, bucket(5_000)), values=None)
+    before = Aggregates(automatic=TriggerAggregates(succeeded=1, pre_tokens=former))
+    total = counted(before, History().boundary("auto", pre=7_000, duration_ms=None), None)
+    assert total.automatic.pre_tokens.count == 2
+    assert total.automatic.pre_tokens.values is None
 
 
 def test_a_completion_is_counted_where_both_sizes_are_known() -> None:
