@@ -127,7 +127,8 @@ TESTS_OF_COMPILED := tests/test_compiled.py tests/core tests/codec $(LIBRARY_TES
 	tests/flow/test_project_leaving.py tests/flow/test_project_models.py \
 	tests/flow/test_project_partition.py tests/edge/test_redis_views.py \
 	tests/edge/test_encoded_batches.py tests/edge/test_fetching.py tests/edge/test_foreign_names.py \
-	tests/edge/test_kafka_client.py tests/edge/test_zstd.py tests/contract/test_log.py \
+	tests/edge/test_kafka_client.py tests/edge/test_zstd.py tests/edge/test_unpacking.py \
+	tests/contract/test_log.py tests/flow/test_unreadable_batches.py tests/flow/test_hostile_batches.py \
 	tests/flow/test_replay.py tests/flow/test_resting_sessions.py tests/flow/test_restoring.py \
 	tests/flow/test_derive_kafka.py::test_records_equal_direct_derivation_across_restarts
 SOURCES := hatch_build.py pyproject.toml $(shell find contextgauge schemas streams -type f -not -name '*.pyc')

@@ -94,6 +94,12 @@ def test_a_request_too_large_is_known_as_one(status: int, message: str) -> None:
     assert isinstance(explain(ApiStatus(status, message), NOW_MS), TooLarge)
 
 
+def test_an_error_of_ours_in_a_connections_place_is_found() -> None:
+    ours, theirs = SummaryError("compressed", final=True), ConnectionError("an SDK's")
+    theirs.__cause__ = ours
+    assert explain(theirs, NOW_MS) is ours
+
+
 def test_an_error_of_ours_stays_as_it_is() -> None:
     error = SummaryError("empty")
     assert explain(error, NOW_MS) is error
