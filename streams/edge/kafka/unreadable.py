@@ -59,7 +59,8 @@ def unreadable(
         first, end, records = 0, last + 1, 0
     codec = attributes & _CODEC
     named = CODECS[codec] if codec < len(CODECS) else f"codec {codec}"
-    detail = f"a batch of {records:,} records in {len(content):,} bytes ({named}): {why}"
+    many = f"{records:,} record{'' if records == 1 else 's'}"
+    detail = f"a batch of {many} in {len(content):,} bytes ({named}): {why}"
     batch = UnreadableBatch(
         at.topic, at.partition, first, end, records, time_ms, bytes(content), reason, detail
     )
