@@ -228,7 +228,7 @@ async def test_estimates_follow_what_they_rest_on(
     api.points = CompactionPoints(learned=(("claude-opus-4-6", 167_000),))
     await expect(last.locator(".c-until .figure")).to_contain_text("~157K")
     await page.evaluate("scrollTo(0, 0)")
-    first = page.locator(".rows .row:visible").first
+    first = page.locator(f".row[data-id='{list(api.sessions)[-1]}']:visible")
     await expect(first.locator(".c-until .figure")).to_contain_text("~157K")
     await first.locator(".row-link").click()
     await expect(page.locator(".hero .facts")).to_contain_text("~157K")
