@@ -341,6 +341,11 @@ def test_a_window_that_the_status_line_is_given_is_shown_of_what_was_read_before
         "context_window": {"context_window_size": 1_000_000},
     }
     command("statusline", stdin=json.dumps(given), STATE_FOLDER=str(tmp_path / "state"))
-    view.wait(lambda: view.sessions().get("s-1", {"chains": {}})["chains"] != {})
-    view.wait(lambda: view.sessions()["s-1"]["chains"]["main"]["used_percent"] == 15.0)
+
+    def percent() -> float | None:
+        """Return what the page shows; the session is gone for a moment while it is read again."""
+        chains = view.sessions().get("s-1", {"chains": {}})["chains"]
+        return chains["main"]["used_percent"] if chains else None
+
+    view.wait(lambda: percent() == 15.0)
     assert view.stop() == 0
