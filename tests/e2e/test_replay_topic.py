@@ -46,12 +46,10 @@ async def derived(command: Command, settings: dict[str, str]) -> list[dict[str, 
         await kit.publish(MESSAGES)
         live = partition_of("live", PARTITIONS)
         topic, headers = kit.config.messages_topic, ((OBSERVED_HEADER, OBSERVED_LIVE),)
-        await kit.append(
-            [
-                *(NewRecord(topic, live, b"live", codec.dumps(m), headers) for m in COMPACTION),
-                NewRecord(topic, live, b"live", b"{"),
-            ]
-        )
+        for message in COMPACTION:
+            await kit.append([NewRecord(topic, live, b"live", codec.dumps(message), headers)])
+            await asyncio.sleep(0.01)  # of two in the same millisecond no duration is known
+        await kit.append([NewRecord(topic, live, b"live", b"{")])
         await kit.caught_up()
         worker.terminate()
         worker.wait(timeout=60)

@@ -343,7 +343,8 @@ def test_a_window_that_the_status_line_is_given_is_shown_of_what_was_read_before
     command("statusline", stdin=json.dumps(given), STATE_FOLDER=str(tmp_path / "state"))
 
     def percent() -> float | None:
-        chains = view.sessions().get("s-1", {"chains": {}})["chains"]  # away while it is read again
+        """Return what the page shows; the session is gone for a moment while it is read again."""
+        chains = view.sessions().get("s-1", {"chains": {}})["chains"]
         return chains["main"]["used_percent"] if chains else None
 
     view.wait(lambda: percent() == 15.0)
