@@ -24,6 +24,7 @@ from streams.edge.alerts.webhooks import HttpWebhook
 from streams.edge.faust.stream import FaustStream
 from streams.edge.kafka.membership import GroupConfiguration
 from streams.flow.common.retry import RetryLoop
+from streams.flow.common.together import together
 from streams.flow.common.topic_watch import KnownTopic, known_topics
 from streams.flow.control import bodies
 from streams.flow.control.agents import AgentLookup, Owner, OwnerOf
@@ -37,7 +38,6 @@ from streams.ports import AlertMemory, Clock, Log, RecordStream, WebhookResult
 from streams.settings import Settings
 from streams.wiring.compaction import compaction
 from streams.wiring.context import WorkerContext
-from streams.wiring.deployment import together
 from streams.wiring.partition_counts import counts_differ
 
 _CLIENT_ID = "contextgauge-control"

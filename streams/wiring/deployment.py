@@ -1,8 +1,7 @@
 """Runs what writes to Redis as the one deployment of its key prefix."""
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -12,6 +11,7 @@ from contextgauge.settings.loading import variable
 from streams import wiring
 from streams.flow.common.deployment import LOOK_S, check_topics, claim, hold
 from streams.flow.common.retry import RetryLoop
+from streams.flow.common.together import together
 from streams.ports.deployment import Deployment, DeploymentStore
 from streams.settings import Settings
 from streams.wiring.context import WorkerContext
@@ -57,14 +57,9 @@ async def claim_keys(settings: Settings) -> Deployment:
 
 
 async def check_reader(settings: Settings) -> None:
-    """Raise ConfigError where the settings name other topics than those of the keys.
-
-    A reader needs no Kafka: where the settings name neither brokers nor topics, it reads what is
-    there.
-    """
-    if settings.topic_prefix or variable("bootstrap_servers") in os.environ:
-        async with _open(settings) as store:
-            check_topics(settings.topic_prefix, await store.noted(), settings.key_prefix)
+    """Raise ConfigError where the settings name other topics than those of the keys."""
+    async with _open(settings) as store:
+        await _check_noted(settings, store)
 
 
 async def watch_reader(worker: WorkerContext) -> None:
@@ -72,21 +67,19 @@ async def watch_reader(worker: WorkerContext) -> None:
 
     Raises ConfigError, and stops the worker, where they are another deployment's.
     """
-    while not worker.stop.is_set():
-        try:
-            with suppress(RetryError):  # readers learn that Redis is away by themselves
-                await check_reader(worker.settings)
-        except ConfigError:
-            worker.stop.set()
-            raise
-        await sleep_until(worker.clock, worker.stop, LOOK_S)
+    async with _open(worker.settings) as store:
+        while not worker.stop.is_set():
+            try:
+                with suppress(RetryError):  # readers learn that Redis is away by themselves
+                    await _check_noted(worker.settings, store)
+            except ConfigError:
+                worker.stop.set()
+                raise
+            await sleep_until(worker.clock, worker.stop, LOOK_S)
 
 
-async def together(running: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Run all until they end; the first error ends the others, and is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for each in running:
-                group.create_task(each)
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+async def _check_noted(settings: Settings, store: DeploymentStore) -> None:
+    # A reader needs no Kafka: where its settings name neither brokers nor topics, it reads what is
+    # there.
+    if settings.topic_prefix or variable("bootstrap_servers") in os.environ:
+        check_topics(settings.topic_prefix, await store.noted(), settings.key_prefix)

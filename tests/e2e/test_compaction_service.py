@@ -28,6 +28,7 @@ from streams.edge.telemetry.server import listening, port_of
 from streams.settings import load_settings
 from tests.conftest import Command
 from tests.core.given import assistant, init
+from tests.e2e.test_control import RULES
 from tests.flow.derive_kit import until
 from tests.patience import PATIENCE_S
 from tests.serve.redis_kit import Served
@@ -200,21 +201,6 @@ async def _show(
     assert "Cancelling c-1: waiting for the summary without a model" in cancelled.stderr
 
 
-ALERTS = """
-memory = "file"
-
-[[targets]]
-name = "ops"
-url = "{url}"
-
-[[rules]]
-name = "full"
-when = "pressure"
-at_percent = 50
-targets = ["ops"]
-"""
-
-
 async def test_alerts_in_one_process_and_the_service_in_another_each_see_all_sessions(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
@@ -233,7 +219,7 @@ async def test_alerts_in_one_process_and_the_service_in_another_each_see_all_ses
         return web.Response()
 
     async with web_server(take) as url:
-        alerts.write_text(ALERTS.format(url=url))
+        alerts.write_text(RULES.format(url=url))
         state = {"STATE_FOLDER": str(tmp_path / "state")}
         command.start("control", "--rules", str(alerts), **given, **state)
         command.start("control", **given, COMPACTION_FILE=str(service))

@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 import pytest_asyncio
@@ -19,7 +19,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from streams.serve.api.page import FOLDER, page_routes
-from tests.page.pretend import PUSHED, Api
+from streams.serve.api.totals import added_up
+from tests.page.pretend import PUSHED, Api, folded, records_of, sample_lines
 from tests.page.told import NOW_MS, SESSION, Told
 from tests.patience import PATIENCE_S
 
@@ -255,3 +256,18 @@ async def told(page: Page, page_url: str, api: Api, tmp_path: Path) -> Told:
     await page.goto(f"{page_url}#/session/{SESSION}")
     await expect(page.locator(".hero .gauge-share")).to_contain_text("76%")
     return made
+
+
+@pytest.fixture(scope="module")
+def sample() -> Any:
+    """The simulator's sample as the projection leaves it."""
+    return folded(records_of(sample_lines(NOW_MS)))
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def filled(page: Page, api: Api, sample: Any) -> Api:
+    """An API that tells of the sample, an hour after it."""
+    await stop_clock(page, NOW_MS + 3_600_000)
+    api.fill(sample)
+    api.stats = added_up([sample.stats], "hour")
+    return api

@@ -4,32 +4,14 @@ import re
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from schemas.views import bucket
 from streams.serve.api.totals import added_up
-from tests.page.conftest import stop_clock
-from tests.page.pretend import Api, folded, records_of, sample_lines
+from tests.page.pretend import Api
+from tests.page.told import NOW_MS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-NOW_MS = 1_790_000_000_000
-
-
-@pytest.fixture(scope="module")
-def sample() -> Any:
-    """The simulator's sample as the projection leaves it."""
-    return folded(records_of(sample_lines(NOW_MS)))
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def filled(page: Page, api: Api, sample: Any) -> Api:
-    """An API that tells of the sample, an hour after it."""
-    await stop_clock(page, NOW_MS + 3_600_000)
-    api.fill(sample)
-    api.stats = added_up([sample.stats], "hour")
-    return api
 
 
 async def test_figures_match_the_aggregates(page: Page, page_url: str, filled: Api) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+from streams.flow.common.together import together
 from streams.ports import LogRecord, ReceivedRecord, RecordHandler, RecordStream
 
 
@@ -75,13 +76,10 @@ class FanOut:
         for arrival in arrivals:
             if arrival.partition in self._waiting and arrival.is_current():
                 self._waiting[arrival.partition].append(arrival)
-        try:
-            async with asyncio.TaskGroup() as group:
-                for number, handler in enumerate(self._handlers):
-                    copies = [_Copy(each, number, self) for each in shared]
-                    group.create_task(handler.handle(copies))
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+        await together(
+            handler.handle([_Copy(each, number, self) for each in shared])
+            for number, handler in enumerate(self._handlers)
+        )
 
     def acknowledge(self, number: int, partition: int, offset: int) -> None:
         """Note that a handler is done with a record and all before it."""

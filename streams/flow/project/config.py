@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS
 from schemas.views import SESSION_IDLE_MS
+from streams.flow.derive.config import GROUP as DERIVE_GROUP
 
 GROUP = "contextgauge-project"
 """Consumer group of the project workers, before the prefix of the settings."""
@@ -17,7 +18,7 @@ class ProjectConfig:
     group: str = GROUP
 
     messages_topic: str = AGENT_MESSAGES.name
-    derive_group: str = "contextgauge-derive"
+    derive_group: str = DERIVE_GROUP
     """Whose lag on which topic readers learn of, besides the projection's own."""
 
     instance_id: str | None = None

@@ -25,6 +25,7 @@ from streams.core.alerts.rules import (
 from streams.core.alerts.watch import Who
 from streams.edge.memory.log import MemoryLog
 from streams.flow.common.ports import WorkerPorts
+from streams.flow.common.together import together
 from streams.flow.common.topic_watch import KnownTopic, known_topics
 from streams.flow.control.topics import watch_until_stopped
 from streams.flow.control.worker import ControlPorts, ControlWorker
@@ -239,16 +240,7 @@ class Running:
         self, worker: ControlWorker, watching: Coroutine[None, None, None], stop: asyncio.Event
     ) -> None:
         self._stop, self.worker = stop, worker
-        self.task = asyncio.create_task(self._run(watching))
-
-    async def _run(self, watching: Coroutine[None, None, None]) -> None:
-        """Run the worker and the watch of its topics: the first that fails ends both."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self.worker.run())
-                group.create_task(watching)
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+        self.task = asyncio.create_task(together([worker.run(), watching]))
 
     async def stop(self) -> None:
         if not self.task.cancelled():
