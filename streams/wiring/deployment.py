@@ -58,8 +58,9 @@ async def claim_keys(settings: Settings) -> Deployment:
 
 async def check_reader(settings: Settings) -> None:
     """Raise ConfigError where the settings name other topics than those of the keys."""
-    async with _open(settings) as store:
-        await _check_noted(settings, store)
+    if _names_topics(settings):
+        async with _open(settings) as store:
+            await _check_noted(settings, store)
 
 
 async def watch_reader(worker: WorkerContext) -> None:
@@ -67,6 +68,8 @@ async def watch_reader(worker: WorkerContext) -> None:
 
     Raises ConfigError, and stops the worker, where they are another deployment's.
     """
+    if not _names_topics(worker.settings):
+        return
     async with _open(worker.settings) as store:
         while not worker.stop.is_set():
             try:
@@ -78,8 +81,11 @@ async def watch_reader(worker: WorkerContext) -> None:
             await sleep_until(worker.clock, worker.stop, LOOK_S)
 
 
-async def _check_noted(settings: Settings, store: DeploymentStore) -> None:
+def _names_topics(settings: Settings) -> bool:
     # A reader needs no Kafka: where its settings name neither brokers nor topics, it reads what is
     # there.
-    if settings.topic_prefix or variable("bootstrap_servers") in os.environ:
-        check_topics(settings.topic_prefix, await store.noted(), settings.key_prefix)
+    return bool(settings.topic_prefix) or variable("bootstrap_servers") in os.environ
+
+
+async def _check_noted(settings: Settings, store: DeploymentStore) -> None:
+    check_topics(settings.topic_prefix, await store.noted(), settings.key_prefix)
