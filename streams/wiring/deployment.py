@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from contextgauge.backoff import sleep_until
-from contextgauge.errors import ConfigError, RetryError
+from contextgauge.errors import RetryError, StopError
 from contextgauge.settings.loading import variable
 from streams import wiring
 from streams.flow.common.deployment import LOOK_S, check_topics, claim, hold
@@ -66,7 +66,8 @@ async def check_reader(settings: Settings) -> None:
 async def watch_reader(worker: WorkerContext) -> None:
     """Look at intervals whose the keys are, until the worker stops.
 
-    Raises ConfigError, and stops the worker, where they are another deployment's.
+    Raises ConfigError where they are another deployment's, VersionError where a later version noted
+    it, and stops the worker.
     """
     if not _names_topics(worker.settings):
         return
@@ -75,7 +76,7 @@ async def watch_reader(worker: WorkerContext) -> None:
             try:
                 with suppress(RetryError):  # readers learn that Redis is away by themselves
                     await _check_noted(worker.settings, store)
-            except ConfigError:
+            except StopError:
                 worker.stop.set()
                 raise
             await sleep_until(worker.clock, worker.stop, LOOK_S)
