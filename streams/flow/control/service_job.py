@@ -73,6 +73,8 @@ class ServiceJob(CommandJob):
         self._planner = planner
         self._doing_now = "waiting for the conversation"
         self._called_ms: int | None = None
+        self._announced: int | None = None
+        """The last attempt whose call was announced."""
         self._tokens_before: int | None = None
         self._hurry = asyncio.Event()
         if command.request.urgent:
@@ -287,7 +289,7 @@ class ServiceJob(CommandJob):
         await self._log.append(entries, self._messages.announced(self._now()))
         self._doing_now = f"waiting for a summary by {summariser}"
         self._called_ms = self._called_ms or self._ports.clock.now_ms()
-        self._summariser = summariser
+        self._announced, self._summariser = attempt, summariser
 
     @asynccontextmanager
     async def _heartbeats(self) -> AsyncIterator[None]:
@@ -297,7 +299,7 @@ class ServiceJob(CommandJob):
         async def beat() -> None:
             while True:
                 await self._ports.clock.sleep(self._plan.heartbeat_s)
-                if self._called_ms is None:
+                if self._announced != self._attempt:  # this attempt's summariser is not known yet
                     continue
                 self._beats += 1
                 entry = self._step(self._called(self._summariser), self._beats)
