@@ -46,10 +46,10 @@ screenshots: setup  ## Recreate the pictures in docs/screens from simulated sess
 ALONE = test -t 0 || exec $(1); set -m; $(1); exit $$?
 
 demo: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## Real sessions through a real Kafka into a real Redis. SESSIONS=path: your own. SERVE=1: then the page.
-	@$(call ALONE,$(BIN)/contextgauge demo $(if $(SERVE),--serve) $(if $(SESSIONS),"$(SESSIONS)"))
+	@$(call ALONE,$(BIN)/contextgauge demo $(if $(filter-out 0,$(SERVE)),--serve) $(if $(SESSIONS),"$(SESSIONS)"))
 
 demo-compaction: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## An agent that is compacted by the service, through a real Kafka. SERVE=1: then the page.
-	@$(call ALONE,$(BIN)/python -m tools.demo_compaction $(if $(SERVE),--serve))
+	@$(call ALONE,$(BIN)/python -m tools.demo_compaction $(if $(filter-out 0,$(SERVE)),--serve))
 
 view: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## The page of the sessions on this machine. SESSIONS=path: of others.
 	@$(call ALONE,$(BIN)/contextgauge view $(if $(SESSIONS),"$(SESSIONS)"))

@@ -55,7 +55,7 @@ async def show(folder: Path, pipeline: Pipeline, *, stays: bool) -> None:
             rule(f"contextgauge {command} {session[1][:8]}")
             await _run(["-m", "streams", command, session[1]], environment)
         if stays:
-            step(f"the page is at {address}sessions/{session[1]}: Ctrl-C to stop", done=True)
+            step(f"the page is at {address}#/session/{session[1]}: Ctrl-C to stop", done=True)
             await until_interrupted(pipeline, server)
 
 

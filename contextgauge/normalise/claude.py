@@ -234,7 +234,9 @@ def compact_boundary(body: Body) -> tuple[Signal, ...]:
     if own is not None:
         edit_left_out = {key: value for key, value in own.items() if key != "edit"}
         boundary = boundary._replace(
-            metadata={**metadata, "contextgauge": edit_left_out}, receipt=_receipt(own)
+            metadata={**metadata, "contextgauge": edit_left_out},
+            receipt=_receipt(own),
+            during_call=truth(own, "during_call") is True,
         )
     return (boundary,)
 

@@ -100,8 +100,8 @@ Twin: TypeAlias = Literal["thread", "item"]
 class Boundary(NamedTuple):
     """A compaction succeeded. `anchor` is its summary's uuid, `summary` what came along (R29).
 
-    `precomputed`: the summary was made in the background, which took `duration_ms` without a wait.
-    `form` is set where the same compaction is reported in another form too.
+    `precomputed`: made in the background, in `duration_ms`, without a wait. `form`: the same is
+    reported in another form too. `during_call`: the next answer is to what was sent before.
     """
 
     trigger: Trigger | None
@@ -114,6 +114,7 @@ class Boundary(NamedTuple):
     precomputed: bool = False
     form: Twin | None = None
     receipt: ReportedReceipt | None = None
+    during_call: bool = False
 
 
 class OwnCall(NamedTuple):

@@ -27,7 +27,8 @@ class Compacted(NamedTuple):
     """What a boundary reports: figures, and what becomes of the conversation by it.
 
     `plan` names what it covers; `edit` and `receipt` are the engine's, as JSON. `summary` is the
-    text that the model sees; None where no message was archived.
+    text that the model sees; None where no message was archived. `is_calling`: the model may be
+    answering what was sent before, and will report the size of before.
     """
 
     tokens_before: int
@@ -37,6 +38,7 @@ class Compacted(NamedTuple):
     edit: Json
     receipt: Line
     summary: str | None
+    is_calling: bool = False
 
 
 class AttemptMessages(NamedTuple):
@@ -92,6 +94,8 @@ class AttemptMessages(NamedTuple):
             "edit": done.edit,
             "receipt": done.receipt,
         }
+        if done.is_calling:
+            own["during_call"] = True
         metadata: Line = {
             "trigger": engine_trigger(self.trigger),
             "pre_tokens": done.tokens_before,

@@ -91,6 +91,9 @@ def bound(step: Step, boundary: Boundary) -> None:
     chain.unmeasured = Unmeasured(
         boundary_id, boundary.trigger, pre_tokens, duration, step.inherited is True
     )
+    if boundary.during_call:  # the next answer reports the size of before: nothing measures it
+        complete(step, name, chain, None)
+        chain.unmeasured = None
     chain.twin = _TWINS.get(boundary.form)
     chain.untimed = boundary_id if duration is None else None
     chain.boundary_id = boundary_id

@@ -323,8 +323,8 @@ class ServiceJob(CommandJob):
         self._doing_now = "being put into effect"
         took_ms = None if self._called_ms is None else self._now_ms() - self._called_ms
 
-        def outcome() -> tuple[list[Line], CommandEntry]:
-            return self._outcome(ready, took_ms)
+        def outcome(is_calling: bool) -> tuple[list[Line], CommandEntry]:  # noqa: FBT001 -- its one argument
+            return self._outcome(ready, took_ms, is_calling=is_calling)
 
         swap = Swap(self._ports, self._log, self._command, self._hurry)
         swapped = await swap.run(conversation, outcome)
@@ -337,12 +337,15 @@ class ServiceJob(CommandJob):
             )
         return swapped
 
-    def _outcome(self, ready: _Ready, took_ms: int | None) -> tuple[list[Line], CommandEntry]:
+    def _outcome(
+        self, ready: _Ready, took_ms: int | None, *, is_calling: bool
+    ) -> tuple[list[Line], CommandEntry]:
         """Return the messages and the entry of a compaction. Raises OutcomeError."""
         receipt, most = ready.plan.receipt, self._ports.message_limit_bytes
         if took_ms is not None:
             receipt = replace(receipt, duration_ms=max(0, took_ms))
-        lines = self._messages.completed(self._compacted(ready, receipt.duration_ms), self._now())
+        compacted = self._compacted(ready, receipt.duration_ms)._replace(is_calling=is_calling)
+        lines = self._messages.completed(compacted, self._now())
         largest = max(len(dumps(line)) for line in lines)
         if largest > most:
             raise OutcomeError(

@@ -6,10 +6,9 @@ there before the outcome is honoured.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from contextgauge.compaction.messages import Message
 from contextgauge.compaction.plan import PlanRejectedError
 from contextgauge.compaction.session import SessionConversation
 from contextgauge.errors import PositionError, RetryError
@@ -22,12 +21,15 @@ from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
 from streams.flow.control.conversations import is_of_topic
 from streams.flow.control.tails import MessageTail
-from streams.ports import SCATTERED, Asked, PartitionReader, started
+from streams.ports import SCATTERED, PartitionReader, started
 
 _QUIET_LOOK_S: Final = 0.1
 
-Outcome: TypeAlias = Callable[[], tuple[list[Line], CommandEntry]]
-"""Makes the messages of a compaction, the boundary second, and the command's outcome."""
+Outcome: TypeAlias = Callable[[bool], tuple[list[Line], CommandEntry]]
+"""Makes the messages of a compaction, the boundary second, and the command's outcome.
+
+It takes whether the model may be answering what was sent before.
+"""
 
 
 class Swapped(NamedTuple):
@@ -55,6 +57,8 @@ class Swap:
         self._lost: PositionError | None = None
         self._is_unchecked = False
         self._topic_id = ""
+        self._until_s = ports.clock.monotonic_s() + ports.plan.quiet_s
+        self._is_calling = self._has_moved = False
 
     async def run(self, conversation: SessionConversation, outcome: Outcome) -> Swapped:
         """Write the outcome, unless the conversation changed. Raises OutcomeError."""
@@ -65,14 +69,18 @@ class Swap:
         try:
             async with started(ports.log.reader(ports.messages_topic, [partition])) as reader:
                 tail = MessageTail(reader, partition, session_id, fold)
-                await self._until_quiet(reader, tail)
-                lines, entry = outcome()
+                while True:
+                    await self._until_quiet(reader, tail)
+                    lines, entry = outcome(self._is_calling)
 
-                async def approve(first: Mapping[tuple[str, int], int]) -> bool:
-                    return await self._is_approved(tail, lines[1], first)
+                    async def approve(first: Mapping[tuple[str, int], int]) -> bool:
+                        return await self._is_approved(tail, lines[1], first)  # noqa: B023 -- called in this round
 
-                if await self._log.append([entry], lines, approve):
-                    return Swapped(done=True)
+                    self._has_moved = False
+                    if await self._log.append([entry], lines, approve):
+                        return Swapped(done=True)
+                    if not self._has_moved:
+                        break
         except PositionError as error:
             self._lost = error
         if self._lost is not None:
@@ -111,6 +119,9 @@ class Swap:
         if state is None or state.cancelled is not None:
             return False
         seen = tail.fold.result
+        if await self._may_be_calling(seen) is not self._is_calling:
+            self._has_moved = True
+            return False
         try:
             if seen.state == "whole":
                 tail.fold.add(boundary, at + 1, strict=True)
@@ -129,47 +140,31 @@ class Swap:
     async def _until_quiet(self, reader: PartitionReader, tail: MessageTail) -> None:
         """Read all messages, until no call of the model is under way.
 
-        At most `quiet_s`, and not if it is urgent. An answer to what was sent before the swap would
-        report the size of before it.
+        At most `quiet_s` in all, and not if it is urgent. An answer to what was sent before the
+        swap would report the size of before it.
         """
-        clock = self._ports.clock
-        until_s = clock.monotonic_s() + self._ports.plan.quiet_s
-        before: int | None = None
         while True:
             _, end = await reader.bounds(self._log.partition)
             await tail.read(end)
-            active = tail.fold.result.history.active
-            answers = sum(message.role == "assistant" for message in active)
-            before = answers if before is None else before
-            is_quiet = not active or active[-1].role == "assistant" or answers > before
-            if is_quiet or self._hurry.is_set() or clock.monotonic_s() >= until_s:
+            self._is_calling = await self._may_be_calling(tail.fold.result)
+            if not self._is_calling or self._is_late():
                 return
-            if _is_idle(active, await self._asked()):
-                return
-            await clock.sleep(_QUIET_LOOK_S)
+            await tail.wait(_QUIET_LOOK_S)
 
-    async def _asked(self) -> Asked | None:
-        """Return what the agent asked for last; None where that is not known."""
+    def _is_late(self) -> bool:
+        return self._hurry.is_set() or self._ports.clock.monotonic_s() >= self._until_s
+
+    async def _may_be_calling(self, conversation: SessionConversation) -> bool:
+        """Return whether the model may be answering the end of the conversation.
+
+        It is not where that is an answer itself. Nor where the agent asks for its context again
+        though it was given the end: it waits for the compaction.
+        """
+        active = conversation.history.active
+        if not active or active[-1].role == "assistant":
+            return False
         try:
-            return await self._ports.asked.asked(self._command.request.session_id)
+            asked = await self._ports.asked.asked(self._command.request.session_id)
         except RetryError:
-            return None
-
-
-def _is_idle(active: Sequence[Message], asked: Asked | None) -> bool:
-    """Return whether an agent that asks for its context has not called its model with the end.
-
-    It waits where it asks again and again. And it has not asked yet where the last that it was
-    given is what the last answer is to: it asks before each call.
-    """
-    if asked is None:
-        return False
-    if asked.is_waiting:
-        return True
-    places = [at for at, message in enumerate(active) if message.role == "assistant"]
-    if not places:
-        return False
-    first = places[-1]
-    while first and active[first - 1].role == "assistant":  # an answer may have several parts
-        first -= 1
-    return first > 0 and active[first - 1].id == asked.last_id
+            return True
+        return asked is None or not (asked.is_waiting and asked.last_id == active[-1].id)

@@ -55,8 +55,10 @@ class MessageTail:
                 "created again, or lost its end"
             )
         while self._position < until:
-            records, self._position = await poll_past(
-                self._reader, self._partition, _RECORDS, _WAIT_S
-            )
-            for offset, line in lines_of(records, self._session_id):
-                self.fold.add(line, offset)
+            await self.wait(_WAIT_S)
+
+    async def wait(self, wait_s: float) -> None:
+        """Read what is there next, or comes within that time. Raises RetryError."""
+        records, self._position = await poll_past(self._reader, self._partition, _RECORDS, wait_s)
+        for offset, line in lines_of(records, self._session_id):
+            self.fold.add(line, offset)

@@ -105,6 +105,16 @@ def test_r22_an_unmeasured_compaction_has_no_cache_figure() -> None:
     assert (complete.tokens_after, complete.cache_rewrite_tokens) == (None, None)
 
 
+def test_r22_an_answer_to_what_was_sent_before_the_boundary_does_not_measure_it() -> None:
+    during_call = {**AUTO, "contextgauge": {"during_call": True}}
+    given = Given()
+    given.take(assistant("a", read=160_000))
+    records = given.take(boundary(during_call), assistant("b", read=160_100))
+    complete = one(records, CompactionComplete)
+    assert (complete.tokens_after, complete.tokens_saved) == (None, None)
+    assert every(given.take(assistant("c", read=30_000)), CompactionComplete) == []
+
+
 USAGE = {"input_tokens": 250_000, "cached_input_tokens": 240_000, "output_tokens": 900}
 
 

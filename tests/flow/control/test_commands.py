@@ -1,14 +1,11 @@
 """Commands of the compaction service, each from its request to its one outcome."""
 
-import asyncio
 from dataclasses import replace
 from functools import partial
-from unittest.mock import ANY
 
 import pytest
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import RetryError
 from contextgauge.partitioner import partition_of
 from contextgauge.records import Json
 from schemas.commands import (
@@ -18,10 +15,8 @@ from schemas.commands import (
 )
 from schemas.topics import CONTEXT_COMMANDS
 from streams.flow.derive.deriver import Deriver, input_message
-from streams.ports import Asked
 from tests.flow.control.command_kit import MESSAGES, PARTITIONS, SESSION, CommandKit
 from tests.flow.derive_kit import RULES
-from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -74,96 +69,6 @@ async def test_the_deriver_makes_its_records(kit: CommandKit) -> None:
     assert compaction[0] == "compaction_start"
     assert compaction[-2:] == ["compact_boundary", "compaction_summary"]
     assert set(compaction[1:-2]) == {"compaction_progress"}
-
-
-async def test_a_swap_waits_for_the_answer_to_what_was_sent_before_it(kit: CommandKit) -> None:
-    await kit.say(12)
-    await kit.publish({"type": "user", "message": {"role": "user", "content": "and now?"}})
-    await kit.request()
-    async with kit.worker():
-        await kit.until(lambda: kit.has_called(1))
-        await asyncio.sleep(0.3)  # nothing must happen
-        assert kit.boundaries() == []
-        await kit.say(1)
-        assert (await kit.outcome()).outcome == "completed"
-    lines = kit.lines()
-    last = max(at for at, line in enumerate(lines) if line.get("type") == "assistant")
-    assert lines.index(kit.boundaries()[0]) > last
-    await kit.check()
-
-
-async def _asked_for(kit: CommandKit) -> str:
-    """Have the agent ask for its context, as it does before a call; return the last message."""
-    conversation = await kit.conversations.conversation(SESSION)
-    assert conversation is not None
-    last_id = conversation.history.active[-1].id
-    await kit.asked.note(SESSION, last_id, conversation.history.rounds)
-    return last_id
-
-
-async def _ask(kit: CommandKit) -> None:
-    await kit.publish({"type": "user", "message": {"role": "user", "content": "and now?"}})
-
-
-async def test_an_agent_that_has_not_asked_for_its_context_yet_is_not_waited_for(
-    kit: CommandKit,
-) -> None:
-    kit.change(quiet_s=PATIENCE_S)
-    await kit.say(11)
-    await _ask(kit)
-    asked_for = await _asked_for(kit)
-    answer: list[Json] = [{"type": "text", "text": "a part"}]
-    for part in ("1", "2"):  # of one answer
-        message: dict[str, Json] = {"id": f"m{part}", "role": "assistant", "content": answer}
-        await kit.publish({"type": "assistant", "message": message})
-    await _ask(kit)
-    assert (await kit.asked.asked(SESSION)) == Asked(asked_for, 1, ANY)
-    await kit.request()
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "completed"
-    await kit.check()
-
-
-async def test_an_agent_that_waits_for_its_context_is_not_waited_for(kit: CommandKit) -> None:
-    kit.change(quiet_s=PATIENCE_S)
-    await kit.say(12)
-    await _ask(kit)
-    await _asked_for(kit)
-    await kit.request()
-    async with kit.worker():
-        await kit.until(lambda: kit.has_called(1))
-        await asyncio.sleep(0.3)  # a call may be under way: nothing must happen
-        assert kit.boundaries() == []
-        await _asked_for(kit)
-        assert (await kit.outcome()).outcome == "completed"
-    await kit.check()
-
-
-async def test_where_it_is_not_known_what_was_asked_for_an_answer_is_waited_for(
-    kit: CommandKit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def away(_: str) -> None:
-        raise RetryError("away")
-
-    monkeypatch.setattr(kit.asked, "asked", away)
-    kit.change(quiet_s=0.3)
-    await kit.say(12)
-    await _ask(kit)
-    await kit.request()
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "completed"
-    await kit.check()
-
-
-@pytest.mark.parametrize("urgent", [True, False])
-async def test_a_swap_does_not_wait_for_ever(kit: CommandKit, *, urgent: bool) -> None:
-    kit.change(quiet_s=60.0 if urgent else 0.1)
-    await kit.say(12)
-    await kit.publish({"type": "user", "message": {"role": "user", "content": "and now?"}})
-    await kit.request(urgent=urgent)
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "completed"
-    await kit.check()
 
 
 async def test_quoted_words_that_would_be_orders_of_a_model_are_no_failure(
