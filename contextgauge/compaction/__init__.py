@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 from contextgauge.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from contextgauge.compaction.carried.restore import Restore, RestoreFile, restore_texts
     from contextgauge.compaction.compactor import Compactor, Prepared
     from contextgauge.compaction.counting import ESTIMATE, Counter, CumulativeTokens
+    from contextgauge.compaction.engine.compaction_receipt import LadderStep, Receipt
+    from contextgauge.compaction.engine.extractive import ExtractiveSummariser
+    from contextgauge.compaction.engine.linked_messages import results_without_call
+    from contextgauge.compaction.engine.plan import Plan, PlanRejectedError
+    from contextgauge.compaction.engine.request_size import ModelCall
     from contextgauge.compaction.events import (
         CompactionDone,
         CompactionNotDone,
@@ -20,7 +26,6 @@ if TYPE_CHECKING:
         Hooks,
         ThresholdUnreachable,
     )
-    from contextgauge.compaction.extractive import ExtractiveSummariser
     from contextgauge.compaction.formats import (
         detect,
         read_answer,
@@ -29,10 +34,7 @@ if TYPE_CHECKING:
         write_messages,
     )
     from contextgauge.compaction.history import History
-    from contextgauge.compaction.links import results_without_call
-    from contextgauge.compaction.measuring import ModelCall
     from contextgauge.compaction.messages import ApiUsage, Message
-    from contextgauge.compaction.plan import Plan, PlanRejectedError
     from contextgauge.compaction.ports import (
         Summariser,
         SummaryAnswer,
@@ -40,11 +42,9 @@ if TYPE_CHECKING:
         SummaryRequest,
     )
     from contextgauge.compaction.profiles import Override, Profile
-    from contextgauge.compaction.recalling import recall, recall_tool_schema
-    from contextgauge.compaction.receipts import LadderStep, Receipt
-    from contextgauge.compaction.restore import Restore, RestoreFile, restore_texts
-    from contextgauge.compaction.stored import load_history, store_history
-    from contextgauge.compaction.writing import NoSummaryError
+    from contextgauge.compaction.store.recall import recall, recall_tool_schema
+    from contextgauge.compaction.store.stored_history import load_history, store_history
+    from contextgauge.compaction.summary_call import NoSummaryError
     from contextgauge.errors import ConfigError
 
 __all__ = [
@@ -99,22 +99,22 @@ _MODULES = {
         "CompactionDone CompactionNotDone CompactionStarting ContextWarned EngineEvent "
         "Hooks ThresholdUnreachable"
     ),
-    "contextgauge.compaction.extractive": "ExtractiveSummariser",
+    "contextgauge.compaction.engine.extractive": "ExtractiveSummariser",
     "contextgauge.compaction.formats": (
         "detect read_answer read_messages read_request write_messages"
     ),
     "contextgauge.compaction.history": "History",
-    "contextgauge.compaction.links": "results_without_call",
-    "contextgauge.compaction.measuring": "ModelCall",
+    "contextgauge.compaction.engine.linked_messages": "results_without_call",
+    "contextgauge.compaction.engine.request_size": "ModelCall",
     "contextgauge.compaction.messages": "ApiUsage Message",
-    "contextgauge.compaction.plan": "Plan PlanRejectedError",
+    "contextgauge.compaction.engine.plan": "Plan PlanRejectedError",
     "contextgauge.compaction.ports": "Summariser SummaryAnswer SummaryError SummaryRequest",
     "contextgauge.compaction.profiles": "Override Profile",
-    "contextgauge.compaction.recalling": "recall recall_tool_schema",
-    "contextgauge.compaction.receipts": "LadderStep Receipt",
-    "contextgauge.compaction.restore": "Restore RestoreFile restore_texts",
-    "contextgauge.compaction.stored": "load_history store_history",
-    "contextgauge.compaction.writing": "NoSummaryError",
+    "contextgauge.compaction.store.recall": "recall recall_tool_schema",
+    "contextgauge.compaction.engine.compaction_receipt": "LadderStep Receipt",
+    "contextgauge.compaction.carried.restore": "Restore RestoreFile restore_texts",
+    "contextgauge.compaction.store.stored_history": "load_history store_history",
+    "contextgauge.compaction.summary_call": "NoSummaryError",
     "contextgauge.errors": "ConfigError",
 }
 

@@ -10,20 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from contextgauge.compaction.carried.compaction_text import pin_lines
+from contextgauge.compaction.carried.restore import Restored
 from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter, Size
-from contextgauge.compaction.document import pin_lines
-from contextgauge.compaction.events import (
-    CompactionDone,
-    CompactionNotDone,
-    CompactionStarting,
-    ContextWarned,
-    Hooks,
-    ThresholdUnreachable,
-    answer_of,
-)
-from contextgauge.compaction.extractive import ExtractiveSummariser
-from contextgauge.compaction.history import History
-from contextgauge.compaction.ladder import (
+from contextgauge.compaction.engine.compaction_receipt import LadderStep, Receipt, StepName, Trigger
+from contextgauge.compaction.engine.extractive import ExtractiveSummariser
+from contextgauge.compaction.engine.ladder import (
     REASONS,
     Climb,
     Staying,
@@ -32,27 +24,16 @@ from contextgauge.compaction.ladder import (
     finish,
     shorten_only,
 )
-from contextgauge.compaction.measuring import (
+from contextgauge.compaction.engine.next_compaction import worked
+from contextgauge.compaction.engine.plan import Plan, plan_of
+from contextgauge.compaction.engine.request_size import (
     CallFrame,
     Measurement,
     ModelCall,
     once,
     window_of_call,
 )
-from contextgauge.compaction.messages import ContextCompaction, Message, open_calls
-from contextgauge.compaction.plan import Plan, plan_of
-from contextgauge.compaction.ports import Summariser, SummaryAnswer
-from contextgauge.compaction.profiles import (
-    Override,
-    Profile,
-    Window,
-    check_overrides,
-    profile_named,
-    resolve,
-)
-from contextgauge.compaction.receipts import LadderStep, Receipt, StepName, Trigger
-from contextgauge.compaction.restore import Restored
-from contextgauge.compaction.trigger import (
+from contextgauge.compaction.engine.trigger import (
     Decision,
     Due,
     Idle,
@@ -64,8 +45,27 @@ from contextgauge.compaction.trigger import (
     declined,
     failed,
 )
-from contextgauge.compaction.working import worked
-from contextgauge.compaction.writing import (
+from contextgauge.compaction.events import (
+    CompactionDone,
+    CompactionNotDone,
+    CompactionStarting,
+    ContextWarned,
+    Hooks,
+    ThresholdUnreachable,
+    answer_of,
+)
+from contextgauge.compaction.history import History
+from contextgauge.compaction.messages import ContextCompaction, Message, open_calls
+from contextgauge.compaction.ports import Summariser, SummaryAnswer
+from contextgauge.compaction.profiles import (
+    Override,
+    Profile,
+    Window,
+    check_overrides,
+    profile_named,
+    resolve,
+)
+from contextgauge.compaction.summary_call import (
     DeclinedError,
     NoSummaryError,
     Writer,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from streams.ports.views import ApplyResult
 
 if TYPE_CHECKING:  # all commands import the ports, and few of them the compaction engine
-    from contextgauge.compaction.session import SessionConversation
+    from contextgauge.compaction.reading.session_conversation import SessionConversation
 
 
 class Mark(NamedTuple):

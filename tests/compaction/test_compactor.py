@@ -6,6 +6,9 @@ from dataclasses import replace
 import pytest
 
 from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.engine.plan import PlanRejectedError
+from contextgauge.compaction.engine.request_size import ModelCall
+from contextgauge.compaction.engine.trigger import Due, Idle
 from contextgauge.compaction.events import (
     CompactionDone,
     CompactionNotDone,
@@ -16,13 +19,10 @@ from contextgauge.compaction.events import (
     ThresholdUnreachable,
 )
 from contextgauge.compaction.history import History
-from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import ApiUsage, Message, Text, ToolCall
-from contextgauge.compaction.plan import PlanRejectedError
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.compaction.profiles import DEFAULT, SEED_001, SEED_002, Override
-from contextgauge.compaction.trigger import Due, Idle
-from contextgauge.compaction.writing import NoSummaryError
+from contextgauge.compaction.summary_call import NoSummaryError
 from contextgauge.errors import ConfigError
 from tests.compaction.conversations import call, orphans, result, said, session
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextgauge.compaction.audit import audit
+from contextgauge.compaction.carried.audit import audit
+from contextgauge.compaction.carried.compaction_text import compose, cut_to, pin_lines
+from contextgauge.compaction.carried.pins import carry
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.document import compose, cut_to, pin_lines
-from contextgauge.compaction.extractive import ExtractiveSummariser, extract, floor
+from contextgauge.compaction.engine.extractive import ExtractiveSummariser, extract, floor
 from contextgauge.compaction.messages import (
     Carried,
     FileUse,
@@ -22,7 +23,6 @@ from contextgauge.compaction.messages import (
     Text,
     ToolResult,
 )
-from contextgauge.compaction.pins import carry
 from contextgauge.compaction.ports import SummaryRequest
 from tests.compaction.conversations import conversations, said
 from tests.linear_time import is_linear

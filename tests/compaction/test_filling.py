@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from contextgauge.compaction.filling import (
+from contextgauge.compaction.displays.window_parts import (
     Measured,
     ToolTokens,
     WindowPart,

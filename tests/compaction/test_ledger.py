@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from contextgauge.compaction.audit import audit, ledger_paths
+from contextgauge.compaction.carried.audit import audit, ledger_paths
+from contextgauge.compaction.carried.compaction_text import compose
+from contextgauge.compaction.carried.file_ledger import MAX_FILES, ledger, uses_of
+from contextgauge.compaction.carried.pins import carry
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.document import compose
-from contextgauge.compaction.ledger import MAX_FILES, ledger, uses_of
 from contextgauge.compaction.messages import Carried, FileUse, Message, Text, ToolCall, ToolResult
-from contextgauge.compaction.pins import carry
 from contextgauge.json_codec import dumps
 from contextgauge.records import Json
 

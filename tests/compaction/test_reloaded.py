@@ -5,11 +5,11 @@ import re
 
 import pytest
 
+from contextgauge.compaction.carried.unmarked_text import reloaded
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import FormatName
-from contextgauge.compaction.reloaded import reloaded
 from tests.compaction.conversations import said
 from tests.compaction.test_compactor import CALL, talk
 

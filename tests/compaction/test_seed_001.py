@@ -20,9 +20,9 @@ from contextgauge.compaction import (
     write_messages,
 )
 from contextgauge.compaction.displays import marker_text
+from contextgauge.compaction.engine.trigger import Due, Idle
 from contextgauge.compaction.messages import ApiUsage
 from contextgauge.compaction.profiles import SEED_001
-from contextgauge.compaction.trigger import Due, Idle
 from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 from tests.compaction.conversations import call, result, said

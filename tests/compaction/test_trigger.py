@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextgauge.compaction.profiles import DEFAULT, SEED_001, SEED_002, SEED_004, Window
-from contextgauge.compaction.trigger import (
+from contextgauge.compaction.engine.trigger import (
     Due,
     Idle,
     Situation,
@@ -19,6 +18,7 @@ from contextgauge.compaction.trigger import (
     failed,
     limits_of,
 )
+from contextgauge.compaction.profiles import DEFAULT, SEED_001, SEED_002, SEED_004, Window
 
 WINDOW = Window(100_000, "given")
 LIMITS = limits_of(DEFAULT, WINDOW, 0)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import orjson
 
 from contextgauge.clock import SystemClock
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.messages import AGENT_ID_HEADER
 from contextgauge.partitioner import key_bytes, partition_of
 from contextgauge.records import Json

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from contextgauge.compaction.plan import Plan
+from contextgauge.compaction.engine.plan import Plan
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.errors import RetryError
 from schemas.topics import CONTEXT_COMMANDS

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from contextgauge.compaction.plan import PlanRejectedError
+from contextgauge.compaction.engine.plan import PlanRejectedError
 from contextgauge.partitioner import key_bytes
 from contextgauge.records import Json
 from schemas.commands import (

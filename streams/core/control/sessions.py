@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from contextgauge.compaction.trigger import LAST_PAUSE_MS, MAX_UNHELPFUL
+from contextgauge.compaction.engine.trigger import LAST_PAUSE_MS, MAX_UNHELPFUL
 from contextgauge.normalise.runtimes import COMPACTING_THEMSELVES
 from contextgauge.record_words import Runtime
 from contextgauge.units import MINUTE_MS

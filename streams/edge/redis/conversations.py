@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import ConfigError, RetryError
 from contextgauge.partitioner import key_bytes, partition_of_key
 from streams.codec.conversations import FORMAT_VERSION, KeptPosition, conversation_of

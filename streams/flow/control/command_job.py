@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from contextgauge.backoff import Backoff
-from contextgauge.compaction.receipts import Receipt
+from contextgauge.compaction.engine.compaction_receipt import Receipt
 from contextgauge.errors import FencedError, RetryError, StopError
 from contextgauge.json_codec import dumps, loads
 from contextgauge.records import Json

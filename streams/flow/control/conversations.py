@@ -3,7 +3,10 @@
 from typing import Final
 
 from contextgauge.backoff import Backoff
-from contextgauge.compaction.session import ConversationState, SessionConversation
+from contextgauge.compaction.reading.session_conversation import (
+    ConversationState,
+    SessionConversation,
+)
 from contextgauge.errors import RetryError
 from contextgauge.windows import base_name
 from streams.core.control.thresholds import Subject

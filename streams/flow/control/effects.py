@@ -1,8 +1,9 @@
 """Compactions of the service that had no effect: they are noted in the log of commands.
 
-The conversation itself undoes them (`contextgauge.compaction.effects`), wherever it is read. The
-owner of a partition looks after each compaction until its effect is known, and writes a decision
-where there is none: so people see it, and its command is not taken for one that helped.
+The conversation itself undoes them, wherever it is read
+(`contextgauge.compaction.reading.compaction_effect`). The owner of a partition looks after each
+compaction until its effect is known, and writes a decision where there is none: so people see it,
+and its command is not taken for one that helped.
 """
 
 from collections import OrderedDict
@@ -11,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from contextgauge.compaction.effects import CompactionEffect
+from contextgauge.compaction.reading.compaction_effect import CompactionEffect
 from contextgauge.errors import RetryError
 from contextgauge.units import HOUR_MS
 from schemas.commands import CommandEntry, CommandView, CompactionDecided

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
-from contextgauge.compaction.plan import Plan
+from contextgauge.compaction.engine.plan import Plan
 from contextgauge.compaction.ports import Summariser, SummaryAnswer, SummaryRequest
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, Plan | None]]

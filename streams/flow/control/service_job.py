@@ -20,15 +20,15 @@ import structlog
 from contextgauge.backoff import Backoff
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import Size
-from contextgauge.compaction.extractive import ExtractiveSummariser
+from contextgauge.compaction.engine.compaction_receipt import Trigger
+from contextgauge.compaction.engine.extractive import ExtractiveSummariser
+from contextgauge.compaction.engine.plan import Plan, digest
+from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.history import Edit
-from contextgauge.compaction.measuring import ModelCall
-from contextgauge.compaction.plan import Plan, digest
 from contextgauge.compaction.ports import Summariser
-from contextgauge.compaction.receipts import Trigger
-from contextgauge.compaction.session import SessionConversation
-from contextgauge.compaction.stored import store_edit
-from contextgauge.compaction.writing import NoSummaryError
+from contextgauge.compaction.reading.session_conversation import SessionConversation
+from contextgauge.compaction.store.stored_history import store_edit
+from contextgauge.compaction.summary_call import NoSummaryError
 from contextgauge.errors import RetryError
 from contextgauge.json_codec import dumps
 from contextgauge.records import Json

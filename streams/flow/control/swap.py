@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from contextgauge.compaction.engine.plan import PlanRejectedError
 from contextgauge.compaction.messages import Message
-from contextgauge.compaction.plan import PlanRejectedError
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import PositionError, RetryError
 from schemas.commands import CommandEntry
 from streams.core.control.log import UnfinishedCommand

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from contextgauge.compaction.lines import (
+from contextgauge.compaction.reading.lines import (
     OWN_FIELD,
     folder_of,
     names_beginning,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from contextgauge import json_codec
 from contextgauge.clock import SystemClock
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import VersionError
 from contextgauge.partitioner import key_bytes, partition_of
 from contextgauge.records import Json

@@ -10,7 +10,7 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import FencedError
 from contextgauge.partitioner import partition_of
 from contextgauge.units import DAY_MS

@@ -10,7 +10,10 @@ import pytest
 
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Message
-from contextgauge.compaction.session import ConversationState, SessionConversation
+from contextgauge.compaction.reading.session_conversation import (
+    ConversationState,
+    SessionConversation,
+)
 from contextgauge.errors import RetryError
 from schemas.records import CompactBoundary, PinsChecked, Record
 from schemas.topics import AGENT_MESSAGES

@@ -1,0 +1,43 @@
+"""Texts for people: those of seeds 001, 002 and 004, and what fills a window (`window_parts`)."""
+
+from contextgauge.compaction.displays.seed_texts import (
+    CompactionResult,
+    ContextStatus,
+    auto_compacted_text,
+    auto_compacting_line,
+    compact_box,
+    compact_text,
+    complete_line,
+    context_box,
+    context_text,
+    header_text,
+    log_line,
+    marker_text,
+    percent,
+    preview,
+    short_count,
+    status_text,
+    warning_line,
+    warning_text,
+)
+
+__all__ = [
+    "CompactionResult",
+    "ContextStatus",
+    "auto_compacted_text",
+    "auto_compacting_line",
+    "compact_box",
+    "compact_text",
+    "complete_line",
+    "context_box",
+    "context_text",
+    "header_text",
+    "log_line",
+    "marker_text",
+    "percent",
+    "preview",
+    "short_count",
+    "status_text",
+    "warning_line",
+    "warning_text",
+]
