@@ -26,14 +26,14 @@ from streams.edge.kafka.membership import GroupConfiguration
 from streams.flow.common.retry import RetryLoop
 from streams.flow.common.together import together
 from streams.flow.common.topic_watch import KnownTopic, known_topics
-from streams.flow.control import bodies
-from streams.flow.control.agents import AgentLookup, Owner, OwnerOf
-from streams.flow.control.decisions import GROUP as DECISIONS_GROUP
-from streams.flow.control.decisions import DecisionPorts, Decisions, Topics
+from streams.flow.control.alerts import webhook_bodies
+from streams.flow.control.alerts.alert_worker import GROUP, ControlPorts, ControlWorker
+from streams.flow.control.decisions.compaction_decisions import GROUP as DECISIONS_GROUP
+from streams.flow.control.decisions.compaction_decisions import DecisionPorts, Decisions, Topics
+from streams.flow.control.decisions.rule_guard import RuleGuard, RuleGuardPorts
 from streams.flow.control.fan_out import SharedStream
-from streams.flow.control.rule_guard import RuleGuard, RuleGuardPorts
-from streams.flow.control.topics import watch_until_stopped
-from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
+from streams.flow.control.session_owners import AgentLookup, Owner, OwnerOf
+from streams.flow.control.topics_watch import watch_until_stopped
 from streams.ports import AlertMemory, Clock, Log, RecordStream, WebhookResult
 from streams.settings import Settings
 from streams.wiring.compaction import compaction
@@ -254,7 +254,7 @@ async def try_targets(
     """Send each target one test alert; return what each answered."""
     webhooks = _webhooks(plan, addresses, clock)
     try:
-        return await bodies.try_targets(plan, webhooks, clock)
+        return await webhook_bodies.try_targets(plan, webhooks, clock)
     finally:
         for webhook in webhooks.values():
             await webhook.stop()

@@ -26,8 +26,8 @@ from streams.codec.commands import read_entry
 from streams.core.alerts.rules import Patterns
 from streams.core.control.thresholds import SessionRule
 from streams.edge.commands import LogCommandSink
-from streams.flow.control.agents import Owner
-from streams.flow.control.decisions import DecisionPorts, Decisions, Topics
+from streams.flow.control.decisions.compaction_decisions import DecisionPorts, Decisions, Topics
+from streams.flow.control.session_owners import Owner
 from streams.ports import NewRecord
 from tests.core.given import Given, assistant, boundary, clear, init
 from tests.doubles.log import FaultyLog

@@ -11,8 +11,8 @@ from contextgauge.errors import RetryError
 from schemas.topics import CONTEXT_COMMANDS
 from streams.edge.memory.log import MemoryLog, MemoryTransactionalProducer
 from streams.edge.memory.partition import Transaction
-from streams.flow.control.command_ports import CommandPorts
-from streams.flow.control.command_worker import CommandWorker
+from streams.flow.control.commands.command_ports import CommandPorts
+from streams.flow.control.commands.command_worker import CommandWorker
 from streams.ports import Approval, Batch, NewRecord, RecordHandler
 
 HANG_S = 6.0

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from streams.core.control.trigger import Trigger
-from streams.flow.control.decisions import Decisions
+from streams.flow.control.decisions.compaction_decisions import Decisions
 from tests.conftest import LONG
 from tests.simulation.deciding import DecidingWorld, violations
 from tests.simulation.virtual_loop import run_virtually

@@ -30,7 +30,7 @@ from schemas.commands import (
     TextDeleted,
     ThresholdsSet,
 )
-from streams.core.control.receipts import short_receipt
+from streams.core.control.short_receipts import short_receipt
 from streams.core.control.thresholds import is_removal
 
 MOST_COMMANDS: Final = 20

@@ -15,7 +15,7 @@ from streams.codec.conversations import FORMAT_VERSION, KeptPosition, conversati
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import TIMEOUT_S, replied
 from streams.edge.redis.keys import RedisKeys
-from streams.edge.redis.views import RedisScript
+from streams.edge.redis.view_store import RedisScript
 from streams.ports import ApplyResult
 from streams.ports.conversations import (
     LinesChange,

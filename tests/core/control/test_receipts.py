@@ -1,7 +1,7 @@
 """Receipts in the views of the control plane are bounded by bytes, and keep their figures."""
 
 from contextgauge.records import Json
-from streams.core.control.receipts import RECEIPT_BYTES, short_receipt
+from streams.core.control.short_receipts import RECEIPT_BYTES, short_receipt
 
 IDS: list[Json] = [f"message-{number:06}" for number in range(3_000)]
 STEP: dict[str, Json] = {"rung": "summarise", "tokens_after": 5, "message_ids": IDS}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contextgauge.delivery.privacy import without_text
-from contextgauge.receipts import ReportedReceipt
+from contextgauge.reported_receipt import ReportedReceipt
 from schemas.records import CompactBoundary, CompactionComplete, ContextReading, PinsChecked
 from streams import codec
 from tests.core.given import (

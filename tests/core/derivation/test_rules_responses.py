@@ -2,7 +2,7 @@
 
 import pytest
 
-from contextgauge.receipts import ReportedReceipt
+from contextgauge.reported_receipt import ReportedReceipt
 from schemas.records import CompactBoundary, ContextReading, ContextWarning
 from tests.core.derivation.state_kit import Store
 from tests.core.given import (

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from contextgauge.receipts import ReportedReceipt
+from contextgauge.reported_receipt import ReportedReceipt
 from schemas.records import CompactBoundary, Record
 from schemas.views import Compaction, CompactionReceipt, SessionView
 from streams.core.projection.documents import (

@@ -28,11 +28,11 @@ from streams.codec.commands import read_entry, write_entry
 from streams.core.control.plan import CompactedSession, ControlPlan, SessionPolicy
 from streams.core.conversation.fold import ConversationFold
 from streams.edge.memory.asked_contexts import MemoryAskedContexts
-from streams.flow.control.agents import Owner
-from streams.flow.control.command_log import session_of
-from streams.flow.control.command_ports import CommandPorts
-from streams.flow.control.command_worker import CommandWorker
-from streams.flow.control.tails import lines_of
+from streams.flow.control.commands.command_log import session_of
+from streams.flow.control.commands.command_ports import CommandPorts
+from streams.flow.control.commands.command_worker import CommandWorker
+from streams.flow.control.commands.message_tail import lines_of
+from streams.flow.control.session_owners import Owner
 from streams.ports import Driver, Log, LogRecord, NewRecord
 from streams.ports.conversations import Mark
 from tests.doubles.control_store import MemoryControlStore

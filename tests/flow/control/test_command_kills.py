@@ -14,7 +14,7 @@ import pytest
 
 from contextgauge.errors import RetryError
 from schemas.commands import CommandCalled
-from streams.flow.control.command_worker import CommandWorker
+from streams.flow.control.commands.command_worker import CommandWorker
 from tests.conftest import LONG
 from tests.flow.control.command_kit import SESSION, CommandKit
 from tests.flow.control.mortal_log import Life, MortalLog

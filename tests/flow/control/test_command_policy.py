@@ -16,7 +16,7 @@ from schemas.commands import (
     CompactRequested,
 )
 from schemas.records import WindowSource
-from streams.flow.control.agents import Owner
+from streams.flow.control.session_owners import Owner
 from tests.flow.control.command_kit import SESSION, CommandKit
 
 MODEL = "claude-sonnet-4-5"

@@ -16,8 +16,8 @@ from contextgauge.partitioner import partition_of
 from contextgauge.units import DAY_MS
 from schemas.commands import CancelRequested, CommandFinished, CompactRequested
 from streams.edge.memory.readers import MemoryPartitionReader
-from streams.flow.control.command_log import CommandLog
-from streams.flow.control.command_worker import CommandWorker
+from streams.flow.control.commands.command_log import CommandLog
+from streams.flow.control.commands.command_worker import CommandWorker
 from streams.ports import SCATTERED, Approval, NewRecord
 from tests.flow.control.command_kit import (
     COMMANDS,

@@ -12,11 +12,11 @@ from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
 from streams.core.alerts.watch import Who
 from streams.edge.memory.asked_contexts import MemoryAskedContexts
 from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.views import MemoryViews
-from streams.flow.control import memory as remembering
-from streams.flow.control import webhook_delivery as delivery
-from streams.flow.control import worker
-from streams.flow.control.agents import AgentLookup
+from streams.edge.memory.view_store import MemoryViews
+from streams.flow.control.alerts import alert_worker
+from streams.flow.control.alerts import sent_alerts as remembering
+from streams.flow.control.alerts import webhook_delivery as delivery
+from streams.flow.control.session_owners import AgentLookup
 from streams.ports import Generations, Health, NewRecord, WebhookResult
 from tests.core.given import SESSION, START_MS, Given, assistant, compacting, failed, init
 from tests.doubles.alerts import MemoryAlertMemory
@@ -151,7 +151,7 @@ async def test_a_full_queue_gives_up_new_alerts(
 async def test_the_number_of_records_waiting_behind_an_alert_is_limited(
     kit: ControlKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "MOST_WAITING", 10)
+    monkeypatch.setattr(alert_worker, "MOST_WAITING", 10)
     kit.receivers["ops"].always = AWAY
     await kit.write(pressured(90, *[50] * 5))
     async with kit.running():

@@ -6,7 +6,7 @@ import pytest
 
 from contextgauge.errors import RetryError
 from streams.core.alerts.rules import Stalled
-from streams.flow.control import webhook_delivery as delivery
+from streams.flow.control.alerts import webhook_delivery as delivery
 from streams.ports import WebhookResult
 from tests.core.given import START_MS, Given, assistant, compacting
 from tests.doubles.alerts import MemoryAlertMemory

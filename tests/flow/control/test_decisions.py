@@ -22,9 +22,9 @@ from streams.codec.commands import read_entry
 from streams.core.alerts.rules import Patterns
 from streams.core.control.thresholds import SessionRule
 from streams.edge.commands import LogCommandSink
-from streams.flow.control.agents import Owner
-from streams.flow.control.decisions import DecisionPorts, Decisions, Topics
+from streams.flow.control.decisions.compaction_decisions import DecisionPorts, Decisions, Topics
 from streams.flow.control.fan_out import SharedStream
+from streams.flow.control.session_owners import Owner
 from streams.ports import NewRecord
 from tests.doubles.record_stream import MemoryRecordStream
 from tests.flow.control.control_kit import TOPIC, ControlKit, pressured, until_so

@@ -5,14 +5,14 @@ import pytest
 from contextgauge.errors import RetryError
 from schemas.commands import CompactionDecided
 from streams.core.control.reasons import NO_EFFECT
-from streams.flow.control import effects
+from streams.flow.control.commands import ineffective
 from tests.flow.control.command_kit import SESSION, CommandKit
 
 
 @pytest.fixture
 async def kit(monkeypatch: pytest.MonkeyPatch) -> CommandKit:
-    monkeypatch.setattr(effects, "_LOOK_S", 0.01)
-    monkeypatch.setattr(effects, "_LONGEST_S", 0.02)
+    monkeypatch.setattr(ineffective, "_LOOK_S", 0.01)
+    monkeypatch.setattr(ineffective, "_LONGEST_S", 0.02)
     kit = CommandKit()
     await kit.create()
     await kit.say(12)

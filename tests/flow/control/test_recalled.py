@@ -3,8 +3,8 @@
 import pytest
 
 from streams.codec import key_bytes, to_binary
-from streams.flow.control import recalled
-from streams.flow.control.recalled import LatestReadings
+from streams.flow.control.decisions import latest_readings
+from streams.flow.control.decisions.latest_readings import LatestReadings
 from streams.ports import LogRecord
 from tests.core.given import Body, Given, assistant, boundary, clear, init, side
 from tests.doubles.headers import by_name
@@ -58,7 +58,7 @@ def test_limits_are_held_behind_their_reading() -> None:
 
 
 def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recalled, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(latest_readings, "MOST_SESSIONS", 2)
     latest = LatestReadings()
     read = next(
         each for each in records(init(at=0), reading(50, 1)) if b"used_tok" in (each.value or b"")

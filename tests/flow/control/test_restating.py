@@ -7,9 +7,9 @@ import pytest
 from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
 from schemas.commands import ThresholdsSet
-from streams.flow.control import restating
-from streams.flow.control.command_log import CommandLog
-from streams.flow.control.restating import expiring, forget, write_again
+from streams.flow.control.commands import restating
+from streams.flow.control.commands.command_log import CommandLog
+from streams.flow.control.commands.restating import expiring, forget, write_again
 from tests.flow.control.command_kit import PARTITIONS, SESSION, CommandKit
 
 DAY_MS = 24 * 3_600_000

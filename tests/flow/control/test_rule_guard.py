@@ -19,8 +19,8 @@ from schemas.records import CompactBoundary, PinsChecked, Record
 from schemas.topics import AGENT_MESSAGES
 from streams import codec
 from streams.core.alerts.rules import LostRules
-from streams.flow.control import rule_guard
-from streams.flow.control.rule_guard import RuleGuard, RuleGuardPorts
+from streams.flow.control.decisions import rule_guard
+from streams.flow.control.decisions.rule_guard import RuleGuard, RuleGuardPorts
 from streams.ports import NewRecord
 from streams.ports.conversations import Mark
 from tests.core.control.test_pins import PUSH, said, summary, turn

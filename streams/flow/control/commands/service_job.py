@@ -36,12 +36,12 @@ from contextgauge.windows import base_name
 from schemas.commands import CommandEntry, CommandOutcome, CommandPlanned, DecisionView
 from streams.core.control.log import UnfinishedCommand
 from streams.core.control.messages import Compacted, Line
-from streams.flow.control.command_job import CommandJob, OutcomeError, receipt_json
-from streams.flow.control.command_log import CommandLog
-from streams.flow.control.command_ports import CommandPorts
-from streams.flow.control.conversations import check_whole, subject_of, whole_conversation
-from streams.flow.control.planning import AnnouncedSummariser, Planner
-from streams.flow.control.swap import Swap, Swapped
+from streams.flow.control.commands.command_job import CommandJob, OutcomeError, receipt_json
+from streams.flow.control.commands.command_log import CommandLog
+from streams.flow.control.commands.command_ports import CommandPorts
+from streams.flow.control.commands.planning import AnnouncedSummariser, Planner
+from streams.flow.control.commands.swap import Swap, Swapped
+from streams.flow.control.known_conversation import check_whole, subject_of, whole_conversation
 
 _Value = TypeVar("_Value")
 

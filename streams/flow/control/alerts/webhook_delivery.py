@@ -18,9 +18,9 @@ from contextgauge.backoff import first_of
 from streams.core.alerts.rules import Target
 from streams.core.alerts.watch import Alert
 from streams.flow.common.ports import WorkerPorts
-from streams.flow.control.bodies import body_of
-from streams.flow.control.memory import SentAlerts
-from streams.flow.control.partition import ControlPartition, QueuedAlert
+from streams.flow.control.alerts.alert_partition import ControlPartition, QueuedAlert
+from streams.flow.control.alerts.sent_alerts import SentAlerts
+from streams.flow.control.alerts.webhook_bodies import body_of
 from streams.ports import Webhook
 
 MOST_QUEUED: Final = 1_000

@@ -14,8 +14,8 @@ from schemas.commands import CommandEntry, ThresholdsSet
 from streams.core.control.ids import id_of
 from streams.core.control.log import SessionControl
 from streams.core.control.thresholds import is_removal
-from streams.flow.control.command_log import CommandLog
-from streams.flow.control.command_ports import CommandPorts
+from streams.flow.control.commands.command_log import CommandLog
+from streams.flow.control.commands.command_ports import CommandPorts
 
 MOST_SESSIONS: Final = 10_000
 """Settings of single sessions that are written again, of each partition: some megabytes."""

@@ -28,16 +28,16 @@ from streams.core.control.plan import SessionPolicy
 from streams.core.control.service import SERVICE
 from streams.core.control.thresholds import Subject
 from streams.flow.common.retry import RetryLoop
-from streams.flow.control.agents import Owner
-from streams.flow.control.command_job import CommandJob, OutcomeError
-from streams.flow.control.command_log import CommandLog
-from streams.flow.control.command_ports import CommandPorts
-from streams.flow.control.conversations import conversation_at, subject_of
-from streams.flow.control.driver_job import DriverJob
-from streams.flow.control.effects import EffectWatch
-from streams.flow.control.planning import Planner
-from streams.flow.control.restating import restate
-from streams.flow.control.service_job import ServiceJob
+from streams.flow.control.commands.command_job import CommandJob, OutcomeError
+from streams.flow.control.commands.command_log import CommandLog
+from streams.flow.control.commands.command_ports import CommandPorts
+from streams.flow.control.commands.driver_job import DriverJob
+from streams.flow.control.commands.ineffective import EffectWatch
+from streams.flow.control.commands.planning import Planner
+from streams.flow.control.commands.restating import restate
+from streams.flow.control.commands.service_job import ServiceJob
+from streams.flow.control.known_conversation import conversation_at, subject_of
+from streams.flow.control.session_owners import Owner
 from streams.ports import started
 
 _TICK_S: Final = 1.0

@@ -26,7 +26,7 @@ from streams.core.control.messages import Line
 from streams.core.control.plan import CompactedSession
 from streams.core.control.thresholds import Subject
 from streams.flow.common.ranges import read_range
-from streams.flow.control.command_ports import CommandPorts
+from streams.flow.control.commands.command_ports import CommandPorts
 from streams.ports import (
     SCATTERED,
     Approval,

@@ -7,7 +7,7 @@ from typing import Final
 from contextgauge.messages import MESSAGE_LIMIT_BYTES
 from streams.core.control.plan import ControlPlan
 from streams.flow.common.ports import WorkerPorts
-from streams.flow.control.agents import OwnerOf
+from streams.flow.control.session_owners import OwnerOf
 from streams.ports import (
     AskedContexts,
     ControlStore,

@@ -25,10 +25,10 @@ from schemas.commands import CommandOutcome, CommandPlanned
 from streams.core.control.log import UnfinishedCommand
 from streams.core.control.messages import Line
 from streams.flow.common.unreadable import poll_past
-from streams.flow.control.command_job import CommandJob, OutcomeError
-from streams.flow.control.command_log import CommandLog
-from streams.flow.control.command_ports import CommandPorts
-from streams.flow.control.tails import lines_of
+from streams.flow.control.commands.command_job import CommandJob, OutcomeError
+from streams.flow.control.commands.command_log import CommandLog
+from streams.flow.control.commands.command_ports import CommandPorts
+from streams.flow.control.commands.message_tail import lines_of
 from streams.ports import Driver, DriverResult, started
 
 LOST_S: Final = 300.0

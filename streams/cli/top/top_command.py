@@ -24,7 +24,7 @@ from streams.cli.stored import ranked, stored_views
 from streams.cli.top.frame import Detail, Frame, LocalState, Overview, ScreenContent, once
 from streams.cli.top.keys import KeyByKey, Keys
 from streams.cli.top.state import Chosen, press, rows
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.edge.files.runtime_folders import transcript_folders
 from streams.edge.files.session_files import SessionFiles

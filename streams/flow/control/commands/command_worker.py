@@ -14,9 +14,9 @@ import structlog
 
 from contextgauge.backoff import Backoff, sleep_until
 from contextgauge.errors import FencedError, RetryError
-from streams.flow.control.command_partition import CommandPartition
-from streams.flow.control.command_ports import CommandPorts
-from streams.flow.control.planning import Planner
+from streams.flow.control.commands.command_partition import CommandPartition
+from streams.flow.control.commands.command_ports import CommandPorts
+from streams.flow.control.commands.planning import Planner
 from streams.ports import ReceivedRecord
 
 _MOST_FENCED: Final = 3

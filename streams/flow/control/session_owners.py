@@ -12,7 +12,7 @@ from contextgauge.record_words import Runtime
 from schemas.records import MAIN_CHAIN
 from schemas.views import SessionView
 from streams import codec
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.core.alerts.watch import Who
 from streams.ports import AskedContexts, Clock, ViewReader
 

@@ -27,8 +27,8 @@ from schemas.commands import (
 from streams.codec.cloudevents import rfc3339
 from streams.core.control.log import UnfinishedCommand
 from streams.core.control.messages import AttemptMessages, Line, step_id
-from streams.flow.control.command_log import CommandLog
-from streams.flow.control.command_ports import CommandPorts
+from streams.flow.control.commands.command_log import CommandLog
+from streams.flow.control.commands.command_ports import CommandPorts
 
 _RECEIPT_BYTES: Final = 128 * 1024
 """A receipt that is larger goes into the log of commands without its lists of message ids."""

@@ -10,8 +10,8 @@ from contextgauge.compaction.reading.session_conversation import (
 from contextgauge.errors import RetryError
 from contextgauge.windows import base_name
 from streams.core.control.thresholds import Subject
-from streams.flow.control.command_job import OutcomeError
-from streams.flow.control.command_ports import CommandPorts
+from streams.flow.control.commands.command_job import OutcomeError
+from streams.flow.control.commands.command_ports import CommandPorts
 from streams.ports import NO_ID, Log, started
 from streams.ports.conversations import Mark
 

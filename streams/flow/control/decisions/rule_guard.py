@@ -24,7 +24,7 @@ from streams.codec.cloudevents import rfc3339
 from streams.core.control.pins import PinsCheck, around_boundary, check_pins, message_of
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
-from streams.flow.control.conversations import is_of_topic
+from streams.flow.control.known_conversation import is_of_topic
 from streams.ports import Headers, Log, NewRecord, ReceivedRecord, started
 from streams.ports.conversations import ConversationReader
 

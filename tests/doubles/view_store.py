@@ -3,7 +3,7 @@
 import copy
 
 from contextgauge.errors import RetryError
-from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.edge.memory.view_store import MemoryPartition, MemoryViews
 from streams.ports import ApplyResult, Generations, ViewChanges, ViewPosition
 
 

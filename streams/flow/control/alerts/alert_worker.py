@@ -19,9 +19,9 @@ from streams.core.alerts.watch import Alert, Who
 from streams.flow.common.lag import Lag
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
-from streams.flow.control.memory import SentAlerts
-from streams.flow.control.partition import ControlPartition, UnacknowledgedRecord
-from streams.flow.control.webhook_delivery import TargetQueue
+from streams.flow.control.alerts.alert_partition import ControlPartition, UnacknowledgedRecord
+from streams.flow.control.alerts.sent_alerts import SentAlerts
+from streams.flow.control.alerts.webhook_delivery import TargetQueue
 from streams.ports import (
     AlertMemory,
     Ends,

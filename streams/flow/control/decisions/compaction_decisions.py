@@ -25,8 +25,8 @@ from streams.core.control.trigger import Trigger
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.ranges import read_back
 from streams.flow.common.retry import RetryLoop
-from streams.flow.control.agents import Owner
-from streams.flow.control.recalled import LatestReadings, is_evaluated
+from streams.flow.control.decisions.latest_readings import LatestReadings, is_evaluated
+from streams.flow.control.session_owners import Owner
 from streams.ports import (
     CommandSink,
     Headers,

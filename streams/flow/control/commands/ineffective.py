@@ -20,8 +20,8 @@ from streams.core.control.ids import id_of
 from streams.core.control.log import SessionControl
 from streams.core.control.reasons import NO_EFFECT
 from streams.core.control.service import SERVICE
-from streams.flow.control.command_log import CommandLog
-from streams.flow.control.command_ports import CommandPorts
+from streams.flow.control.commands.command_log import CommandLog
+from streams.flow.control.commands.command_ports import CommandPorts
 
 _WATCHED_MS: Final = HOUR_MS
 """An agent that is silent for longer is not waited for: what comes then is undone all the same."""

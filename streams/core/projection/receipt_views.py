@@ -1,7 +1,7 @@
 """The receipt of a compaction: begun by its boundary, completed by the records after it."""
 
 from contextgauge.frozen import replace
-from contextgauge.receipts import ReportedReceipt
+from contextgauge.reported_receipt import ReportedReceipt
 from schemas.records import CompactBoundary, CompactionComplete, CompactionTiming, PinsChecked
 from schemas.views import CompactionReceipt
 
