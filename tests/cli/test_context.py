@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from contextgauge.clock import SystemClock
 from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.records import Json
-from contextgauge.views import ChainView
+from schemas.views import ChainView
 from streams import wiring
 from streams.cli.app import app
 from streams.cli.context import breakdown

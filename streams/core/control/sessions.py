@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 from contextgauge.compaction.engine.trigger import LAST_PAUSE_MS, MAX_UNHELPFUL
 from contextgauge.normalise.runtimes import COMPACTING_THEMSELVES
-from contextgauge.record_words import Runtime
 from contextgauge.units import MINUTE_MS
 from schemas.commands import CommandFinished, CompactRequested
-from schemas.records import ContextLimits, ContextReading, Record, WindowSource
+from schemas.records import ContextLimits, ContextReading, Record, Runtime, WindowSource
 from streams.core.control.reasons import IdleReason
 from streams.core.control.thresholds import Sizes, Subject
 

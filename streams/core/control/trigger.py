@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from contextgauge.record_words import Runtime
 from schemas.commands import (
     CommandEntry,
     CommandFinished,
@@ -41,6 +40,7 @@ from schemas.records import (
     ContextReading,
     ContextReset,
     Record,
+    Runtime,
     SessionInfo,
 )
 from streams.core.control.decided import (

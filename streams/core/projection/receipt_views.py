@@ -1,8 +1,13 @@
 """The receipt of a compaction: begun by its boundary, completed by the records after it."""
 
 from contextgauge.frozen import replace
-from contextgauge.reported_receipt import ReportedReceipt
-from schemas.records import CompactBoundary, CompactionComplete, CompactionTiming, PinsChecked
+from schemas.records import (
+    CompactBoundary,
+    CompactionComplete,
+    CompactionTiming,
+    PinsChecked,
+    ReportedReceipt,
+)
 from schemas.views import CompactionReceipt
 
 _NOTHING = ReportedReceipt()

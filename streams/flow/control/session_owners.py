@@ -8,8 +8,7 @@ import structlog
 from contextgauge.errors import RetryError, VersionError
 from contextgauge.normalise.runtimes import COMPACTING_THEMSELVES
 from contextgauge.partitioner import partition_of
-from contextgauge.record_words import Runtime
-from schemas.records import MAIN_CHAIN
+from schemas.records import MAIN_CHAIN, Runtime
 from schemas.views import SessionView
 from streams import codec
 from streams.codec import view_codec

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from contextgauge.errors import ConfigError, PositionError, RetryError
-from contextgauge.record_words import Runtime
 from contextgauge.units import MINUTE_MS
 from schemas.commands import (
     CommandEntry,
@@ -17,6 +16,7 @@ from schemas.commands import (
     CompactRequested,
     ThresholdsSet,
 )
+from schemas.records import Runtime
 from schemas.topics import CONTEXT_COMMANDS
 from streams.codec.commands import read_entry
 from streams.core.alerts.rules import Patterns

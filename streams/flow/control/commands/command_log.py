@@ -17,9 +17,9 @@ import structlog
 
 from contextgauge import json_codec
 from contextgauge.errors import PositionError, RetryError, VersionError
-from contextgauge.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from contextgauge.partitioner import key_bytes, partition_of
 from schemas.commands import CommandData, CommandEntry, CommandFinished, CommandStep, ThresholdsSet
+from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from streams.codec.commands import KNOWN_TYPES, read_entry, write_entry
 from streams.core.control.log import SessionControl, empty, fold
 from streams.core.control.messages import Line

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from contextgauge.messages import MESSAGE_LIMIT_BYTES
+from schemas.messages import MESSAGE_LIMIT_BYTES
 from streams.core.control.plan import ControlPlan
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.control.session_owners import OwnerOf
