@@ -27,11 +27,12 @@ from streams.flow.common.retry import RetryLoop
 from streams.flow.common.together import together
 from streams.flow.common.topic_watch import KnownTopic, known_topics
 from streams.flow.control.alerts import webhook_bodies
-from streams.flow.control.alerts.alert_worker import GROUP, ControlPorts, ControlWorker
+from streams.flow.control.alerts.alert_partition import ControlPorts
+from streams.flow.control.alerts.alert_worker import GROUP, ControlWorker
+from streams.flow.control.control_loop import ControlLoop, Opener
 from streams.flow.control.decisions.compaction_decisions import GROUP as DECISIONS_GROUP
 from streams.flow.control.decisions.compaction_decisions import DecisionPorts, Decisions, Topics
 from streams.flow.control.decisions.rule_guard import RuleGuard, RuleGuardPorts
-from streams.flow.control.fan_out import SharedStream
 from streams.flow.control.session_owners import AgentLookup, Owner, OwnerOf
 from streams.flow.control.topics_watch import watch_until_stopped
 from streams.ports import AlertMemory, Clock, Log, RecordStream, WebhookResult
@@ -104,7 +105,7 @@ async def control(
             partitions = _common_count(topics)
             owner_of = _no_owner if lookup is None else lookup.owner_of
             decisions = _role(worker, "decisions")
-            works += await _decisions(decisions, service, common, owner_of, exits)
+            works.append(await _decisions(decisions, service, common, owner_of, exits))
             executor = compaction(
                 _role(worker, "compaction"),
                 service.plan,
@@ -152,7 +153,7 @@ async def _decisions(
     common: _Common,
     owner_of: OwnerOf,
     exits: AsyncExitStack,
-) -> list[Coroutine[Any, Any, None]]:
+) -> Coroutine[Any, Any, None]:
     """Return what decides on compactions, with the guard of the user's rules where it has work."""
     settings, max_age_ms = role.settings, service.plan.max_age_ms
     sink = wiring.command_sink(settings)
@@ -163,19 +164,18 @@ async def _decisions(
     ports = DecisionPorts(**_ports(role), log=common.log, sink=sink, owner_of=owner_of)
     decisions = Decisions(service.plan.rules, max_age_ms, topics, ports)
     guard = await _rule_guard(role, common.log, exits)
-    guards = [] if guard is None else [guard]
-    stream = SharedStream(
-        _stream(
-            role,
-            common,
-            DECISIONS_GROUP,
-            _membership(role, "decisions", service.digest),
-            max_age_ms,
-            max_age_ms,
-        ),
-        guards,
+    stream = _stream(
+        role,
+        common,
+        DECISIONS_GROUP,
+        _membership(role, "decisions", service.digest),
+        max_age_ms,
+        max_age_ms,
     )
-    return [stream.run(decisions, role.stop), decisions.run(), *(each.run() for each in guards)]
+    openers: list[Opener] = [decisions.opened]
+    if guard is not None:
+        openers.append(guard.opened)
+    return ControlLoop("decisions", stream, openers, role).run()
 
 
 def _role(worker: WorkerContext, name: str) -> WorkerContext:

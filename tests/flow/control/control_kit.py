@@ -27,7 +27,8 @@ from streams.edge.memory.log import MemoryLog
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.together import together
 from streams.flow.common.topic_watch import KnownTopic, known_topics
-from streams.flow.control.alerts.alert_worker import ControlPorts, ControlWorker
+from streams.flow.control.alerts.alert_partition import ControlPorts
+from streams.flow.control.alerts.alert_worker import ControlWorker
 from streams.flow.control.topics_watch import watch_until_stopped
 from streams.ports import AlertMemory, NewRecord, WebhookResult
 from tests.core.given import START_MS, Given, assistant

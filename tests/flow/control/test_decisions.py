@@ -22,8 +22,13 @@ from streams.codec.commands import read_entry
 from streams.core.alerts.rules import Patterns
 from streams.core.control.thresholds import SessionRule
 from streams.edge.commands import LogCommandSink
-from streams.flow.control.decisions.compaction_decisions import DecisionPorts, Decisions, Topics
-from streams.flow.control.fan_out import SharedStream
+from streams.flow.control.control_loop import ControlLoop
+from streams.flow.control.decisions.compaction_decisions import (
+    DecisionPartition,
+    DecisionPorts,
+    Decisions,
+    Topics,
+)
 from streams.flow.control.session_owners import Owner
 from streams.ports import NewRecord
 from tests.doubles.record_stream import MemoryRecordStream
@@ -72,7 +77,7 @@ class DecisionKit(ControlKit):
         return Owner(agent_id, folder, runtime=self.runtimes.get(session_id), asks=asks)
 
     @asynccontextmanager
-    async def deciding(self) -> AsyncIterator[list[asyncio.Task[None]]]:
+    async def deciding(self) -> AsyncIterator[asyncio.Task[None]]:
         stop = asyncio.Event()
         ports = DecisionPorts(
             telemetry=self.figures,
@@ -88,19 +93,18 @@ class DecisionKit(ControlKit):
         def oldest_ms() -> int:
             return self.clock.at_ms - MAX_AGE_MS
 
-        inner = MemoryRecordStream(self.log, TOPIC, (0, 1), self.acknowledged, oldest_ms, oldest_ms)
-        tasks = [
-            asyncio.create_task(SharedStream(inner, []).run(decisions, stop)),
-            asyncio.create_task(decisions.run()),
-        ]
+        stream = MemoryRecordStream(
+            self.log, TOPIC, (0, 1), self.acknowledged, oldest_ms, oldest_ms
+        )
+        loop = ControlLoop("decisions", stream, [decisions.opened], ports)
+        task = asyncio.create_task(loop.run())
         try:
-            yield tasks
+            yield task
             stop.set()
-            await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S)
+            await asyncio.wait_for(task, PATIENCE_S)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def entries(self, partition: int = 0) -> list[CommandEntry]:
         reader = self.log.reader(COMMANDS, [partition])
@@ -310,7 +314,7 @@ async def test_a_log_of_commands_that_is_gone_ends_the_worker(kit: DecisionKit) 
     del kit.log._topics[COMMANDS]  # noqa: SLF001 -- as an operator deletes it
     await kit.write(pressured(86, session=SESSION))
     with pytest.raises(ConfigError, match="create the topics"):
-        async with kit.deciding() as (_, deciding):
+        async with kit.deciding() as deciding:
             await asyncio.wait_for(deciding, PATIENCE_S)
 
 
@@ -321,11 +325,11 @@ async def test_a_log_of_commands_that_became_shorter_ends_the_worker(kit: Decisi
     await kit.write(pressured(50, session=SESSION))
 
     async def follow_until_it_is_shorter() -> None:
-        async with kit.deciding() as tasks:
+        async with kit.deciding() as deciding:
             await kit.until_acknowledged()  # so what was written has been read
             kit.log.delete_topic(COMMANDS)
             await kit.log.create_topics([CONTEXT_COMMANDS], 2)
-            await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S)
+            await asyncio.wait_for(deciding, PATIENCE_S)
 
     with pytest.raises(RetryError, match=r"is not what was read .* start the worker again"):
         await follow_until_it_is_shorter()
@@ -342,7 +346,7 @@ async def test_what_fails_while_it_ends_is_not_reported_as_forgotten(
             raise PositionError("as a client may that is cut off") from None
 
     reading, messages = asyncio.Event(), list[str]()
-    monkeypatch.setattr(Decisions, "_read", fail_at_the_end)
+    monkeypatch.setattr(DecisionPartition, "_follow", fail_at_the_end)
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: messages.append(context["message"])
     )

@@ -19,6 +19,7 @@ from schemas.records import CompactBoundary, PinsChecked, Record
 from schemas.topics import AGENT_MESSAGES
 from streams import codec
 from streams.core.alerts.rules import LostRules
+from streams.flow.control.control_loop import ControlLoop
 from streams.flow.control.decisions import rule_guard
 from streams.flow.control.decisions.rule_guard import RuleGuard, RuleGuardPorts
 from streams.ports import NewRecord
@@ -100,7 +101,7 @@ class GuardKit(ControlKit):
         return record_of(records, CompactBoundary)
 
     @asynccontextmanager
-    async def guarding(self) -> AsyncIterator[list[asyncio.Task[None]]]:
+    async def guarding(self) -> AsyncIterator[None]:
         """Run a guard meanwhile."""
         stop = asyncio.Event()
         ports = RuleGuardPorts(
@@ -116,18 +117,15 @@ class GuardKit(ControlKit):
         stream = MemoryRecordStream(
             self.log, TOPIC, (0, 1), self.acknowledged, lambda: 0, lambda: 0
         )
-        tasks = [
-            asyncio.create_task(stream.run(guard, stop)),
-            asyncio.create_task(guard.run()),
-        ]
+        loop = ControlLoop("decisions", stream, [guard.opened], ports)
+        task = asyncio.create_task(loop.run())
         try:
-            yield tasks
+            yield
             stop.set()
-            await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S)
+            await asyncio.wait_for(task, PATIENCE_S)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def published(self) -> list[dict[str, Any]]:
         """Return what was published of the sessions."""

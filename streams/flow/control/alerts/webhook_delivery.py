@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -18,9 +19,9 @@ from contextgauge.backoff import first_of
 from streams.core.alerts.rules import Target
 from streams.core.alerts.watch import Alert
 from streams.flow.common.ports import WorkerPorts
-from streams.flow.control.alerts.alert_partition import ControlPartition, QueuedAlert
 from streams.flow.control.alerts.sent_alerts import SentAlerts
 from streams.flow.control.alerts.webhook_bodies import body_of
+from streams.flow.control.control_loop import AssignedPartition, PendingRecord
 from streams.ports import Webhook
 
 MOST_QUEUED: Final = 1_000
@@ -37,6 +38,42 @@ _JITTER: Final = 0.5
 logger = structlog.get_logger()
 
 
+@dataclass(slots=True, eq=False)
+class QueuedAlert:
+    """An alert of a partition, for one target; `pending` is the record that waits for it."""
+
+    alert: Alert
+    target: str
+    partition: AssignedPartition
+    pending: PendingRecord | None
+    deadline_s: float
+    pause_s: float
+    tries: int = 0
+    is_done: bool = False
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        if self.pending is not None:
+            self.pending.hold()
+
+    @property
+    def key(self) -> str:
+        """What identifies the alert and its target in the memory."""
+        return f"{self.target}:{self.alert.id}"
+
+    def is_live(self) -> bool:
+        """Return whether this worker still has to send it."""
+        return not self.is_done and self.partition.is_ours
+
+    def finish(self) -> None:
+        """Mark it as done, once."""
+        if not self.is_done:
+            self.is_done = True
+            self.hurry.set()
+            if self.pending is not None:
+                self.pending.done()
+
+
 class TargetQueue:
     """The alerts for one target, and the task that sends them."""
 
@@ -50,6 +87,7 @@ class TargetQueue:
         link_of: Callable[[str], str | None],
     ) -> None:
         self._target, self._webhook, self._memory = target, webhook, memory
+        self.give_up_after_ms = target.give_up_after_ms
         self._telemetry, self._clock, self._stop = ports.telemetry, ports.clock, ports.stop
         self._dice, self._link_of = dice, link_of
         self._queue: deque[QueuedAlert] = deque()
@@ -59,19 +97,27 @@ class TargetQueue:
             self._count(outcome, 0)
         self._report_length()
 
-    def offer(self, alert: Alert, partition: ControlPartition) -> QueuedAlert:
+    def offer(
+        self, alert: Alert, partition: AssignedPartition, pending: PendingRecord | None
+    ) -> None:
         """Queue a partition's alert; where the queue is full, it is given up at once."""
-        deadline_s = self._clock.monotonic_s() + self._target.give_up_after_ms / 1_000
-        delivery = QueuedAlert(alert, self._target.name, partition, deadline_s, _FIRST_PAUSE_S)
         if not partition.is_ours:
-            return delivery  # its partition went while its agent was looked up
+            return  # it went while its agent was looked up
+        deadline_s = self._clock.monotonic_s() + self.give_up_after_ms / 1_000
+        delivery = QueuedAlert(
+            alert, self._target.name, partition, pending, deadline_s, _FIRST_PAUSE_S
+        )
         if len(self._queue) >= MOST_QUEUED:
             self.abandon(delivery, "the queue of its target is full")
-            return delivery
+            return
         self._queue.append(delivery)
         self._has_come.set()
         self._report_length()
-        return delivery
+
+    def abandon_alerts_of(self, pending: PendingRecord) -> None:
+        """Give up the alerts that a record waits for."""
+        for delivery in [queued for queued in self._queue if queued.pending is pending]:
+            self.abandon(delivery, "too many records wait behind it")
 
     def abandon(self, delivery: QueuedAlert, why: str) -> None:
         """Give an alert up before its time."""

@@ -7,8 +7,7 @@ again, as after every failure.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -17,7 +16,7 @@ from contextgauge.errors import FencedError, RetryError
 from streams.flow.control.commands.command_partition import CommandPartition
 from streams.flow.control.commands.command_ports import CommandPorts
 from streams.flow.control.commands.planning import Planner
-from streams.ports import ReceivedRecord
+from streams.flow.control.control_loop import AssignedPartition, ControlLoop, PartitionHandler
 
 _MOST_FENCED: Final = 3
 """Takeovers in a row that end in another worker's. More mean that this one is no member of the
@@ -36,72 +35,33 @@ class CommandWorker:
     def __init__(self, ports: CommandPorts) -> None:
         self._ports = ports
         self._planner = Planner(ports.plan.pool_size)
-        self._owned: dict[int, asyncio.Task[None]] = {}
-        self._ending: set[asyncio.Task[None]] = set()
-        self._failed: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
         """Run until stopped. Raises StopError, RetryError, or the error of any task."""
-        ports = self._ports
-        self._failed = asyncio.get_running_loop().create_future()
-        end = asyncio.Event()
-        streaming = asyncio.create_task(ports.stream.run(self, end))
-        stopping = asyncio.create_task(ports.stop.wait())
-        tasks: list[asyncio.Future[Any]] = [streaming, self._failed]
         try:
-            await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
-            if ports.stop.is_set():
-                # What is being written is written to its end; open commands are the next owner's.
-                self.revoked()
-                await asyncio.gather(*self._ending, return_exceptions=True)
-                end.set()
-                await streaming
-            for task in tasks:
-                if task.done():
-                    task.result()
+            await ControlLoop("compaction", self._ports.stream, [self._opened], self._ports).run()
         finally:
-            self.revoked()
-            for each in (stopping, *tasks):
-                each.cancel()
-            await asyncio.gather(stopping, *tasks, *self._ending, return_exceptions=True)
             self._planner.close()
 
-    def assigned(self, positions: Mapping[int, int]) -> None:
-        """Take partitions over, and no others."""
-        self.revoked()
-        telemetry = self._ports.telemetry
-        telemetry.count("worker_rebalances", worker="compaction")
-        telemetry.gauge("worker_partitions", len(positions), worker="compaction")
-        self._ports.health.worker("member")
-        logger.info("assigned", partitions=sorted(positions))
-        for number in positions:
-            telemetry.count("worker_fenced", 0, partition=str(number))
-            task = self._owned[number] = asyncio.create_task(self._own(number))
-            task.add_done_callback(self._ended)
+    def _opened(self, partition: AssignedPartition) -> "OwnedPartition":
+        return OwnedPartition(partition, self._ports, self._planner)
 
-    def revoked(self) -> None:
-        """Release all partitions: their next owner goes on from the log."""
-        for task in self._owned.values():
-            task.cancel()
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
-        self._owned.clear()
-        self._ports.telemetry.gauge("worker_partitions", 0, worker="compaction")
 
-    async def handle(self, arrivals: Sequence[ReceivedRecord]) -> None:
-        """Acknowledge records: the position is for lag tools only, and never read."""
-        for arrival in arrivals:
-            arrival.acknowledge()
-            arrival.release()
+class OwnedPartition(PartitionHandler):
+    """A partition, from its assignment until it is revoked: owned again after failures.
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is not None and self._failed is not None and not self._failed.done():
-            self._failed.set_exception(error)
+    Its records are acknowledged at once: the position is for lag tools only, and never read.
+    """
 
-    async def _own(self, number: int) -> None:
-        """Own a partition, again after failures, until it is revoked."""
-        ports, fenced = self._ports, 0
+    def __init__(self, partition: AssignedPartition, ports: CommandPorts, planner: Planner) -> None:
+        super().__init__(partition)
+        self._ports, self._planner = ports, planner
+        ports.telemetry.count("worker_fenced", 0, partition=str(partition.number))
+
+    async def run(self) -> None:
+        """Own the partition until it is revoked. Raises StopError, or RetryError in the end."""
+        self.is_ready.set()
+        ports, number, fenced = self._ports, self.partition.number, 0
         backoff = Backoff(ports.clock, ports.stop)
         while not ports.stop.is_set():
             partition = CommandPartition(ports, number, self._planner)

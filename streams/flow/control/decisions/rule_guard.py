@@ -7,10 +7,8 @@ message has the same id then.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import structlog
 
@@ -24,8 +22,9 @@ from streams.codec.cloudevents import rfc3339
 from streams.core.control.pins import PinsCheck, around_boundary, check_pins, message_of
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
+from streams.flow.control.control_loop import AssignedPartition, PartitionHandler, PendingRecord
 from streams.flow.control.known_conversation import is_of_topic
-from streams.ports import Headers, Log, NewRecord, ReceivedRecord, started
+from streams.ports import Headers, Log, NewRecord, started
 from streams.ports.conversations import ConversationReader
 
 MAX_AGE_MS: Final = 10 * 60_000
@@ -60,85 +59,39 @@ def _judged(history: History) -> PinsCheck | None:
     return None if around is None else check_pins(*around)
 
 
-@dataclass(slots=True)
-class _Waiting:
-    arrival: ReceivedRecord
-    is_done: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class GuardedPartition:
-    """A partition, from its assignment until it is revoked."""
-
-    position: int
-    is_ours: bool = True
-    waiting: deque[_Waiting] = field(default_factory=deque)
-
-    def advance(self) -> None:
-        """Acknowledge what is done, in order."""
-        while self.is_ours and self.waiting and self.waiting[0].is_done:
-            self.waiting.popleft().arrival.acknowledge()
-
-
 class RuleGuard:
-    """Handles the records of one stream: `messages_topic` is where the results are published."""
+    """Checks boundaries: `messages_topic` is where the results are published."""
 
     def __init__(self, messages_topic: str, ports: RuleGuardPorts) -> None:
         self._topic, self._ports = messages_topic, ports
-        self._partitions: dict[int, GuardedPartition] = {}
-        self._checking: set[asyncio.Task[None]] = set()
         self._places = asyncio.Semaphore(_AT_ONCE)
-        self._failed: asyncio.Future[None] | None = None
 
-    async def run(self) -> None:
-        """Run until stopped, next to the stream. Raises what a check raised."""
-        failed = self._failed = asyncio.get_running_loop().create_future()
-        stopping = asyncio.create_task(self._ports.stop.wait())
-        awaited: set[asyncio.Future[Any]] = {stopping, failed}
-        try:
-            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
-            if failed.done():
-                failed.result()
-        finally:
-            tasks = (stopping, failed, *self._checking)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+    def opened(self, partition: AssignedPartition) -> "GuardedPartition":
+        """Begin on a partition."""
+        return GuardedPartition(partition, self._topic, self._ports, self._places)
 
-    def assigned(self, positions: Mapping[int, int]) -> None:
-        """Start on these partitions and no others."""
-        self.revoked()
-        self._partitions = {number: GuardedPartition(at) for number, at in positions.items()}
 
-    def revoked(self) -> None:
-        """Release all partitions: their next worker checks what was not acknowledged."""
-        for partition in self._partitions.values():
-            partition.is_ours = False
-        self._partitions = {}
+class GuardedPartition(PartitionHandler):
+    """A partition, from its assignment until it is revoked."""
 
-    async def handle(self, arrivals: Sequence[ReceivedRecord]) -> None:
-        """Begin the checks of boundaries; all else is done at once. Raises VersionError."""
-        for arrival in arrivals:
-            partition = self._partitions.get(arrival.partition)
-            if partition is None or not arrival.is_current():
-                continue  # of a former assignment: it is read again
-            if arrival.record.offset < partition.position:
-                continue
-            partition.position = arrival.record.offset + 1
-            waiting = _Waiting(arrival)
-            partition.waiting.append(waiting)
-            headers, value = arrival.record.headers, arrival.record.value
-            upto = self._to_be_checked(headers, arrival.record.timestamp_ms)
-            record = None if upto is None else codec.from_binary(headers, value or b"")
-            if record is None or upto is None or record.data.chain != MAIN_CHAIN:
-                waiting.is_done = True
-            else:
-                task = asyncio.create_task(self._check(partition, waiting, record, upto))
-                self._checking.add(task)
-                task.add_done_callback(self._checking.discard)
-            arrival.release()
-        for partition in self._partitions.values():
-            partition.advance()
+    def __init__(
+        self,
+        partition: AssignedPartition,
+        topic: str,
+        ports: RuleGuardPorts,
+        places: asyncio.Semaphore,
+    ) -> None:
+        super().__init__(partition)
+        self._topic, self._ports, self._places = topic, ports, places
+
+    async def handle(self, pending: PendingRecord) -> None:
+        """Begin the check of a boundary. Raises VersionError."""
+        headers, value = pending.arrival.record.headers, pending.arrival.record.value
+        upto = self._to_be_checked(headers, pending.arrival.record.timestamp_ms)
+        record = None if upto is None else codec.from_binary(headers, value or b"")
+        if record is not None and upto is not None and record.data.chain == MAIN_CHAIN:
+            pending.hold()
+            self.partition.spawn(self._check(pending, record, upto))
 
     def _to_be_checked(self, headers: Headers, logged_ms: int) -> int | None:
         """Return the offset of a recent boundary's message; None of any other record."""
@@ -148,34 +101,21 @@ class RuleGuard:
         is_recent = self._ports.clock.now_ms() - logged_ms <= MAX_AGE_MS
         return codec.header_number(found.get("src_offset")) if is_recent else None
 
-    async def _check(
-        self, partition: GuardedPartition, waiting: _Waiting, record: Record, offset: int
-    ) -> None:
-        try:
-            async with self._places:
-                number = waiting.arrival.partition
-                check = await self._result(number, partition, record.data.session_id, offset)
-                if check is not None and partition.is_ours:
-                    await RetryLoop(self._ports, "kafka").run(self._publish, number, record, check)
-        except RetryError:
-            return  # the worker stops; it is not acknowledged, and so checked again
-        except Exception as error:  # noqa: BLE001 -- `run` raises it
-            if self._failed is not None and not self._failed.done():
-                self._failed.set_exception(error)
-            return
-        waiting.is_done = True
-        partition.advance()
+    async def _check(self, pending: PendingRecord, record: Record, offset: int) -> None:
+        async with self._places:
+            check = await self._result(record.data.session_id, offset)
+            if check is not None:
+                await RetryLoop(self._ports, "kafka").run(self._publish, record, check)
+        pending.done()
 
-    async def _result(
-        self, number: int, partition: GuardedPartition, session_id: str, offset: int
-    ) -> PinsCheck | None:
+    async def _result(self, session_id: str, offset: int) -> PinsCheck | None:
         """Return the check once the conversation is known so far; None where it cannot be."""
         clock, stop, log = self._ports.clock, self._ports.stop, self._ports.log
         retry, kafka = RetryLoop(self._ports, "redis"), RetryLoop(self._ports, "kafka")
         reader = self._ports.conversations
         until_ms = clock.now_ms() + WAIT_MS
-        while partition.is_ours:
-            mark = await retry.run(reader.mark, number)
+        while True:
+            mark = await retry.run(reader.mark, self.partition.number)
             conversation = await retry.run(reader.conversation, session_id)
             kept = conversation or mark
             if kept is None:
@@ -195,14 +135,13 @@ class RuleGuard:
             await sleep_until(clock, stop, _LOOK_EVERY_S)
             if stop.is_set():
                 raise RetryError("the worker stops")
-        return None
 
-    async def _publish(self, partition: int, record: Record, check: PinsCheck) -> None:
+    async def _publish(self, record: Record, check: PinsCheck) -> None:
         """Append the result to the session's messages. Raises RetryError."""
         session_id, at = record.data.session_id, rfc3339(self._ports.clock.now_ms())
         body = message_of(check, session_id, record.id, at, has_texts=self._ports.has_texts)
         key = codec.key_bytes(session_id)
         async with started(self._ports.log.producer()) as producer:
-            await producer.send(NewRecord(self._topic, partition, key, dumps(body)))
+            await producer.send(NewRecord(self._topic, self.partition.number, key, dumps(body)))
             await producer.flush()
         logger.info("checked the rules", kept=len(check.kept), lost=len(check.lost))
