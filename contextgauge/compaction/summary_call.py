@@ -2,18 +2,19 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.engine.ladder import Summarising, document, floor_document
+from contextgauge.compaction.engine.next_compaction import Written
 from contextgauge.compaction.engine.summary_checks import (
     below_own_headings,
     check_words,
     user_words,
 )
 from contextgauge.compaction.events import Hooks, answer_of
-from contextgauge.compaction.messages import Carried, ModelRequest
+from contextgauge.compaction.messages import ModelRequest
 from contextgauge.compaction.ports import (
     Summariser,
     SummaryAnswer,
@@ -40,21 +41,6 @@ class NoSummaryError(ContextgaugeError):
         super().__init__("; ".join(reasons))
         self.retry_after_s = retry_after_s
         self.final = final
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A summary: the whole text, the summariser's part of it, what code carries on with it.
-
-    `summariser` wrote it, for what `answer` says; both are the floor's where others failed.
-    """
-
-    text: str
-    prose: str
-    carried: Carried
-    summariser: str
-    answer: SummaryAnswer | None
-    failures: tuple[str, ...] = ()
 
 
 def summary_request(

@@ -43,8 +43,8 @@ class ContextSize:
         return replace(self, window=data.window, window_source=data.window_source, model=model)
 
 
-class Deferred(NamedTuple):
-    """A reading that is evaluated again: its time had not come, or its command is not finished.
+class Reading(NamedTuple):
+    """A record that reports a session's size, and its Kafka timestamp.
 
     `is_recalled`: a former worker evaluated it, and what came of that is not known.
     """
@@ -53,6 +53,11 @@ class Deferred(NamedTuple):
     size: ContextSize
     logged_ms: int
     is_recalled: bool = False
+
+    @property
+    def session_id(self) -> str:
+        """The session that it is of."""
+        return self.record.data.session_id
 
 
 @dataclass(slots=True)
@@ -88,7 +93,8 @@ class SessionMemory:
     """The epoch that the last compaction ended; None where it is not known."""
     ended_ms: int = 0
     """When the last epoch ended, by Kafka."""
-    deferred: Deferred | None = None
+    deferred: Reading | None = None
+    """What is evaluated again: its time had not come, or its command is not finished."""
 
     def subject(self, session_id: str, model: str | None) -> Subject:
         """Return what rules name it by."""

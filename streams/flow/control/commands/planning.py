@@ -8,12 +8,45 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
 from contextgauge.compaction.engine.plan import Plan
 from contextgauge.compaction.ports import Summariser, SummaryAnswer, SummaryRequest
+from contextgauge.records import Json
+from streams.core.control.messages import Compacted
+from streams.flow.control.commands.command_job import receipt_json
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, Plan | None]]
+
+
+class ReadyPlan(NamedTuple):
+    """A plan, and its edit as JSON; made in the planner's thread."""
+
+    plan: Plan
+    edit: Json
+
+    def compacted(self, duration_ms: int | None) -> Compacted:
+        """Return what a boundary says of it."""
+        plan, receipt = self.plan, self.plan.receipt
+        summaries = (
+            message.compaction.summary
+            for message in plan.replacement
+            if message.compaction is not None and message.compaction.number == receipt.number
+        )
+        return Compacted(
+            tokens_before=receipt.tokens_before,
+            tokens_after=receipt.tokens_after,
+            duration_ms=duration_ms,
+            plan={
+                "covers": plan.covers,
+                "last_id": plan.last_id,
+                "prefix_hash": plan.prefix_hash,
+            },
+            edit=self.edit,
+            receipt=receipt_json(replace(receipt, duration_ms=duration_ms)),
+            summary=None if receipt.number is None else next(summaries, None),
+        )
 
 
 class Planner:

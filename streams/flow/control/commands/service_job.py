@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
@@ -31,28 +31,20 @@ from contextgauge.compaction.store.stored_history import store_edit
 from contextgauge.compaction.summary_call import NoSummaryError
 from contextgauge.errors import RetryError
 from contextgauge.json_codec import dumps
-from contextgauge.records import Json
 from contextgauge.windows import base_name
 from schemas.commands import CommandEntry, CommandOutcome, CommandPlanned, DecisionView
 from streams.core.control.log import UnfinishedCommand
-from streams.core.control.messages import Compacted, Line
-from streams.flow.control.commands.command_job import CommandJob, OutcomeError, receipt_json
+from streams.core.control.messages import Line
+from streams.flow.control.commands.command_job import CommandJob, OutcomeError
 from streams.flow.control.commands.command_log import CommandLog
 from streams.flow.control.commands.command_ports import CommandPorts
-from streams.flow.control.commands.planning import AnnouncedSummariser, Planner
+from streams.flow.control.commands.planning import AnnouncedSummariser, Planner, ReadyPlan
 from streams.flow.control.commands.swap import Swap, Swapped
 from streams.flow.control.known_conversation import check_whole, subject_of, whole_conversation
 
 _Value = TypeVar("_Value")
 
 logger = structlog.get_logger()
-
-
-class _Ready(NamedTuple):
-    """A plan, and what a boundary says of it, as JSON; made in the planner's thread."""
-
-    plan: Plan
-    edit: Json
 
 
 class _HurriedError(Exception):
@@ -140,7 +132,7 @@ class ServiceJob(CommandJob):
         await pause.wait()
 
     async def _put_into_effect(
-        self, conversation: SessionConversation, ready: _Ready
+        self, conversation: SessionConversation, ready: ReadyPlan
     ) -> SessionConversation | None:
         """Swap. Returns None where the plan is in effect; else the conversation as it is now.
 
@@ -178,7 +170,7 @@ class ServiceJob(CommandJob):
             accepted.upto_offset if accepted else 0,
         )
 
-    async def _planned(self, conversation: SessionConversation) -> _Ready:
+    async def _planned(self, conversation: SessionConversation) -> ReadyPlan:
         """Work a plan out, in a thread. Raises NoSummaryError, and OutcomeError without one.
 
         A call that the agent makes meanwhile stays as it is, so it need not be waited for.
@@ -242,7 +234,7 @@ class ServiceJob(CommandJob):
             raise OutcomeError("nothing_to_compact", reason)
         edit = Edit(plan.covers, plan.replacement, plan.receipt)
         stored = await asyncio.to_thread(store_edit, edit, history)
-        return _Ready(plan, stored)
+        return ReadyPlan(plan, stored)
 
     def _decision(self) -> DecisionView | None:
         """Return the latest decision for the command; None where there is none."""
@@ -316,7 +308,7 @@ class ServiceJob(CommandJob):
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
 
-    async def _swap(self, conversation: SessionConversation, ready: _Ready) -> Swapped:
+    async def _swap(self, conversation: SessionConversation, ready: ReadyPlan) -> Swapped:
         """Put a plan into effect, if what it covers is still there. Raises OutcomeError."""
         self._doing_now = "being put into effect"
         took_ms = None if self._called_ms is None else self._now_ms() - self._called_ms
@@ -335,12 +327,12 @@ class ServiceJob(CommandJob):
             )
         return swapped
 
-    def _outcome(self, ready: _Ready, took_ms: int | None) -> tuple[list[Line], CommandEntry]:
+    def _outcome(self, ready: ReadyPlan, took_ms: int | None) -> tuple[list[Line], CommandEntry]:
         """Return the messages and the entry of a compaction. Raises OutcomeError."""
         receipt, most = ready.plan.receipt, self._ports.message_limit_bytes
         if took_ms is not None:
             receipt = replace(receipt, duration_ms=max(0, took_ms))
-        lines = self._messages.completed(self._compacted(ready, receipt.duration_ms), self._now())
+        lines = self._messages.completed(ready.compacted(receipt.duration_ms), self._now())
         largest = max(len(dumps(line)) for line in lines)
         if largest > most:
             raise OutcomeError(
@@ -350,28 +342,6 @@ class ServiceJob(CommandJob):
 
     def _now_ms(self) -> int:
         return self._ports.clock.now_ms()
-
-    def _compacted(self, ready: _Ready, duration_ms: int | None) -> Compacted:
-        plan = ready.plan
-        receipt = plan.receipt
-        summaries = (
-            message.compaction.summary
-            for message in plan.replacement
-            if message.compaction is not None and message.compaction.number == receipt.number
-        )
-        return Compacted(
-            tokens_before=receipt.tokens_before,
-            tokens_after=receipt.tokens_after,
-            duration_ms=duration_ms,
-            plan={
-                "covers": plan.covers,
-                "last_id": plan.last_id,
-                "prefix_hash": plan.prefix_hash,
-            },
-            edit=ready.edit,
-            receipt=receipt_json(replace(receipt, duration_ms=duration_ms)),
-            summary=None if receipt.number is None else next(summaries, None),
-        )
 
 
 def _check_due(size: Size, threshold: int | None) -> None:
