@@ -22,7 +22,7 @@ from schemas.commands import (
     CompactRequested,
     ControlView,
 )
-from streams.core.control.log import Begin, Finish, Run, UnfinishedCommand, actions
+from streams.core.control.log import Finish, UnfinishedCommand, actions
 from streams.core.control.messages import step_id
 from streams.core.control.plan import SessionPolicy
 from streams.core.control.service import SERVICE
@@ -157,7 +157,7 @@ class CommandPartition:
             else:
                 self._busy[session_id] = action.command.id
                 self._jobs[session_id] = None
-                self._spawn(self._serve(action))
+                self._spawn(self._serve(action.command))
         return finished
 
     def _finished(self, action: Finish) -> CommandEntry:
@@ -174,22 +174,22 @@ class CommandPartition:
     def _entry(self, command_id: str, data: CommandAccepted | CommandFinished) -> CommandEntry:
         return CommandEntry(step_id(command_id, 0, data.kind), self._ports.clock.now_ms(), data)
 
-    async def _serve(self, action: Begin | Run) -> None:
+    async def _serve(self, requested: UnfinishedCommand) -> None:
         """Carry a command out; whatever becomes of it, another one may be begun afterwards."""
-        session_id = action.command.request.session_id
+        session_id = requested.request.session_id
         try:
             try:
-                session = await self._examined(action.command)
-                command = await self._accepted(action.command, session)
+                session = await self._examined(requested)
+                command = await self._accepted(requested, session)
                 job = self._jobs[session_id] = self._job(command, session)
                 self.log.changed[session_id] = None  # it may have been cancelled meanwhile
                 self.log.news.set()
             except _NotKnownYetError:
-                self._note_wait(action.command)
-                age_s = (self._ports.clock.now_ms() - action.command.requested_ms) / 1_000
+                self._note_wait(requested)
+                age_s = (self._ports.clock.now_ms() - requested.requested_ms) / 1_000
                 await self._ports.clock.sleep(min(max(_TICK_S, age_s / 10), _LONGEST_WAIT_S))
             except OutcomeError as end:
-                now = self.log.state(session_id).of(action.command.id) or action.command
+                now = self.log.state(session_id).of(requested.id) or requested
                 finish = Finish(now, end.outcome, end.reason)
                 if now.cancelled is not None:
                     finish = Finish(now, "cancelled", now.cancelled)
