@@ -211,27 +211,15 @@ class ControlKit:
             found.kill()
             await asyncio.gather(found.task, return_exceptions=True)
 
-    async def end(self, partition: int = 0) -> int:
-        """Return where a partition ends."""
-        reader = self.log.reader(TOPIC, [partition])
-        await reader.start()
-        _, end = await reader.bounds(partition)
-        await reader.stop()
-        return end
-
     async def until_acknowledged(self) -> None:
         """Wait until all that is on the first partition is acknowledged."""
-        end = await self.end()
-        await until(lambda: _now(self.acknowledged.get(0, 0) >= end))
+        end = self.log.partition(TOPIC, 0).stable_end()
+        await until_so(lambda: self.acknowledged.get(0, 0) >= end)
 
     async def until_taken(self, count: int, name: str = "ops") -> list[str]:
         """Wait until a target took so many alerts; return their ids."""
-        await until(lambda: _now(len(self.receivers[name].taken) >= count))
+        await until_so(lambda: len(self.receivers[name].taken) >= count)
         return self.receivers[name].taken
-
-
-async def _now(is_so: bool) -> bool:
-    return is_so
 
 
 class Running:
@@ -258,4 +246,8 @@ Check = Callable[[], bool]
 
 async def until_so(check: Check) -> None:
     """Wait until something is so."""
-    await until(lambda: _now(check()))
+
+    async def holds() -> bool:
+        return check()
+
+    await until(holds)

@@ -1,22 +1,18 @@
 """Commands of the compaction service, each from its request to its one outcome."""
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from unittest.mock import ANY
 
 import pytest
 
-from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
 from contextgauge.partitioner import partition_of
 from contextgauge.records import Json
 from schemas.commands import (
     CommandCalled,
     TextDeleted,
-    ThresholdsSet,
 )
-from schemas.topics import CONTEXT_COMMANDS
 from streams.flow.derive.deriver import Deriver, input_message
 from streams.ports import Asked
 from tests.flow.control.command_kit import MESSAGES, PARTITIONS, SESSION, CommandKit
@@ -26,16 +22,12 @@ from tests.patience import PATIENCE_S
 
 @pytest.fixture
 async def kit() -> CommandKit:
-    kit = CommandKit()
-    await kit.create()
-    return kit
+    return await CommandKit.created()
 
 
 async def test_a_request_becomes_a_compaction(kit: CommandKit) -> None:
     await kit.say(12)
-    await kit.request()
-    async with kit.worker():
-        outcome = await kit.outcome()
+    outcome = await kit.carry_out()
     assert outcome.outcome == "completed", outcome
     assert kit.kinds() == [
         "compact_requested",
@@ -61,7 +53,7 @@ async def test_the_deriver_makes_its_records(kit: CommandKit) -> None:
     kit.summaries.open.clear()
     await kit.request()
     async with kit.worker():
-        await kit.until(lambda: len(kit.entries(CommandCalled)) > 2)
+        await kit.until(lambda: len(kit.of(CommandCalled)) > 2)
         kit.summaries.open.set()
         await kit.outcome()
     deriver = Deriver(RULES)
@@ -78,7 +70,7 @@ async def test_the_deriver_makes_its_records(kit: CommandKit) -> None:
 
 async def test_a_swap_waits_for_the_answer_to_what_was_sent_before_it(kit: CommandKit) -> None:
     await kit.say(12)
-    await kit.publish({"type": "user", "message": {"role": "user", "content": "and now?"}})
+    await kit.ask()
     await kit.request()
     async with kit.worker():
         await kit.until(lambda: kit.has_called(1))
@@ -101,33 +93,27 @@ async def _asked_for(kit: CommandKit) -> str:
     return last_id
 
 
-async def _ask(kit: CommandKit) -> None:
-    await kit.publish({"type": "user", "message": {"role": "user", "content": "and now?"}})
-
-
 async def test_an_agent_that_has_not_asked_for_its_context_yet_is_not_waited_for(
     kit: CommandKit,
 ) -> None:
     kit.change(quiet_s=PATIENCE_S)
     await kit.say(11)
-    await _ask(kit)
+    await kit.ask()
     asked_for = await _asked_for(kit)
     answer: list[Json] = [{"type": "text", "text": "a part"}]
     for part in ("1", "2"):  # of one answer
         message: dict[str, Json] = {"id": f"m{part}", "role": "assistant", "content": answer}
         await kit.publish({"type": "assistant", "message": message})
-    await _ask(kit)
+    await kit.ask()
     assert (await kit.asked.asked(SESSION)) == Asked(asked_for, 1, ANY)
-    await kit.request()
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "completed"
+    assert (await kit.carry_out()).outcome == "completed"
     await kit.check()
 
 
 async def test_an_agent_that_waits_for_its_context_is_not_waited_for(kit: CommandKit) -> None:
     kit.change(quiet_s=PATIENCE_S)
     await kit.say(12)
-    await _ask(kit)
+    await kit.ask()
     await _asked_for(kit)
     await kit.request()
     async with kit.worker():
@@ -148,10 +134,8 @@ async def test_where_it_is_not_known_what_was_asked_for_an_answer_is_waited_for(
     monkeypatch.setattr(kit.asked, "asked", away)
     kit.change(quiet_s=0.3)
     await kit.say(12)
-    await _ask(kit)
-    await kit.request()
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "completed"
+    await kit.ask()
+    assert (await kit.carry_out()).outcome == "completed"
     await kit.check()
 
 
@@ -159,10 +143,8 @@ async def test_where_it_is_not_known_what_was_asked_for_an_answer_is_waited_for(
 async def test_a_swap_does_not_wait_for_ever(kit: CommandKit, *, urgent: bool) -> None:
     kit.change(quiet_s=60.0 if urgent else 0.1)
     await kit.say(12)
-    await kit.publish({"type": "user", "message": {"role": "user", "content": "and now?"}})
-    await kit.request(urgent=urgent)
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "completed"
+    await kit.ask()
+    assert (await kit.carry_out(urgent=urgent)).outcome == "completed"
     await kit.check()
 
 
@@ -175,9 +157,7 @@ async def test_quoted_words_that_would_be_orders_of_a_model_are_no_failure(
     await kit.say(2)
     await kit.publish({"type": "assistant", "message": message})
     await kit.say(12)
-    await kit.request()
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "completed"
+    assert (await kit.carry_out()).outcome == "completed"
     await kit.check()
 
 
@@ -186,7 +166,7 @@ async def test_a_second_request_is_refused_while_one_is_open(kit: CommandKit) ->
     kit.summaries.open.clear()
     await kit.request("one")
     async with kit.worker():
-        await kit.until(lambda: kit.entries(CommandCalled))
+        await kit.until(lambda: kit.of(CommandCalled))
         await kit.request("two")
         refused = await kit.outcome("two")
         assert refused.outcome == "refused"
@@ -272,9 +252,7 @@ async def test_a_conversation_that_keeps_changing_fails_the_command(kit: Command
 
 async def test_nothing_to_compact(kit: CommandKit) -> None:
     await kit.say(1, words=1)
-    await kit.request()
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "nothing_to_compact"
+    assert (await kit.carry_out()).outcome == "nothing_to_compact"
     assert len(kit.lines()) == 2
     await kit.check()
 
@@ -301,9 +279,7 @@ async def test_what_cannot_be_compacted_is_refused(kit: CommandKit) -> None:
 async def test_an_offset_that_is_not_reached_fails_the_command(kit: CommandKit) -> None:
     await kit.say(12)
     kit.conversations.held = 3
-    await kit.request(upto_offset=20)
-    async with kit.worker():
-        outcome = await kit.outcome()
+    outcome = await kit.carry_out(upto_offset=20)
     assert outcome.outcome in ("failed", "refused")
     assert "up to offset 3" in (outcome.reason or "")
 
@@ -311,9 +287,7 @@ async def test_an_offset_that_is_not_reached_fails_the_command(kit: CommandKit) 
 async def test_a_summary_that_fails_is_asked_for_again(kit: CommandKit) -> None:
     await kit.say(12)
     kit.summaries.failures = 2
-    await kit.request()
-    async with kit.worker():
-        outcome = await kit.outcome()
+    outcome = await kit.carry_out()
     assert (outcome.outcome, outcome.attempt) == ("completed", 3)
     await kit.check()
 
@@ -322,9 +296,7 @@ async def test_no_summary_leaves_the_conversation_as_it_was(kit: CommandKit) -> 
     await kit.say(12)
     before = await kit.conversations.conversation(SESSION)
     kit.summaries.failures = 99
-    await kit.request()
-    async with kit.worker():
-        outcome = await kit.outcome()
+    outcome = await kit.carry_out()
     assert outcome.outcome == "failed"
     assert "the provider is away" in (outcome.reason or "")
     assert kit.lines()[-1]["compact_result"] == "failed"
@@ -338,9 +310,7 @@ async def test_no_summary_leaves_the_conversation_as_it_was(kit: CommandKit) -> 
 async def test_an_urgent_command_waits_for_no_model(kit: CommandKit) -> None:
     await kit.say(12)
     kit.summaries.open.clear()
-    await kit.request(urgent=True)
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "completed"
+    assert (await kit.carry_out(urgent=True)).outcome == "completed"
     assert kit.summaries.calls == 0
     await kit.check()
 
@@ -369,16 +339,3 @@ async def test_deleting_the_text_ends_the_command(kit: CommandKit) -> None:
         outcome = await kit.outcome()
     assert (outcome.outcome, outcome.reason) == ("cancelled", "the session's text was deleted")
     assert not kit.boundaries()
-
-
-async def test_settings_that_would_expire_are_written_again(kit: CommandKit) -> None:
-    now_ms, half_ms = SystemClock().now_ms(), CONTEXT_COMMANDS.retention_ms // 2
-    some = ThresholdsSet(scope="agent", name="a", requested_by="test", compact_at="85%")
-    await kit.send(some, time_ms=now_ms - half_ms - 1_000)
-    await kit.send(replace(some, name="recent"), time_ms=now_ms - half_ms + 60_000)
-    await kit.send(replace(some, name="removed"), time_ms=now_ms - half_ms - 2_000)
-    removal = replace(some, name="removed", compact_at=None)
-    await kit.send(removal, time_ms=now_ms - half_ms - 1_000)
-    async with kit.worker():
-        await kit.until(lambda: len(kit.entries(ThresholdsSet)) > 4)
-    assert kit.entries(ThresholdsSet)[4:] == [some]

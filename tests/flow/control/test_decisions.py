@@ -33,7 +33,6 @@ from streams.flow.control.session_owners import Owner
 from streams.ports import NewRecord
 from tests.doubles.record_stream import MemoryRecordStream
 from tests.flow.control.control_kit import TOPIC, ControlKit, pressured, until_so
-from tests.flow.derive_kit import until
 from tests.patience import PATIENCE_S
 
 COMMANDS = CONTEXT_COMMANDS.name
@@ -106,28 +105,16 @@ class DecisionKit(ControlKit):
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def entries(self, partition: int = 0) -> list[CommandEntry]:
-        reader = self.log.reader(COMMANDS, [partition])
-        await reader.start()
-        first, end = await reader.bounds(partition)
-        reader.seek(partition, first)
-        found: list[CommandEntry] = []
-        while len(found) < end - first:
-            batch = await reader.poll(partition, 1_000, 0.01)
-            found += [read_entry(each.headers, each.value or b"") for each in batch.records]
-        await reader.stop()
-        return found
+    def entries(self) -> list[CommandEntry]:
+        records = self.log.partition(COMMANDS, 0).read(0, 1_000_000).records
+        return [read_entry(each.headers, each.value or b"") for each in records]
 
-    async def requests(self) -> list[CompactRequested]:
-        return [
-            entry.data for entry in await self.entries() if isinstance(entry.data, CompactRequested)
-        ]
+    def requests(self) -> list[CompactRequested]:
+        data = (entry.data for entry in self.entries())
+        return [each for each in data if isinstance(each, CompactRequested)]
 
     async def until_requested(self, count: int) -> None:
-        async def is_so() -> bool:
-            return len(await self.requests()) >= count
-
-        await until(is_so)
+        await until_so(lambda: len(self.requests()) >= count)
 
 
 @pytest.fixture
@@ -148,7 +135,7 @@ async def test_a_runtime_that_compacts_itself_is_compacted_once_its_agent_asks(
     await kit.write(pressured(50, 86, session=SESSION))
     async with kit.deciding():
         await kit.until_acknowledged()
-        (decided,) = [entry.data for entry in await kit.entries()]
+        (decided,) = [entry.data for entry in kit.entries()]
         assert isinstance(decided, CompactionDecided)
         assert (decided.fired, decided.reason) == (False, "no_driver")
         kit.asking.add(SESSION)
@@ -161,7 +148,7 @@ async def test_a_reading_above_the_threshold_is_a_request_in_the_log(kit: Decisi
     async with kit.deciding():
         await kit.until_requested(1)
         await kit.until_acknowledged()
-    decided, requested = await kit.entries()
+    decided, requested = kit.entries()
     assert isinstance(decided.data, CompactionDecided)
     assert isinstance(requested.data, CompactRequested)
     assert kit.figures.counts["control_decisions", "above_threshold"] == 1
@@ -174,11 +161,11 @@ async def test_a_worker_that_died_before_the_acknowledgement_requests_nothing_tw
     async with kit.deciding():
         await kit.until_acknowledged()
     kit.acknowledged.clear()
-    before = await kit.entries()
+    before = kit.entries()
     async with kit.deciding():
         await kit.until_acknowledged()
-    assert [entry.id for entry in await kit.entries()] == [entry.id for entry in before]
-    assert len(await kit.requests()) == 1
+    assert [entry.id for entry in kit.entries()] == [entry.id for entry in before]
+    assert len(kit.requests()) == 1
 
 
 async def test_nothing_is_acknowledged_before_it_is_in_the_log(kit: DecisionKit) -> None:
@@ -186,12 +173,12 @@ async def test_nothing_is_acknowledged_before_it_is_in_the_log(kit: DecisionKit)
     await kit.write(pressured(86, session=SESSION))
     async with kit.deciding():
         await until_so(lambda: kit.fail_sends < 1_000_000)
-        assert kit.acknowledged.get(0, 0) < await kit.end()
-    assert await kit.entries() == []
+        assert kit.acknowledged.get(0, 0) < kit.log.partition(TOPIC, 0).stable_end()
+    assert kit.entries() == []
     kit.fail_sends = 2
     async with kit.deciding():
         await kit.until_acknowledged()
-    assert len(await kit.requests()) == 1
+    assert len(kit.requests()) == 1
 
 
 async def test_thresholds_that_were_set_hold_from_the_start_and_meanwhile(
@@ -217,7 +204,7 @@ async def test_whose_session_it_is_is_looked_up_again_where_it_could_not_be(
     await kit.write(records[:-1])
     async with kit.deciding():
         await kit.until_acknowledged()
-        assert await kit.entries() == []
+        assert kit.entries() == []
         kit.agents_are_away = False
         await kit.write(records[-1:])
         await kit.until_requested(1)
@@ -234,11 +221,11 @@ async def test_no_session_is_compacted_that_a_rule_may_exclude(kit: DecisionKit)
     await kit.write(records[:-1])
     async with kit.deciding():
         await kit.until_acknowledged()
-        assert await kit.entries() == []
+        assert kit.entries() == []
         kit.agents_are_away = False
         await kit.write(records[-1:])
         await kit.until_acknowledged()
-    assert await kit.entries() == []
+    assert kit.entries() == []
 
 
 async def finish(kit: DecisionKit, command_id: str) -> None:
@@ -255,16 +242,16 @@ async def test_a_silent_session_is_requested_again_after_a_failure_by_the_next_w
     async with kit.deciding():
         await kit.until_requested(1)
         await kit.until_acknowledged()
-    (first,) = await kit.requests()
+    (first,) = kit.requests()
     kit.clock.at_ms += 10_000
     await finish(kit, first.command_id)
     kit.clock.at_ms += 60_000
     for _ in range(2):
         async with kit.deciding():
             await kit.until_requested(2)
-    second = (await kit.requests())[1]
+    second = kit.requests()[1]
     assert second.cause_id == first.cause_id
-    assert len(await kit.requests()) == 2
+    assert len(kit.requests()) == 2
 
 
 async def test_a_silent_session_is_evaluated_when_it_can_be_looked_up_again(
@@ -276,7 +263,7 @@ async def test_a_silent_session_is_evaluated_when_it_can_be_looked_up_again(
     await kit.write(pressured(86, session=SESSION))
     async with kit.deciding():
         await kit.until_acknowledged()
-        assert await kit.entries() == []
+        assert kit.entries() == []
         kit.agents_are_away = False
         await kit.until_requested(1)
 
@@ -295,7 +282,7 @@ async def test_an_excluded_session_that_is_read_back_is_left_alone(kit: Decision
         kit.agents_are_away = False
         asked = len(kit.asked)
         await until_so(lambda: len(kit.asked) > asked)
-    assert await kit.entries() == []
+    assert kit.entries() == []
 
 
 @pytest.mark.parametrize("content", [b"other", None])

@@ -38,11 +38,7 @@ async def answer(kit: CommandKit, used: int) -> None:
 
 
 def noted(kit: CommandKit) -> list[CompactionDecided]:
-    return [
-        each
-        for each in kit.entries(CompactionDecided)
-        if isinstance(each, CompactionDecided) and each.reason == NO_EFFECT
-    ]
+    return [each for each in kit.of(CompactionDecided) if each.reason == NO_EFFECT]
 
 
 async def test_a_compaction_that_no_one_followed_is_noted_and_undone(kit: CommandKit) -> None:
@@ -84,9 +80,7 @@ async def test_one_that_was_followed_is_not_noted(kit: CommandKit) -> None:
 async def test_the_next_owner_notes_what_this_one_had_no_time_for(
     kit: CommandKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await kit.request()
-    async with kit.worker():
-        await kit.outcome()
+    await kit.carry_out()
     await answer(kit, 13_500)
     read, failures = kit.conversations.conversation, 2
 
