@@ -21,8 +21,8 @@ from contextgauge.compaction.engine.ladder import (
     shorten_only,
 )
 from contextgauge.compaction.engine.next_compaction import (
-    Done,
-    Task,
+    CompactionTask,
+    WrittenCompaction,
     finished_plan,
     receipt_of,
     work_out,
@@ -196,7 +196,7 @@ class Compactor:
         if open_calls(history.active) and not during_call:
             return None
         frame = self._frame(history, call)
-        return await self._plan(frame, Task(frame.measure(), trigger, instructions, must))
+        return await self._plan(frame, CompactionTask(frame.measure(), trigger, instructions, must))
 
     def size(self, history: History, call: ModelCall = _NO_CALL) -> Size:
         """Return the size of the next request: reported, else estimated."""
@@ -263,7 +263,7 @@ class Compactor:
         if not at.steps or measured.messages_tokens - at.tokens < least:
             return measured
         now_ms = self._now_ms()
-        receipt = receipt_of(Task(measured, "auto"), at.steps, at.tokens, now_ms, now_ms)
+        receipt = receipt_of(CompactionTask(measured, "auto"), at.steps, at.tokens, now_ms, now_ms)
         frame.history.apply(plan_of(active, at.messages, receipt))
         self._hooks.emit(CompactionDone(receipt))
         return frame.measure()
@@ -272,7 +272,7 @@ class Compactor:
         history = frame.history
         starting = CompactionStarting(measured.size.tokens, frame.window, due.overflow)
         try:
-            plan = await self._plan(frame, Task(measured, "auto"), starting)
+            plan = await self._plan(frame, CompactionTask(measured, "auto"), starting)
         except NoSummaryError as error:
             retry_ms = None if error.retry_after_s is None else int(error.retry_after_s * 1_000)
             now_ms = self._now_ms()
@@ -299,7 +299,7 @@ class Compactor:
         return Prepared(tuple(history.active), decision)
 
     async def _plan(
-        self, frame: CallFrame, task: Task, starting: CompactionStarting | None = None
+        self, frame: CallFrame, task: CompactionTask, starting: CompactionStarting | None = None
     ) -> Plan | None:
         profile, began_ms = frame.profile, self._now_ms()
         active = tuple(frame.history.active)
@@ -319,7 +319,7 @@ class Compactor:
         request = summary_request(work, frame.call.request(active), profile, task.instructions)
         writer = Writer(self._summariser, frame.counter, self._hooks, self._deadline_s)
         written = await writer.write(request, work, profile, floor=overflow)
-        done = Done(at, work, written, restored, began_ms, self._now_ms())
+        done = WrittenCompaction(at, work, written, restored, began_ms, self._now_ms())
         return finished_plan(active, frame, task, done)
 
     async def _confirmed(self, starting: CompactionStarting) -> None:

@@ -16,7 +16,6 @@ from contextgauge.state_folder import state_folder
 from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS, CONTEXT_EVENTS
 from streams import wiring
 from streams.core.alerts.rules import AlertPlan, MemoryPlace
-from streams.core.alerts.watch import Who
 from streams.core.control.check import ServicePlan
 from streams.edge.alerts.memories import FileAlertMemory, RedisAlertMemory
 from streams.edge.alerts.rules_file import Address
@@ -68,7 +67,7 @@ class _Common(NamedTuple):
 
     log: Log
     topics: Mapping[str, KnownTopic]
-    lookup: AgentLookup | None
+    owner_of: OwnerOf
 
 
 async def control(
@@ -90,22 +89,21 @@ async def control(
         needed = read if service is None else (*read, AGENT_MESSAGES, CONTEXT_COMMANDS)
         names = [settings.topic(each).name for each in needed]
         topics = await retry.run(known_topics, log, clock, names)
-        lookup = None
+        owner_of: OwnerOf = _no_owner
         if settings.redis_url is not None:
             views = wiring.redis_views(settings)
             asked = wiring.asked_contexts(settings)
             for each in (views, asked):
                 exits.push_async_callback(each.stop)
-            lookup = AgentLookup(views, clock, asked)
-        common = _Common(log, topics, lookup)
+            owner_of = AgentLookup(views, clock, asked).owner_of
+        common = _Common(log, topics, owner_of)
         works = [watch_until_stopped(worker, log, topics)]
         if alerts is not None:
             works.append(await _alerts(_role(worker, "alerts"), alerts, common, exits))
         if service is not None:
             partitions = _common_count(topics)
-            owner_of = _no_owner if lookup is None else lookup.owner_of
             decisions = _role(worker, "decisions")
-            works.append(await _decisions(decisions, service, common, owner_of, exits))
+            works.append(await _decisions(decisions, service, common, exits))
             executor = compaction(
                 _role(worker, "compaction"),
                 service.plan,
@@ -141,7 +139,7 @@ async def _alerts(
         log=common.log,
         webhooks=webhooks,
         memory=memory,
-        who_of=_nobody if common.lookup is None else common.lookup.who_of,
+        owner_of=common.owner_of,
         dice=random.SystemRandom(),
     )
     return ControlWorker(plan, settings.topic(CONTEXT_EVENTS).name, ports).run()
@@ -151,7 +149,6 @@ async def _decisions(
     role: WorkerContext,
     service: ServiceRole,
     common: _Common,
-    owner_of: OwnerOf,
     exits: AsyncExitStack,
 ) -> Coroutine[Any, Any, None]:
     """Return what decides on compactions, with the guard of the user's rules where it has work."""
@@ -161,7 +158,7 @@ async def _decisions(
     topics = Topics(
         records=settings.topic(CONTEXT_EVENTS).name, commands=settings.topic(CONTEXT_COMMANDS).name
     )
-    ports = DecisionPorts(**_ports(role), log=common.log, sink=sink, owner_of=owner_of)
+    ports = DecisionPorts(**_ports(role), log=common.log, sink=sink, owner_of=common.owner_of)
     decisions = Decisions(service.plan.rules, max_age_ms, topics, ports)
     guard = await _rule_guard(role, common.log, exits)
     stream = _stream(
@@ -262,10 +259,6 @@ async def try_targets(
 
 async def _no_owner(_session_id: str) -> Owner:
     return Owner()
-
-
-async def _nobody(_session_id: str) -> Who:
-    return Who()
 
 
 def _webhooks(

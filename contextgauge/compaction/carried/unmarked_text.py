@@ -28,7 +28,7 @@ _PINNED: Final = frozenset(heading_of(kind) for kind in (*KINDS, "statement"))
 
 
 @dataclass(frozen=True, slots=True)
-class Reloaded:
+class UnmarkedText:
     """What a former compaction's text says: its number, its summary, and the user's words."""
 
     number: int
@@ -36,7 +36,7 @@ class Reloaded:
     words: tuple[Message, ...]
 
 
-def reloaded(message: Message) -> Reloaded | None:
+def read_unmarked(message: Message) -> UnmarkedText | None:
     """Return the parts of a compaction's text; None of a message that is none."""
     first, _, rest = message.text.partition("\n")
     begins = _TITLE.fullmatch(first)
@@ -59,14 +59,14 @@ def reloaded(message: Message) -> Reloaded | None:
     others = [line for line in pins if line not in first_turn]
     parts = (first_turn, "\n".join(others))
     words = tuple(Message("user", (Text(each),), message.id) for each in parts if each)
-    return Reloaded(int(begins[1]), "\n".join(summary), words)
+    return UnmarkedText(int(begins[1]), "\n".join(summary), words)
 
 
-def without_nesting(messages: Sequence[Message]) -> tuple[list[Message], Reloaded | None]:
+def without_nesting(messages: Sequence[Message]) -> tuple[list[Message], UnmarkedText | None]:
     """Return the messages with the user's words where their first turn is a compaction's text."""
     sources = list(messages)
     turn = next((at for at, each in enumerate(sources) if each.is_user_turn), None)
-    former = None if turn is None else reloaded(sources[turn])
+    former = None if turn is None else read_unmarked(sources[turn])
     if turn is not None and former is not None:
         sources[turn : turn + 1] = former.words
     return sources, former

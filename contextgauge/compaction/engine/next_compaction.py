@@ -24,7 +24,7 @@ from contextgauge.compaction.ports import SummaryAnswer
 from contextgauge.compaction.profiles import share_of
 
 
-class Task(NamedTuple):
+class CompactionTask(NamedTuple):
     """One compaction: how large the request is, and who asked for it."""
 
     measured: Measurement
@@ -48,7 +48,7 @@ class Written:
     failures: tuple[str, ...] = ()
 
 
-class Done(NamedTuple):
+class WrittenCompaction(NamedTuple):
     """What a compaction worked out: rungs, division and text, and when it began and ended."""
 
     climb: Climb
@@ -94,7 +94,9 @@ def work_out(
     return at, work, restored
 
 
-def finished_plan(active: Sequence[Message], frame: CallFrame, task: Task, done: Done) -> Plan:
+def finished_plan(
+    active: Sequence[Message], frame: CallFrame, task: CompactionTask, done: WrittenCompaction
+) -> Plan:
     """Return the plan of a compaction with a summary."""
     at, work, written, profile = done.climb, done.work, done.written, frame.profile
     leaving = work.selection.leaving
@@ -135,7 +137,7 @@ def finished_plan(active: Sequence[Message], frame: CallFrame, task: Task, done:
 
 
 def receipt_of(
-    task: Task, steps: tuple[LadderStep, ...], tokens: int, began_ms: int, ended_ms: int
+    task: CompactionTask, steps: tuple[LadderStep, ...], tokens: int, began_ms: int, ended_ms: int
 ) -> Receipt:
     """Return the receipt of a compaction; `tokens` is an estimate of the messages after it."""
     measured = task.measured

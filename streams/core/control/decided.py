@@ -6,7 +6,7 @@ from typing import Final
 from schemas.commands import CommandEntry, CommandTrigger, CompactionDecided, CompactRequested
 from streams.core.control.ids import id_of
 from streams.core.control.reasons import DecisionReason, FiredReason, IdleReason
-from streams.core.control.sessions import ContextSize, Reading
+from streams.core.control.sessions import ContextSize, SizeReading
 from streams.core.control.thresholds import Sizes
 
 REQUESTED_BY: Final = "control"
@@ -18,7 +18,7 @@ def is_hard(size: ContextSize, sizes: Sizes) -> bool:
     return sizes.hard_at is not None and size.used_tokens >= sizes.hard_at
 
 
-def idle_id(reading: Reading, reason: IdleReason) -> str:
+def idle_id(reading: SizeReading, reason: IdleReason) -> str:
     """Return the id of a decision that did not fire: one for its reason, window and epoch."""
     return id_of("idle", reading.session_id, reading.size.epoch, reading.size.window, reason)
 
@@ -37,7 +37,7 @@ def urgent_id(command_id: str) -> str:
 
 
 def fired_entries(
-    reading: Reading, sizes: Sizes, trigger: CommandTrigger, command_id: str, now_ms: int
+    reading: SizeReading, sizes: Sizes, trigger: CommandTrigger, command_id: str, now_ms: int
 ) -> Iterator[CommandEntry]:
     """Give a decision that fired, and its request."""
     is_urgent = is_hard(reading.size, sizes)
@@ -53,7 +53,7 @@ def fired_entries(
 
 
 def urgent_entries(
-    reading: Reading, sizes: Sizes, command_id: str, now_ms: int
+    reading: SizeReading, sizes: Sizes, command_id: str, now_ms: int
 ) -> Iterator[CommandEntry]:
     """Give the decision and the request that make an open command urgent."""
     data = decided(reading, sizes, "hard_limit", command_id)
@@ -63,7 +63,7 @@ def urgent_entries(
 
 
 def decided(
-    reading: Reading, sizes: Sizes | None, reason: DecisionReason, command_id: str | None
+    reading: SizeReading, sizes: Sizes | None, reason: DecisionReason, command_id: str | None
 ) -> CompactionDecided:
     """Return a decision with its figures; without a command, it did not fire."""
     size = reading.size
@@ -82,7 +82,7 @@ def decided(
 
 
 def _request(
-    reading: Reading, command_id: str, trigger: CommandTrigger, *, is_urgent: bool
+    reading: SizeReading, command_id: str, trigger: CommandTrigger, *, is_urgent: bool
 ) -> CompactRequested:
     return CompactRequested(
         session_id=reading.session_id,

@@ -43,7 +43,7 @@ class ContextSize:
         return replace(self, window=data.window, window_source=data.window_source, model=model)
 
 
-class Reading(NamedTuple):
+class SizeReading(NamedTuple):
     """A record that reports a session's size, and its Kafka timestamp.
 
     `is_recalled`: a former worker evaluated it, and what came of that is not known.
@@ -93,7 +93,7 @@ class SessionMemory:
     """The epoch that the last compaction ended; None where it is not known."""
     ended_ms: int = 0
     """When the last epoch ended, by Kafka."""
-    deferred: Reading | None = None
+    deferred: SizeReading | None = None
     """What is evaluated again: its time had not come, or its command is not finished."""
 
     def subject(self, session_id: str, model: str | None) -> Subject:

@@ -55,7 +55,7 @@ from streams.core.control.decided import (
 from streams.core.control.ids import id_of
 from streams.core.control.reasons import NO_DRIVER, IdleReason
 from streams.core.control.service import SERVICE
-from streams.core.control.sessions import ContextSize, Reading, SessionMemory
+from streams.core.control.sessions import ContextSize, SessionMemory, SizeReading
 from streams.core.control.thresholds import Sizes, ThresholdBook
 
 _Value = TypeVar("_Value")
@@ -125,7 +125,7 @@ class Trigger:
             return False
         return self._is_unknown(data.session_id, now_ms)
 
-    def _depends_on_owner(self, reading: Reading) -> bool:
+    def _depends_on_owner(self, reading: SizeReading) -> bool:
         """Return whether a decision depends on whose session it is, or on what runs it."""
         if self._book.needs_identity:
             return True
@@ -193,7 +193,7 @@ class Trigger:
                 session.awaits_effect = False
                 session.unhelpful = 0  # the last one may have helped
 
-    def _put_off(self, reading: Reading) -> None:
+    def _put_off(self, reading: SizeReading) -> None:
         self._session(reading.session_id).deferred = reading
         _remember(self._deferred, reading.session_id, None, MOST_SESSIONS)
 
@@ -215,7 +215,7 @@ class Trigger:
             self.note(entry)
         return entries
 
-    def _is_put_off(self, reading: Reading) -> bool:
+    def _is_put_off(self, reading: SizeReading) -> bool:
         """Return whether a recalled reading was put off: it is evaluated as it was then."""
         if not reading.is_recalled:
             return True
@@ -252,19 +252,19 @@ class Trigger:
         unhelpful = None if session.awaits_effect else session.unhelpful
         return replace(entry, data=replace(data, unhelpful=unhelpful))
 
-    def _reading(self, record: Record, logged_ms: int) -> Reading | None:
+    def _reading(self, record: Record, logged_ms: int) -> SizeReading | None:
         """Return the size that a record changes a session's to; None where it does not."""
         data = record.data
         if isinstance(data, ContextReading):
-            return Reading(record, ContextSize.of(data), logged_ms)
+            return SizeReading(record, ContextSize.of(data), logged_ms)
         if not isinstance(data, ContextLimits):
             return None
         before = self._session(data.session_id).size
         size = None if before is None else before.within(data)
-        return None if size is None else Reading(record, size, logged_ms)
+        return None if size is None else SizeReading(record, size, logged_ms)
 
     def _evaluate(
-        self, reading: Reading, now_ms: int, *, is_again: bool = False
+        self, reading: SizeReading, now_ms: int, *, is_again: bool = False
     ) -> Iterator[CommandEntry]:
         reading = reading._replace(is_recalled=False)
         record, size, logged_ms, _ = reading
@@ -312,7 +312,7 @@ class Trigger:
         yield from fired_entries(reading, sizes, trigger, command_id, now_ms)
 
     def _why_not(
-        self, reading: Reading, sizes: Sizes, now_ms: int, *, is_served: bool
+        self, reading: SizeReading, sizes: Sizes, now_ms: int, *, is_served: bool
     ) -> IdleReason | None:
         record, size, logged_ms, _ = reading
         if size.window_source == "default":
@@ -351,7 +351,7 @@ class Trigger:
         return record.time_ms is not None and min(record.time_ms, logged_ms) >= oldest_ms
 
     def _made_urgent(
-        self, reading: Reading, session: SessionMemory, sizes: Sizes, now_ms: int
+        self, reading: SizeReading, session: SessionMemory, sizes: Sizes, now_ms: int
     ) -> Iterator[CommandEntry]:
         """Request the open command again as an urgent one, where the size reached `hard_at`."""
         command_id, is_urgent = next(iter(session.open.items()))
@@ -360,7 +360,7 @@ class Trigger:
         yield from urgent_entries(reading, sizes, command_id, now_ms)
 
     def _idle(
-        self, reading: Reading, sizes: Sizes | None, reason: IdleReason, now_ms: int
+        self, reading: SizeReading, sizes: Sizes | None, reason: IdleReason, now_ms: int
     ) -> Iterator[CommandEntry]:
         """Give a decision that did not fire, once for its reason, window and epoch."""
         entry_id = idle_id(reading, reason)

@@ -12,7 +12,6 @@ from schemas.records import MAIN_CHAIN, Runtime
 from schemas.views import SessionView
 from streams import codec
 from streams.codec import view_codec
-from streams.core.alerts.watch import Who
 from streams.ports import AskedContexts, Clock, ViewReader
 
 _REST_S: Final = 10.0
@@ -54,14 +53,6 @@ class AgentLookup:
     ) -> None:
         self._reader, self._clock, self._asked = reader, clock, asked
         self._not_before_s = clock.monotonic_s()
-
-    async def who_of(self, session_id: str) -> Who:
-        """Return the agent that the publisher named for a session, and its folder's own name.
-
-        Raises RetryError where it cannot be looked up now.
-        """
-        owner = await self.owner_of(session_id)
-        return Who.of(owner.agent_id, owner.cwd)
 
     async def owner_of(self, session_id: str) -> Owner:
         """Return the agent that the publisher named for a session, and the session's folder.

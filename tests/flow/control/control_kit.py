@@ -22,13 +22,13 @@ from streams.core.alerts.rules import (
     Rule,
     Target,
 )
-from streams.core.alerts.watch import Who
 from streams.edge.memory.log import MemoryLog
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.together import together
 from streams.flow.common.topic_watch import KnownTopic, known_topics
 from streams.flow.control.alerts.alert_partition import ControlPorts
 from streams.flow.control.alerts.alert_worker import ControlWorker
+from streams.flow.control.session_owners import Owner
 from streams.flow.control.topics_watch import watch_until_stopped
 from streams.ports import AlertMemory, NewRecord, WebhookResult
 from tests.core.given import START_MS, Given, assistant
@@ -178,7 +178,7 @@ class ControlKit:
                 log=self.log,
                 webhooks={found.name: self.receivers[found.name] for found in self.plan.targets},
                 memory=self.memory,
-                who_of=self._who_of,
+                owner_of=self._owner_of,
                 telemetry=self.figures,
                 health=self.health,
                 clock=self.clock,
@@ -191,13 +191,13 @@ class ControlKit:
         ports = WorkerPorts(telemetry=self.figures, health=self.health, clock=self.clock, stop=stop)
         return watch_until_stopped(ports, self.log, self.topics)
 
-    async def _who_of(self, session_id: str) -> Who:
+    async def _owner_of(self, session_id: str) -> Owner:
         self.asked.append(session_id)
         if self.agents_gate is not None:
             await self.agents_gate.wait()
         if self.agents_are_away:
             raise RetryError("away")
-        return Who(self.agents.get(session_id), self.folders.get(session_id))
+        return Owner(self.agents.get(session_id), self.folders.get(session_id))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Running"]:

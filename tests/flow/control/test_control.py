@@ -16,7 +16,7 @@ from streams.edge.memory.view_store import MemoryViews
 from streams.flow.control.alerts import alert_worker
 from streams.flow.control.alerts import sent_alerts as remembering
 from streams.flow.control.alerts import webhook_delivery as delivery
-from streams.flow.control.session_owners import AgentLookup
+from streams.flow.control.session_owners import AgentLookup, Owner
 from streams.ports import Generations, Health, NewRecord, WebhookResult
 from tests.core.given import SESSION, START_MS, Given, assistant, compacting, failed, init
 from tests.doubles.alerts import MemoryAlertMemory
@@ -268,9 +268,9 @@ async def test_agents_are_looked_up_in_the_views_with_a_pause_after_an_error() -
     lookup = AgentLookup(views, SystemClock())
     for _ in range(3):
         with pytest.raises(RetryError):
-            await lookup.who_of("s1")
+            await lookup.owner_of("s1")
     assert views.asked == 1
-    assert await AgentLookup(MemoryViews(), SystemClock()).who_of("s1") == Who()
+    assert await AgentLookup(MemoryViews(), SystemClock()).owner_of("s1") == Owner()
 
     folded = ProjectKit(MemoryLog(SystemClock()), MemoryViews())
     await folded.create_topic()
@@ -278,10 +278,11 @@ async def test_agents_are_looked_up_in_the_views_with_a_pause_after_an_error() -
         await folded.append(Given().take(init(at=0), agent_id="builder"))
         await folded.caught_up(running)
         found = AgentLookup(folded.store, SystemClock())
-        assert await found.who_of(SESSION) == Who("builder", "repo")
-        assert await found.who_of("another") == Who()
+        assert await found.owner_of("another") == Owner()
+        owner = await found.owner_of(SESSION)
+        assert Who.of(owner.agent_id, owner.cwd) == Who("builder", "repo")
         # Its runtime compacts itself, so it matters whether its agent asks for its context.
-        assert (await found.owner_of(SESSION)).lacks_driver
+        assert owner.lacks_driver
         asked = MemoryAskedContexts(SystemClock())
         found = AgentLookup(folded.store, SystemClock(), asked)
         assert (await found.owner_of(SESSION)).lacks_driver

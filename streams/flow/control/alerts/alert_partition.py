@@ -4,9 +4,9 @@ A record is acknowledged when all of its alerts are done with and those of every
 """
 
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import structlog
 
@@ -22,6 +22,7 @@ from streams.flow.common.ranges import read_back, read_range
 from streams.flow.common.retry import RetryLoop
 from streams.flow.control.alerts.webhook_delivery import TargetQueue
 from streams.flow.control.control_loop import AssignedPartition, PartitionHandler, PendingRecord
+from streams.flow.control.session_owners import OwnerOf
 from streams.ports import (
     AlertMemory,
     Ends,
@@ -37,8 +38,6 @@ _LOOK_EVERY_S: Final = 1.0
 """How often silent attempts are checked for: rules give seconds and minutes."""
 
 logger = structlog.get_logger()
-
-WhoOf: TypeAlias = Callable[[str], Awaitable[Who]]
 
 
 def _others(kinds: frozenset[str]) -> frozenset[bytes]:
@@ -60,7 +59,7 @@ class ControlPorts(WorkerPorts):
     log: Log
     webhooks: Mapping[str, Webhook]
     memory: AlertMemory
-    who_of: WhoOf
+    owner_of: OwnerOf
     dice: random.Random
 
 
@@ -147,7 +146,8 @@ class AlertPartition(PartitionHandler):
         is_agent_known = True
         if alert.who.agent_id is None:
             try:
-                alert = alert.of(await self._ports.who_of(alert.session_id))
+                owner = await self._ports.owner_of(alert.session_id)
+                alert = alert.of(Who.of(owner.agent_id, owner.cwd))
             except RetryError:
                 is_agent_known = False  # a needless alert is better than a missing one
         if is_agent_known and not alert.rule.agents.fit(alert.who.agent_id):

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from contextgauge.compaction.carried.unmarked_text import reloaded
+from contextgauge.compaction.carried.unmarked_text import read_unmarked
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
@@ -35,8 +35,8 @@ async def test_a_reload_numbers_on_and_nests_nothing(name: FormatName) -> None:
 
 
 def test_a_message_that_only_resembles_one_is_the_users() -> None:
-    assert reloaded(said("user", "[Compaction 1. Hello]\n## Task\nx")) is None
-    assert reloaded(said("assistant", "[Compaction 1. x]")) is None
+    assert read_unmarked(said("user", "[Compaction 1. Hello]\n## Task\nx")) is None
+    assert read_unmarked(said("assistant", "[Compaction 1. x]")) is None
 
 
 async def test_pasting_such_a_text_adds_the_users_own_words_only() -> None:
