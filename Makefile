@@ -218,20 +218,16 @@ schemas: setup  ## Write the JSON Schemas of records and views.
 PURE := schemas/*,streams/core/*,streams/codec/__init__.py,contextgauge/normalise/*,contextgauge/containers.py
 PURE := $(PURE),contextgauge/addresses.py,contextgauge/errors.py,contextgauge/frozen.py,contextgauge/json_codec.py,contextgauge/messages.py
 PURE := $(PURE),contextgauge/partitioner.py,contextgauge/record_words.py,contextgauge/records.py,contextgauge/views.py,contextgauge/distributions.py,contextgauge/delivery/privacy.py,contextgauge/delivery/blanks.py
-PURE := $(PURE),contextgauge/compaction/aspects.py,contextgauge/compaction/audit.py,contextgauge/compaction/cells.py
-PURE := $(PURE),contextgauge/compaction/checking.py,contextgauge/compaction/cutting.py
-PURE := $(PURE),contextgauge/compaction/displays.py,contextgauge/compaction/document.py,contextgauge/compaction/effects.py
-PURE := $(PURE),contextgauge/compaction/events.py,contextgauge/compaction/extractive.py,contextgauge/compaction/filling.py
-PURE := $(PURE),contextgauge/compaction/formats/__init__.py,contextgauge/compaction/javascript.py
-PURE := $(PURE),contextgauge/compaction/kinds.py,contextgauge/compaction/ledger.py
-PURE := $(PURE),contextgauge/compaction/links.py,contextgauge/compaction/measuring.py
-PURE := $(PURE),contextgauge/compaction/messages.py,contextgauge/compaction/pins.py,contextgauge/compaction/plan.py
-PURE := $(PURE),contextgauge/compaction/ports.py,contextgauge/compaction/receipts.py
-PURE := $(PURE),contextgauge/compaction/reloaded.py,contextgauge/compaction/selection.py
-PURE := $(PURE),contextgauge/compaction/subjects.py,contextgauge/compaction/trigger.py
-PURE := $(PURE),contextgauge/compaction/memory/paths.py,contextgauge/compaction/summarisers/failures.py
-PURE := $(PURE),contextgauge/compaction/summarisers/naming.py
-PURE := $(PURE),contextgauge/compaction/summarisers/validation.py
+COMPACTION := displays/*,messages.py,ports.py,events.py,javascript.py,formats/__init__.py,memory/paths.py
+COMPACTION := $(COMPACTION),carried/audit.py,carried/compaction_text.py,carried/file_ledger.py,carried/pins.py
+COMPACTION := $(COMPACTION),carried/unmarked_text.py,carried/statements/pin_kinds.py
+COMPACTION := $(COMPACTION),carried/statements/single_valued.py,carried/statements/subjects.py
+COMPACTION := $(COMPACTION),engine/compaction_receipt.py,engine/cutting.py,engine/extractive.py
+COMPACTION := $(COMPACTION),engine/linked_messages.py,engine/plan.py,engine/request_size.py,engine/selection.py
+COMPACTION := $(COMPACTION),engine/summary_checks.py,engine/trigger.py,reading/compaction_effect.py
+COMPACTION := $(COMPACTION),summarisers/failures.py,summarisers/naming.py,summarisers/validation.py
+comma := ,
+PURE := $(PURE)$(subst $(comma),$(comma)contextgauge/compaction/,$(comma)$(COMPACTION))
 
 check: setup $(KAFKA_CLASSES)  ## All that CI looks at.
 	@make --no-print-directory -j2 types lint layers dependencies lock-check audit compiled

@@ -29,7 +29,7 @@ from schemas.views import SESSION_IDLE_MS
 from streams.cli.machine import collect_young_garbage
 from streams.core.derivation.rules_config import Rules
 from streams.edge.local_stack.stack import LocalStack
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop

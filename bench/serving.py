@@ -31,7 +31,7 @@ from schemas.records import ContextLimits, ContextReading, Record, RecordData, S
 from schemas.views import SESSION_IDLE_MS
 from streams import codec
 from streams.edge.local_stack.stack import LocalStack
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import listening, port_of
 from streams.flow.common.ports import WorkerPorts

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         Stream,
         WhenFull,
     )
-    from contextgauge.receipts import ReportedReceipt
     from contextgauge.records import (
         Category,
         CompactBoundary,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
         RecordData,
         SessionInfo,
     )
+    from contextgauge.reported_receipt import ReportedReceipt
     from contextgauge.steering import steer
     from contextgauge.views import ChainView, SessionView
 
@@ -95,7 +95,7 @@ _MODULES = {
     "contextgauge.compaction_views": "Compaction CompactionReceipt",
     "contextgauge.errors": "ClosedError ConfigError ContextgaugeError RetryError UndeliveredError",
     "contextgauge.publisher": "BlockingPublisher Fate Publisher PublisherStats Stream WhenFull",
-    "contextgauge.receipts": "ReportedReceipt",
+    "contextgauge.reported_receipt": "ReportedReceipt",
     "contextgauge.records": (
         "Category CompactBoundary CompactionComplete CompactionFailed CompactionProgress "
         "CompactionStart CompactionSummary CompactionTiming ContextEdit ContextExhausted "

@@ -10,7 +10,6 @@ The source of every field is `docs/RULES.md`; the numbers R1 to R33 there are th
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
-from contextgauge.receipts import ReportedReceipt
 from contextgauge.record_words import (
     DurationSource,
     ExhaustedReason,
@@ -21,6 +20,7 @@ from contextgauge.record_words import (
     TriggerReason,
     WindowSource,
 )
+from contextgauge.reported_receipt import ReportedReceipt
 
 if TYPE_CHECKING:
     from dataclasses import dataclass

@@ -55,7 +55,8 @@ STORED_NAMES = re.compile(r"\btold_(?:ms|end|lag_ms)\b")
 """Fields of a stored position, which keep their names."""
 
 VOCABULARY = {
-    f"contextgauge/compaction/{name}.py" for name in ("aspects", "kinds", "statements", "values")
+    f"contextgauge/compaction/carried/statements/{name}.py"
+    for name in ("english_values", "passages", "pin_kinds", "single_valued")
 }
 """Rules over the English of users, who may use any word."""
 

@@ -19,7 +19,7 @@ from redis import Redis
 
 from contextgauge.clock import SystemClock
 from streams.edge.memory.log import MemoryLog
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from tests.flow.derive_kit import DeriveKit, Sent
 from tests.flow.project_kit import ProjectKit
 

@@ -9,13 +9,13 @@ from typing import Final
 from bench.compaction.contenders import Budget, Contender, Kind, Session
 from bench.compaction.summaries import StandInSummariser, Style
 from contextgauge.compaction.compactor import Compactor
-from contextgauge.compaction.extractive import ExtractiveSummariser
+from contextgauge.compaction.engine.extractive import ExtractiveSummariser
+from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.history import History
-from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import Message, open_calls
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.profiles import DEFAULT, RUNGS, SEED_001, SEED_002, SEED_004, Profile
-from contextgauge.compaction.writing import NoSummaryError
+from contextgauge.compaction.summary_call import NoSummaryError
 
 DUE_AT: Final = 0.6
 """Below what a session has after each round, and above all budgets."""

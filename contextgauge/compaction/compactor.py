@@ -8,51 +8,34 @@ background: its result is applied later, or rejected where the conversation's be
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter, Size
-from contextgauge.compaction.document import pin_lines
-from contextgauge.compaction.events import (
-    CompactionDone,
-    CompactionNotDone,
-    CompactionStarting,
-    ContextWarned,
-    Hooks,
-    ThresholdUnreachable,
-    answer_of,
-)
-from contextgauge.compaction.extractive import ExtractiveSummariser
-from contextgauge.compaction.history import History
-from contextgauge.compaction.ladder import (
-    REASONS,
+from contextgauge.compaction.engine.compaction_receipt import Receipt, Trigger
+from contextgauge.compaction.engine.extractive import ExtractiveSummariser
+from contextgauge.compaction.engine.ladder import (
     Climb,
     Staying,
     Summarising,
     clear_only,
-    finish,
     shorten_only,
 )
-from contextgauge.compaction.measuring import (
+from contextgauge.compaction.engine.next_compaction import (
+    CompactionTask,
+    WrittenCompaction,
+    finished_plan,
+    receipt_of,
+    work_out,
+)
+from contextgauge.compaction.engine.plan import Plan, plan_of
+from contextgauge.compaction.engine.request_size import (
     CallFrame,
     Measurement,
     ModelCall,
     once,
     window_of_call,
 )
-from contextgauge.compaction.messages import ContextCompaction, Message, open_calls
-from contextgauge.compaction.plan import Plan, plan_of
-from contextgauge.compaction.ports import Summariser, SummaryAnswer
-from contextgauge.compaction.profiles import (
-    Override,
-    Profile,
-    Window,
-    check_overrides,
-    profile_named,
-    resolve,
-)
-from contextgauge.compaction.receipts import LadderStep, Receipt, StepName, Trigger
-from contextgauge.compaction.restore import Restored
-from contextgauge.compaction.trigger import (
+from contextgauge.compaction.engine.trigger import (
     Decision,
     Due,
     Idle,
@@ -64,12 +47,30 @@ from contextgauge.compaction.trigger import (
     declined,
     failed,
 )
-from contextgauge.compaction.working import worked
-from contextgauge.compaction.writing import (
+from contextgauge.compaction.events import (
+    CompactionDone,
+    CompactionNotDone,
+    CompactionStarting,
+    ContextWarned,
+    Hooks,
+    ThresholdUnreachable,
+    answer_of,
+)
+from contextgauge.compaction.history import History
+from contextgauge.compaction.messages import Message, open_calls
+from contextgauge.compaction.ports import Summariser
+from contextgauge.compaction.profiles import (
+    Override,
+    Profile,
+    Window,
+    check_overrides,
+    profile_named,
+    resolve,
+)
+from contextgauge.compaction.summary_call import (
     DeclinedError,
     NoSummaryError,
     Writer,
-    Written,
     summary_request,
 )
 from contextgauge.window_catalog import bundled
@@ -86,25 +87,6 @@ class Prepared:
     messages: tuple[Message, ...]
     decision: Decision
     receipt: Receipt | None = None
-
-
-class _Task(NamedTuple):
-    """One compaction: how large the request is, and who asked for it."""
-
-    measured: Measurement
-    trigger: Trigger
-    instructions: str | None = None
-    must: bool = False
-
-
-class _Done(NamedTuple):
-    """What a compaction worked out: rungs, division and text, and when it began."""
-
-    climb: Climb
-    work: Summarising
-    written: Written
-    restored: Restored
-    began_ms: int
 
 
 def _now_ms() -> int:
@@ -214,7 +196,7 @@ class Compactor:
         if open_calls(history.active) and not during_call:
             return None
         frame = self._frame(history, call)
-        return await self._plan(frame, _Task(frame.measure(), trigger, instructions, must))
+        return await self._plan(frame, CompactionTask(frame.measure(), trigger, instructions, must))
 
     def size(self, history: History, call: ModelCall = _NO_CALL) -> Size:
         """Return the size of the next request: reported, else estimated."""
@@ -225,7 +207,7 @@ class Compactor:
         if open_calls(history.active):
             return "a tool's call has no result yet"
         frame = self._frame(history, call)
-        work = worked(frame, frame.measure(), None, self._hooks.restore)[1]
+        work = work_out(frame, frame.measure(), None, self._hooks.restore)[1]
         return work.reason if isinstance(work, Staying) else "there is something to compact now"
 
     def _frame(self, history: History, call: ModelCall) -> CallFrame:
@@ -280,7 +262,8 @@ class Compactor:
         at = clear_only(start, frame.profile, frame.counter, max(least, excess))
         if not at.steps or measured.messages_tokens - at.tokens < least:
             return measured
-        receipt = self._receipt(_Task(measured, "auto"), at.steps, at.tokens, self._now_ms())
+        now_ms = self._now_ms()
+        receipt = receipt_of(CompactionTask(measured, "auto"), at.steps, at.tokens, now_ms, now_ms)
         frame.history.apply(plan_of(active, at.messages, receipt))
         self._hooks.emit(CompactionDone(receipt))
         return frame.measure()
@@ -289,7 +272,7 @@ class Compactor:
         history = frame.history
         starting = CompactionStarting(measured.size.tokens, frame.window, due.overflow)
         try:
-            plan = await self._plan(frame, _Task(measured, "auto"), starting)
+            plan = await self._plan(frame, CompactionTask(measured, "auto"), starting)
         except NoSummaryError as error:
             retry_ms = None if error.retry_after_s is None else int(error.retry_after_s * 1_000)
             now_ms = self._now_ms()
@@ -316,13 +299,13 @@ class Compactor:
         return Prepared(tuple(history.active), decision)
 
     async def _plan(
-        self, frame: CallFrame, task: _Task, starting: CompactionStarting | None = None
+        self, frame: CallFrame, task: CompactionTask, starting: CompactionStarting | None = None
     ) -> Plan | None:
         profile, began_ms = frame.profile, self._now_ms()
         active = tuple(frame.history.active)
         overflow = task.must or (starting is not None and starting.overflow)
         due = None if starting is None else Due(starting.overflow)
-        at, work, restored = worked(frame, task.measured, due, self._hooks.restore, must=overflow)
+        at, work, restored = work_out(frame, task.measured, due, self._hooks.restore, must=overflow)
         summarising = isinstance(work, Summarising)
         if not summarising and starting is not None:
             at = shorten_only(at, profile, frame.counter, task.measured.budget_tokens)
@@ -331,70 +314,16 @@ class Compactor:
         if starting is not None:
             await self._confirmed(starting)
         if not isinstance(work, Summarising):
-            receipt = self._receipt(task, at.steps, at.tokens, began_ms)
+            receipt = receipt_of(task, at.steps, at.tokens, began_ms, self._now_ms())
             return plan_of(active, at.messages, receipt)
         request = summary_request(work, frame.call.request(active), profile, task.instructions)
         writer = Writer(self._summariser, frame.counter, self._hooks, self._deadline_s)
         written = await writer.write(request, work, profile, floor=overflow)
-        return self._finished(active, frame, task, _Done(at, work, written, restored, began_ms))
+        done = WrittenCompaction(at, work, written, restored, began_ms, self._now_ms())
+        return finished_plan(active, frame, task, done)
 
     async def _confirmed(self, starting: CompactionStarting) -> None:
         self._hooks.emit(starting)
         confirm = self._hooks.confirm
         if confirm is not None and not await answer_of("confirm", confirm(starting)):
             raise DeclinedError
-
-    def _finished(
-        self, active: Sequence[Message], frame: CallFrame, task: _Task, done: _Done
-    ) -> Plan:
-        at, work, written, profile = done.climb, done.work, done.written, frame.profile
-        leaving = work.selection.leaving
-        count = len(frame.history.everything) if profile.count_all_archived else len(leaving)
-        marker = ContextCompaction(
-            number=work.number,
-            timestamp_ms=self._now_ms(),
-            summary=written.text,
-            messages_archived=count,
-            context_size_before=task.measured.before.tokens,
-            prose=written.prose,
-            carried=written.carried,
-        )
-        replacement = finish(work, marker, profile, done.restored.texts)
-        archived = tuple(each.id for each in leaving)
-        tokens = sum(map(frame.counter.message, replacement))
-        name: StepName = "floor" if written.answer is None else "summarise"
-        reason = written.failures[0] if written.failures else REASONS["summarise"]
-        steps = (*at.steps, *work.steps, LadderStep(name, at.tokens, tokens, archived, reason))
-        answer = written.answer or SummaryAnswer("")
-        receipt = replace(
-            self._receipt(task, steps, tokens, done.began_ms),
-            number=work.number,
-            messages_archived=len(archived),
-            archived_ids=archived,
-            summariser=written.summariser,
-            summary_input_tokens=answer.input_tokens,
-            summary_cache_read_tokens=answer.cache_read_tokens,
-            summary_output_tokens=answer.output_tokens,
-            failures=(*written.failures, *answer.failures),
-            redacted_secrets=answer.redacted_secrets,
-            pins=pin_lines(written.text) if written.carried.pins else 0,
-            files=len(written.carried.files),
-            restored=len(done.restored.texts),
-            restore_omitted=done.restored.omitted,
-        )
-        return plan_of(active, replacement, receipt)
-
-    def _receipt(
-        self, task: _Task, steps: tuple[LadderStep, ...], tokens: int, began_ms: int
-    ) -> Receipt:
-        measured = task.measured
-        return Receipt(
-            trigger=task.trigger,
-            tokens_before=measured.before.tokens,
-            tokens_after=measured.after(tokens),
-            basis=measured.before.basis,
-            window=measured.limits.window,
-            target_tokens=measured.limits.compact_to_tokens,
-            steps=steps,
-            duration_ms=max(0, self._now_ms() - began_ms),
-        )

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, TypeVar
 
+from contextgauge.compaction.engine.compaction_receipt import Receipt
 from contextgauge.compaction.profiles import Window
-from contextgauge.compaction.receipts import Receipt
 from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 

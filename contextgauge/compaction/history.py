@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from contextgauge.compaction.counting import CumulativeTokens
+from contextgauge.compaction.engine.compaction_receipt import Receipt
+from contextgauge.compaction.engine.plan import Plan, PlanRejectedError, digest
+from contextgauge.compaction.engine.trigger import TriggerState
 from contextgauge.compaction.messages import Message
-from contextgauge.compaction.plan import Plan, PlanRejectedError, digest
-from contextgauge.compaction.receipts import Receipt
-from contextgauge.compaction.trigger import TriggerState
 from contextgauge.errors import ConfigError
 
 

@@ -45,9 +45,9 @@ from contextgauge.normalise.signals import (
     TurnEnded,
     UserLine,
 )
-from contextgauge.receipts import ReportedReceipt
 from contextgauge.record_words import ExhaustedReason, Trigger
 from contextgauge.records import Category, Json
+from contextgauge.reported_receipt import ReportedReceipt
 from contextgauge.windows import base_name
 
 MAX_CATEGORIES: Final = 1_000

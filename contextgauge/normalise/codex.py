@@ -36,7 +36,7 @@ from contextgauge.normalise.signals import (
     UserLine,
 )
 from contextgauge.normalise.usage import read_codex_usage, read_output, summary_cost
-from contextgauge.receipts import ReportedReceipt
+from contextgauge.reported_receipt import ReportedReceipt
 
 _TOTALS: Final = (
     ("input_tokens", "inputTokens"),

@@ -16,9 +16,9 @@ from contextgauge.normalise.limit_signals import (
     SuffixedModel,
     TurnModel,
 )
-from contextgauge.receipts import ReportedReceipt
 from contextgauge.record_words import ExhaustedReason, Runtime, Trigger
 from contextgauge.records import Json
+from contextgauge.reported_receipt import ReportedReceipt
 
 
 @dataclass(slots=True, init=False)

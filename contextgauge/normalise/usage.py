@@ -5,7 +5,7 @@ from typing import Final
 
 from contextgauge.normalise.fields import count, items, mapping
 from contextgauge.normalise.signals import Body, Usage
-from contextgauge.receipts import ReportedReceipt
+from contextgauge.reported_receipt import ReportedReceipt
 
 _RESPONSE_ITERATIONS: Final = ("message", "fallback_message")
 """Iterations that are a call of the conversation; others are a tool's or a compaction's own."""

@@ -22,7 +22,7 @@ class Commands(LazyGroup):
     sections = {  # noqa: RUF012 -- declared in the base class
         "Look": {
             "view": ("view", "Show the sessions on this machine in the browser, live."),
-            "top": ("top.command", "Watch all sessions live in the terminal."),
+            "top": ("top.top_command", "Watch all sessions live in the terminal."),
             "sessions": ("sessions", "List sessions: context usage, window, compactions."),
             "status": ("sessions", "Show one session: usage, breakdown, messages, compactions."),
             "context": ("context", "Show what the model of a session sees, by its kept messages."),
@@ -36,15 +36,21 @@ class Commands(LazyGroup):
                 "hook",
                 "Answer a hook of Claude Code: carry the user's rules over its compactions.",
             ),
-            "demo": ("demo.command", "Run sessions through a whole pipeline and show the result."),
+            "demo": (
+                "demo.demo_command",
+                "Run sessions through a whole pipeline and show the result.",
+            ),
         },
         "Collect": {
-            "publish": ("publish.command", "Publish transcripts to Kafka, each line unchanged."),
+            "publish": (
+                "publish.publish_command",
+                "Publish transcripts to Kafka, each line unchanged.",
+            ),
             "simulate": ("simulate", "Simulate agent sessions with every kind of compaction."),
         },
         "Compact": {
             "compact": (
-                "compact.command",
+                "compact.compact_command",
                 "Compact a session of the pipeline, or the conversation of a file.",
             ),
             "why": (
@@ -81,7 +87,7 @@ class Commands(LazyGroup):
         },
         "Maintain": {
             "doctor": ("doctor", "Examine Kafka, topics, publishers, workers and Redis."),
-            "dead": ("dead.command", "List dead letters, and send them again."),
+            "dead": ("dead.dead_command", "List dead letters, and send them again."),
             "rebuild": ("rebuild", "Rebuild all views, compare them and swap them in."),
             "schemas": (
                 "schemas",

@@ -18,7 +18,7 @@ from contextgauge.compaction.messages import (
     ToolCall,
     ToolResult,
 )
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import StopError
 from schemas.records import Json
 from schemas.views import SessionView

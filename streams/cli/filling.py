@@ -6,9 +6,9 @@ Where that cannot be given, the reason is.
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
-from contextgauge.compaction.conversation import ConversationReading
-from contextgauge.compaction.filling import Measured, WindowPart, filling_of
+from contextgauge.compaction.displays.window_parts import Measured, WindowPart, filling_of
 from contextgauge.compaction.messages import Message
+from contextgauge.compaction.reading.conversation import ConversationReading
 from contextgauge.errors import ConfigError
 from contextgauge.normalise import session_of
 from contextgauge.normalise.fields import mapping, text

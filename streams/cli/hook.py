@@ -12,10 +12,10 @@ from typing import Final
 
 import typer
 
-from contextgauge.compaction.lines import compacts_inside, is_boundary
+from contextgauge.compaction.carried.pins import carry
 from contextgauge.compaction.messages import Carried
-from contextgauge.compaction.pins import carry
-from contextgauge.compaction.transcripts import read_conversation
+from contextgauge.compaction.reading.lines import compacts_inside, is_boundary
+from contextgauge.compaction.reading.transcripts import read_conversation
 from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
 from streams.cli.hook_rules import session_start, user_prompt_submit

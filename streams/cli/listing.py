@@ -22,7 +22,7 @@ from streams.cli.inputs import add_totals, own_sources, points_of, sources_of, u
 from streams.cli.screen.figures import count, first_of, safe
 from streams.cli.screen.lines import write_error
 from streams.cli.screen.sessions_table import live_first
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.core.session_status import is_unrecognised, leading_chain
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.edge.files.formats import reason_of

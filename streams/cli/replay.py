@@ -23,7 +23,7 @@ from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
 from streams.cli.screen.options import PATHS, Strict
 from streams.cli.times import TIME_FORMS
 from streams.cli.transcripts import Replay
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.settings.workers import MOST_PROCESSES
 
 if TYPE_CHECKING:

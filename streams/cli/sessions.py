@@ -21,7 +21,7 @@ from streams.cli.screen.output import err, out, reading, say, table_width, write
 from streams.cli.screen.receipt import receipt_box
 from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import NOTHING_HERE, sessions_table
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.core.session_status import status_of
 from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.runtime_folders import transcript_folders

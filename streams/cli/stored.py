@@ -18,7 +18,7 @@ from streams.settings import Settings
 from streams.wiring.deployment import check_reader
 
 if TYPE_CHECKING:
-    from streams.edge.redis.views import RedisViews
+    from streams.edge.redis.view_store import RedisViews
 
 
 async def ranked(reader: Sessions, order: Order, limit: int) -> list[SessionView]:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import ConfigError, VersionError
 from contextgauge.json_codec import dumps, loads
 from contextgauge.records import Json

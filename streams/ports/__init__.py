@@ -60,23 +60,23 @@ if TYPE_CHECKING:
     from streams.ports.log import UnreadableReason as UnreadableReason
     from streams.ports.telemetry import Telemetry as Telemetry
     from streams.ports.values import ValueStore as ValueStore
-    from streams.ports.views import ApplyResult as ApplyResult
-    from streams.ports.views import Entry as Entry
-    from streams.ports.views import Generations as Generations
-    from streams.ports.views import HeldCheck as HeldCheck
-    from streams.ports.views import LastRecord as LastRecord
-    from streams.ports.views import LiveBounds as LiveBounds
-    from streams.ports.views import PartitionDump as PartitionDump
-    from streams.ports.views import PartitionSnapshot as PartitionSnapshot
-    from streams.ports.views import ProjectorHeartbeat as ProjectorHeartbeat
-    from streams.ports.views import Ranking as Ranking
-    from streams.ports.views import SessionSet as SessionSet
-    from streams.ports.views import SessionSnapshot as SessionSnapshot
-    from streams.ports.views import SessionsSnapshot as SessionsSnapshot
-    from streams.ports.views import ViewChanges as ViewChanges
-    from streams.ports.views import ViewPosition as ViewPosition
-    from streams.ports.views import ViewReader as ViewReader
-    from streams.ports.views import ViewStore as ViewStore
+    from streams.ports.view_store import ApplyResult as ApplyResult
+    from streams.ports.view_store import Entry as Entry
+    from streams.ports.view_store import Generations as Generations
+    from streams.ports.view_store import HeldCheck as HeldCheck
+    from streams.ports.view_store import LastRecord as LastRecord
+    from streams.ports.view_store import LiveBounds as LiveBounds
+    from streams.ports.view_store import PartitionDump as PartitionDump
+    from streams.ports.view_store import PartitionSnapshot as PartitionSnapshot
+    from streams.ports.view_store import ProjectorHeartbeat as ProjectorHeartbeat
+    from streams.ports.view_store import Ranking as Ranking
+    from streams.ports.view_store import SessionSet as SessionSet
+    from streams.ports.view_store import SessionSnapshot as SessionSnapshot
+    from streams.ports.view_store import SessionsSnapshot as SessionsSnapshot
+    from streams.ports.view_store import ViewChanges as ViewChanges
+    from streams.ports.view_store import ViewPosition as ViewPosition
+    from streams.ports.view_store import ViewReader as ViewReader
+    from streams.ports.view_store import ViewStore as ViewStore
 
 _MODULES = {
     "contextgauge.ports": ("Clock Headers NewRecord Producer"),
@@ -98,7 +98,7 @@ _MODULES = {
     ),
     "streams.ports.telemetry": ("Telemetry"),
     "streams.ports.values": ("ValueStore"),
-    "streams.ports.views": (
+    "streams.ports.view_store": (
         "ApplyResult Entry Generations HeldCheck LastRecord LiveBounds PartitionDump "
         "PartitionSnapshot ProjectorHeartbeat Ranking SessionSet SessionSnapshot "
         "SessionsSnapshot ViewChanges ViewPosition ViewReader ViewStore"

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from streams.ports.views import ApplyResult
+from streams.ports.view_store import ApplyResult
 
 if TYPE_CHECKING:  # all commands import the ports, and few of them the compaction engine
-    from contextgauge.compaction.session import SessionConversation
+    from contextgauge.compaction.reading.session_conversation import SessionConversation
 
 
 class Mark(NamedTuple):

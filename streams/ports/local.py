@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from contextgauge.containers import Line
 from schemas.views import Aggregates, PartitionView
-from streams.ports.views import ViewChanges
+from streams.ports.view_store import ViewChanges
 
 Task = TypeVar("Task")
 """Files that another process reads; what it is, only the reader of transcripts knows."""

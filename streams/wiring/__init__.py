@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from streams.edge.redis.control import RedisControlStore
     from streams.edge.redis.conversations import RedisConversations
     from streams.edge.redis.deployment import RedisDeployment
-    from streams.edge.redis.views import RedisViews
+    from streams.edge.redis.view_store import RedisViews
 
 
 _STAND_INS = {"kafka": "bootstrap_servers", "redis": "redis_url"}
@@ -150,7 +150,7 @@ def commit_timeout_s(settings: Settings) -> float:
 
 def redis_views(settings: Settings) -> "RedisViews":
     """Return the view store of the settings, not connected yet. Raises ConfigError."""
-    from streams.edge.redis.views import RedisViews  # noqa: PLC0415 -- loads redis
+    from streams.edge.redis.view_store import RedisViews  # noqa: PLC0415 -- loads redis
 
     return RedisViews(redis_url(settings), settings.key_prefix, redis_access(settings))
 

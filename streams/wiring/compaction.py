@@ -18,9 +18,9 @@ from streams.edge.faust.stream import FaustStream
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.kafka.membership import GroupConfiguration
 from streams.flow.common.retry import RetryLoop
-from streams.flow.control.agents import OwnerOf
-from streams.flow.control.command_ports import GROUP, CommandPorts
-from streams.flow.control.command_worker import CommandWorker
+from streams.flow.control.commands.command_ports import GROUP, CommandPorts
+from streams.flow.control.commands.command_worker import CommandWorker
+from streams.flow.control.session_owners import OwnerOf
 from streams.settings import Settings
 from streams.wiring.context import WorkerContext
 

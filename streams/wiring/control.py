@@ -16,7 +16,6 @@ from contextgauge.state_folder import state_folder
 from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS, CONTEXT_EVENTS
 from streams import wiring
 from streams.core.alerts.rules import AlertPlan, MemoryPlace
-from streams.core.alerts.watch import Who
 from streams.core.control.check import ServicePlan
 from streams.edge.alerts.memories import FileAlertMemory, RedisAlertMemory
 from streams.edge.alerts.rules_file import Address
@@ -26,14 +25,15 @@ from streams.edge.kafka.membership import GroupConfiguration
 from streams.flow.common.retry import RetryLoop
 from streams.flow.common.together import together
 from streams.flow.common.topic_watch import KnownTopic, known_topics
-from streams.flow.control import bodies
-from streams.flow.control.agents import AgentLookup, Owner, OwnerOf
-from streams.flow.control.decisions import GROUP as DECISIONS_GROUP
-from streams.flow.control.decisions import DecisionPorts, Decisions, Topics
-from streams.flow.control.fan_out import SharedStream
-from streams.flow.control.rule_guard import RuleGuard, RuleGuardPorts
-from streams.flow.control.topics import watch_until_stopped
-from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
+from streams.flow.control.alerts import webhook_bodies
+from streams.flow.control.alerts.alert_partition import ControlPorts
+from streams.flow.control.alerts.alert_worker import GROUP, ControlWorker
+from streams.flow.control.control_loop import ControlLoop, Opener
+from streams.flow.control.decisions.compaction_decisions import GROUP as DECISIONS_GROUP
+from streams.flow.control.decisions.compaction_decisions import DecisionPorts, Decisions, Topics
+from streams.flow.control.decisions.rule_guard import RuleGuard, RuleGuardPorts
+from streams.flow.control.session_owners import AgentLookup, Owner, OwnerOf
+from streams.flow.control.topics_watch import watch_until_stopped
 from streams.ports import AlertMemory, Clock, Log, RecordStream, WebhookResult
 from streams.settings import Settings
 from streams.wiring.compaction import compaction
@@ -67,7 +67,7 @@ class _Common(NamedTuple):
 
     log: Log
     topics: Mapping[str, KnownTopic]
-    lookup: AgentLookup | None
+    owner_of: OwnerOf
 
 
 async def control(
@@ -89,22 +89,21 @@ async def control(
         needed = read if service is None else (*read, AGENT_MESSAGES, CONTEXT_COMMANDS)
         names = [settings.topic(each).name for each in needed]
         topics = await retry.run(known_topics, log, clock, names)
-        lookup = None
+        owner_of: OwnerOf = _no_owner
         if settings.redis_url is not None:
             views = wiring.redis_views(settings)
             asked = wiring.asked_contexts(settings)
             for each in (views, asked):
                 exits.push_async_callback(each.stop)
-            lookup = AgentLookup(views, clock, asked)
-        common = _Common(log, topics, lookup)
+            owner_of = AgentLookup(views, clock, asked).owner_of
+        common = _Common(log, topics, owner_of)
         works = [watch_until_stopped(worker, log, topics)]
         if alerts is not None:
             works.append(await _alerts(_role(worker, "alerts"), alerts, common, exits))
         if service is not None:
             partitions = _common_count(topics)
-            owner_of = _no_owner if lookup is None else lookup.owner_of
             decisions = _role(worker, "decisions")
-            works += await _decisions(decisions, service, common, owner_of, exits)
+            works.append(await _decisions(decisions, service, common, exits))
             executor = compaction(
                 _role(worker, "compaction"),
                 service.plan,
@@ -140,7 +139,7 @@ async def _alerts(
         log=common.log,
         webhooks=webhooks,
         memory=memory,
-        who_of=_nobody if common.lookup is None else common.lookup.who_of,
+        owner_of=common.owner_of,
         dice=random.SystemRandom(),
     )
     return ControlWorker(plan, settings.topic(CONTEXT_EVENTS).name, ports).run()
@@ -150,9 +149,8 @@ async def _decisions(
     role: WorkerContext,
     service: ServiceRole,
     common: _Common,
-    owner_of: OwnerOf,
     exits: AsyncExitStack,
-) -> list[Coroutine[Any, Any, None]]:
+) -> Coroutine[Any, Any, None]:
     """Return what decides on compactions, with the guard of the user's rules where it has work."""
     settings, max_age_ms = role.settings, service.plan.max_age_ms
     sink = wiring.command_sink(settings)
@@ -160,22 +158,21 @@ async def _decisions(
     topics = Topics(
         records=settings.topic(CONTEXT_EVENTS).name, commands=settings.topic(CONTEXT_COMMANDS).name
     )
-    ports = DecisionPorts(**_ports(role), log=common.log, sink=sink, owner_of=owner_of)
+    ports = DecisionPorts(**_ports(role), log=common.log, sink=sink, owner_of=common.owner_of)
     decisions = Decisions(service.plan.rules, max_age_ms, topics, ports)
     guard = await _rule_guard(role, common.log, exits)
-    guards = [] if guard is None else [guard]
-    stream = SharedStream(
-        _stream(
-            role,
-            common,
-            DECISIONS_GROUP,
-            _membership(role, "decisions", service.digest),
-            max_age_ms,
-            max_age_ms,
-        ),
-        guards,
+    stream = _stream(
+        role,
+        common,
+        DECISIONS_GROUP,
+        _membership(role, "decisions", service.digest),
+        max_age_ms,
+        max_age_ms,
     )
-    return [stream.run(decisions, role.stop), decisions.run(), *(each.run() for each in guards)]
+    openers: list[Opener] = [decisions.opened]
+    if guard is not None:
+        openers.append(guard.opened)
+    return ControlLoop("decisions", stream, openers, role).run()
 
 
 def _role(worker: WorkerContext, name: str) -> WorkerContext:
@@ -254,7 +251,7 @@ async def try_targets(
     """Send each target one test alert; return what each answered."""
     webhooks = _webhooks(plan, addresses, clock)
     try:
-        return await bodies.try_targets(plan, webhooks, clock)
+        return await webhook_bodies.try_targets(plan, webhooks, clock)
     finally:
         for webhook in webhooks.values():
             await webhook.stop()
@@ -262,10 +259,6 @@ async def try_targets(
 
 async def _no_owner(_session_id: str) -> Owner:
     return Owner()
-
-
-async def _nobody(_session_id: str) -> Who:
-    return Who()
 
 
 def _webhooks(

@@ -12,9 +12,9 @@ from streams.edge.kafka.inspector import KafkaInspector
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.inspector import RedisInspector
 from streams.flow import doctor
-from streams.flow.control.command_ports import GROUP as COMPACTION_GROUP
-from streams.flow.control.decisions import GROUP as DECISIONS_GROUP
-from streams.flow.control.worker import GROUP as ALERTS_GROUP
+from streams.flow.control.alerts.alert_worker import GROUP as ALERTS_GROUP
+from streams.flow.control.commands.command_ports import GROUP as COMPACTION_GROUP
+from streams.flow.control.decisions.compaction_decisions import GROUP as DECISIONS_GROUP
 from streams.flow.derive.config import GROUP as DERIVE_GROUP
 from streams.flow.project.config import GROUP as PROJECT_GROUP
 from streams.ports import Clock

@@ -12,7 +12,7 @@ from contextgauge import __version__
 from contextgauge.state_folder import state_folder
 from schemas.views import SessionView
 from streams import codec, wiring
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.core.derivation.rules_config import STATE_VERSION
 from streams.edge.files.positions import Position
 from streams.edge.files.runtime_folders import transcript_folders

@@ -22,7 +22,7 @@ from streams.edge.sqlite.database import delete_unused
 from streams.edge.sqlite.local_file import LocalFile, take, take_copy
 from streams.edge.sqlite.store import SqliteStore
 from streams.edge.sqlite.turns import Turns
-from streams.edge.sqlite.views import SqliteViews
+from streams.edge.sqlite.view_store import SqliteViews
 from streams.flow.view.derivation import LocalDerivation
 from streams.flow.view.other_process import derive_files
 from streams.flow.view.reading import LocalReading

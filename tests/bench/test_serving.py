@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 from bench.serving import Reader, Writer, ask
 from contextgauge.clock import SystemClock
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.serve.feed.feed import encoded
 from tests.doubles.dump import dump
 from tests.patience import PATIENCE_S

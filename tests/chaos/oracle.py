@@ -9,7 +9,7 @@ from typing import Final
 
 from schemas.records import Record
 from streams import codec
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.flow.derive.deriver import Deriver, input_message
 from streams.flow.project.fold import LoggedRecord
 from streams.ports import LogRecord, started

@@ -31,7 +31,7 @@ from streams.core.conversation.fold import ConversationFold
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.conversations import RedisConversations
-from streams.flow.control.tails import lines_of
+from streams.flow.control.commands.message_tail import lines_of
 from streams.settings import load_settings
 from tests.chaos.compaction_kit import PARTITIONS, ServiceUnderTest, SummaryServer
 from tests.chaos.workers import SESSION_TIMEOUT_MS, WorkerProcess

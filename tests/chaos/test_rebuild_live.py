@@ -27,10 +27,10 @@ from contextgauge.kafka.options import KafkaOptions
 from contextgauge.partitioner import partition_of
 from schemas.views import PARTITION_FIELD, PartitionView
 from streams import codec
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import NewRecord
 from tests.chaos.oracle import read_records, until_projected

@@ -15,7 +15,7 @@ from contextgauge.kafka.producer import KafkaProducer
 from contextgauge.partitioner import partition_of
 from streams import codec
 from streams.edge.kafka.log import KafkaLog
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.flow.simulator import SimulatedMessage, SimulationOptions, simulate
 from streams.ports import LogRecord, NewRecord, started
 from tests.chaos.oracle import (

@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from contextgauge.clock import SystemClock
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.records import Json
-from contextgauge.views import ChainView
+from schemas.views import ChainView
 from streams import wiring
 from streams.cli.app import app
 from streams.cli.context import breakdown

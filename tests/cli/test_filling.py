@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from contextgauge.compaction.filling import ToolTokens, WindowPart
-from contextgauge.compaction.lines import NO_TEXT_MARK
+from contextgauge.compaction.displays.window_parts import ToolTokens, WindowPart
+from contextgauge.compaction.reading.lines import NO_TEXT_MARK
 from streams.cli.filling import Filling, filling_of_session
 from streams.cli.inputs import sources_of
 from streams.cli.screen.breakdown import filled_by

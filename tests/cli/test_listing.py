@@ -14,7 +14,7 @@ from contextgauge.errors import ConfigError, StopError
 from streams import codec
 from streams.cli import transcripts
 from streams.cli.listing import Listing, Order
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.edge.files.status_windows import StatusWindows
 from streams.edge.files.watch import Source
 from streams.settings import load_settings

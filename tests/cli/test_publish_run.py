@@ -15,7 +15,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
 from schemas.topics import AGENT_MESSAGES
 from streams.cli.exits import Exit
-from streams.cli.publish import command, run
+from streams.cli.publish import publish_command, run
 from streams.cli.publish.connection import Connection
 from streams.edge.files.checkpoint import CheckpointContent
 from streams.edge.files.follower import Follower
@@ -100,9 +100,9 @@ def test_a_publication_that_lacks_a_file_ends_with_an_error(
     async def ran(*_: object) -> run.Outcome:
         return run.Outcome(unreadable=1)
 
-    monkeypatch.setattr(command, "run", ran)
+    monkeypatch.setattr(publish_command, "run", ran)
     with pytest.raises(typer.Exit) as ended:
-        command.publish([str(tmp_path)])
+        publish_command.publish([str(tmp_path)])
     assert ended.value.exit_code == Exit.STOPPED
 
 

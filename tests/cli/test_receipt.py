@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from contextgauge.receipts import ReportedReceipt
-from schemas.records import CompactBoundary
+from schemas.records import CompactBoundary, ReportedReceipt
 from schemas.views import Compaction
 from streams.cli.screen.receipt import cost_words, receipt_box
 from streams.cli.screen.timeline import describe

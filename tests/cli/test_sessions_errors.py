@@ -12,7 +12,7 @@ from streams.cli import sessions
 from streams.cli.exits import Exit
 from streams.cli.screen.failures import show_failure
 from streams.edge.files.folders import write_folder
-from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.edge.memory.view_store import MemoryPartition, MemoryViews
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import Generations, ViewPosition
 from streams.settings import Settings

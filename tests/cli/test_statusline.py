@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from streams.cli.statusline import command as bare
+from streams.cli.statusline import statusline_command as bare
 from streams.cli.statusline.figures import figures_of
 from streams.cli.statusline.line import draw
 from streams.cli.transcripts import session_of
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, simulate
 from tests import captures

@@ -11,7 +11,7 @@ import pytest
 
 from contextgauge.errors import ContextgaugeError
 from streams.cli.screen.figures import duration, percent, thousands, tokens_left
-from streams.cli.statusline import command as prompt
+from streams.cli.statusline import statusline_command as prompt
 from streams.cli.statusline import transcript
 from streams.cli.statusline.figures import figures_of
 from streams.cli.transcripts import session_of

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from contextgauge.clock import SystemClock
 from schemas.records import Record
-from streams.cli.top.command import SessionSource
 from streams.cli.top.frame import once
+from streams.cli.top.top_command import SessionSource
 from streams.edge.files.session_files import SessionFiles
-from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.edge.memory.view_store import MemoryPartition, MemoryViews
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import Generations, ViewPosition
 from streams.serve.views.sessions import Sessions, active_sessions

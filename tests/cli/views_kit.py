@@ -7,10 +7,10 @@ from contextgauge.normalise.signals import InputMessage
 from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from streams.core.derivation.rules_config import Rules
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.flow.derive.deriver import Deriver
 from streams.ports import ViewChanges, ViewPosition
-from streams.ports.views import ProjectorHeartbeat
+from streams.ports.view_store import ProjectorHeartbeat
 from tests.doubles.dump import fold_records
 
 PARTITIONS = 2

@@ -4,7 +4,7 @@ import pytest
 
 from contextgauge.errors import VersionError
 from schemas.views import SessionView
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.codec.control_views import read_view
 from streams.codec.conversations import KeptPosition, conversation_of, read_line
 from streams.flow.derive.stored_sessions import wrong_version

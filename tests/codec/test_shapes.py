@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from contextgauge.errors import VersionError
 from schemas.views import Aggregates, Compaction, LiveEntry, PartitionView, SessionView
 from streams import codec
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.codec.shapes import ShapeError, reader
 from tests.flow.local_view_kit import Run, contents, write_sample
 

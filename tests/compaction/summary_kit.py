@@ -6,8 +6,8 @@ from typing import Any, Final
 from contextgauge.clock import SystemClock
 from contextgauge.compaction.messages import Message, ModelRequest, Text, ToolCall, ToolResult
 from contextgauge.compaction.ports import SummaryRequest
-from contextgauge.compaction.prompts import HEADINGS, Prompt
 from contextgauge.compaction.summarisers import Answer
+from contextgauge.compaction.summarisers.prompts import HEADINGS, Prompt
 
 GOOD: Final = "\n\n".join(f"{heading}\n- the parser" for heading in HEADINGS)
 

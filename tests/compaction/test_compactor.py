@@ -6,6 +6,9 @@ from dataclasses import replace
 import pytest
 
 from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.engine.plan import PlanRejectedError
+from contextgauge.compaction.engine.request_size import ModelCall
+from contextgauge.compaction.engine.trigger import Due, Idle
 from contextgauge.compaction.events import (
     CompactionDone,
     CompactionNotDone,
@@ -16,13 +19,10 @@ from contextgauge.compaction.events import (
     ThresholdUnreachable,
 )
 from contextgauge.compaction.history import History
-from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import ApiUsage, Message, Text, ToolCall
-from contextgauge.compaction.plan import PlanRejectedError
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
-from contextgauge.compaction.profiles import DEFAULT, SEED_001, SEED_002, Override
-from contextgauge.compaction.trigger import Due, Idle
-from contextgauge.compaction.writing import NoSummaryError
+from contextgauge.compaction.profiles import DEFAULT, Override
+from contextgauge.compaction.summary_call import NoSummaryError
 from contextgauge.errors import ConfigError
 from tests.compaction.conversations import call, orphans, result, said, session
 
@@ -294,41 +294,6 @@ async def test_restored_texts_follow_the_summary() -> None:
     history = History(talk(40))
     await Compactor(summariser=Scripted("sum"), hooks=hooks).compact(history, CALL)
     assert history.active[0].blocks[1] == Text("The plan: finish.")
-
-
-async def test_the_first_seed_archives_everything_and_goes_on_by_its_sentence() -> None:
-    history = History(talk(20))
-    history.append(said("assistant", "full", usage=ApiUsage(170_000, 900)))
-    compactor = Compactor(profile=SEED_001, summariser=Scripted("All of it."))
-    prepared = await compactor.before_call(history, ModelCall(window_tokens=200_000))
-    (message,) = prepared.messages
-    marker = message.compaction
-    assert message.role == "user"
-    assert marker is not None
-    assert (marker.number, marker.summary, marker.messages_archived) == (1, "All of it.", 21)
-    assert marker.context_size_before == 170_000
-    assert message.blocks[1] == Text(
-        "Context has been compacted. Continue the task based on the summary above."
-    )
-    again = await compactor.before_call(history, ModelCall(window_tokens=200_000))
-    assert again.decision == Idle("below_threshold")
-
-
-async def test_the_first_seed_is_off_for_a_model_without_a_limit() -> None:
-    history = History([said("assistant", "full", usage=ApiUsage(900_000, 1))])
-    prepared = await Compactor(profile="seed-001").before_call(history, ModelCall(model="other"))
-    assert prepared.decision == Idle("unknown_window")
-
-
-async def test_the_second_seed_keeps_ten_messages_and_an_assistants_summary() -> None:
-    history = History([said("system", "s"), *talk(60, 8_000)])
-    compactor = Compactor(profile=SEED_002, summariser=Scripted("## Session Summary"))
-    prepared = await compactor.before_call(history, ModelCall(model="gpt-4o"))
-    assert prepared.receipt is not None
-    assert [each.role for each in prepared.messages[:2]] == ["system", "assistant"]
-    assert len(prepared.messages) == 12
-    assert prepared.messages[1].compaction is not None
-    assert prepared.messages[1].compaction.summary == "## Session Summary"
 
 
 async def test_figures_differ_by_project_agent_and_model() -> None:

@@ -10,10 +10,10 @@ import compaction_kit as kit
 import pytest
 from compaction_kit.testing import assert_no_flags, check_compactor
 
+from contextgauge.compaction.carried.pins import carry
 from contextgauge.compaction.counting import message_tokens
-from contextgauge.compaction.extractive import floor
+from contextgauge.compaction.engine.extractive import floor
 from contextgauge.compaction.messages import Carried, Message, Role, Text
-from contextgauge.compaction.pins import carry
 
 ROUNDS = 5
 HELD_OUT = 1_000

@@ -16,9 +16,9 @@ from contextgauge.compaction.counting import (
     estimated_size,
     reported_size,
 )
+from contextgauge.compaction.engine.request_size import once
 from contextgauge.compaction.formats import read_messages
 from contextgauge.compaction.javascript import stringify, utf16_length
-from contextgauge.compaction.measuring import once
 from contextgauge.compaction.messages import (
     ApiUsage,
     ContextCompaction,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextgauge.compaction import cells, displays
-from contextgauge.compaction.displays import CompactionResult, ContextStatus
+from contextgauge.compaction import displays
+from contextgauge.compaction.displays import CompactionResult, ContextStatus, terminal_width
 from contextgauge.compaction.messages import ContextCompaction
 
 STATUS = ContextStatus(
@@ -192,7 +192,7 @@ def test_boxes_have_50_columns_whatever_is_in_them(summary: str, tokens: int, nu
     )
     status = ContextStatus(window_tokens=number, conversation_tokens=tokens, active=number)
     for box in (displays.compact_box(result), displays.context_box(status)):
-        assert {cells.width(line) for line in box.split("\n")} == {50}
+        assert {terminal_width.width(line) for line in box.split("\n")} == {50}
         assert all(line[0] + line[-1] in {"||", "++"} for line in box.split("\n"))
 
 
@@ -205,14 +205,14 @@ def test_boxes_have_50_columns_whatever_is_in_them(summary: str, tokens: int, nu
     ],
 )  # fmt: skip
 def test_width_of_texts_on_a_terminal(text: str, columns: int) -> None:
-    assert cells.width(text) == columns
+    assert terminal_width.width(text) == columns
 
 
 @given(WIDE, st.integers(1, 30))
 def test_cut_texts_fit_and_padded_fill(text: str, columns: int) -> None:
-    line = cells.plain_line(text)
-    assert cells.width(cells.cut(line, columns)) <= columns
-    assert cells.width(cells.padded(line, columns)) == columns
+    line = terminal_width.plain_line(text)
+    assert terminal_width.width(terminal_width.cut(line, columns)) <= columns
+    assert terminal_width.width(terminal_width.padded(line, columns)) == columns
 
 
 def test_texts_of_others_cannot_control_the_terminal() -> None:

@@ -9,8 +9,8 @@ import pytest
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import FormatName, Message, Text, open_calls
-from contextgauge.compaction.redaction import Redaction
-from contextgauge.compaction.stored import load_history, store_history
+from contextgauge.compaction.store.stored_history import load_history, store_history
+from contextgauge.compaction.summarisers.redaction import Redaction
 
 
 def test_bytes_of_geminis_sdk_become_the_base64_that_it_reads() -> None:

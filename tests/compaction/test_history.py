@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 
 from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.engine.plan import digest
+from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.history import History
-from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import (
     ApiUsage,
     Block,
@@ -17,7 +18,6 @@ from contextgauge.compaction.messages import (
     Opaque,
     Thinking,
 )
-from contextgauge.compaction.plan import digest
 from contextgauge.errors import ConfigError
 from tests.compaction.conversations import conversations, said, session
 

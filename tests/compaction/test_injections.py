@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.history import History
-from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import Message
 from contextgauge.compaction.profiles import DEFAULT
 from contextgauge.compaction.summarisers import CallLimits, ModelSummariser
-from contextgauge.compaction.writing import NoSummaryError
+from contextgauge.compaction.summary_call import NoSummaryError
 from tests.compaction.conversations import call, result, said
 from tests.compaction.summary_kit import GOOD, HandClock, ScriptedModel, good
 

@@ -5,10 +5,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contextgauge.compaction import Compactor, History, ModelCall
+from contextgauge.compaction.carried.pins import carry
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.extractive import floor
+from contextgauge.compaction.engine.extractive import floor
 from contextgauge.compaction.messages import Carried, Message
-from contextgauge.compaction.pins import carry
 from tests.compaction.conversations import said
 from tests.compaction.matters import DIFFERENT, SAME
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from contextgauge.compaction.carried.pins import carry
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.extractive import floor
+from contextgauge.compaction.engine.extractive import floor
 from contextgauge.compaction.messages import Carried, Message, Text, ToolCall, ToolResult
-from contextgauge.compaction.pins import carry
 from tests.compaction.conversations import said
 
 

@@ -6,7 +6,7 @@ from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.events import CompactionNotDone
 from contextgauge.compaction.history import History
 from contextgauge.compaction.ports import SummaryAnswer, SummaryRequest
-from contextgauge.compaction.writing import NoSummaryError
+from contextgauge.compaction.summary_call import NoSummaryError
 from tests.compaction.conversations import said
 from tests.compaction.test_compactor import CALL, Log, Scripted, talk
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextgauge.compaction.holding import BOUNDS, STATEMENT_CHARACTERS
+from contextgauge.compaction.carried.pins import TASK_CHARACTERS, TURN_BOUND, TURN_CHARACTERS, carry
+from contextgauge.compaction.carried.statements.held_pins import BOUNDS, STATEMENT_CHARACTERS
 from contextgauge.compaction.messages import (
     Carried,
     ContextCompaction,
@@ -12,7 +13,6 @@ from contextgauge.compaction.messages import (
     Text,
     ToolResult,
 )
-from contextgauge.compaction.pins import TASK_CHARACTERS, TURN_BOUND, TURN_CHARACTERS, carry
 from tests.compaction.conversations import said
 from tests.compaction.matters import DIFFERENT, SAME
 

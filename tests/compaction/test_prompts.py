@@ -17,7 +17,7 @@ from contextgauge.compaction.messages import (
     ToolResult,
 )
 from contextgauge.compaction.ports import SummaryRequest
-from contextgauge.compaction.prompts import (
+from contextgauge.compaction.summarisers.prompts import (
     HEADINGS,
     MOST_PARTS,
     divided,

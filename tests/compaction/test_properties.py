@@ -8,15 +8,15 @@ import os
 import random
 from dataclasses import replace
 
-from contextgauge.compaction.audit import audit
+from contextgauge.compaction.carried.audit import audit
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.engine.request_size import ModelCall
+from contextgauge.compaction.engine.trigger import Due
 from contextgauge.compaction.history import History
-from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import Message
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.compaction.profiles import DEFAULT, PROFILES, Profile
-from contextgauge.compaction.trigger import Due
 from tests.compaction.conversations import orphans
 from tests.compaction.random_conversations import random_conversation
 

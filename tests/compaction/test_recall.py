@@ -15,7 +15,7 @@ from contextgauge.compaction.messages import (
     ToolCall,
     ToolResult,
 )
-from contextgauge.compaction.recalling import recall, recall_tool_schema
+from contextgauge.compaction.store.recall import recall, recall_tool_schema
 from tests.linear_time import is_linear
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.engine.linked_messages import results_without_call
+from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.history import History
-from contextgauge.compaction.links import results_without_call
-from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import ApiUsage, JsonSource, Message, Opaque
 from tests.compaction.conversations import call, result, said, session
 from tests.compaction.test_compactor import CALL, Scripted, talk

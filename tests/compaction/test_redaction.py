@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.compaction.messages import Image, Message, Text, Thinking, ToolCall, ToolResult
-from contextgauge.compaction.redaction import Redaction
+from contextgauge.compaction.summarisers.redaction import Redaction
 from tests.linear_time import is_linear
 
 LETTERS = "abcDEF1234567890ghiJKL7890123456"

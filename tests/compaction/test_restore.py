@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextgauge.compaction.carried.restore import Restore, RestoreFile, restore_texts
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.restore import Restore, RestoreFile, restore_texts
 
 
 def files(*names: str, tokens: int = 10) -> tuple[RestoreFile, ...]:

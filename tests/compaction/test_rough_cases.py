@@ -17,14 +17,14 @@ from contextgauge.compaction import (
     Override,
     SummaryAnswer,
     SummaryRequest,
-    ladder,
 )
-from contextgauge.compaction.audit import audit
+from contextgauge.compaction.carried.audit import audit
+from contextgauge.compaction.engine import ladder
+from contextgauge.compaction.engine.extractive import floor
+from contextgauge.compaction.engine.trigger import Due, Idle
 from contextgauge.compaction.events import CompactionStarting
-from contextgauge.compaction.extractive import floor
 from contextgauge.compaction.messages import Text, ToolCall, ToolResult
 from contextgauge.compaction.profiles import DEFAULT
-from contextgauge.compaction.trigger import Due, Idle
 from contextgauge.errors import ConfigError
 from tests.compaction.conversations import call, orphans, result, said, session
 from tests.compaction.test_compactor import CALL, Scripted, talk

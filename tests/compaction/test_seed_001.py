@@ -20,9 +20,9 @@ from contextgauge.compaction import (
     write_messages,
 )
 from contextgauge.compaction.displays import marker_text
+from contextgauge.compaction.engine.trigger import Due, Idle
 from contextgauge.compaction.messages import ApiUsage
 from contextgauge.compaction.profiles import SEED_001
-from contextgauge.compaction.trigger import Due, Idle
 from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 from tests.compaction.conversations import call, result, said
@@ -108,6 +108,8 @@ async def test_disabled_management_checks_nothing() -> None:
     history = full(199_000)
     assert (await prepared(history, enabled=False)).decision == Idle("disabled")
     assert len(history.active) == 7
+    without_limit = await Compactor(profile="seed-001").before_call(history, ModelCall(model="x"))
+    assert without_limit.decision == Idle("unknown_window")
 
 
 async def test_an_empty_summary_leaves_the_conversation() -> None:
@@ -125,7 +127,9 @@ async def test_the_first_message_after_a_compaction_is_its_own() -> None:
     history.append(said("assistant", "going on"))
     marker, answer = history.active
     assert marker.compaction is not None
-    assert marker.text.startswith("All of it.\nContext has been compacted.")
+    assert marker.text == (
+        "All of it.\nContext has been compacted. Continue the task based on the summary above."
+    )
     assert answer.text == "going on"
     assert "All of it." in json.dumps(write_messages(history.active, "anthropic"))
 

@@ -18,11 +18,11 @@ from contextgauge.compaction import (
 )
 from contextgauge.compaction.counting import Seed002Counter
 from contextgauge.compaction.displays import log_line
-from contextgauge.compaction.measuring import window_of_call
+from contextgauge.compaction.engine.request_size import window_of_call
+from contextgauge.compaction.engine.trigger import Idle, Unreachable
 from contextgauge.compaction.messages import ModelRequest, Text, ToolCall
 from contextgauge.compaction.profiles import SEED_002
-from contextgauge.compaction.prompts import render
-from contextgauge.compaction.trigger import Idle, Unreachable
+from contextgauge.compaction.summarisers.prompts import render
 from tests.compaction.conversations import call, orphans, result, said
 from tests.compaction.test_compactor import Log, Scripted, talk
 

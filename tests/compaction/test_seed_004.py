@@ -22,10 +22,10 @@ from contextgauge.compaction.displays import (
     status_text,
     warning_line,
 )
-from contextgauge.compaction.measuring import window_of_call
+from contextgauge.compaction.engine.request_size import window_of_call
+from contextgauge.compaction.engine.trigger import Due, Idle, Warn
 from contextgauge.compaction.messages import ApiUsage
 from contextgauge.compaction.profiles import SEED_004
-from contextgauge.compaction.trigger import Due, Idle, Warn
 from tests.compaction.conversations import call, result, said, session
 from tests.compaction.test_compactor import Log, Scripted, talk
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.engine.selection import select, whole_cut
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.messages import (
     ContextCompaction,
@@ -18,7 +19,6 @@ from contextgauge.compaction.messages import (
     ToolResult,
     open_calls,
 )
-from contextgauge.compaction.selection import select, whole_cut
 from contextgauge.records import Json
 from tests.compaction.conversations import call, conversations, orphans, result, said, session
 

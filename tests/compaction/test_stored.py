@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.engine.plan import plan_of
+from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.formats import read_answer, read_messages
 from contextgauge.compaction.history import Edit, History
-from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import Text, ToolResult
-from contextgauge.compaction.plan import plan_of
-from contextgauge.compaction.stored import load_history, store_history
+from contextgauge.compaction.store.stored_history import load_history, store_history
 from contextgauge.errors import ConfigError, VersionError
 from tests.compaction.conversations import said, session
 from tests.compaction.random_conversations import random_conversation

@@ -7,9 +7,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from contextgauge.compaction.arguments import Edited, shorten_arguments
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.cutting import middle_cut
+from contextgauge.compaction.engine.cutting import middle_cut
+from contextgauge.compaction.engine.tool_arguments import Edited, shorten_arguments
+from contextgauge.compaction.engine.tool_results import (
+    clear_results,
+    deduplicate,
+    fitting,
+    shorten_message,
+)
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.messages import (
     Content,
@@ -21,12 +27,6 @@ from contextgauge.compaction.messages import (
     ToolResult,
 )
 from contextgauge.compaction.profiles import DEFAULT, Profile
-from contextgauge.compaction.tool_results import (
-    clear_results,
-    deduplicate,
-    fitting,
-    shorten_message,
-)
 from contextgauge.records import Json
 from tests.compaction.conversations import call, conversations, orphans, result, said
 

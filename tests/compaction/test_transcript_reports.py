@@ -1,6 +1,6 @@
 """What a runtime reports in its transcript: sizes in lines of their own, and windows."""
 
-from contextgauge.compaction.transcripts import read_conversation
+from contextgauge.compaction.reading.transcripts import read_conversation
 from tests.compaction.test_transcripts import answer, claude, lines
 
 

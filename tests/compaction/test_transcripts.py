@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from contextgauge.compaction.carried.pins import carry
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Carried, ContextCompaction, Message, Text
-from contextgauge.compaction.pins import carry
-from contextgauge.compaction.transcripts import read_conversation
+from contextgauge.compaction.reading.transcripts import read_conversation
 from contextgauge.errors import ConfigError
 
 

@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextgauge.compaction.profiles import DEFAULT, SEED_001, SEED_002, SEED_004, Window
-from contextgauge.compaction.trigger import (
+from contextgauge.compaction.engine.trigger import (
     Due,
     Idle,
     Situation,
@@ -19,6 +17,7 @@ from contextgauge.compaction.trigger import (
     failed,
     limits_of,
 )
+from contextgauge.compaction.profiles import DEFAULT, Window
 
 WINDOW = Window(100_000, "given")
 LIMITS = limits_of(DEFAULT, WINDOW, 0)
@@ -32,23 +31,6 @@ CALM = Situation(
     now_ms=1_000,
 )
 FULL = replace(CALM, size_tokens=90_000, effect_tokens=90_000)
-
-
-def test_the_second_seeds_threshold_is_its_worked_example() -> None:
-    limits = limits_of(SEED_002, Window(128_000, "assumed"), 32_000)
-    assert limits.compact_at_tokens == 93_600
-
-
-@pytest.mark.parametrize(
-    ("window", "threshold"), [(200_000, 170_000), (128_000, 108_800), (8_192, 6_963)]
-)
-def test_the_first_seeds_threshold_is_85_percent_of_the_window(window: int, threshold: int) -> None:
-    assert limits_of(SEED_001, Window(window, "given"), 0).compact_at_tokens == threshold
-
-
-def test_the_fourth_seed_warns_at_80_and_compacts_at_90_percent() -> None:
-    limits = limits_of(SEED_004, Window(128_000, "profile"), 4_096)
-    assert (limits.warn_at_tokens, limits.compact_at_tokens) == (102_400, 115_200)
 
 
 def test_the_answers_reserve_is_what_the_request_says() -> None:

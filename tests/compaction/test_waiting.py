@@ -3,11 +3,11 @@
 import pytest
 
 from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.engine.trigger import Idle, Unreachable
 from contextgauge.compaction.events import CompactionNotDone
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import ApiUsage
 from contextgauge.compaction.ports import SummaryError
-from contextgauge.compaction.trigger import Idle, Unreachable
 from tests.compaction.conversations import call, said
 from tests.compaction.test_compactor import CALL, Log, Scripted, talk
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pytest
 from redis.asyncio import Redis
 
-from streams.edge.memory.views import MemoryViews
+from streams.edge.memory.view_store import MemoryViews
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.ports import ApplyResult, ViewChanges, ViewPosition, ViewStore
 from tests.secure.documented import redis_acl
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from schemas.views import STREAM_ENTRIES
-from streams.edge.memory.views import MemoryViews
+from streams.edge.memory.view_store import MemoryViews
 from streams.ports import Entry, HeldCheck, ViewChanges, ViewPosition
 from tests.contract.stores import NOTHING, StoreUnderTest, store_under_test
 

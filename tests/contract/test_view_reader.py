@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from schemas.views import LIVE_ENTRIES, STREAM_ENTRIES
-from streams.edge.memory.views import MemoryViews
-from streams.edge.redis.views import RedisViews
+from streams.edge.memory.view_store import MemoryViews
+from streams.edge.redis.view_store import RedisViews
 from streams.edge.sqlite.store import SqliteStore
 from streams.edge.sqlite.turns import Turns
-from streams.edge.sqlite.views import SqliteViews
+from streams.edge.sqlite.view_store import SqliteViews
 from streams.ports import (
     Entry,
     Generations,

@@ -9,7 +9,7 @@ from streams import codec
 from streams.core.alerts.check import check_plan
 from streams.core.alerts.rules import AlertKind, Pressure
 from streams.edge.alerts.webhooks import _FINAL, signature_of
-from streams.flow.control.bodies import body_of, body_of_test
+from streams.flow.control.alerts.webhook_bodies import body_of, body_of_test
 from tests.core.alerts.test_watch import Watched, at, rule
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 

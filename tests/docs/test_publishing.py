@@ -5,15 +5,15 @@ import json
 import subprocess
 import sys
 
-from contextgauge.messages import (
+from contextgauge.partitioner import partition_of
+from contextgauge.window_catalog import bundled
+from schemas.messages import (
     AGENT_ID_HEADER,
     AGENT_MESSAGES_TOPIC,
     OBSERVED_HEADER,
     OBSERVED_LIVE,
     TASK_ID_HEADER,
 )
-from contextgauge.partitioner import partition_of
-from contextgauge.window_catalog import bundled
 from schemas.records import CompactBoundary
 from streams.core.derivation.rules_config import Rules
 from streams.flow.derive.deriver import Deriver, input_message

@@ -8,9 +8,9 @@ from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import SESSION_IDLE_MS, EntryStream
 from streams import codec
-from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.edge.memory.view_store import MemoryPartition, MemoryViews
 from streams.edge.redis.reader import entries_of
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
 from streams.flow.project.partition import LEAVING_SESSIONS
 from streams.flow.project.view_write import ViewWrite

@@ -11,7 +11,6 @@ from aiohttp import web
 
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.partitioner import partition_of
-from contextgauge.record_words import Runtime
 from schemas.commands import (
     CommandEntry,
     CommandView,
@@ -20,6 +19,7 @@ from schemas.commands import (
     ControlView,
     ThresholdsSet,
 )
+from schemas.records import Runtime
 from schemas.topics import CONTEXT_COMMANDS
 from streams.codec.commands import read_entry
 from streams.edge.kafka.log import KafkaLog

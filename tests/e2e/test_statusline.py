@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.cli.statusline import command as prompt
+from streams.cli.statusline import statusline_command as prompt
 from streams.edge.local_stack.stack import LocalStack
 from tests.cli.views_kit import records_of, write_views
 from tests.conftest import command_environment

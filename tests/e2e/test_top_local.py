@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streams import wiring
-from streams.cli.top.command import top
+from streams.cli.top.top_command import top
 from streams.settings import Settings
 from tests.cli.terminal_kit import Terminal
 from tests.conftest import Command
@@ -207,7 +207,7 @@ def test_a_top_next_to_a_view_reads_only_what_is_new(
 
 _SPY = """
 import sys
-from streams.cli.top.command import top
+from streams.cli.top.top_command import top
 from streams.flow.view.derivation import LocalDerivation
 
 taken, take = [], LocalDerivation.take

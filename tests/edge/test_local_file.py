@@ -17,7 +17,7 @@ from streams import codec
 from streams.edge.sqlite.database import Lock, open_database, transaction
 from streams.edge.sqlite.store import SqliteStore
 from streams.edge.sqlite.turns import Turns
-from streams.edge.sqlite.views import SqliteViews
+from streams.edge.sqlite.view_store import SqliteViews
 from streams.ports import Entry, LiveBounds, LocalChanges, ProjectorHeartbeat
 from tests.contract.stores import NOTHING
 from tests.flow.local_view_kit import Run, write_sample

@@ -10,7 +10,7 @@ from contextgauge.errors import ConfigError, RetryError, StopError, VersionError
 from schemas.views import STREAM_ENTRIES
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.keys import RedisKeys, entry_id, entry_offset
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.ports import (
     ApplyResult,
     Entry,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from contextgauge.compaction.engine.trigger import limits_of
 from contextgauge.compaction.profiles import PROFILES, Window
-from contextgauge.compaction.trigger import limits_of
 from contextgauge.errors import ConfigError
 from streams.core.control.check import ServicePlan, profile_of
 from streams.core.control.service import SummariserPlan

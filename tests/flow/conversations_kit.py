@@ -8,11 +8,11 @@ from dataclasses import replace
 import orjson
 
 from contextgauge.clock import SystemClock
-from contextgauge.compaction.session import SessionConversation
-from contextgauge.messages import AGENT_ID_HEADER
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.partitioner import key_bytes, partition_of
 from contextgauge.records import Json
 from schemas.commands import CommandEntry, TextDeleted
+from schemas.messages import AGENT_ID_HEADER
 from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
 from streams.codec.commands import write_entry
 from streams.core.alerts.rules import Patterns

@@ -21,7 +21,7 @@ from schemas.topics import CONTEXT_EVENTS, DAY_MS
 from schemas.views import SESSION_IDLE_MS
 from streams import codec
 from streams.core.derivation.rules_config import Rules
-from streams.edge.memory.views import MemoryViews
+from streams.edge.memory.view_store import MemoryViews
 from streams.flow.common.retry import RetryLoop
 from streams.flow.common.unreadable import poll_past
 from streams.flow.derive.deriver import Deriver

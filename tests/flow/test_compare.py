@@ -11,7 +11,7 @@ from contextgauge.errors import LostError
 from schemas.records import ContextReading
 from schemas.topics import DAY_MS
 from schemas.views import STREAM_ENTRIES
-from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.edge.memory.view_store import MemoryPartition, MemoryViews
 from streams.flow.rebuild.compare import Compared, Difference, Pair, PartitionComparison
 from streams.ports import LogRecord, SessionsSnapshot, ViewPosition
 from tests.core.history import START_MS

@@ -8,7 +8,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, RetryError
 from schemas.topics import AGENT_MESSAGES
 from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.views import MemoryViews
+from streams.edge.memory.view_store import MemoryViews
 from streams.flow.project.config import ProjectConfig
 from streams.flow.project.derivation_lag import DerivationLag
 from streams.flow.project.polling import ProjectPorts

@@ -10,8 +10,8 @@ from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import Aggregates, Compaction, SessionView
 from streams import codec
-from streams.codec import views as view_codec
-from streams.edge.memory.views import MemoryViews
+from streams.codec import view_codec
+from streams.edge.memory.view_store import MemoryViews
 from streams.flow.project.fold import PARTITION_KEY, Fold, LoggedRecord
 from streams.flow.project.view_write import ViewWrite
 from streams.ports import LogRecord

@@ -14,7 +14,7 @@ from streams.flow.project import view_write
 from streams.ports import ApplyResult, Health, LogRecord, ViewChanges, ViewPosition
 from tests.doubles.headers import by_name
 from tests.doubles.log import FaultyLog
-from tests.doubles.views import FaultyViews
+from tests.doubles.view_store import FaultyViews
 from tests.flow.derive_kit import DeriveKit, Figures, samples, until
 from tests.flow.project_kit import ProjectKit, sample_records
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from schemas.topics import DAY_MS
 from schemas.views import HOURS_KEPT_MS, Aggregates, PartitionView
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.flow.project.fold import FIRST_STATS, PARTITION_KEY, LoggedRecord
 from streams.flow.view.local_fold import LocalFold
 from tests.core.history import START_MS, History

@@ -13,7 +13,7 @@ from contextgauge.errors import ConfigError, StopError
 from schemas.records import Record
 from schemas.views import SessionView
 from streams import codec
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.core.projection.project import project
 from streams.edge.files import reading as files
 from streams.edge.files.folders import write_folder

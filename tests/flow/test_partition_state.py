@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from contextgauge.errors import VersionError
-from contextgauge.messages import DeadLetter
+from schemas.messages import DeadLetter
 from schemas.records import Record, SessionInfo
 from schemas.topics import DAY_MS, HOUR_MS
 from streams import codec

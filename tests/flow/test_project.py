@@ -16,7 +16,7 @@ from streams.edge.memory.readers import MemoryPartitionReader
 from streams.flow.common.generations import GenerationTracker
 from streams.ports import Batch, Generations, NewRecord, ViewChanges, ViewPosition
 from tests.doubles.log import FaultyLog
-from tests.doubles.views import FaultyViews
+from tests.doubles.view_store import FaultyViews
 from tests.flow.derive_kit import Figures, until
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
 

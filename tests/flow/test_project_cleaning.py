@@ -7,7 +7,7 @@ import pytest
 from contextgauge.clock import SystemClock
 from streams.edge.memory.log import MemoryLog
 from streams.ports import Generations
-from tests.doubles.views import FaultyViews
+from tests.doubles.view_store import FaultyViews
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, GatedClock, ProjectKit, sample_records
 

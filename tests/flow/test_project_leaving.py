@@ -8,8 +8,8 @@ from contextgauge.errors import ConfigError, LostError, VersionError
 from schemas.records import Record
 from schemas.topics import DAY_MS
 from schemas.views import PartitionView, SessionView
-from streams.codec import views as view_codec
-from streams.edge.memory.views import MemoryViews
+from streams.codec import view_codec
+from streams.edge.memory.view_store import MemoryViews
 from streams.ports import LogRecord
 from tests.core.history import START_MS, History
 from tests.flow.project_kit import (

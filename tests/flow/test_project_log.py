@@ -13,7 +13,7 @@ from schemas.records import Record
 from streams.flow.project.log_identity import foreign_log
 from streams.ports import NO_ID, LastRecord, NewRecord, ViewPosition
 from tests.doubles.log import FaultyLog
-from tests.doubles.views import FaultyViews
+from tests.doubles.view_store import FaultyViews
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
 
 # Derived when a test asks for it: every worker of pytest imports this.

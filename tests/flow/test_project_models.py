@@ -1,9 +1,9 @@
 """Aggregates by model are capped: the first models of the log have a name, the rest are `other`."""
 
 from schemas.views import MAX_MODELS, Aggregates
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from tests.core.history import History
-from tests.doubles.views import FaultyViews
+from tests.doubles.view_store import FaultyViews
 from tests.flow.project_kit import Told, batches, on_log, project_all, stored, wanted
 
 

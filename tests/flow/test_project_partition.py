@@ -18,7 +18,7 @@ from schemas.views import (
     TriggerAggregates,
 )
 from streams import codec
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.core.projection.project import project
 from streams.core.projection.statistics import counted
 from streams.flow.project import view_write
@@ -26,7 +26,7 @@ from streams.flow.project.sizes import most_bytes
 from streams.flow.project.view_write import MAX_BYTES, MAX_DOCUMENTS
 from streams.ports import ApplyResult, LogRecord, ViewChanges, ViewPosition
 from tests.core.history import History
-from tests.doubles.views import FaultyViews
+from tests.doubles.view_store import FaultyViews
 from tests.flow.project_kit import (
     SAMPLE,
     Told,

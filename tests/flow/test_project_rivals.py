@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from contextgauge.errors import ReseekError
-from streams.edge.memory.views import MemoryViews
-from streams.edge.redis.views import RedisViews
+from streams.edge.memory.view_store import MemoryViews
+from streams.edge.redis.view_store import RedisViews
 from streams.flow.project import view_write
 from streams.flow.project.partition import PartitionProjector
 from streams.ports import Batch, LogRecord, ViewStore

@@ -14,7 +14,7 @@ from contextgauge.kafka.options import KafkaOptions
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.memory.log import MemoryLog
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.flow.project.polling import PartitionPoller
 from tests.contract.logs import delete_topics
 from tests.flow.derive_kit import until

@@ -16,7 +16,7 @@ from streams.flow.rebuild import rebuild
 from streams.flow.rebuild.progress import Rebuilt
 from streams.ports import Generations, ViewPosition
 from tests.doubles.log import FaultyLog
-from tests.doubles.views import FaultyViews
+from tests.doubles.view_store import FaultyViews
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, GatedClock, ProjectKit, sample_records
 from tests.flow.rebuild_kit import Reader, Run, assert_equal_and_swapped, polling, projecting

@@ -8,10 +8,10 @@ import pytest
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError, StopError
 from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.views import MemoryPartition
+from streams.edge.memory.view_store import MemoryPartition
 from streams.flow.rebuild.progress import Rebuilt
 from streams.ports import Generations, ViewPosition
-from tests.doubles.views import FaultyViews
+from tests.doubles.view_store import FaultyViews
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, SAMPLE, HastyClock, ProjectKit, wanted
 from tests.flow.rebuild_kit import Run, projecting

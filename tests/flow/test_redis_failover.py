@@ -14,7 +14,7 @@ from streams.edge.alerts.memories import RedisAlertMemory
 from streams.edge.memory.log import MemoryLog
 from streams.edge.redis.control import RedisControlStore
 from streams.edge.redis.conversations import RedisConversations
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.ports import Health, ViewPosition
 from tests.contract.stores import one_view
 from tests.failover_kit import RedisPair, is_waited_at, promote, replicate

@@ -8,7 +8,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
 from streams.core.session_status import AT_WORK_MS
 from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.views import MemoryViews
+from streams.edge.memory.view_store import MemoryViews
 from streams.flow.project.session_counts import SessionGauges, session_counts
 from tests.cases.session_status import CASES, HALF, MINUTE, NOW_MS, attempt, chain, session
 from tests.core.given import START_MS, Given, assistant, compacting

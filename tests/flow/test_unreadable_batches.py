@@ -12,7 +12,7 @@ from streams.ports import LogRecord, NewRecord, UnreadableBatch, UnreadableBatch
 from tests.contract.logs import unreadable
 from tests.doubles.headers import by_name
 from tests.doubles.log import FaultyLog
-from tests.doubles.views import FaultyViews
+from tests.doubles.view_store import FaultyViews
 from tests.flow.conversations_kit import new_kit, user
 from tests.flow.dead_kit import NOW_MS, died, reading, redriven
 from tests.flow.derive_kit import RULES, DeriveKit, expected, samples, until

@@ -18,7 +18,7 @@ from schemas.records import CompactBoundary, CompactionProgress, ContextWarning,
 from schemas.views import FORMAT_VERSION
 from streams import codec
 from streams.edge.kafka.log import KafkaLog
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.ports import NewRecord
 from streams.serve.views.sessions import active_sessions
 from tests.flow.derive_kit import DeriveKit, Sent, until

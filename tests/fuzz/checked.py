@@ -28,7 +28,7 @@ from schemas.records import DATA_CLASS_BY_KIND, Record, RecordData
 from schemas.topics import DAY_MS, RECORD_ROOM_BYTES
 from schemas.views import VIEW_VERSION, SessionView
 from streams import codec
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.codec.compiled import read_record, record_batches
 from streams.core.session_status import status_of
 from streams.flow.derive.deriver import IGNORED, LARGE_BYTES, Deriver, DeriveResult

@@ -26,7 +26,7 @@ from schemas.commands import COMMAND_CLASS_BY_KIND, COMMAND_VERSION
 from schemas.messages import DeadLetter
 from schemas.views import Aggregates, Compaction, LiveEntry, PartitionView, SessionView
 from streams import codec
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.codec.commands import read_entry
 from streams.codec.control_views import read_view
 from streams.codec.conversations import (

@@ -8,7 +8,7 @@ import pytest
 
 from streams.edge.local_stack import processes
 from streams.edge.redis.access import RedisAccess
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from tests.conftest import Command, require
 from tests.patience import PATIENCE_S
 from tests.secure.services import PASSWORD, Secured

@@ -12,7 +12,7 @@ from redis.exceptions import NoPermissionError
 
 from contextgauge.errors import ConfigError
 from streams.edge.redis.access import RedisAccess
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.ports import ViewPosition
 from tests.conftest import Command
 from tests.contract.stores import one_view

@@ -5,7 +5,7 @@ import asyncio
 from contextgauge.clock import SystemClock
 from streams.edge.memory.log import MemoryLog
 from streams.edge.redis.access import RedisAccess
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from tests.flow.project_kit import ProjectKit
 from tests.flow.rebuild_kit import Run
 from tests.flow.test_rebuild import MORE, SOME, drip

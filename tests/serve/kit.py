@@ -16,7 +16,7 @@ from schemas.records import Record
 from schemas.views import LIVE_ENTRIES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
-from streams.edge.memory.views import MemoryPartition
+from streams.edge.memory.view_store import MemoryPartition
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers
 from streams.flow.derive.deriver import Deriver
@@ -38,7 +38,7 @@ from streams.ports import (
 from streams.serve.api.app import create_app
 from streams.serve.api.serving import ReadSettings, ReadTitles, Serving
 from tests.doubles.dump import ViewFold
-from tests.doubles.views import FaultyViews
+from tests.doubles.view_store import FaultyViews
 
 PARTITIONS = 3
 

@@ -15,7 +15,7 @@ from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import SESSION_IDLE_MS
 from streams import codec
-from streams.edge.redis.views import RedisViews
+from streams.edge.redis.view_store import RedisViews
 from streams.flow.common.retry import RetryLoop
 from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.ports import Batch, LogRecord, ProjectorHeartbeat

@@ -10,7 +10,7 @@ import pytest
 from contextgauge.clock import SystemClock
 from schemas.records import CompactBoundary, Record
 from streams import codec
-from streams.edge.memory.views import MemoryPartition
+from streams.edge.memory.view_store import MemoryPartition
 from streams.ports import Generations, ProjectorHeartbeat
 from streams.serve.api import reading, totals
 from streams.serve.api.reading import Cursor

@@ -14,7 +14,7 @@ from streams.edge.files.tokens import TokenFile, hashed, line_of, new_token
 from streams.ports import Generations
 from streams.serve.api import guard
 from streams.serve.views import snapshot
-from tests.doubles.views import FaultyViews
+from tests.doubles.view_store import FaultyViews
 from tests.serve.kit import Api, GrowingViews, api_over
 from tests.serve.redis_kit import become
 

@@ -8,7 +8,7 @@ from contextgauge.clock import SystemClock
 from schemas.records import CompactBoundary, Record
 from streams import codec
 from streams.core.session_status import is_live
-from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.edge.memory.view_store import MemoryPartition, MemoryViews
 from streams.ports import Generations, ViewPosition
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contextgauge.clock import SystemClock
 from schemas.views import Aggregates, Distribution, TriggerAggregates, bucket
 from streams import codec
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.codec.aggregates import added
 from streams.ports import ProjectorHeartbeat, ViewPosition
 from streams.serve.api.totals import Fields, Totals, added_up, percentile, shown

@@ -1,6 +1,6 @@
 """A session's text for the routes that read it."""
 
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import RetryError
 from contextgauge.records import Json
 from streams.core.conversation.fold import ConversationFold

@@ -12,9 +12,9 @@ import pytest
 from contextgauge.errors import FencedError, RetryError
 from schemas.commands import CancelRequested
 from streams.core.control import log as core
-from streams.flow.control import command_job, service_job
-from streams.flow.control.command_log import CommandLog
-from streams.flow.control.tails import MessageTail
+from streams.flow.control.commands import command_job, service_job
+from streams.flow.control.commands.command_log import CommandLog
+from streams.flow.control.commands.message_tail import MessageTail
 from streams.flow.conversations.partition import ConversationPartition
 from tests.simulation import faulty_worker
 from tests.simulation.world import World

@@ -26,8 +26,9 @@ from streams.codec.commands import read_entry
 from streams.core.alerts.rules import Patterns
 from streams.core.control.thresholds import SessionRule
 from streams.edge.commands import LogCommandSink
-from streams.flow.control.agents import Owner
-from streams.flow.control.decisions import DecisionPorts, Decisions, Topics
+from streams.flow.control.control_loop import ControlLoop
+from streams.flow.control.decisions.compaction_decisions import DecisionPorts, Decisions, Topics
+from streams.flow.control.session_owners import Owner
 from streams.ports import NewRecord
 from tests.core.given import Given, assistant, boundary, clear, init
 from tests.doubles.log import FaultyLog
@@ -168,8 +169,8 @@ class DecidingWorld:
 
         stream = MemoryRecordStream(self.log, EVENTS, (0,), self.acknowledged, oldest_ms, oldest_ms)
         self._stream = stream
-        running = (stream.run(decisions, stop), decisions.run())
-        self._worker = [asyncio.create_task(each) for each in running]
+        loop = ControlLoop("decisions", stream, [decisions.opened], ports)
+        self._worker = [asyncio.create_task(loop.run())]
 
     async def kill_worker(self) -> None:
         for task in self._worker:

@@ -5,14 +5,14 @@ import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from contextgauge.compaction.plan import Plan
+from contextgauge.compaction.engine.plan import Plan
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
 from contextgauge.errors import RetryError
 from schemas.topics import CONTEXT_COMMANDS
 from streams.edge.memory.log import MemoryLog, MemoryTransactionalProducer
 from streams.edge.memory.partition import Transaction
-from streams.flow.control.command_ports import CommandPorts
-from streams.flow.control.command_worker import CommandWorker
+from streams.flow.control.commands.command_ports import CommandPorts
+from streams.flow.control.commands.command_worker import CommandWorker
 from streams.ports import Approval, Batch, NewRecord, RecordHandler
 
 HANG_S = 6.0

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from contextgauge.compaction.plan import PlanRejectedError
+from contextgauge.compaction.engine.plan import PlanRejectedError
 from contextgauge.partitioner import key_bytes
 from contextgauge.records import Json
 from schemas.commands import (
@@ -14,7 +14,7 @@ from schemas.commands import (
     CompactRequested,
 )
 from streams.core.conversation.fold import ConversationFold
-from streams.flow.control.tails import lines_of
+from streams.flow.control.commands.message_tail import lines_of
 from streams.flow.derive.deriver import Deriver, input_message
 from tests.flow.derive_kit import RULES
 from tests.simulation.world import MESSAGES, World

@@ -12,7 +12,7 @@ import pytest
 
 from contextgauge.errors import ReseekError
 from streams.edge.memory.partition import MemoryTopicPartition
-from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.edge.memory.view_store import MemoryPartition, MemoryViews
 from streams.flow.common import membership
 from streams.flow.common.generations import GenerationTracker
 from streams.flow.common.membership import Membership

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from streams.core.control.trigger import Trigger
-from streams.flow.control.decisions import Decisions
+from streams.flow.control.decisions.compaction_decisions import DecisionPartition
 from tests.conftest import LONG
 from tests.simulation.deciding import DecidingWorld, violations
 from tests.simulation.virtual_loop import run_virtually
@@ -42,7 +42,7 @@ def _nothing_is_read_back(patch: pytest.MonkeyPatch) -> None:
     async def nothing(*_given: object) -> None:
         pass
 
-    patch.setattr(Decisions, "_recall", nothing)
+    patch.setattr(DecisionPartition, "_recall", nothing)
 
 
 def _failed_readings_are_done_with(patch: pytest.MonkeyPatch) -> None:

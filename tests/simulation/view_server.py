@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from streams.edge.memory.held import HeldCounts
-from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.edge.memory.view_store import MemoryPartition, MemoryViews
 from streams.ports import Generations, PartitionDump
 from tests.simulation.process import Process, Wire
 from tests.simulation.virtual_loop import Scheduler

@@ -22,8 +22,8 @@ from streams.core.control.plan import ControlPlan, SessionPolicy
 from streams.core.conversation.opt_in import KeptConversations
 from streams.edge.memory.asked_contexts import MemoryAskedContexts
 from streams.edge.memory.conversations import MemoryConversations
-from streams.flow.control.agents import Owner
-from streams.flow.control.command_ports import CommandPorts
+from streams.flow.control.commands.command_ports import CommandPorts
+from streams.flow.control.session_owners import Owner
 from streams.flow.conversations.config import ConversationsConfig, ConversationsPorts
 from streams.flow.conversations.worker import run_conversations
 from streams.ports import LogRecord, NewRecord

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from contextgauge.compaction.formats import write_messages
-from contextgauge.compaction.prompts import Prompt
 from contextgauge.compaction.summarisers.model import (
     UNCOMPRESSED,
     Answer,
@@ -13,6 +12,7 @@ from contextgauge.compaction.summarisers.model import (
     Stop,
     refuse_compressed,
 )
+from contextgauge.compaction.summarisers.prompts import Prompt
 
 if TYPE_CHECKING:
     from anthropic.types import Message as Reply

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from contextgauge.compaction.formats import write_messages
-from contextgauge.compaction.prompts import Prompt
 from contextgauge.compaction.summarisers.model import UNCOMPRESSED, Answer, SdkModel, Stop
+from contextgauge.compaction.summarisers.prompts import Prompt
 
 if TYPE_CHECKING:
     from google.genai.types import (

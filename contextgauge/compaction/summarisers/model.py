@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias
 
 from contextgauge.compaction.ports import SummaryError
-from contextgauge.compaction.prompts import Prompt
+from contextgauge.compaction.summarisers.prompts import Prompt
 from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
 from contextgauge.records import Json

@@ -15,13 +15,19 @@ from random import SystemRandom
 from typing import Final
 
 from contextgauge.clock import SystemClock
-from contextgauge.compaction.checking import user_words
+from contextgauge.compaction.engine.summary_checks import user_words
 from contextgauge.compaction.messages import ModelRequest
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
-from contextgauge.compaction.prompts import Prompt, divided, render, render_part, tokens_of
-from contextgauge.compaction.redaction import Redaction
 from contextgauge.compaction.summarisers.failures import OutOfTokens, TooLarge, explain
 from contextgauge.compaction.summarisers.model import Answer, Model
+from contextgauge.compaction.summarisers.prompts import (
+    Prompt,
+    divided,
+    render,
+    render_part,
+    tokens_of,
+)
+from contextgauge.compaction.summarisers.redaction import Redaction
 from contextgauge.compaction.summarisers.validation import usable_text
 from contextgauge.errors import ConfigError
 from contextgauge.ports import Clock

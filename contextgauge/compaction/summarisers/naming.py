@@ -1,5 +1,8 @@
 """A summariser by its name, as settings and the command line give it: `anthropic:MODEL`."""
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
 from contextgauge.compaction.summarisers.anthropic import AnthropicModel
 from contextgauge.compaction.summarisers.gemini import GeminiModel
 from contextgauge.compaction.summarisers.model import Model
@@ -7,7 +10,14 @@ from contextgauge.compaction.summarisers.model_summariser import CallLimits, Mod
 from contextgauge.compaction.summarisers.openai import ChatModel, ResponsesModel
 from contextgauge.errors import ConfigError
 
-PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini", "compatible")
+_MODELS: Final[Mapping[str, Callable[..., Model]]] = {
+    "anthropic": AnthropicModel,
+    "openai": ChatModel,
+    "openai-responses": ResponsesModel,
+    "gemini": GeminiModel,
+    "compatible": ChatModel,
+}
+PROVIDERS: Final = tuple(_MODELS)
 
 
 def summariser_named(
@@ -31,14 +41,5 @@ def summariser_named(
         )
     if provider == "compatible" and not base_url:
         raise ConfigError(f"the summariser {name!r} needs the address of its server, a base_url")
-    made: Model
-    match provider:
-        case "anthropic":
-            made = AnthropicModel(model, api_key=api_key, base_url=base_url)
-        case "gemini":
-            made = GeminiModel(model, api_key=api_key, base_url=base_url)
-        case "openai-responses":
-            made = ResponsesModel(model, api_key=api_key, base_url=base_url)
-        case _:
-            made = ChatModel(model, api_key=api_key, base_url=base_url)
+    made = _MODELS[provider](model, api_key=api_key, base_url=base_url)
     return ModelSummariser(made, limits=limits, redact=redact)

@@ -3,12 +3,12 @@
 import re
 from typing import Final
 
-from contextgauge.compaction.checking import check_words
 from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.engine.summary_checks import check_words
 from contextgauge.compaction.ports import SummaryError
-from contextgauge.compaction.prompts import Prompt
 from contextgauge.compaction.summarisers.failures import OutOfTokens
 from contextgauge.compaction.summarisers.model import Answer
+from contextgauge.compaction.summarisers.prompts import Prompt
 
 _LONGEST: Final = 2
 """An answer of more than so many times its limit, by estimate, ignored it."""

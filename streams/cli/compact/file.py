@@ -12,16 +12,16 @@ from rich.console import Console
 from rich.table import Table
 
 from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.engine.compaction_receipt import Receipt
+from contextgauge.compaction.engine.linked_messages import results_without_call
+from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.history import History
-from contextgauge.compaction.links import results_without_call
-from contextgauge.compaction.measuring import ModelCall
 from contextgauge.compaction.messages import Message
 from contextgauge.compaction.ports import Summariser
 from contextgauge.compaction.profiles import Profile, profile_named
-from contextgauge.compaction.receipts import Receipt
-from contextgauge.compaction.transcripts import ReadConversation, read_conversation
-from contextgauge.compaction.writing import NoSummaryError
+from contextgauge.compaction.reading.transcripts import ReadConversation, read_conversation
+from contextgauge.compaction.summary_call import NoSummaryError
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.json_codec import dumps, dumps_indented
 from contextgauge.records import Json

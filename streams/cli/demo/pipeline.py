@@ -30,11 +30,11 @@ from contextgauge.settings.local_stack import Service
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, DEAD_LETTERS, TOPICS, Topic
 from schemas.views import PARTITION_FIELD, PartitionView
 from streams import wiring
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.edge.local_stack import processes
 from streams.edge.local_stack.stack import LocalStack, Name
 from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.views import MemoryViews
+from streams.edge.memory.view_store import MemoryViews
 from streams.edge.signals import on_ending_signals
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.flow.dead_letters.reading import DeadReading, Selection

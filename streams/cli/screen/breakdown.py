@@ -12,7 +12,7 @@ from schemas.views import ChainView
 from streams.cli.screen.figures import GUESS, UNKNOWN, exact, safe
 
 if TYPE_CHECKING:  # most sessions' boxes need no engine
-    from contextgauge.compaction.filling import WindowPart
+    from contextgauge.compaction.displays.window_parts import WindowPart
 
 
 def breakdown(chain: ChainView) -> Iterator[tuple[str, RenderableType]]:

@@ -4,7 +4,7 @@ from rich.console import RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from contextgauge.compaction_views import Compaction, CompactionReceipt
+from schemas.views import Compaction, CompactionReceipt
 from streams.cli.screen.figures import UNKNOWN, count, duration, exact, safe
 from streams.cli.screen.tables import facts_box
 

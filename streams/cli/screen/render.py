@@ -46,7 +46,7 @@ from streams.core.until_compaction import (
 )
 
 if TYPE_CHECKING:
-    from contextgauge.compaction.filling import WindowPart
+    from contextgauge.compaction.displays.window_parts import WindowPart
 
 BAR_CELLS = 20
 

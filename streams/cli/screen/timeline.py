@@ -11,7 +11,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from contextgauge.receipts import ReportedReceipt
 from schemas.records import (
     MAIN_CHAIN,
     CompactBoundary,
@@ -30,6 +29,7 @@ from schemas.records import (
     PinsChecked,
     Record,
     RecordData,
+    ReportedReceipt,
     SessionInfo,
 )
 from streams.cli.screen.figures import (

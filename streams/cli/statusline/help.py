@@ -10,7 +10,7 @@ from contextgauge.errors import ConfigError, StopError
 from streams import codec
 from streams.cli.inputs import is_path
 from streams.cli.screen.figures import safe
-from streams.cli.statusline import command
+from streams.cli.statusline import statusline_command
 from streams.cli.statusline.install import install as write_settings
 from streams.cli.statusline.install import uninstall as restore_settings
 from streams.core.session_ids import several_begin_with
@@ -66,7 +66,7 @@ def statusline(
         restore_settings(yes=yes)
     else:
         given = None if session is None else codec.dumps(_input(session))
-        command.main(["--verbose"] if verbose else [], given)
+        statusline_command.main(["--verbose"] if verbose else [], given)
 
 
 def _input(session: str) -> dict[str, str]:

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from schemas.commands import CommandEntry, CommandTrigger, CompactionDecided, CompactRequested
-from schemas.records import Record
 from streams.core.control.ids import id_of
 from streams.core.control.reasons import DecisionReason, FiredReason, IdleReason
-from streams.core.control.sessions import ContextSize
+from streams.core.control.sessions import ContextSize, SizeReading
 from streams.core.control.thresholds import Sizes
 
 REQUESTED_BY: Final = "control"
@@ -19,9 +18,9 @@ def is_hard(size: ContextSize, sizes: Sizes) -> bool:
     return sizes.hard_at is not None and size.used_tokens >= sizes.hard_at
 
 
-def idle_id(record: Record, size: ContextSize, reason: IdleReason) -> str:
+def idle_id(reading: SizeReading, reason: IdleReason) -> str:
     """Return the id of a decision that did not fire: one for its reason, window and epoch."""
-    return id_of("idle", record.data.session_id, size.epoch, size.window, reason)
+    return id_of("idle", reading.session_id, reading.size.epoch, reading.size.window, reason)
 
 
 def is_of_consequence(entry: CommandEntry) -> bool:
@@ -38,50 +37,42 @@ def urgent_id(command_id: str) -> str:
 
 
 def fired_entries(
-    record: Record,
-    size: ContextSize,
-    sizes: Sizes,
-    trigger: CommandTrigger,
-    command_id: str,
-    now_ms: int,
+    reading: SizeReading, sizes: Sizes, trigger: CommandTrigger, command_id: str, now_ms: int
 ) -> Iterator[CommandEntry]:
     """Give a decision that fired, and its request."""
-    is_urgent = is_hard(size, sizes)
+    is_urgent = is_hard(reading.size, sizes)
     reason: FiredReason = "above_threshold"
     if is_urgent:
         reason = "hard_limit"
     elif trigger == "model_change":
         reason = "model_change"
-    data = decided(record, size, sizes, reason, command_id)
+    data = decided(reading, sizes, reason, command_id)
     yield CommandEntry(id_of("decided", command_id), now_ms, data)
-    request = _request(record, command_id, trigger, is_urgent=is_urgent)
+    request = _request(reading, command_id, trigger, is_urgent=is_urgent)
     yield CommandEntry(id_of("requested", command_id), now_ms, request)
 
 
 def urgent_entries(
-    record: Record, size: ContextSize, sizes: Sizes, command_id: str, now_ms: int
+    reading: SizeReading, sizes: Sizes, command_id: str, now_ms: int
 ) -> Iterator[CommandEntry]:
     """Give the decision and the request that make an open command urgent."""
-    data = decided(record, size, sizes, "hard_limit", command_id)
+    data = decided(reading, sizes, "hard_limit", command_id)
     yield CommandEntry(id_of("decided urgent", command_id), now_ms, data)
-    request = _request(record, command_id, "auto", is_urgent=True)
+    request = _request(reading, command_id, "auto", is_urgent=True)
     yield CommandEntry(urgent_id(command_id), now_ms, request)
 
 
 def decided(
-    record: Record,
-    size: ContextSize,
-    sizes: Sizes | None,
-    reason: DecisionReason,
-    command_id: str | None,
+    reading: SizeReading, sizes: Sizes | None, reason: DecisionReason, command_id: str | None
 ) -> CompactionDecided:
     """Return a decision with its figures; without a command, it did not fire."""
+    size = reading.size
     return CompactionDecided(
-        session_id=record.data.session_id,
+        session_id=reading.session_id,
         fired=command_id is not None,
         reason=reason,
         command_id=command_id,
-        cause_id=record.id,
+        cause_id=reading.record.id,
         model=size.model,
         used_tokens=size.used_tokens,
         window=size.window,
@@ -91,13 +82,13 @@ def decided(
 
 
 def _request(
-    record: Record, command_id: str, trigger: CommandTrigger, *, is_urgent: bool
+    reading: SizeReading, command_id: str, trigger: CommandTrigger, *, is_urgent: bool
 ) -> CompactRequested:
     return CompactRequested(
-        session_id=record.data.session_id,
+        session_id=reading.session_id,
         command_id=command_id,
         trigger=trigger,
         requested_by=REQUESTED_BY,
-        cause_id=record.id,
+        cause_id=reading.record.id,
         urgent=is_urgent,
     )

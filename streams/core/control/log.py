@@ -30,7 +30,7 @@ from schemas.commands import (
     TextDeleted,
     ThresholdsSet,
 )
-from streams.core.control.receipts import short_receipt
+from streams.core.control.short_receipts import short_receipt
 from streams.core.control.thresholds import is_removal
 
 MOST_COMMANDS: Final = 20
@@ -263,20 +263,13 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
-    """A command is to be examined, and accepted or refused."""
+class CarryOut:
+    """A command is to be carried out: examined first, unless it is accepted already."""
 
     command: UnfinishedCommand
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """An accepted command is to be carried out: its first attempt, or the next one."""
-
-    command: UnfinishedCommand
-
-
-Action: TypeAlias = Finish | Begin | Run
+Action: TypeAlias = Finish | CarryOut
 
 
 def actions(
@@ -292,7 +285,7 @@ def actions(
     todo: list[Action] = []
     current = next((each for each in state.open if each.accepted is not None), None)
     if current is not None and busy is None:
-        todo.append(Run(current))
+        todo.append(CarryOut(current))
     for command in state.open:
         if command.accepted is not None or command.id == busy:
             continue
@@ -307,6 +300,6 @@ def actions(
             reason = f"the session's command {current.id} is not finished: wait, or cancel it"
             todo.append(Finish(command, "refused", reason))
         elif busy is None:
-            todo.append(Begin(command))
+            todo.append(CarryOut(command))
             break
     return todo

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from contextgauge.compaction.aspects import STOP
+from contextgauge.compaction.carried.pins import carry
+from contextgauge.compaction.carried.statements.held_pins import ELIDED, plain
+from contextgauge.compaction.carried.statements.single_valued import STOP
 from contextgauge.compaction.history import Edit, History
-from contextgauge.compaction.holding import ELIDED, plain
 from contextgauge.compaction.messages import (
     Carried,
     ContextCompaction,
@@ -28,7 +29,6 @@ from contextgauge.compaction.messages import (
     Text,
     ToolResult,
 )
-from contextgauge.compaction.pins import carry
 from contextgauge.normalise.claude import MAX_PIN, MAX_PINS
 from contextgauge.records import Json
 

@@ -3,12 +3,11 @@
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from contextgauge.compaction.trigger import LAST_PAUSE_MS, MAX_UNHELPFUL
+from contextgauge.compaction.engine.trigger import LAST_PAUSE_MS, MAX_UNHELPFUL
 from contextgauge.normalise.runtimes import COMPACTING_THEMSELVES
-from contextgauge.record_words import Runtime
 from contextgauge.units import MINUTE_MS
 from schemas.commands import CommandFinished, CompactRequested
-from schemas.records import ContextLimits, ContextReading, Record, WindowSource
+from schemas.records import ContextLimits, ContextReading, Record, Runtime, WindowSource
 from streams.core.control.reasons import IdleReason
 from streams.core.control.thresholds import Sizes, Subject
 
@@ -44,8 +43,8 @@ class ContextSize:
         return replace(self, window=data.window, window_source=data.window_source, model=model)
 
 
-class Deferred(NamedTuple):
-    """A reading that is evaluated again: its time had not come, or its command is not finished.
+class SizeReading(NamedTuple):
+    """A record that reports a session's size, and its Kafka timestamp.
 
     `is_recalled`: a former worker evaluated it, and what came of that is not known.
     """
@@ -54,6 +53,11 @@ class Deferred(NamedTuple):
     size: ContextSize
     logged_ms: int
     is_recalled: bool = False
+
+    @property
+    def session_id(self) -> str:
+        """The session that it is of."""
+        return self.record.data.session_id
 
 
 @dataclass(slots=True)
@@ -89,7 +93,8 @@ class SessionMemory:
     """The epoch that the last compaction ended; None where it is not known."""
     ended_ms: int = 0
     """When the last epoch ended, by Kafka."""
-    deferred: Deferred | None = None
+    deferred: SizeReading | None = None
+    """What is evaluated again: its time had not come, or its command is not finished."""
 
     def subject(self, session_id: str, model: str | None) -> Subject:
         """Return what rules name it by."""

@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from contextgauge.record_words import Runtime
 from schemas.commands import (
     CommandEntry,
     CommandFinished,
@@ -41,6 +40,7 @@ from schemas.records import (
     ContextReading,
     ContextReset,
     Record,
+    Runtime,
     SessionInfo,
 )
 from streams.core.control.decided import (
@@ -55,7 +55,7 @@ from streams.core.control.decided import (
 from streams.core.control.ids import id_of
 from streams.core.control.reasons import NO_DRIVER, IdleReason
 from streams.core.control.service import SERVICE
-from streams.core.control.sessions import ContextSize, Deferred, SessionMemory
+from streams.core.control.sessions import ContextSize, SessionMemory, SizeReading
 from streams.core.control.thresholds import Sizes, ThresholdBook
 
 _Value = TypeVar("_Value")
@@ -120,17 +120,17 @@ class Trigger:
         data = record.data
         if data.chain != MAIN_CHAIN or not self._is_fresh(record, logged_ms, now_ms):
             return False
-        size = self._size_after(record)
-        if size is None or not self._depends_on_owner(data.session_id, size):
+        reading = self._reading(record, logged_ms)
+        if reading is None or not self._depends_on_owner(reading):
             return False
         return self._is_unknown(data.session_id, now_ms)
 
-    def _depends_on_owner(self, session_id: str, size: ContextSize) -> bool:
+    def _depends_on_owner(self, reading: SizeReading) -> bool:
         """Return whether a decision depends on whose session it is, or on what runs it."""
         if self._book.needs_identity:
             return True
-        session = self._session(session_id)
-        thresholds = self._book.of(session.subject(session_id, size.model))
+        size, session = reading.size, self._session(reading.session_id)
+        thresholds = self._book.of(session.subject(reading.session_id, size.model))
         sizes = thresholds.sizes(size.window)
         if sizes is None or size.used_tokens < sizes.compact_at or not thresholds.automatic:
             return False
@@ -159,7 +159,7 @@ class Trigger:
     def _is_held_up(self, session_id: str) -> bool:
         """Return whether what was put off depends on whose session it is."""
         deferred = self._session(session_id).deferred
-        return deferred is not None and self._depends_on_owner(session_id, deferred.size)
+        return deferred is not None and self._depends_on_owner(deferred)
 
     def _is_unknown(self, session_id: str, now_ms: int) -> bool:
         session = self._sessions.get(session_id)
@@ -167,9 +167,9 @@ class Trigger:
 
     def defer(self, record: Record, logged_ms: int) -> None:
         """Have a record evaluated once it is known whose session it is."""
-        size = self._size_after(record)
-        if size is not None:
-            self._put_off(Deferred(record, size, logged_ms))
+        reading = self._reading(record, logged_ms)
+        if reading is not None:
+            self._put_off(reading)
 
     def recall(self, record: Record, logged_ms: int) -> None:
         """Take a record that a former worker evaluated, in order, after the log's entries."""
@@ -181,10 +181,10 @@ class Trigger:
         elif isinstance(data, (CompactBoundary, ContextReset)):
             self._session(data.session_id).ended(logged_ms)
         else:
-            size = self._size_after(record)
-            if size is not None:
-                self._session(data.session_id).size = size
-                self._put_off(Deferred(record, size, logged_ms, is_recalled=True))
+            reading = self._reading(record, logged_ms)
+            if reading is not None:
+                self._session(data.session_id).size = reading.size
+                self._put_off(reading._replace(is_recalled=True))
 
     def restored(self, since_ms: int) -> None:
         """End the recalling: what earlier compactions did showed in readings from before."""
@@ -193,11 +193,9 @@ class Trigger:
                 session.awaits_effect = False
                 session.unhelpful = 0  # the last one may have helped
 
-    def _put_off(self, deferred: Deferred) -> None:
-        session_id = deferred.record.data.session_id
-        session = self._session(session_id)
-        session.deferred = deferred
-        _remember(self._deferred, session_id, None, MOST_SESSIONS)
+    def _put_off(self, reading: SizeReading) -> None:
+        self._session(reading.session_id).deferred = reading
+        _remember(self._deferred, reading.session_id, None, MOST_SESSIONS)
 
     def due(self, now_ms: int) -> list[CommandEntry]:
         """Return what sessions give rise to whose time has come: an agent that waits is silent."""
@@ -211,21 +209,19 @@ class Trigger:
             del self._deferred[session_id]
             if deferred is None or not self._is_put_off(deferred):
                 continue
-            record, size, logged_ms, _ = deferred
-            evaluated = self._evaluate(record, size, logged_ms, now_ms, is_again=True)
+            evaluated = self._evaluate(deferred, now_ms, is_again=True)
             entries += map(self._counted, evaluated)
         for entry in entries:
             self.note(entry)
         return entries
 
-    def _is_put_off(self, deferred: Deferred) -> bool:
+    def _is_put_off(self, reading: SizeReading) -> bool:
         """Return whether a recalled reading was put off: it is evaluated as it was then."""
-        record, size, logged_ms, is_recalled = deferred
-        if not is_recalled:
+        if not reading.is_recalled:
             return True
-        entries = list(self._evaluate(record, size, logged_ms, logged_ms))
+        entries = list(self._evaluate(reading, reading.logged_ms))
         is_due = any(map(is_of_consequence, entries))
-        return is_due or self._session(record.data.session_id).deferred is not None
+        return is_due or self._session(reading.session_id).deferred is not None
 
     def observe(self, record: Record, logged_ms: int, now_ms: int) -> list[CommandEntry]:
         """Return what a record gives rise to. `logged_ms` is its Kafka timestamp."""
@@ -239,10 +235,10 @@ class Trigger:
         if isinstance(data, (CompactBoundary, ContextReset)):
             self._session(data.session_id).ended(logged_ms)
             return []
-        size = self._size_after(record)
-        if size is None:
+        reading = self._reading(record, logged_ms)
+        if reading is None:
             return []
-        entries = list(map(self._counted, self._evaluate(record, size, logged_ms, now_ms)))
+        entries = list(map(self._counted, self._evaluate(reading, now_ms)))
         for entry in entries:
             self.note(entry)
         return entries
@@ -256,40 +252,37 @@ class Trigger:
         unhelpful = None if session.awaits_effect else session.unhelpful
         return replace(entry, data=replace(data, unhelpful=unhelpful))
 
-    def _size_after(self, record: Record) -> ContextSize | None:
+    def _reading(self, record: Record, logged_ms: int) -> SizeReading | None:
         """Return the size that a record changes a session's to; None where it does not."""
         data = record.data
         if isinstance(data, ContextReading):
-            return ContextSize.of(data)
+            return SizeReading(record, ContextSize.of(data), logged_ms)
         if not isinstance(data, ContextLimits):
             return None
         before = self._session(data.session_id).size
-        return None if before is None else before.within(data)
+        size = None if before is None else before.within(data)
+        return None if size is None else SizeReading(record, size, logged_ms)
 
     def _evaluate(
-        self,
-        record: Record,
-        size: ContextSize,
-        logged_ms: int,
-        now_ms: int,
-        *,
-        is_again: bool = False,
+        self, reading: SizeReading, now_ms: int, *, is_again: bool = False
     ) -> Iterator[CommandEntry]:
-        session_id = record.data.session_id
+        reading = reading._replace(is_recalled=False)
+        record, size, logged_ms, _ = reading
+        session_id = reading.session_id
         session = self._session(session_id)
         before, session.size, session.deferred = session.size, size, None
         command_id, number = self._command_of(record)
         if command_id is None:
             return
         if command_id in session.open:
-            self._put_off(Deferred(record, size, logged_ms))
+            self._put_off(reading)
             return
         thresholds = self._book.of(session.subject(session_id, size.model))
         if not thresholds.automatic:
             return
         sizes = thresholds.sizes(size.window)
         if size.window is None or sizes is None:
-            yield from self._idle(record, size, sizes, "unknown_window", now_ms)
+            yield from self._idle(reading, sizes, "unknown_window", now_ms)
             return
         if size.used_tokens < sizes.compact_at:
             session.below()
@@ -301,38 +294,32 @@ class Trigger:
             and before.used_tokens >= sizes.compact_at
         )
         is_served = thresholds.driver == SERVICE
-        reason = self._why_not(record, size, sizes, logged_ms, now_ms, is_served=is_served)
+        reason = self._why_not(reading, sizes, now_ms, is_served=is_served)
         if reason == "command_open":
-            yield from self._made_urgent(record, session, size, sizes, now_ms)
+            yield from self._made_urgent(reading, session, sizes, now_ms)
         if reason is not None:
             is_pause = reason == "awaiting_effect" and not (
                 session.awaits_effect or logged_ms <= session.completed_ms
             )
             if is_pause or reason in _PASSING:
-                self._put_off(Deferred(record, size, logged_ms))
-            yield from self._idle(record, size, sizes, reason, now_ms)
+                self._put_off(reading)
+            yield from self._idle(reading, sizes, reason, now_ms)
             return
-        self._put_off(Deferred(record, size, logged_ms))
+        self._put_off(reading)
         if not is_again and (number or now_ms - logged_ms > _LATE_MS):
             return
         trigger: CommandTrigger = "model_change" if is_change else "auto"
-        yield from fired_entries(record, size, sizes, trigger, command_id, now_ms)
+        yield from fired_entries(reading, sizes, trigger, command_id, now_ms)
 
     def _why_not(
-        self,
-        record: Record,
-        size: ContextSize,
-        sizes: Sizes,
-        logged_ms: int,
-        now_ms: int,
-        *,
-        is_served: bool,
+        self, reading: SizeReading, sizes: Sizes, now_ms: int, *, is_served: bool
     ) -> IdleReason | None:
+        record, size, logged_ms, _ = reading
         if size.window_source == "default":
             return "default_window"
         if not self._is_fresh(record, logged_ms, now_ms):
             return "record_too_old"
-        session = self._session(record.data.session_id)
+        session = self._session(reading.session_id)
         if is_served and session.lacks_driver:
             return NO_DRIVER
         if logged_ms <= session.completed_ms:
@@ -340,7 +327,7 @@ class Trigger:
         if session.open:
             session.was_below = False
             return "command_open"
-        if session.stopped_by not in {None, idle_id(record, size, "no_progress")}:
+        if session.stopped_by not in {None, idle_id(reading, "no_progress")}:
             session.doubted()
         return session.above(size, sizes, now_ms)
 
@@ -364,26 +351,21 @@ class Trigger:
         return record.time_ms is not None and min(record.time_ms, logged_ms) >= oldest_ms
 
     def _made_urgent(
-        self, record: Record, session: SessionMemory, size: ContextSize, sizes: Sizes, now_ms: int
+        self, reading: SizeReading, session: SessionMemory, sizes: Sizes, now_ms: int
     ) -> Iterator[CommandEntry]:
         """Request the open command again as an urgent one, where the size reached `hard_at`."""
         command_id, is_urgent = next(iter(session.open.items()))
-        if is_urgent or not is_hard(size, sizes) or urgent_id(command_id) in self._known:
+        if is_urgent or not is_hard(reading.size, sizes) or urgent_id(command_id) in self._known:
             return
-        yield from urgent_entries(record, size, sizes, command_id, now_ms)
+        yield from urgent_entries(reading, sizes, command_id, now_ms)
 
     def _idle(
-        self,
-        record: Record,
-        size: ContextSize,
-        sizes: Sizes | None,
-        reason: IdleReason,
-        now_ms: int,
+        self, reading: SizeReading, sizes: Sizes | None, reason: IdleReason, now_ms: int
     ) -> Iterator[CommandEntry]:
         """Give a decision that did not fire, once for its reason, window and epoch."""
-        entry_id = idle_id(record, size, reason)
+        entry_id = idle_id(reading, reason)
         if entry_id not in self._known:
-            yield CommandEntry(entry_id, now_ms, decided(record, size, sizes, reason, None))
+            yield CommandEntry(entry_id, now_ms, decided(reading, sizes, reason, None))
 
     def _session(self, session_id: str) -> SessionMemory:
         session = self._sessions.pop(session_id, None) or SessionMemory()

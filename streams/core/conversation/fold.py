@@ -1,15 +1,18 @@
 """The conversation of a session, folded line by line from `agent.messages`.
 
-How lines make a conversation is read by the library (`contextgauge.compaction.conversation`); the
-fold adds what concerns the log: offsets, and whether the conversation is all that the model sees.
+How lines make a conversation is read by the library (`contextgauge.compaction.reading`); the fold
+adds what concerns the log: offsets, and whether the conversation is all that the model sees.
 """
 
 from collections.abc import Mapping
 
-from contextgauge.compaction.conversation import ConversationReading
 from contextgauge.compaction.history import History
-from contextgauge.compaction.lines import begins_anew, reduced
-from contextgauge.compaction.session import ConversationState, SessionConversation
+from contextgauge.compaction.reading.conversation import ConversationReading
+from contextgauge.compaction.reading.lines import begins_anew, reduced
+from contextgauge.compaction.reading.session_conversation import (
+    ConversationState,
+    SessionConversation,
+)
 from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 

@@ -7,7 +7,7 @@ how long the compaction took and what it cost.
 from typing import Final
 
 from contextgauge.normalise.signals import Boundary, OwnCall
-from contextgauge.receipts import ReportedReceipt
+from schemas.records import ReportedReceipt
 from streams.core.derivation.state import CallState, Chain
 from streams.core.times import later
 

@@ -20,7 +20,7 @@ from schemas.records import (
 )
 from schemas.views import VIEW_VERSION, ChainView, Compaction, EntryStream, SessionView
 from streams.core.projection.project import awaits
-from streams.core.projection.receipts import begun, completed
+from streams.core.projection.receipt_views import begun, completed
 from streams.core.session_status import leading_chain
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import ConfigError
 from contextgauge.partitioner import key_bytes, partition_of_key
 from streams.codec.conversations import KeptPosition, conversation_of

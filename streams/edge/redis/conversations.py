@@ -8,14 +8,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import ConfigError, RetryError
 from contextgauge.partitioner import key_bytes, partition_of_key
 from streams.codec.conversations import FORMAT_VERSION, KeptPosition, conversation_of
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import TIMEOUT_S, replied
 from streams.edge.redis.keys import RedisKeys
-from streams.edge.redis.views import RedisScript
+from streams.edge.redis.view_store import RedisScript
 from streams.ports import ApplyResult
 from streams.ports.conversations import (
     LinesChange,

@@ -1,1 +1,1 @@
-"""The control plane's first agent: records in, alerts out, by the rules that people set."""
+"""The control plane: what follows from records (alerts, decisions), and carrying out commands."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from contextgauge.compaction.lines import (
+from contextgauge.compaction.reading.lines import (
     OWN_FIELD,
     folder_of,
     names_beginning,
@@ -16,11 +16,11 @@ from contextgauge.compaction.lines import (
     reduced,
 )
 from contextgauge.json_codec import decode
-from contextgauge.messages import AGENT_ID_HEADER, DeadLetter
 from contextgauge.normalise import session_of
 from contextgauge.partitioner import key_bytes
 from contextgauge.records import Json
 from contextgauge.units import DAY_MS
+from schemas.messages import AGENT_ID_HEADER, DeadLetter
 from streams.codec.conversations import (
     SessionEntry,
     fold_of,

@@ -23,7 +23,7 @@ from schemas.views import (
     SessionView,
 )
 from streams import codec
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.core.projection import statistics as project_stats
 from streams.core.projection.documents import (
     changeable_compactions,

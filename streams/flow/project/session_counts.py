@@ -11,7 +11,7 @@ from typing import Final
 
 from contextgauge.errors import RetryError, VersionError
 from schemas.views import SessionView
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.core.session_status import (
     AT_WORK_MS,
     BANDS,

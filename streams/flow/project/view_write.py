@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from schemas.views import Aggregates, EntryStream, PartitionView
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.flow.project.fold import PARTITION_KEY, Documents, Fold, LoggedRecord
 from streams.ports import Entry, ViewChanges
 

@@ -11,7 +11,7 @@ from schemas.records import MAIN_CHAIN, CompactBoundary, ContextReading, Context
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from schemas.views import SessionView
 from streams import codec
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.core.derivation.rules_config import Rules
 from streams.core.projection.project import project
 from streams.flow.derive.deriver import Deriver

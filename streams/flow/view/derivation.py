@@ -16,7 +16,7 @@ from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from schemas.views import Aggregates, PartitionView, SessionView
 from streams import codec
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.codec.aggregates import added
 from streams.core.derivation.outside_windows import OutsideWindows, with_windows
 from streams.core.derivation.rules_config import Rules

@@ -9,7 +9,7 @@ from schemas.views import (
     PartitionView,
 )
 from streams import codec
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.codec.aggregates import added
 from streams.core.projection import statistics
 from streams.core.times import later

@@ -23,8 +23,7 @@ from contextgauge.records import Json
 from schemas.records import MAIN_CHAIN
 from schemas.views import VIEW_VERSION, Compaction
 from streams import codec
-from streams.codec import Encoded
-from streams.codec import views as view_codec
+from streams.codec import Encoded, view_codec
 from streams.core.session_status import THRESHOLDS, Status, status_of
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.serve.views.sessions import decoded

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from contextgauge.compaction.format_names import FormatName
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import ConfigError, RetryError
 from schemas.records import Json
 from streams import codec
@@ -237,6 +237,6 @@ def _write(messages: Sequence["Message"], format: FormatName) -> list[Json]:  # 
 
 
 def _recall(archived: Sequence["Message"], arguments: Mapping[str, object]) -> str:
-    from contextgauge.compaction.recalling import recall  # noqa: PLC0415 -- as above
+    from contextgauge.compaction.store.recall import recall  # noqa: PLC0415 -- as above
 
     return recall(archived, arguments)

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from contextgauge.compaction.messages import FormatName
-from contextgauge.compaction.session import ConversationState
+from contextgauge.compaction.reading.session_conversation import ConversationState
 from schemas.views import Aggregates, Compaction, Distribution, SessionView, TriggerAggregates
 from streams.core.session_status import Severity, State
 from streams.core.until_compaction import PointSource, WindowDoubt

@@ -26,8 +26,7 @@ from schemas.views import (
     TriggerAggregates,
 )
 from streams import codec
-from streams.codec import Encoded
-from streams.codec import views as view_codec
+from streams.codec import Encoded, view_codec
 from streams.codec.aggregates import added, added_distributions
 from streams.ports import Clock
 from streams.serve.api.answers import SharedCache, tag

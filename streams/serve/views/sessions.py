@@ -13,7 +13,7 @@ from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import MODEL_FIELD, EntryStream, SessionView
 from streams import codec
-from streams.codec import views as view_codec
+from streams.codec import view_codec
 from streams.core.session_ids import several_begin_with
 from streams.core.until_compaction import CompactionPoints, models_to_learn, usual_point
 from streams.ports import Clock, Entry, Ranking, ViewReader

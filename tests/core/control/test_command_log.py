@@ -27,9 +27,8 @@ from streams.core.control.log import (
     MANUAL_MAX_AGE_MS,
     MOST_COMMANDS,
     MOST_DECISIONS,
-    Begin,
+    CarryOut,
     Finish,
-    Run,
     SessionControl,
     actions,
     empty,
@@ -93,11 +92,11 @@ def test_a_command_goes_through_its_states() -> None:
 
 def test_one_command_at_a_time() -> None:
     state = after(request("a"), request("b"))
-    assert actions(state, NOW_MS, STALE_MS, busy=None) == [Begin(state.open[0])]
+    assert actions(state, NOW_MS, STALE_MS, busy=None) == [CarryOut(state.open[0])]
     assert actions(state, NOW_MS, STALE_MS, busy="a") == []
     state = after(accepted("a"), state=state)
     run, refused = actions(state, NOW_MS, STALE_MS, busy=None)
-    assert run == Run(state.open[0])
+    assert run == CarryOut(state.open[0])
     assert isinstance(refused, Finish)
     assert refused.outcome == "refused"
     assert "command a" in refused.reason
@@ -107,14 +106,14 @@ def test_one_command_at_a_time() -> None:
 @pytest.mark.parametrize("trigger", ["auto", "model_change"])
 def test_an_old_automatic_request_expires(trigger: CommandTrigger) -> None:
     state = after(request(trigger=trigger))
-    assert isinstance(actions(state, NOW_MS + STALE_MS, STALE_MS, busy=None)[0], Begin)
+    assert isinstance(actions(state, NOW_MS + STALE_MS, STALE_MS, busy=None)[0], CarryOut)
     late = actions(state, NOW_MS + STALE_MS + MINUTE_MS, STALE_MS, busy=None)
     assert [each.outcome for each in late if isinstance(each, Finish)] == ["expired"]
 
 
 def test_what_a_person_asked_for_expires_later() -> None:
     state = after(request())
-    assert isinstance(actions(state, NOW_MS + MANUAL_MAX_AGE_MS, STALE_MS, busy=None)[0], Begin)
+    assert isinstance(actions(state, NOW_MS + MANUAL_MAX_AGE_MS, STALE_MS, busy=None)[0], CarryOut)
     (late,) = actions(state, NOW_MS + MANUAL_MAX_AGE_MS + 1, STALE_MS, busy=None)
     assert isinstance(late, Finish)
     assert (late.outcome, late.reason) == (

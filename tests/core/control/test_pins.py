@@ -2,6 +2,9 @@
 
 import pytest
 
+from contextgauge.compaction.carried.pins import carry
+from contextgauge.compaction.engine.compaction_receipt import Receipt
+from contextgauge.compaction.engine.plan import plan_of
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import (
     Carried,
@@ -12,10 +15,7 @@ from contextgauge.compaction.messages import (
     Thinking,
     ToolResult,
 )
-from contextgauge.compaction.pins import carry
-from contextgauge.compaction.plan import plan_of
 from contextgauge.compaction.profiles import Window
-from contextgauge.compaction.receipts import Receipt
 from streams.core.control import pins
 from streams.core.control.pins import AroundBoundary, PinsCheck, around_boundary, check_pins
 

@@ -1,6 +1,6 @@
 """The rule guard on conversations as runtimes publish them."""
 
-from contextgauge.compaction.plan import plan_of
+from contextgauge.compaction.engine.plan import plan_of
 from contextgauge.records import Json
 from streams.core.control.pins import around_boundary, check_pins
 from streams.core.conversation.fold import ConversationFold

@@ -281,38 +281,6 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(trigger._known) == 5  # noqa: SLF001 -- as above
 
 
-def test_a_session_that_grew_again_is_compacted_again_at_once() -> None:
-    deciding = Deciding(ON)
-    (first,) = requests(deciding.take(init(at=0), at(86, 1)))
-    deciding.finish(first.command_id, "completed", 2)
-    deciding.take(boundary({}, at=2), at(20, 3))
-    (second,) = requests(deciding.take(at(87, 6)))
-    assert second.command_id != first.command_id
-
-
-def test_an_agent_that_waits_is_compacted_when_the_pause_after_a_failure_is_over() -> None:
-    deciding = Deciding(ON)
-    (first,) = requests(deciding.take(init(at=0), at(86, 1)))
-    deciding.take(at(90, 2))
-    assert deciding.trigger.due(START_MS + 3_000) == []  # the command is open
-    deciding.finish(first.command_id, "failed", 4)
-    deciding.trigger.due(START_MS + 5_000)
-    assert requests(deciding.trigger.due(START_MS + 63_000)) == []
-    (second,) = requests(deciding.trigger.due(START_MS + 65_000))
-    assert second.command_id != first.command_id
-    assert deciding.trigger.due(START_MS + 66_000) == []
-
-
-def test_what_was_compacted_or_cleared_meanwhile_is_not_evaluated_again() -> None:
-    for end in (boundary({}, at=4), clear(at=4)):
-        deciding = Deciding(ON)
-        (first,) = requests(deciding.take(init(at=0), at(86, 1)))
-        deciding.take(at(90, 2))
-        deciding.finish(first.command_id, "failed", 3)
-        deciding.take(end)
-        assert deciding.trigger.due(START_MS + 120_000) == []
-
-
 def test_a_cancellation_and_steps_say_nothing_of_when_to_compact() -> None:
     deciding = Deciding(ON)
     data = CancelRequested(session_id=SESSION, command_id="other", requested_by="ada")

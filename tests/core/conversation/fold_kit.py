@@ -1,12 +1,12 @@
 """Lines of a session, and the service's compactions of it."""
 
+from contextgauge.compaction.engine.compaction_receipt import Receipt
+from contextgauge.compaction.engine.plan import Plan, plan_of
 from contextgauge.compaction.history import Edit
 from contextgauge.compaction.messages import ContextCompaction, Message
-from contextgauge.compaction.plan import Plan, plan_of
 from contextgauge.compaction.profiles import Window
-from contextgauge.compaction.receipts import Receipt
-from contextgauge.compaction.session import SessionConversation
-from contextgauge.compaction.stored import store_edit
+from contextgauge.compaction.reading.session_conversation import SessionConversation
+from contextgauge.compaction.store.stored_history import store_edit
 from contextgauge.records import Json
 from streams.core.conversation.fold import ConversationFold
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from contextgauge.compaction.effects import CompactionEffect
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.compaction_effect import CompactionEffect
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 from streams.core.conversation.fold import ConversationFold

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from contextgauge.compaction.engine.plan import PlanRejectedError
 from contextgauge.compaction.messages import ApiUsage
-from contextgauge.compaction.plan import PlanRejectedError
 from contextgauge.records import Json
 from streams.core.conversation.fold import ConversationFold
 from tests.core.conversation.fold_kit import (

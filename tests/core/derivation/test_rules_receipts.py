@@ -5,8 +5,13 @@ from typing import Any
 import pytest
 
 from contextgauge.delivery.privacy import without_text
-from contextgauge.receipts import ReportedReceipt
-from schemas.records import CompactBoundary, CompactionComplete, ContextReading, PinsChecked
+from schemas.records import (
+    CompactBoundary,
+    CompactionComplete,
+    ContextReading,
+    PinsChecked,
+    ReportedReceipt,
+)
 from streams import codec
 from tests.core.given import (
     AUTO,

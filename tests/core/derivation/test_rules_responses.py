@@ -2,8 +2,7 @@
 
 import pytest
 
-from contextgauge.receipts import ReportedReceipt
-from schemas.records import CompactBoundary, ContextReading, ContextWarning
+from schemas.records import CompactBoundary, ContextReading, ContextWarning, ReportedReceipt
 from tests.core.derivation.state_kit import Store
 from tests.core.given import (
     MODEL,

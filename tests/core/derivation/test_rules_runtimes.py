@@ -7,13 +7,13 @@ from typing import Any, get_args
 import pytest
 
 from contextgauge.normalise.runtimes import FORMATS
-from contextgauge.record_words import Runtime
 from schemas.records import (
     CompactBoundary,
     CompactionSummary,
     ContextLimits,
     ContextReading,
     ContextReset,
+    Runtime,
     SessionInfo,
 )
 from tests.core.given import (

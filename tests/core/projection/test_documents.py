@@ -16,7 +16,7 @@ from streams.core.projection.documents import (
     touched_compaction,
 )
 from streams.core.projection.project import project
-from streams.core.projection.receipts import begun as receipt_begun
+from streams.core.projection.receipt_views import begun as receipt_begun
 from tests.core.history import START_MS, History, view_of
 
 TOLD = History()

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from contextgauge.receipts import ReportedReceipt
-from schemas.records import CompactBoundary, Record
+from schemas.records import CompactBoundary, Record, ReportedReceipt
 from schemas.views import Compaction, CompactionReceipt, SessionView
 from streams.core.projection.documents import (
     changeable_compactions,

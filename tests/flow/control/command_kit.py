@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any, Self, TypeVar
 
 from contextgauge import json_codec
 from contextgauge.clock import SystemClock
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import VersionError
 from contextgauge.partitioner import key_bytes, partition_of
 from contextgauge.records import Json
@@ -28,11 +29,11 @@ from streams.codec.commands import read_entry, write_entry
 from streams.core.control.plan import CompactedSession, ControlPlan, SessionPolicy
 from streams.core.conversation.fold import ConversationFold
 from streams.edge.memory.asked_contexts import MemoryAskedContexts
-from streams.flow.control.agents import Owner
-from streams.flow.control.command_log import session_of
-from streams.flow.control.command_ports import CommandPorts
-from streams.flow.control.command_worker import CommandWorker
-from streams.flow.control.tails import lines_of
+from streams.flow.control.commands.command_log import session_of
+from streams.flow.control.commands.command_ports import CommandPorts
+from streams.flow.control.commands.command_worker import CommandWorker
+from streams.flow.control.commands.message_tail import lines_of
+from streams.flow.control.session_owners import Owner
 from streams.ports import Driver, Log, LogRecord, NewRecord
 from streams.ports.conversations import Mark
 from tests.doubles.control_store import MemoryControlStore
@@ -45,6 +46,8 @@ SESSION = "session"
 COMMANDS = CONTEXT_COMMANDS.name
 MESSAGES = AGENT_MESSAGES.name
 PARTITIONS = 2
+
+_Data = TypeVar("_Data", bound=CommandData)
 
 
 class Summaries:
@@ -165,6 +168,14 @@ class CommandKit:
         assert self.plan is not None
         self.plan = replace(self.plan, **changes)  # type: ignore[arg-type]  # fields of the plan
 
+    @classmethod
+    async def created(cls, turns: int = 0) -> Self:
+        """Return one with its topics, and so many turns of a conversation."""
+        kit = cls()
+        await kit.create()
+        await kit.say(turns)
+        return kit
+
     async def create(self) -> None:
         """Create the topics."""
         await self.log.create_topics([AGENT_MESSAGES, CONTEXT_COMMANDS], PARTITIONS)
@@ -187,6 +198,10 @@ class CommandKit:
                 {"type": "assistant", "message": message},
                 session_id=session_id,
             )
+
+    async def ask(self) -> None:
+        """Publish a question of the user, without an answer."""
+        await self.publish({"type": "user", "message": {"role": "user", "content": "and now?"}})
 
     async def publish(self, *lines: dict[str, Json], session_id: str = SESSION) -> None:
         """Publish messages of a session."""
@@ -268,35 +283,38 @@ class CommandKit:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 
-    def entries(self, *kinds: type[CommandData]) -> list[CommandData]:
-        """Return what the log of commands says, of these kinds."""
-        found = []
+    def entries(self) -> list[CommandData]:
+        """Return what the log of commands says."""
+        entries = []
         for partition in range(PARTITIONS):
             for record in self.read(COMMANDS, partition):
                 with suppress(VersionError):  # another program's
-                    data = read_entry(record.headers, record.value or b"").data
-                    if not kinds or isinstance(data, kinds):
-                        found.append(data)
-        return found
+                    entries.append(read_entry(record.headers, record.value or b"").data)
+        return entries
 
     def read(self, topic: str, partition: int) -> Sequence[LogRecord]:
         """Return the committed records of a partition."""
         return self.log.partition(topic, partition).read(0, 1_000_000).records
 
+    def of(self, kind: type[_Data]) -> list[_Data]:
+        """Return what the log of commands says, of one kind."""
+        return [each for each in self.entries() if isinstance(each, kind)]
+
     def finished(self, command_id: str = "command") -> list[CommandFinished]:
         """Return the outcomes of a command: there must never be two."""
-        found = self.entries(CommandFinished)
-        return [
-            each
-            for each in found
-            if isinstance(each, CommandFinished) and each.command_id == command_id
-        ]
+        return [each for each in self.of(CommandFinished) if each.command_id == command_id]
 
     async def outcome(self, command_id: str = "command") -> CommandFinished:
         """Wait for the outcome of a command."""
         await self.until(lambda: bool(self.finished(command_id)))
         (only,) = self.finished(command_id)
         return only
+
+    async def carry_out(self, command_id: str = "command", **request: Any) -> CommandFinished:
+        """Request a compaction, and run a worker until it has its outcome."""
+        await self.request(command_id, **request)
+        async with self.worker():
+            return await self.outcome(command_id)
 
     async def until(self, happened: Callable[[], object]) -> None:
         """Wait until something is so."""
@@ -326,21 +344,13 @@ class CommandKit:
 
     async def check(self, session_id: str = SESSION) -> None:
         """Check what must be so whatever was killed when."""
-        accepted = self.entries(CommandAccepted)
-        requested = {
-            each.command_id
-            for each in self.entries(CompactRequested)
-            if isinstance(each, CompactRequested)
-        }
-        outcomes = self.entries(CommandFinished)
-        counts = Counter(each.command_id for each in outcomes if isinstance(each, CommandFinished))
+        accepted = self.of(CommandAccepted)
+        requested = {each.command_id for each in self.of(CompactRequested)}
+        outcomes = self.of(CommandFinished)
+        counts = Counter(each.command_id for each in outcomes)
         assert counts == dict.fromkeys(requested, 1)
-        assert len(accepted) == len({each.command_id for each in accepted})  # type: ignore[union-attr]  # of accepted ones
-        completed = [
-            each
-            for each in outcomes
-            if isinstance(each, CommandFinished) and each.outcome == "completed"
-        ]
+        assert len(accepted) == len({each.command_id for each in accepted})
+        completed = [each for each in outcomes if each.outcome == "completed"]
         uuids = [each["uuid"] for each in self.boundaries(session_id)]
         assert uuids == [each.boundary_uuid for each in completed if each.session_id == session_id]
         conversation = await self.conversations.conversation(session_id)

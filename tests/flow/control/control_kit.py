@@ -22,13 +22,14 @@ from streams.core.alerts.rules import (
     Rule,
     Target,
 )
-from streams.core.alerts.watch import Who
 from streams.edge.memory.log import MemoryLog
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.together import together
 from streams.flow.common.topic_watch import KnownTopic, known_topics
-from streams.flow.control.topics import watch_until_stopped
-from streams.flow.control.worker import ControlPorts, ControlWorker
+from streams.flow.control.alerts.alert_partition import ControlPorts
+from streams.flow.control.alerts.alert_worker import ControlWorker
+from streams.flow.control.session_owners import Owner
+from streams.flow.control.topics_watch import watch_until_stopped
 from streams.ports import AlertMemory, NewRecord, WebhookResult
 from tests.core.given import START_MS, Given, assistant
 from tests.doubles.alerts import MemoryAlertMemory
@@ -177,7 +178,7 @@ class ControlKit:
                 log=self.log,
                 webhooks={found.name: self.receivers[found.name] for found in self.plan.targets},
                 memory=self.memory,
-                who_of=self._who_of,
+                owner_of=self._owner_of,
                 telemetry=self.figures,
                 health=self.health,
                 clock=self.clock,
@@ -190,13 +191,13 @@ class ControlKit:
         ports = WorkerPorts(telemetry=self.figures, health=self.health, clock=self.clock, stop=stop)
         return watch_until_stopped(ports, self.log, self.topics)
 
-    async def _who_of(self, session_id: str) -> Who:
+    async def _owner_of(self, session_id: str) -> Owner:
         self.asked.append(session_id)
         if self.agents_gate is not None:
             await self.agents_gate.wait()
         if self.agents_are_away:
             raise RetryError("away")
-        return Who(self.agents.get(session_id), self.folders.get(session_id))
+        return Owner(self.agents.get(session_id), self.folders.get(session_id))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Running"]:
@@ -210,27 +211,15 @@ class ControlKit:
             found.kill()
             await asyncio.gather(found.task, return_exceptions=True)
 
-    async def end(self, partition: int = 0) -> int:
-        """Return where a partition ends."""
-        reader = self.log.reader(TOPIC, [partition])
-        await reader.start()
-        _, end = await reader.bounds(partition)
-        await reader.stop()
-        return end
-
     async def until_acknowledged(self) -> None:
         """Wait until all that is on the first partition is acknowledged."""
-        end = await self.end()
-        await until(lambda: _now(self.acknowledged.get(0, 0) >= end))
+        end = self.log.partition(TOPIC, 0).stable_end()
+        await until_so(lambda: self.acknowledged.get(0, 0) >= end)
 
     async def until_taken(self, count: int, name: str = "ops") -> list[str]:
         """Wait until a target took so many alerts; return their ids."""
-        await until(lambda: _now(len(self.receivers[name].taken) >= count))
+        await until_so(lambda: len(self.receivers[name].taken) >= count)
         return self.receivers[name].taken
-
-
-async def _now(is_so: bool) -> bool:
-    return is_so
 
 
 class Running:
@@ -257,4 +246,8 @@ Check = Callable[[], bool]
 
 async def until_so(check: Check) -> None:
     """Wait until something is so."""
-    await until(lambda: _now(check()))
+
+    async def holds() -> bool:
+        return check()
+
+    await until(holds)

@@ -14,7 +14,7 @@ import pytest
 
 from contextgauge.errors import RetryError
 from schemas.commands import CommandCalled
-from streams.flow.control.command_worker import CommandWorker
+from streams.flow.control.commands.command_worker import CommandWorker
 from tests.conftest import LONG
 from tests.flow.control.command_kit import SESSION, CommandKit
 from tests.flow.control.mortal_log import Life, MortalLog
@@ -51,9 +51,7 @@ async def _failing(kit: CommandKit) -> None:
 
 
 async def new_kit() -> CommandKit:
-    kit = CommandKit()
-    await kit.create()
-    return kit
+    return await CommandKit.created()
 
 
 class MortalWorker:
@@ -152,7 +150,7 @@ async def test_a_broker_that_is_away() -> None:
     kit.summaries.open.clear()
     await kit.request()
     async with kit.worker():
-        await kit.until(lambda: len(kit.entries(CommandCalled)) > 1)
+        await kit.until(lambda: len(kit.of(CommandCalled)) > 1)
         kit.log.away = True
         await asyncio.sleep(0.2)
         kit.log.away = False

@@ -9,14 +9,13 @@ from contextgauge.units import HOUR_MS
 from schemas.commands import (
     CancelRequested,
     CommandAccepted,
-    CommandFinished,
     CommandPlanned,
     CommandTrigger,
     CompactionDecided,
     CompactRequested,
 )
 from schemas.records import WindowSource
-from streams.flow.control.agents import Owner
+from streams.flow.control.session_owners import Owner
 from tests.flow.control.command_kit import SESSION, CommandKit
 
 MODEL = "claude-sonnet-4-5"
@@ -24,10 +23,7 @@ MODEL = "claude-sonnet-4-5"
 
 @pytest.fixture
 async def kit() -> CommandKit:
-    kit = CommandKit()
-    await kit.create()
-    await kit.say(12)
-    return kit
+    return await CommandKit.created(12)
 
 
 def decided(
@@ -76,9 +72,7 @@ async def test_a_command_that_is_cancelled_while_it_is_examined_ends_as_cancelle
 
 async def test_an_automatic_request_is_refused_where_nothing_is_known(kit: CommandKit) -> None:
     kit.owners["new"] = Owner()
-    await kit.request("auto", session_id="new", trigger="auto")
-    async with kit.worker():
-        outcome = await kit.outcome("auto")
+    outcome = await kit.carry_out("auto", session_id="new", trigger="auto")
     assert outcome.reason == "it is not known yet whose session it is"
 
 
@@ -92,7 +86,8 @@ async def test_what_a_person_asked_for_waits_until_the_session_is_known(
     await kit.request()
     async with kit.worker():
         await kit.until(lambda: kit.asked_owners.count(SESSION) > 1)
-        assert kit.entries(CommandAccepted, CommandFinished) == []
+        assert not kit.of(CommandAccepted)
+        assert not kit.finished()
         kit.owners[SESSION], kit.opted_in = Owner("reviewer", "/srv/shop", is_known=True), True
         kit.conversations.is_former = False
         assert (await kit.outcome()).outcome == "completed"
@@ -153,9 +148,7 @@ async def test_the_service_compacts_no_runtime_that_compacts_itself(
 
 async def test_rules_are_asked_with_the_model_of_the_view(kit: CommandKit) -> None:
     kit.owners[SESSION] = Owner("reviewer", "/srv/shop", MODEL, 200_000, is_known=True)
-    await kit.request()
-    async with kit.worker():
-        await kit.outcome()
+    await kit.carry_out()
     first = kit.facts[0]
     assert (first.agent_id, first.project, first.model) == ("reviewer", "/srv/shop", MODEL)
 
@@ -167,9 +160,7 @@ async def test_a_manual_compaction_has_the_window_of_the_view(
     kit: CommandKit, model: str | None, window: int | None
 ) -> None:
     kit.owners[SESSION] = Owner(model=model, window=77_000, is_known=True)
-    await kit.request()
-    async with kit.worker():
-        await kit.outcome()
+    await kit.carry_out()
     assert kit.facts[-1].window == window
 
 
@@ -178,9 +169,7 @@ async def test_an_automatic_compaction_has_the_window_that_it_was_decided_by(
 ) -> None:
     kit.owners[SESSION] = Owner(model=MODEL, window=77_000, is_known=True)
     await kit.send(decided(threshold=10, window=55_000))
-    await kit.request(trigger="auto")
-    async with kit.worker():
-        await kit.outcome()
+    await kit.carry_out(trigger="auto")
     assert kit.facts[-1].window == 55_000
 
 
@@ -189,19 +178,14 @@ async def test_what_is_below_the_threshold_by_now_is_not_compacted(kit: CommandK
     message = {"id": "last", "role": "assistant", "content": [], "usage": usage}
     await kit.publish({"type": "assistant", "message": message})  # type: ignore[dict-item]  # as JSON
     await kit.send(decided(threshold=170_000))
-    await kit.request(trigger="auto")
-    async with kit.worker():
-        outcome = await kit.outcome()
+    outcome = await kit.carry_out(trigger="auto")
     assert outcome.outcome == "nothing_to_compact"
     assert "170000 is the threshold" in (outcome.reason or "")
     assert not kit.boundaries()
 
 
 async def test_a_plan_tells_the_size_before(kit: CommandKit) -> None:
-    await kit.request()
-    async with kit.worker():
-        outcome = await kit.outcome()
-    (planned,) = kit.entries(CommandPlanned)
-    assert isinstance(planned, CommandPlanned)
+    outcome = await kit.carry_out()
+    (planned,) = kit.of(CommandPlanned)
     assert outcome.receipt is not None
     assert planned.tokens_before == outcome.receipt["tokens_before"]

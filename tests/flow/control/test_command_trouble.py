@@ -10,14 +10,14 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
-from contextgauge.compaction.session import SessionConversation
+from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import FencedError
 from contextgauge.partitioner import partition_of
 from contextgauge.units import DAY_MS
 from schemas.commands import CancelRequested, CommandFinished, CompactRequested
 from streams.edge.memory.readers import MemoryPartitionReader
-from streams.flow.control.command_log import CommandLog
-from streams.flow.control.command_worker import CommandWorker
+from streams.flow.control.commands.command_log import CommandLog
+from streams.flow.control.commands.command_worker import CommandWorker
 from streams.ports import SCATTERED, Approval, NewRecord
 from tests.flow.control.command_kit import (
     COMMANDS,
@@ -34,10 +34,7 @@ NUMBER = partition_of(SESSION, PARTITIONS)
 
 @pytest.fixture
 async def kit() -> CommandKit:
-    kit = CommandKit()
-    await kit.create()
-    await kit.say(12)
-    return kit
+    return await CommandKit.created(12)
 
 
 class Ahead(SystemClock):
@@ -168,7 +165,7 @@ async def test_many_commands_that_expired_are_finished_in_transactions_of_some_h
     for name in sessions[:450]:
         await kit.request(name, session_id=name, trigger="auto")
     async with running(kit, log, clock=Ahead()):
-        await kit.until(lambda: len(kit.entries(CommandFinished)) == 450)
+        await kit.until(lambda: len(kit.of(CommandFinished)) == 450)
     assert max(sizes) == 200
 
 
@@ -183,9 +180,7 @@ async def test_an_error_that_a_repetition_cannot_mend_is_not_repeated(kit: Comma
 
     refusing = Refusing()
     kit.change(summariser=refusing)
-    await kit.request()
-    async with kit.worker():
-        outcome = await kit.outcome()
+    outcome = await kit.carry_out()
     assert (outcome.outcome, outcome.attempt, refusing.calls) == ("failed", 1, 1)
 
 
@@ -193,9 +188,7 @@ async def test_an_entry_that_another_program_wrote_stops_no_command(kit: Command
     producer = kit.log.producer()
     for headers in ((("ce_type", None),), (("trace", None), ("ce_id", b"1")), ()):
         await producer.send(NewRecord(COMMANDS, 0, b"s", b"{}", headers))
-    await kit.request()
-    async with kit.worker():
-        outcome = await kit.outcome()
+    outcome = await kit.carry_out()
     assert outcome.outcome == "completed"
 
 
@@ -212,9 +205,7 @@ async def test_a_store_that_lost_the_conversation_between_two_looks_is_waited_fo
 
     kit.conversations.conversation = begun_anew  # type: ignore[method-assign]
     kit.summaries.open.set()
-    await kit.request()
-    async with kit.worker():
-        outcome = await kit.outcome()
+    outcome = await kit.carry_out()
     assert len(looks) > 1
     assert outcome.outcome == "failed"
     assert "conversations are kept up to offset 3" in (outcome.reason or "")
@@ -232,7 +223,7 @@ async def test_a_cancellation_just_before_the_outcome_is_no_rejected_plan(kit: C
         commit = producer.commit
 
         async def cancel_first(records: Sequence[NewRecord], *approve: Approval) -> Any:
-            if kit.entries(CancelRequested):
+            if kit.of(CancelRequested):
                 await asyncio.sleep(0.05)  # as a broker takes
             elif any(_is_outcome(each) for each in records):
                 # The partition's owner is about to finish another one, and waits for its turn.

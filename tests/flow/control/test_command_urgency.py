@@ -8,10 +8,7 @@ from tests.flow.control.command_kit import CommandKit
 
 @pytest.fixture
 async def kit() -> CommandKit:
-    kit = CommandKit()
-    await kit.create()
-    await kit.say(12)
-    return kit
+    return await CommandKit.created(12)
 
 
 async def test_a_model_that_is_waited_for_is_given_up(kit: CommandKit) -> None:
@@ -22,7 +19,7 @@ async def test_a_model_that_is_waited_for_is_given_up(kit: CommandKit) -> None:
         await kit.request(trigger="auto", urgent=True)
         outcome = await kit.outcome()
     assert (outcome.outcome, outcome.attempt) == ("completed", 2)
-    called = [each for each in kit.entries(CommandCalled) if isinstance(each, CommandCalled)]
+    called = kit.of(CommandCalled)
     assert {each.summariser for each in called if each.attempt == 2} == {"extractive"}
     assert kit.summaries.calls == 1
     kit.summaries.open.set()
@@ -37,7 +34,7 @@ async def test_the_urgent_plan_covers_what_came_meanwhile(kit: CommandKit) -> No
         await kit.say(12)
         await kit.request(trigger="auto", urgent=True)
         assert (await kit.outcome()).outcome == "completed"
-    plans = [each for each in kit.entries(CommandPlanned) if isinstance(each, CommandPlanned)]
+    plans = kit.of(CommandPlanned)
     assert [each.covers for each in plans] == [24, 48]
     kit.summaries.open.set()
     await kit.check()
@@ -56,10 +53,10 @@ async def test_a_pause_after_a_failed_summary_ends(kit: CommandKit) -> None:
 
 async def test_a_swap_waits_for_no_answer_any_more(kit: CommandKit) -> None:
     kit.change(quiet_s=1_000.0)
-    await kit.publish({"type": "user", "message": {"role": "user", "content": "and now?"}})
+    await kit.ask()
     await kit.request(trigger="auto")
     async with kit.worker():
-        await kit.until(lambda: kit.entries(CommandPlanned))
+        await kit.until(lambda: kit.of(CommandPlanned))
         await kit.request(trigger="auto", urgent=True)
         assert (await kit.outcome()).outcome == "completed"
     await kit.check()
@@ -70,9 +67,7 @@ async def test_the_next_owner_knows_that_it_is_urgent(kit: CommandKit) -> None:
     await kit.request(trigger="auto")
     async with kit.worker():
         await kit.until(lambda: kit.has_called(1))
-    await kit.request(trigger="auto", urgent=True)
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "completed"
+    assert (await kit.carry_out(trigger="auto", urgent=True)).outcome == "completed"
     assert kit.summaries.calls == 1
     kit.summaries.open.set()
     await kit.check()

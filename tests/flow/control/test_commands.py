@@ -1,19 +1,15 @@
 """Commands of the compaction service, each from its request to its one outcome."""
 
-from dataclasses import replace
 from functools import partial
 
 import pytest
 
-from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
 from contextgauge.records import Json
 from schemas.commands import (
     CommandCalled,
     TextDeleted,
-    ThresholdsSet,
 )
-from schemas.topics import CONTEXT_COMMANDS
 from streams.flow.derive.deriver import Deriver, input_message
 from tests.flow.control.command_kit import MESSAGES, PARTITIONS, SESSION, CommandKit
 from tests.flow.derive_kit import RULES
@@ -21,16 +17,12 @@ from tests.flow.derive_kit import RULES
 
 @pytest.fixture
 async def kit() -> CommandKit:
-    kit = CommandKit()
-    await kit.create()
-    return kit
+    return await CommandKit.created()
 
 
 async def test_a_request_becomes_a_compaction(kit: CommandKit) -> None:
     await kit.say(12)
-    await kit.request()
-    async with kit.worker():
-        outcome = await kit.outcome()
+    outcome = await kit.carry_out()
     assert outcome.outcome == "completed", outcome
     assert kit.kinds() == [
         "compact_requested",
@@ -56,7 +48,7 @@ async def test_the_deriver_makes_its_records(kit: CommandKit) -> None:
     kit.summaries.open.clear()
     await kit.request()
     async with kit.worker():
-        await kit.until(lambda: len(kit.entries(CommandCalled)) > 2)
+        await kit.until(lambda: len(kit.of(CommandCalled)) > 2)
         kit.summaries.open.set()
         await kit.outcome()
     deriver = Deriver(RULES)
@@ -80,9 +72,7 @@ async def test_quoted_words_that_would_be_orders_of_a_model_are_no_failure(
     await kit.say(2)
     await kit.publish({"type": "assistant", "message": message})
     await kit.say(12)
-    await kit.request()
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "completed"
+    assert (await kit.carry_out()).outcome == "completed"
     await kit.check()
 
 
@@ -91,7 +81,7 @@ async def test_a_second_request_is_refused_while_one_is_open(kit: CommandKit) ->
     kit.summaries.open.clear()
     await kit.request("one")
     async with kit.worker():
-        await kit.until(lambda: kit.entries(CommandCalled))
+        await kit.until(lambda: kit.of(CommandCalled))
         await kit.request("two")
         refused = await kit.outcome("two")
         assert refused.outcome == "refused"
@@ -177,9 +167,7 @@ async def test_a_conversation_that_keeps_changing_fails_the_command(kit: Command
 
 async def test_nothing_to_compact(kit: CommandKit) -> None:
     await kit.say(1, words=1)
-    await kit.request()
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "nothing_to_compact"
+    assert (await kit.carry_out()).outcome == "nothing_to_compact"
     assert len(kit.lines()) == 2
     await kit.check()
 
@@ -206,9 +194,7 @@ async def test_what_cannot_be_compacted_is_refused(kit: CommandKit) -> None:
 async def test_an_offset_that_is_not_reached_fails_the_command(kit: CommandKit) -> None:
     await kit.say(12)
     kit.conversations.held = 3
-    await kit.request(upto_offset=20)
-    async with kit.worker():
-        outcome = await kit.outcome()
+    outcome = await kit.carry_out(upto_offset=20)
     assert outcome.outcome in ("failed", "refused")
     assert "up to offset 3" in (outcome.reason or "")
 
@@ -216,9 +202,7 @@ async def test_an_offset_that_is_not_reached_fails_the_command(kit: CommandKit) 
 async def test_a_summary_that_fails_is_asked_for_again(kit: CommandKit) -> None:
     await kit.say(12)
     kit.summaries.failures = 2
-    await kit.request()
-    async with kit.worker():
-        outcome = await kit.outcome()
+    outcome = await kit.carry_out()
     assert (outcome.outcome, outcome.attempt) == ("completed", 3)
     await kit.check()
 
@@ -227,9 +211,7 @@ async def test_no_summary_leaves_the_conversation_as_it_was(kit: CommandKit) -> 
     await kit.say(12)
     before = await kit.conversations.conversation(SESSION)
     kit.summaries.failures = 99
-    await kit.request()
-    async with kit.worker():
-        outcome = await kit.outcome()
+    outcome = await kit.carry_out()
     assert outcome.outcome == "failed"
     assert "the provider is away" in (outcome.reason or "")
     assert kit.lines()[-1]["compact_result"] == "failed"
@@ -243,9 +225,7 @@ async def test_no_summary_leaves_the_conversation_as_it_was(kit: CommandKit) -> 
 async def test_an_urgent_command_waits_for_no_model(kit: CommandKit) -> None:
     await kit.say(12)
     kit.summaries.open.clear()
-    await kit.request(urgent=True)
-    async with kit.worker():
-        assert (await kit.outcome()).outcome == "completed"
+    assert (await kit.carry_out(urgent=True)).outcome == "completed"
     assert kit.summaries.calls == 0
     await kit.check()
 
@@ -274,16 +254,3 @@ async def test_deleting_the_text_ends_the_command(kit: CommandKit) -> None:
         outcome = await kit.outcome()
     assert (outcome.outcome, outcome.reason) == ("cancelled", "the session's text was deleted")
     assert not kit.boundaries()
-
-
-async def test_settings_that_would_expire_are_written_again(kit: CommandKit) -> None:
-    now_ms, half_ms = SystemClock().now_ms(), CONTEXT_COMMANDS.retention_ms // 2
-    some = ThresholdsSet(scope="agent", name="a", requested_by="test", compact_at="85%")
-    await kit.send(some, time_ms=now_ms - half_ms - 1_000)
-    await kit.send(replace(some, name="recent"), time_ms=now_ms - half_ms + 60_000)
-    await kit.send(replace(some, name="removed"), time_ms=now_ms - half_ms - 2_000)
-    removal = replace(some, name="removed", compact_at=None)
-    await kit.send(removal, time_ms=now_ms - half_ms - 1_000)
-    async with kit.worker():
-        await kit.until(lambda: len(kit.entries(ThresholdsSet)) > 4)
-    assert kit.entries(ThresholdsSet)[4:] == [some]

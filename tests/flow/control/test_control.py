@@ -12,11 +12,11 @@ from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
 from streams.core.alerts.watch import Who
 from streams.edge.memory.asked_contexts import MemoryAskedContexts
 from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.views import MemoryViews
-from streams.flow.control import memory as remembering
-from streams.flow.control import webhook_delivery as delivery
-from streams.flow.control import worker
-from streams.flow.control.agents import AgentLookup
+from streams.edge.memory.view_store import MemoryViews
+from streams.flow.control.alerts import alert_worker
+from streams.flow.control.alerts import sent_alerts as remembering
+from streams.flow.control.alerts import webhook_delivery as delivery
+from streams.flow.control.session_owners import AgentLookup, Owner
 from streams.ports import Generations, Health, NewRecord, WebhookResult
 from tests.core.given import SESSION, START_MS, Given, assistant, compacting, failed, init
 from tests.doubles.alerts import MemoryAlertMemory
@@ -71,7 +71,7 @@ async def test_unsent_alerts_are_sent_by_the_next_worker(kit: ControlKit) -> Non
         await until_so(lambda: len(kit.receivers["ops"].calls) >= 3)
         running.kill()
         await asyncio.gather(running.task, return_exceptions=True)
-    assert kit.acknowledged.get(0, 0) < await kit.end()
+    assert kit.acknowledged.get(0, 0) < kit.log.partition(TOPIC, 0).stable_end()
     kit.receivers["ops"].always = WebhookResult("delivered", "")
     async with kit.running():
         await kit.until_taken(1)
@@ -151,7 +151,7 @@ async def test_a_full_queue_gives_up_new_alerts(
 async def test_the_number_of_records_waiting_behind_an_alert_is_limited(
     kit: ControlKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "MOST_WAITING", 10)
+    monkeypatch.setattr(alert_worker, "MOST_WAITING", 10)
     kit.receivers["ops"].always = AWAY
     await kit.write(pressured(90, *[50] * 5))
     async with kit.running():
@@ -268,9 +268,9 @@ async def test_agents_are_looked_up_in_the_views_with_a_pause_after_an_error() -
     lookup = AgentLookup(views, SystemClock())
     for _ in range(3):
         with pytest.raises(RetryError):
-            await lookup.who_of("s1")
+            await lookup.owner_of("s1")
     assert views.asked == 1
-    assert await AgentLookup(MemoryViews(), SystemClock()).who_of("s1") == Who()
+    assert await AgentLookup(MemoryViews(), SystemClock()).owner_of("s1") == Owner()
 
     folded = ProjectKit(MemoryLog(SystemClock()), MemoryViews())
     await folded.create_topic()
@@ -278,10 +278,11 @@ async def test_agents_are_looked_up_in_the_views_with_a_pause_after_an_error() -
         await folded.append(Given().take(init(at=0), agent_id="builder"))
         await folded.caught_up(running)
         found = AgentLookup(folded.store, SystemClock())
-        assert await found.who_of(SESSION) == Who("builder", "repo")
-        assert await found.who_of("another") == Who()
+        assert await found.owner_of("another") == Owner()
+        owner = await found.owner_of(SESSION)
+        assert Who.of(owner.agent_id, owner.cwd) == Who("builder", "repo")
         # Its runtime compacts itself, so it matters whether its agent asks for its context.
-        assert (await found.owner_of(SESSION)).lacks_driver
+        assert owner.lacks_driver
         asked = MemoryAskedContexts(SystemClock())
         found = AgentLookup(folded.store, SystemClock(), asked)
         assert (await found.owner_of(SESSION)).lacks_driver
@@ -367,4 +368,4 @@ async def test_stopping_finishes_the_call_in_progress(kit: ControlKit) -> None:
         assert not running.task.done()
         gate.set()
         await stopping
-    assert kit.acknowledged[0] == await kit.end()
+    assert kit.acknowledged[0] == kit.log.partition(TOPIC, 0).stable_end()

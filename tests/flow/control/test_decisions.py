@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from contextgauge.errors import ConfigError, PositionError, RetryError
-from contextgauge.record_words import Runtime
 from contextgauge.units import MINUTE_MS
 from schemas.commands import (
     CommandEntry,
@@ -17,18 +16,23 @@ from schemas.commands import (
     CompactRequested,
     ThresholdsSet,
 )
+from schemas.records import Runtime
 from schemas.topics import CONTEXT_COMMANDS
 from streams.codec.commands import read_entry
 from streams.core.alerts.rules import Patterns
 from streams.core.control.thresholds import SessionRule
 from streams.edge.commands import LogCommandSink
-from streams.flow.control.agents import Owner
-from streams.flow.control.decisions import DecisionPorts, Decisions, Topics
-from streams.flow.control.fan_out import SharedStream
+from streams.flow.control.control_loop import ControlLoop
+from streams.flow.control.decisions.compaction_decisions import (
+    DecisionPartition,
+    DecisionPorts,
+    Decisions,
+    Topics,
+)
+from streams.flow.control.session_owners import Owner
 from streams.ports import NewRecord
 from tests.doubles.record_stream import MemoryRecordStream
 from tests.flow.control.control_kit import TOPIC, ControlKit, pressured, until_so
-from tests.flow.derive_kit import until
 from tests.patience import PATIENCE_S
 
 COMMANDS = CONTEXT_COMMANDS.name
@@ -72,7 +76,7 @@ class DecisionKit(ControlKit):
         return Owner(agent_id, folder, runtime=self.runtimes.get(session_id), asks=asks)
 
     @asynccontextmanager
-    async def deciding(self) -> AsyncIterator[list[asyncio.Task[None]]]:
+    async def deciding(self) -> AsyncIterator[asyncio.Task[None]]:
         stop = asyncio.Event()
         ports = DecisionPorts(
             telemetry=self.figures,
@@ -88,42 +92,29 @@ class DecisionKit(ControlKit):
         def oldest_ms() -> int:
             return self.clock.at_ms - MAX_AGE_MS
 
-        inner = MemoryRecordStream(self.log, TOPIC, (0, 1), self.acknowledged, oldest_ms, oldest_ms)
-        tasks = [
-            asyncio.create_task(SharedStream(inner, []).run(decisions, stop)),
-            asyncio.create_task(decisions.run()),
-        ]
+        stream = MemoryRecordStream(
+            self.log, TOPIC, (0, 1), self.acknowledged, oldest_ms, oldest_ms
+        )
+        loop = ControlLoop("decisions", stream, [decisions.opened], ports)
+        task = asyncio.create_task(loop.run())
         try:
-            yield tasks
+            yield task
             stop.set()
-            await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S)
+            await asyncio.wait_for(task, PATIENCE_S)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
-    async def entries(self, partition: int = 0) -> list[CommandEntry]:
-        reader = self.log.reader(COMMANDS, [partition])
-        await reader.start()
-        first, end = await reader.bounds(partition)
-        reader.seek(partition, first)
-        found: list[CommandEntry] = []
-        while len(found) < end - first:
-            batch = await reader.poll(partition, 1_000, 0.01)
-            found += [read_entry(each.headers, each.value or b"") for each in batch.records]
-        await reader.stop()
-        return found
+    def entries(self) -> list[CommandEntry]:
+        records = self.log.partition(COMMANDS, 0).read(0, 1_000_000).records
+        return [read_entry(each.headers, each.value or b"") for each in records]
 
-    async def requests(self) -> list[CompactRequested]:
-        return [
-            entry.data for entry in await self.entries() if isinstance(entry.data, CompactRequested)
-        ]
+    def requests(self) -> list[CompactRequested]:
+        data = (entry.data for entry in self.entries())
+        return [each for each in data if isinstance(each, CompactRequested)]
 
     async def until_requested(self, count: int) -> None:
-        async def is_so() -> bool:
-            return len(await self.requests()) >= count
-
-        await until(is_so)
+        await until_so(lambda: len(self.requests()) >= count)
 
 
 @pytest.fixture
@@ -144,7 +135,7 @@ async def test_a_runtime_that_compacts_itself_is_compacted_once_its_agent_asks(
     await kit.write(pressured(50, 86, session=SESSION))
     async with kit.deciding():
         await kit.until_acknowledged()
-        (decided,) = [entry.data for entry in await kit.entries()]
+        (decided,) = [entry.data for entry in kit.entries()]
         assert isinstance(decided, CompactionDecided)
         assert (decided.fired, decided.reason) == (False, "no_driver")
         kit.asking.add(SESSION)
@@ -157,7 +148,7 @@ async def test_a_reading_above_the_threshold_is_a_request_in_the_log(kit: Decisi
     async with kit.deciding():
         await kit.until_requested(1)
         await kit.until_acknowledged()
-    decided, requested = await kit.entries()
+    decided, requested = kit.entries()
     assert isinstance(decided.data, CompactionDecided)
     assert isinstance(requested.data, CompactRequested)
     assert kit.figures.counts["control_decisions", "above_threshold"] == 1
@@ -170,11 +161,11 @@ async def test_a_worker_that_died_before_the_acknowledgement_requests_nothing_tw
     async with kit.deciding():
         await kit.until_acknowledged()
     kit.acknowledged.clear()
-    before = await kit.entries()
+    before = kit.entries()
     async with kit.deciding():
         await kit.until_acknowledged()
-    assert [entry.id for entry in await kit.entries()] == [entry.id for entry in before]
-    assert len(await kit.requests()) == 1
+    assert [entry.id for entry in kit.entries()] == [entry.id for entry in before]
+    assert len(kit.requests()) == 1
 
 
 async def test_nothing_is_acknowledged_before_it_is_in_the_log(kit: DecisionKit) -> None:
@@ -182,12 +173,12 @@ async def test_nothing_is_acknowledged_before_it_is_in_the_log(kit: DecisionKit)
     await kit.write(pressured(86, session=SESSION))
     async with kit.deciding():
         await until_so(lambda: kit.fail_sends < 1_000_000)
-        assert kit.acknowledged.get(0, 0) < await kit.end()
-    assert await kit.entries() == []
+        assert kit.acknowledged.get(0, 0) < kit.log.partition(TOPIC, 0).stable_end()
+    assert kit.entries() == []
     kit.fail_sends = 2
     async with kit.deciding():
         await kit.until_acknowledged()
-    assert len(await kit.requests()) == 1
+    assert len(kit.requests()) == 1
 
 
 async def test_thresholds_that_were_set_hold_from_the_start_and_meanwhile(
@@ -213,7 +204,7 @@ async def test_whose_session_it_is_is_looked_up_again_where_it_could_not_be(
     await kit.write(records[:-1])
     async with kit.deciding():
         await kit.until_acknowledged()
-        assert await kit.entries() == []
+        assert kit.entries() == []
         kit.agents_are_away = False
         await kit.write(records[-1:])
         await kit.until_requested(1)
@@ -230,11 +221,11 @@ async def test_no_session_is_compacted_that_a_rule_may_exclude(kit: DecisionKit)
     await kit.write(records[:-1])
     async with kit.deciding():
         await kit.until_acknowledged()
-        assert await kit.entries() == []
+        assert kit.entries() == []
         kit.agents_are_away = False
         await kit.write(records[-1:])
         await kit.until_acknowledged()
-    assert await kit.entries() == []
+    assert kit.entries() == []
 
 
 async def finish(kit: DecisionKit, command_id: str) -> None:
@@ -251,16 +242,16 @@ async def test_a_silent_session_is_requested_again_after_a_failure_by_the_next_w
     async with kit.deciding():
         await kit.until_requested(1)
         await kit.until_acknowledged()
-    (first,) = await kit.requests()
+    (first,) = kit.requests()
     kit.clock.at_ms += 10_000
     await finish(kit, first.command_id)
     kit.clock.at_ms += 60_000
     for _ in range(2):
         async with kit.deciding():
             await kit.until_requested(2)
-    second = (await kit.requests())[1]
+    second = kit.requests()[1]
     assert second.cause_id == first.cause_id
-    assert len(await kit.requests()) == 2
+    assert len(kit.requests()) == 2
 
 
 async def test_a_silent_session_is_evaluated_when_it_can_be_looked_up_again(
@@ -272,7 +263,7 @@ async def test_a_silent_session_is_evaluated_when_it_can_be_looked_up_again(
     await kit.write(pressured(86, session=SESSION))
     async with kit.deciding():
         await kit.until_acknowledged()
-        assert await kit.entries() == []
+        assert kit.entries() == []
         kit.agents_are_away = False
         await kit.until_requested(1)
 
@@ -291,7 +282,7 @@ async def test_an_excluded_session_that_is_read_back_is_left_alone(kit: Decision
         kit.agents_are_away = False
         asked = len(kit.asked)
         await until_so(lambda: len(kit.asked) > asked)
-    assert await kit.entries() == []
+    assert kit.entries() == []
 
 
 @pytest.mark.parametrize("content", [b"other", None])
@@ -310,7 +301,7 @@ async def test_a_log_of_commands_that_is_gone_ends_the_worker(kit: DecisionKit) 
     del kit.log._topics[COMMANDS]  # noqa: SLF001 -- as an operator deletes it
     await kit.write(pressured(86, session=SESSION))
     with pytest.raises(ConfigError, match="create the topics"):
-        async with kit.deciding() as (_, deciding):
+        async with kit.deciding() as deciding:
             await asyncio.wait_for(deciding, PATIENCE_S)
 
 
@@ -321,11 +312,11 @@ async def test_a_log_of_commands_that_became_shorter_ends_the_worker(kit: Decisi
     await kit.write(pressured(50, session=SESSION))
 
     async def follow_until_it_is_shorter() -> None:
-        async with kit.deciding() as tasks:
+        async with kit.deciding() as deciding:
             await kit.until_acknowledged()  # so what was written has been read
             kit.log.delete_topic(COMMANDS)
             await kit.log.create_topics([CONTEXT_COMMANDS], 2)
-            await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S)
+            await asyncio.wait_for(deciding, PATIENCE_S)
 
     with pytest.raises(RetryError, match=r"is not what was read .* start the worker again"):
         await follow_until_it_is_shorter()
@@ -342,7 +333,7 @@ async def test_what_fails_while_it_ends_is_not_reported_as_forgotten(
             raise PositionError("as a client may that is cut off") from None
 
     reading, messages = asyncio.Event(), list[str]()
-    monkeypatch.setattr(Decisions, "_read", fail_at_the_end)
+    monkeypatch.setattr(DecisionPartition, "_follow", fail_at_the_end)
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: messages.append(context["message"])
     )

@@ -12,9 +12,7 @@ from tests.flow.control.command_kit import CommandKit
 
 @pytest.fixture
 async def kit() -> CommandKit:
-    kit = CommandKit()
-    await kit.create()
-    return kit
+    return await CommandKit.created()
 
 
 class Runtime:
@@ -32,10 +30,6 @@ class Runtime:
 
     async def stop(self) -> None:
         pass
-
-
-def called(kit: CommandKit) -> list[CommandCalled]:
-    return [each for each in kit.entries(CommandCalled) if isinstance(each, CommandCalled)]
 
 
 async def drive(kit: CommandKit, *answers: DriverResult) -> Runtime:
@@ -58,7 +52,7 @@ async def test_a_runtime_that_has_compacted_is_done(kit: CommandKit) -> None:
 async def test_a_runtime_that_has_started_is_done_with_its_boundary(kit: CommandKit) -> None:
     await drive(kit, DriverResult("started", ""))
     async with kit.worker():
-        await kit.until(lambda: kit.entries(CommandCalled))
+        await kit.until(lambda: kit.of(CommandCalled))
         await asyncio.sleep(0.05)
         assert not kit.finished()
         await kit.publish({"type": "system", "subtype": "compact_boundary"})
@@ -90,7 +84,7 @@ async def test_a_runtime_that_an_owner_before_asked_is_not_asked_again(
         await kit.publish({"type": "system", "subtype": "compact_boundary"})
     async with kit.worker():
         if not has_ended:
-            await kit.until(lambda: len({each.attempt for each in called(kit)}) == 2)
+            await kit.until(lambda: len({each.attempt for each in kit.of(CommandCalled)}) == 2)
             await asyncio.sleep(0.05)  # nothing must happen
             await kit.publish({"type": "system", "subtype": "compact_boundary"})
         assert (await kit.outcome()).outcome == "completed"

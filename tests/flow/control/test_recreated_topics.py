@@ -22,10 +22,7 @@ from tests.patience import PATIENCE_S
 
 @pytest.fixture
 async def service() -> CommandKit:
-    kit = CommandKit()
-    await kit.create()
-    await kit.say(12)
-    return kit
+    return await CommandKit.created(12)
 
 
 async def recreate(kit: CommandKit, topic: str) -> None:
@@ -95,9 +92,7 @@ async def test_nothing_is_written_where_the_log_of_commands_became_shorter(
 
 async def test_a_conversation_of_a_former_topic_is_not_compacted(service: CommandKit) -> None:
     service.conversations.topic_id = "former"
-    await service.request()
-    async with service.worker():
-        outcome = await service.outcome()
+    outcome = await service.carry_out()
     assert outcome.outcome == "failed"
     assert "of a topic that was deleted and created again" in (outcome.reason or "")
     assert service.boundaries() == []
@@ -123,7 +118,7 @@ async def test_what_was_accepted_of_a_former_topic_fails_with_the_reason(
     service.conversations.held = 0
     await service.request()
     async with service.worker():
-        await service.until(lambda: service.entries(CommandAccepted))
+        await service.until(lambda: service.of(CommandAccepted))
         await recreate(service, MESSAGES)
         await service.say(2)
         outcome = await service.outcome()

@@ -7,9 +7,9 @@ import pytest
 from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
 from schemas.commands import ThresholdsSet
-from streams.flow.control import restating
-from streams.flow.control.command_log import CommandLog
-from streams.flow.control.restating import expiring, forget, write_again
+from streams.flow.control.commands import restating
+from streams.flow.control.commands.command_log import CommandLog
+from streams.flow.control.commands.restating import expiring, forget, write_again
 from tests.flow.control.command_kit import PARTITIONS, SESSION, CommandKit
 
 DAY_MS = 24 * 3_600_000
@@ -35,13 +35,7 @@ def of_partition(count: int) -> list[str]:
 
 @pytest.fixture
 async def kit() -> CommandKit:
-    kit = CommandKit()
-    await kit.create()
-    return kit
-
-
-def settings(kit: CommandKit) -> list[ThresholdsSet]:
-    return [each for each in kit.entries(ThresholdsSet) if isinstance(each, ThresholdsSet)]
+    return await CommandKit.created()
 
 
 @pytest.mark.parametrize("scope", ["session", "agent"])
@@ -52,8 +46,8 @@ async def test_settings_are_written_again_before_the_log_drops_them(
     off = setting(scope, SESSION, None, automatic=False)
     await kit.send(off, time_ms=now_ms - 20 * DAY_MS)
     async with kit.worker():
-        await kit.until(lambda: len(settings(kit)) == 2)
-    assert settings(kit) == [off, off]
+        await kit.until(lambda: len(kit.of(ThresholdsSet)) == 2)
+    assert kit.of(ThresholdsSet) == [off, off]
     log = CommandLog(kit.ports(asyncio.Event()), PARTITION)
     async with log.owned():  # the next owner finds them young
         assert expiring(log, now_ms - 15 * DAY_MS) == {}
@@ -106,4 +100,4 @@ async def test_a_setting_that_is_made_meanwhile_is_not_taken_back(
         await write_again(ports, log, due, now_ms)
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
-    assert [each.compact_at for each in settings(kit)] == ["70%", "60%"]
+    assert [each.compact_at for each in kit.of(ThresholdsSet)] == ["70%", "60%"]

@@ -10,14 +10,18 @@ import pytest
 
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Message
-from contextgauge.compaction.session import ConversationState, SessionConversation
+from contextgauge.compaction.reading.session_conversation import (
+    ConversationState,
+    SessionConversation,
+)
 from contextgauge.errors import RetryError
 from schemas.records import CompactBoundary, PinsChecked, Record
 from schemas.topics import AGENT_MESSAGES
 from streams import codec
 from streams.core.alerts.rules import LostRules
-from streams.flow.control import rule_guard
-from streams.flow.control.rule_guard import RuleGuard, RuleGuardPorts
+from streams.flow.control.control_loop import ControlLoop
+from streams.flow.control.decisions import rule_guard
+from streams.flow.control.decisions.rule_guard import RuleGuard, RuleGuardPorts
 from streams.ports import NewRecord
 from streams.ports.conversations import Mark
 from tests.core.control.test_pins import PUSH, said, summary, turn
@@ -97,7 +101,7 @@ class GuardKit(ControlKit):
         return record_of(records, CompactBoundary)
 
     @asynccontextmanager
-    async def guarding(self) -> AsyncIterator[list[asyncio.Task[None]]]:
+    async def guarding(self) -> AsyncIterator[None]:
         """Run a guard meanwhile."""
         stop = asyncio.Event()
         ports = RuleGuardPorts(
@@ -113,31 +117,20 @@ class GuardKit(ControlKit):
         stream = MemoryRecordStream(
             self.log, TOPIC, (0, 1), self.acknowledged, lambda: 0, lambda: 0
         )
-        tasks = [
-            asyncio.create_task(stream.run(guard, stop)),
-            asyncio.create_task(guard.run()),
-        ]
+        loop = ControlLoop("decisions", stream, [guard.opened], ports)
+        task = asyncio.create_task(loop.run())
         try:
-            yield tasks
+            yield
             stop.set()
-            await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S)
+            await asyncio.wait_for(task, PATIENCE_S)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
-    async def published(self) -> list[dict[str, Any]]:
+    def published(self) -> list[dict[str, Any]]:
         """Return what was published of the sessions."""
-        reader = self.log.reader(MESSAGES, [0])
-        await reader.start()
-        first, end = await reader.bounds(0)
-        reader.seek(0, first)
-        found: list[dict[str, Any]] = []
-        while len(found) < end - first:
-            batch = await reader.poll(0, 1_000, 0.01)
-            found += [json.loads(each.value or b"") for each in batch.records]
-        await reader.stop()
-        return found
+        records = self.log.partition(MESSAGES, 0).read(0, 1_000_000).records
+        return [json.loads(each.value or b"") for each in records]
 
 
 @pytest.fixture
@@ -153,7 +146,7 @@ async def test_a_lost_rule_is_published_derived_and_alerted(kit: GuardKit) -> No
     record = await kit.bound()
     async with kit.guarding():
         await kit.until_acknowledged()
-    (message,) = await kit.published()
+    (message,) = kit.published()
     assert (message["kept"], message["lost"]) == (0, [PUSH])
     checked = kit.given.take(message)
     data = one(checked, PinsChecked)
@@ -180,7 +173,7 @@ async def test_it_waits_for_the_conversation_and_its_summary(kit: GuardKit) -> N
     async with kit.guarding():
         await kit.until_acknowledged()
     assert len(kit.conversations) == 1
-    assert [each["lost"] for each in await kit.published()] == [[PUSH]]
+    assert [each["lost"] for each in kit.published()] == [[PUSH]]
 
 
 async def test_texts_are_withheld_where_they_may_not_be_published(kit: GuardKit) -> None:
@@ -188,7 +181,7 @@ async def test_texts_are_withheld_where_they_may_not_be_published(kit: GuardKit)
     await kit.bound()
     async with kit.guarding():
         await kit.until_acknowledged()
-    (message,) = await kit.published()
+    (message,) = kit.published()
     assert (message["lost"], message["lost_count"]) == ([], 1)
 
 
@@ -207,7 +200,7 @@ async def test_what_cannot_be_judged_is_not_published(
     await kit.bound()
     async with kit.guarding():
         await kit.until_acknowledged()
-    assert not await kit.published()
+    assert not kit.published()
 
 
 @pytest.mark.parametrize("kept_until", [None, BOUNDARY_AT + 1])
@@ -219,7 +212,7 @@ async def test_a_session_whose_text_is_not_kept_is_done_at_once(
     async with kit.guarding():
         await kit.until_acknowledged()
     assert kit.asked_conversations == 1
-    assert not await kit.published()
+    assert not kit.published()
 
 
 async def test_what_is_kept_of_a_former_topic_is_waited_for(kit: GuardKit) -> None:
@@ -229,7 +222,7 @@ async def test_what_is_kept_of_a_former_topic_is_waited_for(kit: GuardKit) -> No
     async with kit.guarding():
         await kit.until_acknowledged()
     assert kit.asked_conversations == 3
-    assert len(await kit.published()) == 1
+    assert len(kit.published()) == 1
 
 
 @pytest.mark.parametrize("answer", [None, LOST._replace(state="incomplete")])
@@ -241,7 +234,7 @@ async def test_after_a_while_it_gives_up(
     await kit.bound()
     async with kit.guarding():
         await kit.until_acknowledged()
-    assert not await kit.published()
+    assert not kit.published()
 
 
 async def test_old_boundaries_and_those_of_subagents_are_not_checked(kit: GuardKit) -> None:
@@ -249,7 +242,7 @@ async def test_old_boundaries_and_those_of_subagents_are_not_checked(kit: GuardK
     await kit.bound(isSidechain=True, agentId="a1")
     async with kit.guarding():
         await kit.until_acknowledged()
-    assert not await kit.published()
+    assert not kit.published()
 
 
 @pytest.mark.parametrize("offset", [None, b"", b"-1", b"seven", b"9" * 5_000])
@@ -259,7 +252,7 @@ async def test_a_boundary_that_another_program_wrote_is_not_checked(
     await kit.bound(offset=offset)
     async with kit.guarding():
         await kit.until_acknowledged()
-    assert not await kit.published()
+    assert not kit.published()
 
 
 async def test_a_killed_check_is_made_again_with_the_same_id(kit: GuardKit) -> None:
@@ -270,7 +263,7 @@ async def test_a_killed_check_is_made_again_with_the_same_id(kit: GuardKit) -> N
     kit.acknowledged.clear()  # as where it was killed before its acknowledgement was committed
     async with kit.guarding():
         await kit.until_acknowledged()
-    first, second = await kit.published()
+    first, second = kit.published()
     assert first["uuid"] == second["uuid"]
     assert len(kit.given.take(first, second)) == 1
 
@@ -284,4 +277,4 @@ async def test_records_behind_a_check_are_acknowledged_after_it(kit: GuardKit) -
         assert not kit.acknowledged.get(0)
         kit.conversations = [LOST]
         await kit.until_acknowledged()
-    assert len(await kit.published()) == 1
+    assert len(kit.published()) == 1

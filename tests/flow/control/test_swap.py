@@ -10,7 +10,7 @@ from contextgauge.errors import RetryError
 from contextgauge.records import Json
 from schemas.commands import CommandEntry
 from streams.core.control.messages import Line
-from streams.flow.control.command_log import CommandLog
+from streams.flow.control.commands.command_log import CommandLog
 from streams.ports import Approval, Asked
 from tests.flow.control.command_kit import SESSION, CommandKit
 from tests.patience import PATIENCE_S
@@ -48,10 +48,6 @@ async def _asked_for(kit: CommandKit) -> str:
     return last_id
 
 
-async def _ask(kit: CommandKit) -> None:
-    await kit.publish({"type": "user", "message": {"role": "user", "content": "and now?"}})
-
-
 async def _answer(kit: CommandKit) -> None:
     content: list[Json] = [{"type": "text", "text": "an answer"}]
     message: dict[str, Json] = {"id": "m", "role": "assistant", "content": content}
@@ -74,7 +70,7 @@ async def test_an_agent_that_waits_for_what_it_published_calls_its_model_next(
     await kit.say(11)
     for _ in range(2):  # it asks again, as the conversation lags behind what it published
         last_id = await _asked_for(kit)
-    await _ask(kit)
+    await kit.ask()
     assert (await kit.asked.asked(SESSION)) == Asked(last_id, 2, ANY)
     await kit.request()
     async with kit.worker():
@@ -102,7 +98,7 @@ async def test_a_call_that_begins_before_the_commit_is_waited_for(
     ) -> bool:
         if approve is not None and not swaps:
             swaps.append(1)
-            await _ask(kit)
+            await kit.ask()
         return await append(log, entries, lines, approve)
 
     monkeypatch.setattr(CommandLog, "append", late)
@@ -120,7 +116,7 @@ async def test_a_call_that_begins_before_the_commit_is_waited_for(
 async def test_an_agent_that_waits_for_its_context_is_not_waited_for(kit: CommandKit) -> None:
     kit.change(quiet_s=PATIENCE_S)
     await kit.say(12)
-    await _ask(kit)
+    await kit.ask()
     await _asked_for(kit)
     await kit.request()
     async with kit.worker():
@@ -141,7 +137,7 @@ async def test_where_it_is_not_known_what_was_asked_for_an_answer_is_waited_for(
     monkeypatch.setattr(kit.asked, "asked", away)
     kit.change(quiet_s=0.3)
     await kit.say(12)
-    await _ask(kit)
+    await kit.ask()
     await kit.request()
     async with kit.worker():
         assert (await kit.outcome()).outcome == "completed"

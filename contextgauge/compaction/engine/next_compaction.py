@@ -1,0 +1,153 @@
+"""One compaction: what is to be done, and its plan once the summary is written."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from contextgauge.compaction.carried.compaction_text import pin_lines
+from contextgauge.compaction.carried.restore import Restored, within
+from contextgauge.compaction.engine.compaction_receipt import LadderStep, Receipt, StepName, Trigger
+from contextgauge.compaction.engine.ladder import (
+    REASONS,
+    Climb,
+    Staying,
+    Summarising,
+    climb,
+    finish,
+    prepare,
+)
+from contextgauge.compaction.engine.plan import Plan, plan_of
+from contextgauge.compaction.engine.request_size import CallFrame, Measurement
+from contextgauge.compaction.engine.trigger import Due
+from contextgauge.compaction.messages import Carried, ContextCompaction, Message
+from contextgauge.compaction.ports import SummaryAnswer
+from contextgauge.compaction.profiles import share_of
+
+
+class CompactionTask(NamedTuple):
+    """One compaction: how large the request is, and who asked for it."""
+
+    measured: Measurement
+    trigger: Trigger
+    instructions: str | None = None
+    must: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A summary: the whole text, the summariser's part of it, what code carries on with it.
+
+    `summariser` wrote it, for what `answer` says; both are the floor's where others failed.
+    """
+
+    text: str
+    prose: str
+    carried: Carried
+    summariser: str
+    answer: SummaryAnswer | None
+    failures: tuple[str, ...] = ()
+
+
+class WrittenCompaction(NamedTuple):
+    """What a compaction worked out: rungs, division and text, and when it began and ended."""
+
+    climb: Climb
+    work: Summarising
+    written: Written
+    restored: Restored
+    began_ms: int
+    ended_ms: int
+
+
+def work_out(
+    frame: CallFrame,
+    measured: Measurement,
+    due: Due | None,
+    restore: Callable[[], Sequence[str]] | None,
+    *,
+    must: bool = False,
+) -> tuple[Climb, Summarising | Staying, Restored]:
+    """Climb as far as the goal asks for, and say what a summary is to be about.
+
+    `due` is None where a compaction was asked for: that has a summary even without need. Texts
+    that `restore` gives take their room from the summary. `must`: the next request would not fit.
+    """
+    profile, counter, history = frame.profile, frame.counter, frame.history
+    budget, nothing = measured.budget_tokens, Restored((), 0)
+    at = climb(Climb(tuple(history.active), measured.messages_tokens), profile, counter, budget)
+    if "summarise" not in profile.rungs:
+        return at, Staying("the profile has no summaries"), nothing
+    if due is not None and at.steps and at.tokens <= budget:
+        return at, Staying("no summary is needed"), nothing
+    texts = restore() if restore is not None else ()
+    restored = within(texts, share_of(budget, profile.restore_share), counter)
+    work = prepare(
+        at,
+        profile,
+        counter,
+        budget_tokens=budget - restored.tokens,
+        number=history.rounds + 1,
+        keep_ids=frame.call.keep_ids,
+        original=history.original,
+        must=must,
+    )
+    return at, work, restored
+
+
+def finished_plan(
+    active: Sequence[Message], frame: CallFrame, task: CompactionTask, done: WrittenCompaction
+) -> Plan:
+    """Return the plan of a compaction with a summary."""
+    at, work, written, profile = done.climb, done.work, done.written, frame.profile
+    leaving = work.selection.leaving
+    count = len(frame.history.everything) if profile.count_all_archived else len(leaving)
+    marker = ContextCompaction(
+        number=work.number,
+        timestamp_ms=done.ended_ms,
+        summary=written.text,
+        messages_archived=count,
+        context_size_before=task.measured.before.tokens,
+        prose=written.prose,
+        carried=written.carried,
+    )
+    replacement = finish(work, marker, profile, done.restored.texts)
+    archived = tuple(each.id for each in leaving)
+    tokens = sum(map(frame.counter.message, replacement))
+    name: StepName = "floor" if written.answer is None else "summarise"
+    reason = written.failures[0] if written.failures else REASONS["summarise"]
+    steps = (*at.steps, *work.steps, LadderStep(name, at.tokens, tokens, archived, reason))
+    answer = written.answer or SummaryAnswer("")
+    receipt = replace(
+        receipt_of(task, steps, tokens, done.began_ms, done.ended_ms),
+        number=work.number,
+        messages_archived=len(archived),
+        archived_ids=archived,
+        summariser=written.summariser,
+        summary_input_tokens=answer.input_tokens,
+        summary_cache_read_tokens=answer.cache_read_tokens,
+        summary_output_tokens=answer.output_tokens,
+        failures=(*written.failures, *answer.failures),
+        redacted_secrets=answer.redacted_secrets,
+        pins=pin_lines(written.text) if written.carried.pins else 0,
+        files=len(written.carried.files),
+        restored=len(done.restored.texts),
+        restore_omitted=done.restored.omitted,
+    )
+    return plan_of(active, replacement, receipt)
+
+
+def receipt_of(
+    task: CompactionTask, steps: tuple[LadderStep, ...], tokens: int, began_ms: int, ended_ms: int
+) -> Receipt:
+    """Return the receipt of a compaction; `tokens` is an estimate of the messages after it."""
+    measured = task.measured
+    return Receipt(
+        trigger=task.trigger,
+        tokens_before=measured.before.tokens,
+        tokens_after=measured.after(tokens),
+        basis=measured.before.basis,
+        window=measured.limits.window,
+        target_tokens=measured.limits.compact_to_tokens,
+        steps=steps,
+        duration_ms=max(0, ended_ms - began_ms),
+    )

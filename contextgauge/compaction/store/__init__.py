@@ -1,0 +1,1 @@
+"""A conversation outside memory: exactly as JSON, and its archived messages found again."""

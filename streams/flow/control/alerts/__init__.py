@@ -1,0 +1,1 @@
+"""Alerts: records in, by the rules that people set, and webhooks out."""

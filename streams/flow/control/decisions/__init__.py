@@ -1,0 +1,1 @@
+"""What records decide: whether a session is compacted, and whether a compaction lost rules."""
