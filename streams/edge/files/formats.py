@@ -8,6 +8,7 @@ from itertools import chain, islice
 
 from contextgauge.containers import Scout
 from contextgauge.normalise import runtimes
+from contextgauge.normalise.adapter import Adapter
 from schemas.messages import DeadLetter
 from streams import codec
 from streams.edge.files.content import DamagedError, open_content
@@ -17,17 +18,17 @@ FIRST_LINES = 8
 """Among these is one by which a file of another runtime is known."""
 
 
-class UnreadFormatError(OSError):
-    """A file of a runtime that this version does not read; `format` is the row of its table."""
+class UnsupportedFormatError(OSError):
+    """A file of a runtime that this version does not read; `format` is its adapter."""
 
-    def __init__(self, unread: runtimes.Format) -> None:
+    def __init__(self, adapter: Adapter) -> None:
         super().__init__(
-            errno.ENOTSUP, f"this is {unread.session}, which contextgauge does not read yet"
+            errno.ENOTSUP, f"this is {adapter.session_label}, which contextgauge does not read yet"
         )
-        self.format = unread
+        self.format = adapter
 
 
-def unread_format(path: str) -> runtimes.Format | None:
+def unsupported_format(path: str) -> Adapter | None:
     """Return the format of a file that this version does not read; None of any other.
 
     A look at its beginning shows it, which is done for thousands. One that cannot be read has none:
@@ -38,11 +39,11 @@ def unread_format(path: str) -> runtimes.Format | None:
             head = content.read(HEAD_BYTES, 0)
     except OSError:
         return None
-    return unread_in(objects_in(head).values if document_of(head) else head.split(b"\n"))
+    return unsupported_in(objects_in(head).values if document_of(head) else head.split(b"\n"))
 
 
 def is_document(path: str) -> bool:
-    """Return whether a file is a JSON document of a runtime's messages; see `unread_format`."""
+    """Return whether a file is a JSON document of messages; see `unsupported_format`."""
     try:
         with closing(open_content(path)) as content:
             head = content.read(HEAD_BYTES, 0)
@@ -57,15 +58,15 @@ def is_document(path: str) -> bool:
     return any(not isinstance(body, DeadLetter) and runtimes.is_known(body) for body in bodies)
 
 
-def unread_in(values: Iterable[bytes]) -> runtimes.Format | None:
-    """Return the format of a file that begins with these lines; see `unread_format`."""
+def unsupported_in(values: Iterable[bytes]) -> Adapter | None:
+    """Return the format of a file that begins with these lines; see `unsupported_format`."""
     scout = Scout()
     for _, value in zip(range(FIRST_LINES), values, strict=False):
         body = codec.decode(value, limit=HEAD_BYTES)
         if isinstance(body, DeadLetter):
             continue
-        if (unread := runtimes.unread(body)) is not None:
-            return unread
+        if (other := runtimes.unsupported(body)) is not None:
+            return other
         scout.look(body)
         if scout.is_known:
             break
@@ -74,11 +75,11 @@ def unread_in(values: Iterable[bytes]) -> runtimes.Format | None:
 
 def reason_of(error: OSError) -> str:
     """Return why a file is not read, or only a part of it."""
-    is_whole = isinstance(error, UnreadFormatError | DamagedError)
+    is_whole = isinstance(error, UnsupportedFormatError | DamagedError)
     return str(error.strerror) if is_whole else f"cannot be read: {error.strerror}"
 
 
-def counted(unread: Counter[str]) -> str:
+def counted(unsupported: Counter[str]) -> str:
     """Return how many files of which runtimes are not read: 3 pi, 1 Kimi CLI."""
-    labels = ", ".join(f"{files:,} {label}" for label, files in unread.most_common())
+    labels = ", ".join(f"{files:,} {label}" for label, files in unsupported.most_common())
     return f"{labels}: sessions of runtimes that contextgauge does not read yet"

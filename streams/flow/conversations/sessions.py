@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from contextgauge.compaction.lines import (
-    OWN_FIELD,
     folder_of,
     names_beginning,
     own_edit,
@@ -18,6 +17,7 @@ from contextgauge.compaction.lines import (
 from contextgauge.json_codec import decode
 from contextgauge.messages import AGENT_ID_HEADER, DeadLetter
 from contextgauge.normalise import session_of
+from contextgauge.normalise.claude_code.conversation import OWN_FIELD
 from contextgauge.partitioner import key_bytes
 from contextgauge.records import Json
 from contextgauge.units import DAY_MS

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from contextgauge.normalise.runtimes import FORMATS
+from contextgauge.normalise.runtimes import RUNTIMES
 from contextgauge.record_words import Runtime
 from schemas.records import (
     CompactBoundary,
@@ -69,9 +69,9 @@ def runtime_of(*bodies: Body, hint: str | None = None) -> str | None:
 
 
 def test_every_row_of_the_table_has_a_known_runtime_and_a_label() -> None:
-    assert {row.runtime for row in FORMATS} <= set(get_args(Runtime))
-    assert len({row.label for row in FORMATS}) == len(FORMATS)
-    assert [row.session for row in FORMATS if row.label in ("pi", "opencode")] == [
+    assert {row.runtime for row in RUNTIMES} <= set(get_args(Runtime))
+    assert len({row.label for row in RUNTIMES}) == len(RUNTIMES)
+    assert [row.session_label for row in RUNTIMES if row.label in ("pi", "opencode")] == [
         "a pi session",
         "an opencode session",
     ]
