@@ -1,7 +1,7 @@
 """The closed sets of words in records, which `contextgauge.records` offers with the records."""
 
 import pkgutil
-from pathlib import Path
+from os import path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 WindowSource: TypeAlias = Literal[
@@ -25,7 +25,7 @@ RELEASED_RUNTIMES: Final = ("claude-code", "codex", "qwen-code", "gemini", "open
 """In the order in which schemas and pages list them."""
 
 
-_NORMALISE: Final = str(Path(__file__).with_name("normalise"))
+_NORMALISE: Final = path.join(path.dirname(__file__), "normalise")
 ADAPTER_FOLDERS: Final = sorted(
     each.name for each in pkgutil.iter_modules([_NORMALISE]) if each.ispkg
 )

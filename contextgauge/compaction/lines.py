@@ -58,10 +58,8 @@ def reduced(line: Line) -> dict[str, Json] | None:
 
 
 def _is_of_side(line: Line) -> bool:
-    return (
-        flag(line, "isSidechain", "is_sidechain")
-        or name(line, "parent_tool_use_id", "parentToolUseId") is not None
-    )
+    spelling = line_of(line).spelling
+    return flag(line, *spelling.sidechain) or name(line, *spelling.parent) is not None
 
 
 def digest_of(line: Line) -> bytes:

@@ -16,7 +16,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from typing import Final, TypeAlias, TypeGuard
 
 from contextgauge import json_codec
@@ -91,9 +91,14 @@ def without_text(body: Body, raw: bytes, key: bytes) -> dict[str, Json]:
     return stripped
 
 
-@cache
+_OF_LINES: Final[dict[int, Handlers]] = {}
+"""By the identity of a line's type, which stays: there are some thirty."""
+
+
 def _handlers_of(line: LineType) -> Handlers:
-    return _handlers(line.fields)
+    if id(line) not in _OF_LINES:
+        _OF_LINES[id(line)] = _handlers(line.fields)
+    return _OF_LINES[id(line)]
 
 
 def _handlers(fields: Fields) -> Handlers:

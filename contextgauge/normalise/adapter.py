@@ -7,7 +7,6 @@ stays when a line is shortened or sent without its texts), conversations, titles
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final, NamedTuple, TypeAlias
 
@@ -132,8 +131,10 @@ def _nothing(_: Body) -> tuple[Signal, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LineType:
+_NO_FIELDS: Final[Fields] = {}
+
+
+class LineType(NamedTuple):
     """What the lines of one type say; by default nothing.
 
     `read` gives the signals for the rules. `fields` are those that only these lines have.
@@ -145,7 +146,7 @@ class LineType:
     """
 
     read: Reader = _nothing
-    fields: Fields = field(default_factory=dict)
+    fields: Fields = _NO_FIELDS
     conversation: Callable[[Body], dict[str, Json] | None] | None = None
     prompt: Callable[[Body], Json] | None = None
     head: Callable[[Body], FileHead] | None = None
@@ -154,6 +155,9 @@ class LineType:
     spelling: Spelling = COMMON
     session: Callable[[Body], str | None] | None = None
     """These two are set by `runtimes` to the adapter's; it also adds to `fields` those of all."""
+
+
+_NO_TYPES: Final[Mapping[str, LineType]] = {}
 
 
 class OwnCalls(NamedTuple):
@@ -176,8 +180,7 @@ class Folders(NamedTuple):
     archive: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Adapter:
+class Adapter(NamedTuple):
     """One format of one runtime.
 
     `label` is its name for people, `runtime` that in records: by default its folder's. Of `signs`
@@ -191,9 +194,9 @@ class Adapter:
     runtime: Runtime = ""
     signs: tuple[Sign, ...] = ()
     line_signs: tuple[Sign, ...] = ()
-    types: Mapping[str, LineType] = field(default_factory=dict)
-    untyped: Mapping[str, LineType] = field(default_factory=dict)
-    fields: Fields = field(default_factory=dict)
+    types: Mapping[str, LineType] = _NO_TYPES
+    untyped: Mapping[str, LineType] = _NO_TYPES
+    fields: Fields = _NO_FIELDS
     spelling: Spelling = COMMON
     session: Callable[[Body], str | None] | None = None
     """Gives the session that a line names otherwise than by a field of the `spelling`."""

@@ -6,7 +6,6 @@ the fields that a runtime gives all its messages, or that name it, never by a te
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from importlib import import_module
 from typing import Any, Final, TypeAlias, get_args
 
@@ -30,7 +29,7 @@ def _found() -> tuple[Adapter, ...]:
     for folder in ADAPTER_FOLDERS:
         runtime = folder.replace("_", "-")
         declared = import_module(f"contextgauge.normalise.{folder}").ADAPTERS
-        adapters += (replace(each, runtime=each.runtime or runtime) for each in declared)
+        adapters += (each._replace(runtime=each.runtime or runtime) for each in declared)
     return tuple(sorted(adapters, key=lambda each: (not each.is_read, each.is_borrowed)))
 
 
@@ -74,7 +73,7 @@ UNKNOWN: Final = LineType(fields=joined(*(adapter.fields for adapter in ADAPTERS
 
 def _bound(adapter: Adapter, line: LineType) -> LineType:
     fields = joined(UNKNOWN.fields, adapter.fields, line.fields)
-    return replace(line, fields=fields, spelling=adapter.spelling, session=adapter.session)
+    return line._replace(fields=fields, spelling=adapter.spelling, session=adapter.session)
 
 
 def _by_type() -> dict[str, LineType]:
@@ -107,7 +106,9 @@ _UNTYPED: Final = tuple(
 )
 _NO_RIVALS: Final[_Rivals] = ()
 
-HEADS: Final = tuple(kind for kind, line in _TYPES.items() if line.head is not None)
+HEADS: Final = tuple(
+    kind for each in ADAPTERS for kind, line in each.types.items() if line.head is not None
+)
 """Types of lines that begin a file and say whose it is."""
 
 
