@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Final, TypeAlias, TypeGuard
+from typing import Final, TypeAlias, TypeGuard, assert_never
 
 from contextgauge import json_codec
 from contextgauge.containers import Line
@@ -131,6 +131,8 @@ def _handler(field: Field) -> Handler:
                     other(value) if value.keys().isdisjoint(by) else _object(handlers, value)
                 )
             )
+        case _:
+            assert_never(field)
 
 
 def _is_list(value: Json) -> TypeGuard[list[Json]]:

@@ -76,9 +76,10 @@ def _bound(adapter: Adapter, line: LineType) -> LineType:
     return line._replace(fields=fields, spelling=adapter.spelling, session=adapter.session)
 
 
-def _by_type() -> dict[str, LineType]:
+def lines_by_type(adapters: Iterable[Adapter]) -> dict[str, LineType]:
+    """Return the lines that no signs are needed for. Raises ValueError where two have a type."""
     lines: dict[str, LineType] = {}
-    for adapter in ADAPTERS:
+    for adapter in adapters:
         for kind, line in adapter.types.items() if not adapter.line_signs else ():
             if kind in lines:
                 raise ValueError(f"{adapter.label}: others have {kind!r} too: needs `line_signs`")
@@ -99,7 +100,7 @@ def _rivals() -> dict[str, _Rivals]:
     return rivals
 
 
-_TYPES: Final = _by_type()
+_TYPES: Final = lines_by_type(ADAPTERS)
 _RIVALS: Final = _rivals()
 _UNTYPED: Final = tuple(
     (name, _bound(adapter, line)) for adapter in ADAPTERS for name, line in adapter.untyped.items()

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from contextgauge.normalise.runtimes import RUNTIMES
+from contextgauge.normalise.runtimes import RUNTIMES, lines_by_type
 from contextgauge.record_words import Runtime
 from schemas.records import (
     CompactBoundary,
@@ -75,6 +75,11 @@ def test_every_row_of_the_table_has_a_known_runtime_and_a_label() -> None:
         "a pi session",
         "an opencode session",
     ]
+
+
+def test_adapters_whose_lines_cannot_be_told_apart_are_refused() -> None:
+    with pytest.raises(ValueError, match="Codex: others have 'session_meta' too"):
+        lines_by_type([row for row in RUNTIMES if row.label == "Codex"] * 2)
 
 
 @pytest.mark.parametrize(
