@@ -102,8 +102,8 @@ _REQUEST: Final = Inside(
     {"subtype": Meaning.WORD, "request_id": Meaning.NAME, "input": _HOOK_INPUT}
 )
 
-_HOOK: Final = LineType(read=messages.hook_input)
-_RESET: Final = LineType(read=messages.conversation_reset, conversation=conversation.nothing_else)
+_HOOK: Final = LineType(messages.hook_input)
+_RESET: Final = LineType(messages.conversation_reset, conversation=conversation.nothing_else)
 
 ADAPTERS: Final = (
     Adapter(
@@ -117,19 +117,19 @@ ADAPTERS: Final = (
             {**_INIT, "tools": list, "mcp_servers": list, "apiKeySource": str},
         ),
         types={
-            "assistant": LineType(read=messages.assistant, conversation=conversation.message),
+            "assistant": LineType(messages.assistant, conversation=conversation.message),
             "user": LineType(
-                read=messages.user, conversation=conversation.message, prompt=conversation.prompt
+                messages.user, conversation=conversation.message, prompt=conversation.prompt
             ),
-            "result": LineType(read=messages.result, conversation=conversation.nothing_else),
-            "system": LineType(read=messages.system, conversation=conversation.system),
-            "stream_event": LineType(read=stream_event),
+            "result": LineType(messages.result, conversation=conversation.nothing_else),
+            "system": LineType(messages.system, conversation=conversation.system),
+            "stream_event": LineType(stream_event),
             "conversation_reset": _RESET,
             "autocompact_state": LineType(
-                read=limits.autocompact_state, fields={"value": Inside({"source": Meaning.WORD})}
+                limits.autocompact_state, fields={"value": Inside({"source": Meaning.WORD})}
             ),
-            "control_response": LineType(read=limits.control_response),
-            "control_request": LineType(read=messages.control_request),
+            "control_response": LineType(limits.control_response),
+            "control_request": LineType(messages.control_request),
         },
         untyped={"hook_event_name": _HOOK, "hookEventName": _HOOK},
         fields={**_FIELDS, "request": _REQUEST},

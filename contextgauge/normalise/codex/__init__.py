@@ -63,39 +63,28 @@ ADAPTERS: Final = (
         ),
         types={
             "session_meta": LineType(
-                read=lines.session_meta,
-                fields=_HEAD,
-                conversation=conversation.facts,
-                head=lines.head,
+                lines.session_meta, _HEAD, conversation.facts, head=lines.head
             ),
             "turn_context": LineType(
-                read=lines.turn_context,
-                fields=_TURN,
-                conversation=conversation.facts,
-                turn_ms=lines.turn_ms,
+                lines.turn_context, _TURN, conversation.facts, turn_ms=lines.turn_ms
             ),
             "response_item": LineType(
-                read=lines.response_item,
-                fields=_RESPONSE_ITEM,
-                conversation=conversation.item,
-                prompt=conversation.prompt,
+                lines.response_item, _RESPONSE_ITEM, conversation.item, conversation.prompt
             ),
             "event_msg": LineType(
-                read=lines.event_msg,
-                fields=_EVENT,
-                conversation=conversation.event,
-                prompt=conversation.prompt,
+                lines.event_msg,
+                _EVENT,
+                conversation.event,
+                conversation.prompt,
                 turn_ms=lines.started_ms,
             ),
-            "compacted": LineType(
-                read=lines.compacted, fields=_COMPACTED, conversation=conversation.item
-            ),
-            "thread.started": LineType(read=lines.thread_started),
-            "turn.completed": LineType(read=lines.turn_completed),
+            "compacted": LineType(lines.compacted, _COMPACTED, conversation.item),
+            "thread.started": LineType(lines.thread_started),
+            "turn.completed": LineType(lines.turn_completed),
         },
         untyped={
-            "method": LineType(read=lines.notification, moment=lines.moment),
-            "result": LineType(read=lines.answer, moment=lines.moment),
+            "method": LineType(lines.notification, moment=lines.moment),
+            "result": LineType(lines.answer, moment=lines.moment),
         },
         fields={
             "thread_id": Meaning.LONG_NAME,

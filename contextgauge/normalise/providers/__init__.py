@@ -30,17 +30,17 @@ def _conversation(line: Body) -> dict[str, Json] | None:
     return {"response": picked} if line.get("type") == "response.completed" else picked
 
 
-_RAW: Final = LineType(read=raw_response, conversation=_conversation)
+_RAW: Final = LineType(raw_response, conversation=_conversation)
 
 ADAPTERS: Final = (
     Adapter(
         runtime="openai",
         label="OpenAI",
         types={
-            "message": LineType(read=bare_message, conversation=_conversation),
-            "message_start": LineType(read=bare_event),
-            "message_delta": LineType(read=bare_event),
-            "response.completed": LineType(read=completed_response, conversation=_conversation),
+            "message": LineType(bare_message, conversation=_conversation),
+            "message_start": LineType(bare_event),
+            "message_delta": LineType(bare_event),
+            "response.completed": LineType(completed_response, conversation=_conversation),
         },
         untyped=dict.fromkeys(("object", "usageMetadata", "usage_metadata"), _RAW),
         fields=RESPONSE,

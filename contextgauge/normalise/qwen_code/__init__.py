@@ -74,10 +74,10 @@ ADAPTERS: Final = (
         signs=(*_LINES, {"type": "system", "subtype": "init", "qwen_code_version": str}),
         line_signs=_LINES,
         types={
-            "assistant": LineType(read=assistant, conversation=conversation.message),
-            "user": LineType(read=user, conversation=conversation.message),
-            "tool_result": LineType(read=user),
-            "system": LineType(read=system),
+            "assistant": LineType(assistant, conversation=conversation.message),
+            "user": LineType(user, conversation=conversation.message),
+            "tool_result": LineType(user),
+            "system": LineType(system),
         },
         fields={
             "qwen_code_version": Meaning.NAME,

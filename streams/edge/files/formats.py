@@ -2,13 +2,14 @@
 
 import errno
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import chain, islice
 
 from contextgauge.containers import Scout
 from contextgauge.normalise import runtimes
 from contextgauge.normalise.adapter import Adapter
+from contextgauge.normalise.signals import Body
 from schemas.messages import DeadLetter
 from streams import codec
 from streams.edge.files.content import DamagedError, open_content
@@ -29,42 +30,43 @@ class UnsupportedFormatError(OSError):
 
 
 def unsupported_format(path: str) -> Adapter | None:
-    """Return the format of a file that this version does not read; None of any other.
+    """Return the runtime of a file that this version does not read; None of any other.
 
     A look at its beginning shows it, which is done for thousands. One that cannot be read has none:
     reading it will raise why.
     """
-    try:
-        with closing(open_content(path)) as content:
-            head = content.read(HEAD_BYTES, 0)
-    except OSError:
-        return None
+    head = _head_of(path)
     return unsupported_in(objects_in(head).values if document_of(head) else head.split(b"\n"))
 
 
 def is_document(path: str) -> bool:
     """Return whether a file is a JSON document of messages; see `unsupported_format`."""
-    try:
-        with closing(open_content(path)) as content:
-            head = content.read(HEAD_BYTES, 0)
-    except OSError:
-        return False
+    head = _head_of(path)
     document = document_of(head)
     if document is None:
         return False
     header = () if document.header is None else (document.header,)
     values = chain(header, objects_in(head[document.begin :]).values)
+    return any(map(runtimes.is_known, _bodies(values)))
+
+
+def _head_of(path: str) -> bytes:
+    try:
+        with closing(open_content(path)) as content:
+            return content.read(HEAD_BYTES, 0)
+    except OSError:
+        return b""
+
+
+def _bodies(values: Iterable[bytes]) -> Iterator[Body]:
     bodies = (codec.decode(value, limit=HEAD_BYTES) for value in islice(values, FIRST_LINES))
-    return any(not isinstance(body, DeadLetter) and runtimes.is_known(body) for body in bodies)
+    return (body for body in bodies if not isinstance(body, DeadLetter))
 
 
 def unsupported_in(values: Iterable[bytes]) -> Adapter | None:
     """Return the format of a file that begins with these lines; see `unsupported_format`."""
     scout = Scout()
-    for _, value in zip(range(FIRST_LINES), values, strict=False):
-        body = codec.decode(value, limit=HEAD_BYTES)
-        if isinstance(body, DeadLetter):
-            continue
+    for body in _bodies(values):
         if (other := runtimes.unsupported(body)) is not None:
             return other
         scout.look(body)
