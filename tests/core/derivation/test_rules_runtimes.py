@@ -77,7 +77,7 @@ def test_every_row_of_the_table_has_a_known_runtime_and_a_label() -> None:
     ]
 
 
-def test_adapters_whose_lines_cannot_be_told_apart_are_refused() -> None:
+def test_two_adapters_with_one_type_of_line_are_refused() -> None:
     with pytest.raises(ValueError, match="Codex: others have 'session_meta' too"):
         lines_by_type([row for row in RUNTIMES if row.label == "Codex"] * 2)
 
