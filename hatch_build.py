@@ -38,8 +38,10 @@ MODULES = (
         f"contextgauge/normalise/{name}.py"
         for name in (
             "__init__",
-            "claude",
-            "codex",
+            "claude_code/conversation",
+            "claude_code/messages",
+            "claude_code/texts",
+            "codex/lines",
             "fields",
             "limit_signals",
             "responses",

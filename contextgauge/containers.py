@@ -6,23 +6,33 @@ comes before the hint.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from contextgauge.normalise.codex import origin_of, thread_of, thread_owner
+from contextgauge.normalise import named_session
 from contextgauge.normalise.fields import text
-from contextgauge.normalise.session_facts import is_transcript
+from contextgauge.normalise.runtimes import ADAPTERS, HEADS, line_of
 from contextgauge.normalise.signals import Body
-from contextgauge.normalise.spellings import SESSION
+from contextgauge.normalise.spellings import TRANSCRIPT_FIELDS, is_transcript
 
 ContainerKind: TypeAlias = Literal["transcript", "rollout", "stream"]
 
-SIGNS: Final = re.compile(rb'"(?:session(?:Id|_meta)|isSidechain|parentUuid)"')
+
+def _strings(words: Iterable[str]) -> bytes:
+    return b'"(?:%s)"' % "|".join(map(re.escape, sorted(set(words)))).encode()
+
+
+_SIGNS: Final = (*TRANSCRIPT_FIELDS, *HEADS)
+SIGNS: Final = re.compile(_strings(_SIGNS))
 """JSON spellings, one of which is in any line that marks a transcript or a rollout."""
 
-SIGN_BYTES: Final = 16
+SIGN_BYTES: Final = max(map(len, _SIGNS)) + 2
 """No sign is longer."""
 
-NAMES: Final = re.compile(rb'"(?:session(?:_id|Id)|thread(?:_id|Id)?)"(?:\s*:\s*)?')
+NAMES: Final = re.compile(
+    _strings(name for each in ADAPTERS for name in (*each.spelling.session, *each.session_names))
+    + rb"(?:\s*:\s*)?"
+)
 """JSON spellings, one of which is in any line that names its session; with it goes the colon."""
 
 
@@ -86,14 +96,14 @@ class Container:
     def pass_over(self, body: Body) -> None:
         """Note a line's own session: in a stream it serves the lines after it."""
         if self.kind == "stream":
-            self.hint = text(body, *SESSION) or thread_of(body) or self.hint
+            self.hint = named_session(body) or self.hint
 
 
 class Scout:
     """Finds out what a container is, from its lines' bodies in order.
 
-    One line with `sessionId`, `isSidechain` or `parentUuid` makes it a transcript, a
-    `session_meta` a rollout; whichever comes first counts. A stream has neither: if it names one
+    One line with `sessionId`, `isSidechain` or `parentUuid` makes it a transcript, a head (Codex'
+    `session_meta`) a rollout; whichever comes first counts. A stream has neither: if it names one
     session, that is also the session of the lines before.
     """
 
@@ -112,20 +122,19 @@ class Scout:
         if self._kind == "stream":
             if is_transcript(body):
                 self._kind = "transcript"
-            elif body.get("type") == "session_meta":
+            elif line_of(body).head is not None:
                 self._kind = "rollout"
             else:
-                self._note(text(body, "session_id") or thread_of(body))
+                self._note(named_session(body))
         if self._kind == "transcript":
             self._session = text(body, "sessionId")
-        elif self._kind == "rollout" and body.get("type") == "session_meta":
-            self._session, self._thread_id = thread_owner(body)
-            self._origin = origin_of(body)
+        elif self._kind == "rollout" and (read := line_of(body).head) is not None:
+            self._session, self._thread_id, self._origin, _ = read(body)
         return self._session is not None
 
     def note(self, body: Body) -> None:
         """Take a line of what is a stream already into account: whose session it names."""
-        self._note(text(body, *SESSION) or thread_of(body))
+        self._note(named_session(body))
 
     def _note(self, named: str | None) -> None:
         if named is None:

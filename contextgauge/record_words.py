@@ -1,6 +1,8 @@
 """The closed sets of words in records, which `contextgauge.records` offers with the records."""
 
-from typing import Literal, TypeAlias
+import pkgutil
+from os import path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 WindowSource: TypeAlias = Literal[
     "configured", "runtime", "catalog", "default", "exceeded", "unknown"
@@ -18,7 +20,30 @@ DurationSource: TypeAlias = Literal["reported", "paired", "derived", "precompute
 but of a summary made in the background, without a wait: outside all duration statistics."""
 
 Outcome: TypeAlias = Literal["failed", "blocked", "unknown"]
-Runtime: TypeAlias = Literal["claude-code", "codex", "qwen-code", "gemini", "openai", "other"]
+
+RELEASED_RUNTIMES: Final = ("claude-code", "codex", "qwen-code", "gemini", "openai", "other")
+"""In the order in which schemas and pages list them."""
+
+
+_NORMALISE: Final = path.join(path.dirname(__file__), "normalise")
+ADAPTER_FOLDERS: Final = sorted(
+    each.name for each in pkgutil.iter_modules([_NORMALISE]) if each.ispkg
+)
+"""One for each runtime, of the same name, but for these two."""
+
+_WITHOUT_NAMES: Final = ("known", "providers")
+"""What is only recognised is `other`; `openai` is an agent of one's own on that provider's SDK."""
+
+
+def _runtimes() -> tuple[str, ...]:
+    names = (each.replace("_", "-") for each in ADAPTER_FOLDERS if each not in _WITHOUT_NAMES)
+    return tuple(dict.fromkeys((*RELEASED_RUNTIMES, *names)))
+
+
+if TYPE_CHECKING:
+    Runtime: TypeAlias = str
+else:
+    Runtime = Literal[_runtimes()]
 """What runs an agent; `contextgauge/normalise/runtimes.py` has by what each is recognised."""
 
 ExhaustedReason: TypeAlias = Literal[

@@ -13,6 +13,7 @@ from contextgauge.documents import document
 from contextgauge.messages import DeadLetter
 from contextgauge.normalise import normalise
 from contextgauge.normalise.fields import text
+from contextgauge.normalise.runtimes import ADAPTERS
 from contextgauge.normalise.signals import (
     InputMessage,
     Response,
@@ -33,29 +34,11 @@ _NAMED: Final = 3
 _TYPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]{0,63}", re.ASCII)
 """What a type looks like. Other texts may be of a user, and are not repeated."""
 
-_CHUNK: Final = "chat.completion.chunk"
-_PIECES: Final = re.compile(rf"response\.|{re.escape(_CHUNK)}|.*delta", re.ASCII | re.IGNORECASE)
+_PIECES: Final = re.compile(r"response\.|chat\.completion\.chunk|.*delta", re.ASCII | re.IGNORECASE)
 """Types of pieces of a stream, whose size comes with the last of them."""
 
-_REASONS: Final = (
-    (
-        re.compile(r"(thread|turn|item)\.(started|updated|completed|failed)"),
-        (
-            "`codex exec --json` reports the sum of a thread's tokens, never the size of its "
-            "context: publish the rollout in ~/.codex/sessions, or the app server's notifications"
-        ),
-    ),
-    (
-        re.compile(r"response\."),
-        (
-            "of a response's stream only `response.completed` has a usage: publish that event, or "
-            "the response itself"
-        ),
-    ),
-    (
-        re.compile(re.escape(_CHUNK)),
-        "chunks have no usage: ask for it with stream_options={'include_usage': True}",
-    ),
+_REASONS: Final = tuple(
+    (re.compile(types), reason) for each in ADAPTERS for types, reason in each.without_size
 )
 """What is known of kinds of messages without a size, by how their types begin."""
 

@@ -1,6 +1,7 @@
 """Shortening of over-long messages: the largest content gives way to a marked stub.
 
-What derivation reads stays: identity, session, type, model, usage, metadata, times. `publish`
+What derivation reads stays, as the runtimes' adapters declare it (`contextgauge/normalise`):
+identity, session, type, model, usage, metadata, times. `publish`
 and `replay` shorten alike, so both give the same records (golden property 5). A message with a
 `uuid` keeps its cause; one without has the hash of the shortened line for it, which differs for
 different originals since the mark holds the original's own hash.
@@ -17,7 +18,17 @@ from typing import TypeAlias, cast
 from contextgauge.containers import Line
 from contextgauge.json_codec import decode, dumps
 from contextgauge.messages import MESSAGE_LIMIT_BYTES, DeadLetter
-from contextgauge.normalise.claude import RESOLVED_MODEL, TOOL_RESULTS, resolved_model
+from contextgauge.normalise.adapter import (
+    ByName,
+    Either,
+    Field,
+    Fields,
+    Inside,
+    Meaning,
+    Only,
+    Rows,
+)
+from contextgauge.normalise.runtimes import line_of
 from contextgauge.records import Json
 from contextgauge.units import MIB
 
@@ -39,38 +50,12 @@ lengths: where wide lists stand in wide lists, each level would write all below 
 
 Dump: TypeAlias = Callable[[Json], bytes]
 
-_WRAPPERS = frozenset(
-    {
-        *("message", "event", "payload", "response", "request", "input", "value"),
-        *("params", "item", "thread", "result", "systemPayload"),
-    }
-)
-"""Objects that derivation looks into, where nothing but such objects is around them."""
-
-_KEPT_FIELDS = frozenset(
-    {
-        "thread_id", "threadId", "method", "cliVersion", "forkedFromId", "tokenUsage", "scope",
-        "over_limit",
-        "uuid", "parentUuid", "parent_uuid", "logicalParentUuid", "logical_parent_uuid",
-        "session_id", "sessionId", "id", "requestId", "request_id", "agentId", "agent_id",
-        "parent_tool_use_id", "parentToolUseId", "task_id", "subagent_type", "subagentType",
-        "type", "subtype", "object", "role", "status", "model", "modelVersion", "model_version",
-        "timestamp", "version", "claude_code_version", "cli_version", "runtime", "cwd",
-        "usage", "modelUsage", "model_usage", "usageMetadata", "usage_metadata", "info",
-        "compact_metadata", "compactMetadata", "microcompactMetadata", "microcompact_metadata",
-        "context_management", "context_usage", "contextUsage", "autocompact_state",
-        "autocompactState", "categories", "terminal_reason", "terminalReason", "compact_result",
-        "compact_error", "fallback_model", "fallbackModel", "trigger", "hook_event_name",
-        "hook_event", "hook_name", "forked_from", "forkedFrom", "forked_from_id", MARK,
-        *RESOLVED_MODEL,
-    }
-)  # fmt: skip
-"""Fields of the message and its wrappers that stay whole: derivation reads them."""
-
 
 @dataclass(slots=True)
 class _Node:
     """A value that may be large. `parent.value[step]` is where it stands; `size`: as JSON.
+
+    `fields` are set of an object in which some are read: none of these is `replaceable`.
 
     The value is the message's own until something in it is replaced, which happens in a copy.
     """
@@ -80,7 +65,7 @@ class _Node:
     value: Json
     size: int
     replaceable: bool
-    is_wrapper: bool = False
+    fields: Fields | None = None
     is_copy: bool = False
 
 
@@ -93,7 +78,8 @@ def shorten(
     enough by itself, else the largest. `original` is the line as it came.
     """
     mark: Json = {"bytes": len(original), "sha256": hashlib.sha256(original).hexdigest()}
-    root = _Node(None, 0, {**body, MARK: mark}, 0, replaceable=False, is_wrapper=True)
+    fields = {**line_of(dict(body)).fields, MARK: Meaning.FIGURES}
+    root = _Node(None, 0, {**body, MARK: mark}, 0, replaceable=False, fields=fields)
     texts: list[_Node] = []
     branches: list[_Node] = []
     for node in _Walk(SMALLEST_BYTES, dump, len(original)).large(root):
@@ -204,12 +190,37 @@ class _Walk:
 
 def _part(node: _Node, step: str | int, value: Json, size: int) -> _Node:
     part = _Node(node, step, value, size, replaceable=node.replaceable)
-    if node.is_wrapper:
-        # Only an agent's result says what is read: any other may be replaced as a whole.
-        is_read = step in _WRAPPERS or (step in TOOL_RESULTS and resolved_model(value) is not None)
-        part.is_wrapper = is_read and isinstance(value, dict)
-        part.replaceable = not part.is_wrapper and step not in _KEPT_FIELDS
+    if node.fields is not None:
+        meaning = node.fields.get(str(step))
+        part.fields = _inner_fields(meaning, value) if isinstance(value, dict) else None
+        part.replaceable = part.fields is None and not _is_kept(meaning)
     return part
+
+
+def _inner_fields(meaning: Field | None, value: dict[str, Json]) -> Fields | None:
+    """Return the fields that are read of an object, if it may not be replaced as a whole."""
+    match meaning:
+        case Inside(fields, _):
+            return fields
+        case Either(by, fields, otherwise):
+            return _inner_fields(otherwise, value) if value.keys().isdisjoint(by) else fields
+        case Only(read):
+            return dict.fromkeys(names, Meaning.NAME) if (names := read(value)) else None
+        case _:
+            return None
+
+
+def _is_kept(meaning: Field | None) -> bool:
+    """Return whether a field stays whole: one without words of a person or a model."""
+    match meaning:
+        case Inside(_, otherwise):
+            return otherwise is not None and _is_kept(otherwise)
+        case Rows(fields):
+            return all(map(_is_kept, fields.values()))
+        case Meaning():
+            return meaning is not Meaning.TEXT
+        case _:
+            return isinstance(meaning, ByName)
 
 
 def _steps(holder: dict[str, Json] | list[Json], begin: int) -> Iterable[tuple[str | int, Json]]:

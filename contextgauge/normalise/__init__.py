@@ -1,15 +1,17 @@
 """Any inbound spelling or provider to one small union of signals.
 
-The only place that knows providers. `normalise` is total: whatever object comes, it answers
-with the message's signals, or with None where the message says nothing that could change any
-record, now or later (R4).
+The only place that knows runtimes and providers: each has a folder here, whose adapter declares
+all that is particular of it (`adapter.py`), and `runtimes.py` finds and joins them. `normalise` is
+total: whatever object comes, it answers with the message's signals, or with None where the message
+says nothing that could change any record, now or later (R4).
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from contextgauge.normalise import claude, codex, gemini, qwen, responses, session_facts
+from contextgauge.normalise import session_facts
+from contextgauge.normalise.adapter import LineType
+from contextgauge.normalise.claude_code.messages import COUNTED_LINE
 from contextgauge.normalise.fields import (
     MAX_LONG_NAME,
     MAX_NAME,
@@ -22,7 +24,7 @@ from contextgauge.normalise.fields import (
     name,
     text,
 )
-from contextgauge.normalise.runtimes import CLAUDE_CODE, QWEN_CODE, of_transcript
+from contextgauge.normalise.runtimes import ADAPTERS, OWN_CALL_PREFIXES, OWN_CALLS, line_of
 from contextgauge.normalise.signals import (
     Body,
     CompactionRefused,
@@ -35,103 +37,28 @@ from contextgauge.normalise.signals import (
     Signal,
     Usage,
 )
-from contextgauge.normalise.spellings import AGENT, PARENT, SESSION, SIDECHAIN, SUBAGENT_TYPE
+from contextgauge.normalise.spellings import COMMON, TRANSCRIPT_FIELDS
+from contextgauge.record_words import Runtime
 from contextgauge.records import Json
 
-OWN_CALL_PREFIX: Final = "acompact"
-"""Agent ids of a compaction's own call begin so; their chains emit nothing (R11)."""
+_USUAL_RUNTIME: Final[Runtime] = "claude-code"
+"""The only one whose lines `fast_path.pyx` reads."""
 
 USUAL_USER: Final = 1
 USUAL_RESPONSE: Final = 2
 USUAL_RESPONSE_END: Final = 3
 """What `fast_path.pyx` says of a message: its kind. Another is a line that says nothing."""
 
-_OPENS_TURN: Final = ("turn_context", "event_msg")
-"""Types of a rollout's lines that may open a turn."""
-
 _OF_ATTEMPTS: Final = (CompactionStatus, CompactionRefused)
 """A status that is marked as a subagent's moves nothing (R15)."""
 
-Reader = Callable[[Body], tuple[Signal, ...]]
-
-
-def _nothing(_: Body) -> tuple[Signal, ...]:
-    return ()
-
-
-def _system(body: Body) -> tuple[Signal, ...]:
-    """Read a `system` message by its subtype; one without a subtype may be an early `status`."""
-    return _SYSTEM.get(text(body, "subtype") or "status", _nothing)(body)
-
-
-_SYSTEM: Final[dict[str, Reader]] = {
-    "init": claude.init,
-    "status": claude.status,
-    "compact_boundary": claude.compact_boundary,
-    "microcompact_boundary": claude.microcompact_boundary,
-    "pins_checked": claude.pins_checked,
-    "model_refusal_fallback": claude.model_fallback,
-    "autocompact_state": claude.autocompact_state,
-    "hook_started": claude.hook_frame,
-    "hook_response": claude.hook_frame,
-    "conversation_reset": claude.conversation_reset,
-}
-
-_TYPES: Final[dict[str, Reader]] = {
-    "assistant": claude.assistant,
-    "user": claude.user,
-    "result": claude.result,
-    "system": _system,
-    "stream_event": responses.stream_event,
-    "conversation_reset": claude.conversation_reset,
-    "autocompact_state": claude.autocompact_state,
-    "control_response": claude.control_response,
-    "control_request": claude.control_request,
-    "session_meta": codex.session_meta,
-    "turn_context": codex.turn_context,
-    "response_item": codex.response_item,
-    "event_msg": codex.event_msg,
-    "compacted": codex.compacted,
-    "thread.started": codex.thread_started,
-    "turn.completed": codex.turn_completed,
-    "message": claude.message,
-    "message_start": responses.bare_event,
-    "message_delta": responses.bare_event,
-    "response.completed": responses.completed_response,
-    "gemini": gemini.message,
-}
-
-_ADAPTERS: Final[Mapping[str, Mapping[str, Reader]]] = {
-    QWEN_CODE: {
-        "assistant": qwen.assistant,
-        "user": qwen.user,
-        "tool_result": qwen.user,
-        "system": qwen.system,
-    }
-}
-"""Readers of runtimes whose transcripts have Claude Code's fields, by a line's type."""
-
-
+_SPELLINGS: Final = {each.spelling for each in ADAPTERS}
 _SELDOM: Final = frozenset({"parentToolUseId", "task_id"}).union(
-    AGENT, SUBAGENT_TYPE, SIDECHAIN, session_facts.TRANSCRIPT_FIELDS
+    TRANSCRIPT_FIELDS,
+    *(names for each in _SPELLINGS for names in (each.agent, each.subagent_type, each.sidechain)),
+    *(each.parent for each in _SPELLINGS if each is not COMMON),
 )
 """Fields of a subagent or a transcript: most frames of a stream have none, which one look shows."""
-
-
-def _untyped(body: Body) -> tuple[Signal, ...]:
-    """Read what has no `type`: a hook's input, a notification, or a provider's bare response."""
-    if "method" in body:
-        return codex.notification(body)
-    if "result" in body:
-        return codex.answer(body)
-    return claude.hook_input(body) or gemini.rewind(body) or responses.raw_response(body)
-
-
-def _readers_of(body: Body) -> Mapping[str, Reader]:
-    """Return the readers of the runtime that wrote a line, by the line's type."""
-    if not session_facts.is_transcript(body):
-        return _TYPES
-    return _ADAPTERS.get(of_transcript(body) or CLAUDE_CODE, _TYPES)
 
 
 def normalise(body: Body, message: InputMessage) -> Normal | None:
@@ -139,10 +66,9 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
 
     `body` is its object, parsed.
     """
-    kind = body.get("type")
-    signals = (
-        _readers_of(body).get(kind, _nothing)(body) if isinstance(kind, str) else _untyped(body)
-    )
+    line = line_of(body)
+    spelling = line.spelling
+    signals = line.read(body)
     if body.keys().isdisjoint(_SELDOM) and message.thread_id is None:
         if not signals:
             return None
@@ -150,20 +76,20 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         sidechain = False
         parent_id = name(body, "parent_tool_use_id")
     else:
-        agent_id = name(body, *AGENT)
-        parent_id = name(body, *PARENT)
-        sidechain = flag(body, *SIDECHAIN)
-        subagent_type = name(body, *SUBAGENT_TYPE)
+        agent_id = name(body, *spelling.agent)
+        parent_id = name(body, *spelling.parent)
+        sidechain = flag(body, *spelling.sidechain)
+        subagent_type = name(body, *spelling.subagent_type)
         task_id = name(body, "task_id")
         if message.thread_id is not None and not sidechain and parent_id is None:
             agent_id, sidechain = _short(message.thread_id, MAX_NAME), True
-            subagent_type = codex.subagent_type(body)
+            subagent_type = None if line.head is None else line.head(body).subagent_type
             signals = tuple(map(_of_subagent, signals))
         if not _reports_facts(signals):
             only_new = sidechain or parent_id is not None or not signals
             signals = (*session_facts.transcript_facts(body, only_new=only_new), *signals)
         if parent_id is None and _is_own_call(agent_id, sidechain=sidechain):
-            signals = claude.own_call(agent_id or "", body)
+            signals = _of_own_call(agent_id or "", body)
     if sidechain or parent_id is not None:
         signals = tuple(signal for signal in signals if not isinstance(signal, _OF_ATTEMPTS))
     if not signals:
@@ -174,10 +100,10 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         signals = _of_publisher(signals, agent, settings, only_new=only_new)
     uuid = name(body, "uuid")
     own_ms = moment_ms(body.get("timestamp"))
-    if own_ms is None and not isinstance(kind, str):
-        own_ms = codex.moment(body)
+    if own_ms is None and line.moment is not None:
+        own_ms = line.moment(body)
     return Normal(
-        session_of(body, message.session_hint),
+        _session_of(line, body, message.session_hint),
         _cause(message) if uuid is None else uuid,
         own_ms,
         None if message.received_ms is None else in_range(message.received_ms),
@@ -188,7 +114,7 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         _short(message.task_id, MAX_NAME) or task_id,
         signals,
         session_facts.is_copy(body) or message.inherited,
-        codex.turn_ms(body) if kind in _OPENS_TURN else None,
+        None if line.turn_ms is None else line.turn_ms(body),
         count(body, "ordinal"),
     )
 
@@ -211,7 +137,7 @@ def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | N
     sidechain: bool = usual[8]
     signals: tuple[Signal, ...] = ()
     if kind == USUAL_USER:
-        signals = claude.COUNTED_LINE
+        signals = COUNTED_LINE
     elif kind == USUAL_RESPONSE:
         key: str | None = usual[11]
         usage = Usage(usual[13], usual[14], usual[15], usual[17])
@@ -226,7 +152,7 @@ def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | N
     if is_transcript:
         only_new = sidechain or parent_id is not None or not signals
         version: str | None = usual[9]
-        runtime = None if version is None else CLAUDE_CODE
+        runtime = None if version is None else _USUAL_RUNTIME
         facts = session_facts.facts_of(runtime, version, usual[10], None, only_new=only_new)
         signals = (*facts, *signals)
         if not signals:
@@ -251,7 +177,12 @@ def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | N
 
 def _is_own_call(agent_id: str | None, *, sidechain: bool) -> bool:
     """Return whether a line is a compaction's own call (R11)."""
-    return sidechain and agent_id is not None and agent_id.startswith(OWN_CALL_PREFIX)
+    return sidechain and agent_id is not None and agent_id.startswith(OWN_CALL_PREFIXES)
+
+
+def _of_own_call(agent_id: str, body: Body) -> tuple[Signal, ...]:
+    (read,) = (each.read for each in OWN_CALLS if agent_id.startswith(each.prefix))
+    return read(agent_id, body)
 
 
 def _reports_facts(signals: tuple[Signal, ...]) -> bool:
@@ -303,14 +234,28 @@ def session_of(body: Body, hint: str | None) -> str | None:
     a rollout's own id for its head. A message whose own id is too long to be one belongs to no
     session, whatever its container is.
     """
-    own = long_name(body, *SESSION) or codex.thread_of(body)
+    return _session_of(line_of(body), body, hint)
+
+
+def _session_of(line: LineType, body: Body, hint: str | None) -> str | None:
+    names = line.spelling.session
+    own = long_name(body, *names)
+    if own is None and line.session is not None:
+        own = line.session(body)
     if own is not None:
         return own
-    if text(body, *SESSION) is not None:
+    if text(body, *names) is not None:
         return None
     if (hinted := _short(hint, MAX_LONG_NAME)) is not None:
         return hinted
-    if body.get("type") == "session_meta":
-        return _short(codex.thread_owner(body)[0], MAX_LONG_NAME)
+    if line.head is not None:
+        return _short(line.head(body).session, MAX_LONG_NAME)
     request = mapping(body, "request") or {}
-    return long_name(mapping(request, "input") or {}, *SESSION)
+    return long_name(mapping(request, "input") or {}, *COMMON.session)
+
+
+def named_session(body: Body) -> str | None:
+    """Return the session that a message names itself, however long its id is."""
+    line = line_of(body)
+    own = text(body, *line.spelling.session)
+    return line.session(body) if own is None and line.session is not None else own

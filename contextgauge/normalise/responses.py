@@ -1,7 +1,10 @@
 """API responses of any provider: usage, edits, compactions inside a response (R6 to R10, R29)."""
 
-from typing import Final
+import re
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+from contextgauge.normalise.adapter import Blocks, Fields, Inside, Meaning, Words, named
 from contextgauge.normalise.fields import flag, items, mapping, name, window
 from contextgauge.normalise.limit_signals import ModelWindow, OwnWindow, RuntimeWindows
 from contextgauge.normalise.signals import Body, Boundary, Response, ResponseEnd, Signal
@@ -14,13 +17,62 @@ from contextgauge.normalise.usage import (
 )
 from contextgauge.records import Json
 
+AnswerFormat: TypeAlias = Literal["anthropic", "openai-chat", "openai-responses"]
+
 SYNTHETIC_MODEL: Final = "<synthetic>"
+"""The model of messages that Claude Code writes itself."""
 _WINDOW_EXCEEDED: Final = "model_context_window_exceeded"
 _COMPACTION_CALL: Final = "response.compaction"
 """An OpenAI compaction's own response: its usage is that of the compacting call (R11)."""
 
-PROVIDER_OBJECTS: Final = ("chat.completion", "response")
+_OBJECTS: Final = ("chat.completion", "response")
 """Beginnings of the `object` by which a bare response is known."""
+
+_KIND: Final = re.compile(r"[\w.:<>/-]{1,64}", re.ASCII)
+
+_ANSWERS: Final[Mapping[str, AnswerFormat]] = {
+    "chat.completion": "openai-chat",
+    "response": "openai-responses",
+}
+
+
+def _kind_of_object(kind: str) -> str:
+    """Return what is read of an `object`: all of a word, else how a known one begins."""
+    if _KIND.fullmatch(kind):
+        return kind
+    return next((begin for begin in _OBJECTS if kind.startswith(begin)), "")
+
+
+CONTENT: Final = Blocks(
+    {
+        **named(Meaning.WORD, "type role status"),
+        **named(Meaning.NAME, "id tool_use_id call_id"),
+        "text": Meaning.TEXT,
+    }
+)
+_MANAGEMENT: Final[Fields] = named(
+    Inside(named(Meaning.FIGURES, "applied_edits appliedEdits")),
+    "context_management contextManagement",
+)
+RESPONSE: Final[Fields] = {
+    **named(Meaning.NAME, "id responseId response_id model modelVersion model_version"),
+    **named(Meaning.WORD, "type role status stop_reason"),
+    **named(Meaning.FIGURES, "usage usageMetadata usage_metadata"),
+    **_MANAGEMENT,
+    **named(CONTENT, "content output parts"),
+    "object": Words(_kind_of_object),
+}
+"""An API response of any provider, bare or in a frame."""
+
+DELTA: Final = Inside(named(Meaning.WORD, "type stop_reason"))
+EVENT: Final[Fields] = {
+    "type": Meaning.WORD,
+    "message": Inside(RESPONSE, CONTENT),
+    "usage": Meaning.FIGURES,
+    "delta": DELTA,
+    **_MANAGEMENT,
+}
+"""An event of an API's stream."""
 
 
 def is_no_response(body: Body, message: Body) -> bool:
@@ -165,7 +217,39 @@ def completed_response(body: Body) -> tuple[Signal, ...]:
 def raw_response(body: Body) -> tuple[Signal, ...]:
     """Return what a provider's bare response object says, published as it is."""
     kind = body.get("object")
-    known = isinstance(kind, str) and kind.startswith(PROVIDER_OBJECTS)
+    known = isinstance(kind, str) and kind.startswith(_OBJECTS)
     if known or mapping(body, "usageMetadata", "usage_metadata") is not None:
         return (read_response(body, body, output_is_final=True, is_whole=True),)
     return ()
+
+
+def bare_message(body: Body) -> tuple[Signal, ...]:
+    """Return what a bare API answer says: the message itself, without a frame around it.
+
+    One without a usage is none: OpenAI's output items have the same type.
+    """
+    if body.get("role") != "assistant" or mapping(body, "usage") is None:
+        return ()
+    if is_no_response(body, body):
+        return ()
+    return (read_response(body, body, output_is_final=True, is_whole=True),)
+
+
+class BareAnswer(NamedTuple):
+    """The body of an API's answer, published as it is."""
+
+    format: AnswerFormat
+    body: dict[str, Json]
+
+
+def answer_of(line: Body) -> BareAnswer | None:
+    """Return the answer of an API that a line is."""
+    kind = line.get("type")
+    if kind == "message" and line.get("role") == "assistant" and "content" in line:
+        return BareAnswer("anthropic", dict(line))
+    if kind == "response.completed" and (response := mapping(line, "response")) is not None:
+        return BareAnswer("openai-responses", response)
+    own = line.get("object")
+    if kind is None and isinstance(own, str) and own in _ANSWERS:
+        return BareAnswer(_ANSWERS[own], dict(line))
+    return None

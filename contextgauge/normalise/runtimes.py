@@ -1,238 +1,189 @@
-"""The table of runtimes: what each writes about itself, by which it is known (R32).
+"""The adapters of all runtimes, and which of them a line is of (R32).
 
-One row is one format of one runtime. A row is added here, and nowhere else, to recognise another
-runtime; to read it, also an adapter in this package. A message is recognised by its structure: the
-fields that a runtime gives all its messages, or that name it, never by a text of a person.
+The folders of this package are found when it is imported, so that a new runtime is one folder and
+nothing else (docs/adr/0073-a-runtime-is-one-folder.md). A message is recognised by its structure:
+the fields that a runtime gives all its messages, or that name it, never by a text of a person.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeAlias, cast, get_args
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any, Final, TypeAlias, get_args
 
+from contextgauge.normalise.adapter import ABSENT, PRESENT, Adapter, LineType, Sign, joined
 from contextgauge.normalise.signals import Body
-from contextgauge.record_words import Runtime
+from contextgauge.record_words import ADAPTER_FOLDERS, Runtime
 
-CLAUDE_CODE: Final[Runtime] = "claude-code"
-CODEX: Final[Runtime] = "codex"
-GEMINI: Final[Runtime] = "gemini"
-QWEN_CODE: Final[Runtime] = "qwen-code"
 OTHER: Final[Runtime] = "other"
 """One that is not read, or whose `init` has the signs of none that is known."""
 
-ABSENT: Final = object()
-"""What a sign wants of a field that must not be there."""
-
-PRESENT: Final = object()
-"""What a sign wants of a field whose value does not matter."""
-
-Sign: TypeAlias = Mapping[str, object]
-"""What identifies a message: wanted values by dotted path. A type stands for any value of it."""
+_Sign: TypeAlias = tuple[tuple[tuple[str, ...], object], ...]
+"""A sign's paths, taken apart, and what is wanted there."""
 
 
-class Format(NamedTuple):
-    """One row of the table.
+def _found() -> tuple[Adapter, ...]:
+    """Return the adapters of this package's folders in the order in which they are asked.
 
-    `label` is the name for people. `signs`: one that fits is enough. `is_read`: this version reads
-    it. `is_transcript`: its lines have a transcript's fields, which others have too.
-    `has_default_window`: the default is assumed for a model that nothing is known of.
-    `compacts_itself`: it replaces its own history, and sends what it knows itself, whatever others
-    keep of it; of `other` that is not known, as agents of one's own are among them. `document` is
-    the field that lists the messages where a file is a single JSON object, `files` the end of such
-    a file's path, as a regular expression.
+    What is only recognised comes last, and before it what others borrowed their lines' form from.
     """
-
-    runtime: Runtime
-    label: str
-    signs: tuple[Sign, ...]
-    is_read: bool = False
-    is_transcript: bool = False
-    has_default_window: bool = False
-    compacts_itself: bool = False
-    document: str | None = None
-    files: str | None = None
-
-    @property
-    def session(self) -> str:
-        """One of its sessions, in words: a pi session, an opencode session."""
-        article = "an" if self.label[0].lower() in "aeiou" else "a"
-        return f"{article} {self.label} session"
+    adapters: list[Adapter] = []
+    for folder in ADAPTER_FOLDERS:
+        runtime = folder.replace("_", "-")
+        declared = import_module(f"contextgauge.normalise.{folder}").ADAPTERS
+        adapters += (each._replace(runtime=each.runtime or runtime) for each in declared)
+    return tuple(sorted(adapters, key=lambda each: (not each.is_read, each.is_borrowed)))
 
 
-_INIT: Final = {"type": "system", "subtype": "init"}
-_EVENT: Final = {"id": PRESENT, "timestamp": str, "source": frozenset({"agent", "user"})}
+ADAPTERS: Final = _found()
 
-FORMATS: Final = (
-    Format(
-        QWEN_CODE,
-        "Qwen Code",
-        (
-            {"sessionId": str, "version": str, "message.parts": PRESENT},
-            {"sessionId": str, "version": str, "systemPayload": PRESENT},
-            {"sessionId": str, "version": str, "provenance": str},
-            {**_INIT, "qwen_code_version": str},
-        ),
-        is_read=True,
-        compacts_itself=True,
-        is_transcript=True,
-    ),
-    Format(
-        GEMINI,
-        "Gemini CLI",
-        (
-            {"sessionId": str, "projectHash": str},
-            {"type": "gemini", "id": str, "timestamp": str},
-        ),
-        is_read=True,
-        compacts_itself=True,
-        is_transcript=True,
-        document="messages",
-        files=r"[/\\]chats[/\\]session-[^/\\]*\.json\Z",
-    ),
-    Format(
-        CLAUDE_CODE,
-        "Claude Code",
-        (
-            {"version": str, "isSidechain": bool, "message": ABSENT},
-            {"version": str, "message.content": PRESENT},
-            {**_INIT, "claude_code_version": str},
-            {**_INIT, "claudeCodeVersion": str},
-            # Before it reported its version.
-            {**_INIT, "tools": list, "mcp_servers": list, "apiKeySource": str},
-        ),
-        is_read=True,
-        compacts_itself=True,
-        is_transcript=True,
-        has_default_window=True,
-    ),
-    Format(
-        CODEX,
-        "Codex",
-        (
-            {"type": frozenset({"session_meta", "turn_context", "event_msg"}), "payload": dict},
-            {"type": "thread.started", "thread_id": str},
-            {"method": str, "params.threadId": str},
-            {"method": str, "params.thread.id": str},
-            {"result.thread.id": str},
-        ),
-        is_read=True,
-        compacts_itself=True,
-        has_default_window=True,
-    ),
-    Format(
-        OTHER,
-        "pi",
-        ({"type": "session", "id": str, "timestamp": str, "cwd": str},),
-    ),
-    Format(
-        OTHER,
-        "Kimi CLI",
-        (
-            {"type": "metadata", "protocol_version": str},
-            {"timestamp": float, "message.type": str, "message.payload": dict},
-            {"role": "_usage", "token_count": int},
-        ),
-    ),
-    Format(OTHER, "opencode", ({"type": str, "sessionID": str, "part": dict},)),
-    Format(
-        OTHER,
-        "Copilot CLI",
-        ({"type": "session.start", "data.sessionId": str},),
-    ),
-    Format(
-        OTHER,
-        "Cline",
-        (
-            {"ts": int, "type": "say", "say": str},
-            {"ts": int, "type": "ask", "ask": str},
-        ),
-    ),
-    Format(
-        OTHER,
-        "OpenHands",
-        (
-            {**_EVENT, "action": str, "args": dict},
-            {**_EVENT, "observation": str, "extras": dict},
-            {**_EVENT, "kind": str},
-        ),
-    ),
-    Format(
-        OTHER,
-        "Gemini CLI stream",
-        ({"type": "init", "timestamp": str, "session_id": str, "model": str},),
-    ),
-    Format(
-        OTHER,
-        "Cursor CLI",
-        (
-            {**_INIT, "apiKeySource": str, "model": str, "tools": ABSENT, "uuid": ABSENT},
-            {"type": "thinking", "session_id": str, "timestamp_ms": int},
-            {"type": "tool_call", "call_id": str, "tool_call": dict, "session_id": str},
-        ),
-    ),
-)
-"""The table, the more particular rows first: the first that fits counts."""
+RUNTIMES: Final = tuple(adapter for adapter in ADAPTERS if adapter.signs)
+"""Those of runtimes: answers of an API are of none."""
 
 DEFAULT_WINDOW_OF: Final[frozenset[str | None]] = frozenset(
-    {None, *(row.runtime for row in FORMATS if row.has_default_window)}
+    {None, *(adapter.runtime for adapter in ADAPTERS if adapter.has_default_window)}
 )
 """Runtimes of whose unknown models the default window is assumed; None: it was not reported."""
 
 COMPACTING_THEMSELVES: Final[frozenset[str | None]] = frozenset(
-    row.runtime for row in FORMATS if row.compacts_itself
+    adapter.runtime for adapter in ADAPTERS if adapter.compacts_itself
 )
-"""Runtimes whose context only they can compact."""
+"""Runtimes whose context only they can compact; not `other`, which agents of one's own are too."""
 
-_TRANSCRIPTS: Final = tuple(row for row in FORMATS if row.is_transcript)
-_UNREAD: Final = tuple(row for row in FORMATS if not row.is_read)
+OWN_CALLS: Final = tuple(each.own_calls for each in ADAPTERS if each.own_calls is not None)
+OWN_CALL_PREFIXES: Final = tuple(each.prefix for each in OWN_CALLS)
+"""Agent ids of a compaction's own call begin so; their chains emit nothing (R11)."""
+
+VERSIONS: Final = tuple(name for adapter in ADAPTERS for name in adapter.versions)
+
+
+def _taken_apart(signs: Iterable[Sign]) -> tuple[_Sign, ...]:
+    return tuple(
+        tuple((tuple(path.split(".")), wanted) for path, wanted in sign.items()) for sign in signs
+    )
+
+
+_Signed: TypeAlias = tuple[tuple[tuple[_Sign, ...], Adapter], ...]
+
+_SIGNED: Final[_Signed] = tuple((_taken_apart(each.signs), each) for each in RUNTIMES)
+_TRANSCRIPTS: Final[_Signed] = tuple(row for row in _SIGNED if row[1].is_transcript)
+_UNSUPPORTED: Final[_Signed] = tuple(row for row in _SIGNED if not row[1].is_read)
+
+UNKNOWN: Final = LineType(fields=joined(*(adapter.fields for adapter in ADAPTERS)))
+"""A line of no type that is read."""
+
+
+def _bound(adapter: Adapter, line: LineType) -> LineType:
+    fields = joined(UNKNOWN.fields, adapter.fields, line.fields)
+    return line._replace(fields=fields, spelling=adapter.spelling, session=adapter.session)
+
+
+def lines_by_type(adapters: Iterable[Adapter]) -> dict[str, LineType]:
+    """Return the lines that no signs are needed for. Raises ValueError where two have a type."""
+    lines: dict[str, LineType] = {}
+    for adapter in adapters:
+        for kind, line in adapter.types.items() if not adapter.line_signs else ():
+            if kind in lines:
+                raise ValueError(f"{adapter.label}: others have {kind!r} too: needs `line_signs`")
+            lines[kind] = _bound(adapter, line)
+    return lines
+
+
+_Rivals: TypeAlias = tuple[tuple[tuple[_Sign, ...], LineType], ...]
+
+
+def _rivals() -> dict[str, _Rivals]:
+    """Return the lines that adapters know by their signs, by the type that others have too."""
+    rivals: dict[str, _Rivals] = {}
+    for adapter in ADAPTERS:
+        for kind, line in adapter.types.items() if adapter.line_signs else ():
+            rival = (_taken_apart(adapter.line_signs), _bound(adapter, line))
+            rivals[kind] = (*rivals.get(kind, ()), rival)
+    return rivals
+
+
+_TYPES: Final = lines_by_type(ADAPTERS)
+_RIVALS: Final = _rivals()
+_UNTYPED: Final = tuple(
+    (name, _bound(adapter, line)) for adapter in ADAPTERS for name, line in adapter.untyped.items()
+)
+_NO_RIVALS: Final[_Rivals] = ()
+
+HEADS: Final = tuple(
+    kind for each in ADAPTERS for kind, line in each.types.items() if line.head is not None
+)
+"""Types of lines that begin a file and say whose it is."""
+
+
+def line_of(body: Body) -> LineType:
+    """Return what a line is: by its type, and where several runtimes have it, by its signs."""
+    kind = body.get("type")
+    if isinstance(kind, str):
+        for signs, line in _RIVALS.get(kind, _NO_RIVALS):
+            if _fits(signs, body):
+                return line
+        return _TYPES.get(kind, UNKNOWN)
+    for name, line in _UNTYPED:
+        if name in body:
+            return line
+    return UNKNOWN
 
 
 def of_transcript(body: Body) -> Runtime | None:
     """Return which runtime wrote a line that has a transcript's fields; None: it does not say."""
-    row = _first(_TRANSCRIPTS, body)
-    return None if row is None else row.runtime
+    adapter = _first(_TRANSCRIPTS, body)
+    return None if adapter is None else adapter.runtime
 
 
 def of_init(body: Body) -> Runtime:
     """Return which runtime sent an `init`: the one that it names, or whose signs it has."""
-    named = body.get("runtime")
-    for runtime in get_args(Runtime):
-        if runtime == named:
-            return cast("Runtime", runtime)
-    row = _first(FORMATS, body)
-    return OTHER if row is None else row.runtime
+    runtime = body.get("runtime")
+    if isinstance(runtime, str) and runtime in get_args(Runtime):
+        return runtime
+    adapter = _first(_SIGNED, body)
+    return OTHER if adapter is None else adapter.runtime
 
 
 def is_known(body: Body) -> bool:
     """Return whether a message is recognised, of a runtime that is read or not."""
-    return _first(FORMATS, body) is not None
+    return _first(_SIGNED, body) is not None
 
 
-def unread(body: Body) -> Format | None:
-    """Return the format of a message that this version does not read; None of any other."""
-    return _first(_UNREAD, body)
+def unsupported(body: Body) -> Adapter | None:
+    """Return the runtime of a message that this version does not read; None of any other."""
+    return _first(_UNSUPPORTED, body)
 
 
-def document_of(header: Body) -> Format | None:
+def document_of(header: Body) -> Adapter | None:
     """Return the format of a JSON object that lists its messages, by its other fields."""
-    row = _first(FORMATS, header)
-    return row if row is not None and row.document is not None else None
+    adapter = _first(_SIGNED, header)
+    return adapter if adapter is not None and adapter.document is not None else None
 
 
-def _first(rows: tuple[Format, ...], body: Body) -> Format | None:
-    for row in rows:
-        for sign in row.signs:
-            if _fits(sign, body):
-                return row
+def beginning_of(text: str) -> str:
+    """Return the beginning of a text that is read, as of a user's commands; it may be empty."""
+    return max((beginning(text) for beginning in _BEGINNINGS), key=len)
+
+
+_BEGINNINGS: Final = tuple(each.beginning for each in ADAPTERS if each.beginning is not None)
+
+
+def _first(rows: _Signed, body: Body) -> Adapter | None:
+    for signs, adapter in rows:
+        if _fits(signs, body):
+            return adapter
     return None
 
 
-def _fits(sign: Sign, body: Body) -> bool:
-    for path, wanted in sign.items():
-        value: Any = body
-        for name in path.split("."):
-            value = value.get(name, ABSENT) if isinstance(value, dict) else ABSENT
-        if not _is_wanted(wanted, value):
-            return False
-    return True
+def _fits(signs: tuple[_Sign, ...], body: Body) -> bool:
+    for sign in signs:
+        for path, wanted in sign:
+            value: Any = body
+            for name in path:
+                value = value.get(name, ABSENT) if isinstance(value, dict) else ABSENT
+            if not _is_wanted(wanted, value):
+                break
+        else:
+            return True
+    return False
 
 
 def _is_wanted(wanted: object, value: object) -> bool:

@@ -1,26 +1,11 @@
 """Facts of a session, on a transcript's lines and in an `init`: runtime, version, folder."""
 
-from typing import Final
-
 from contextgauge.normalise.fields import long_name, mapping, name, text
 from contextgauge.normalise.limit_signals import ModelReport
-from contextgauge.normalise.runtimes import of_init, of_transcript
+from contextgauge.normalise.runtimes import VERSIONS, of_init, of_transcript
 from contextgauge.normalise.signals import Body, SessionFacts, Signal
-from contextgauge.normalise.spellings import SESSION
+from contextgauge.normalise.spellings import COMMON, is_transcript
 from contextgauge.record_words import Runtime
-
-TRANSCRIPT_FIELDS: Final[tuple[str, ...]] = ("sessionId", "isSidechain", "parentUuid")
-_VERSIONS: Final = (
-    "claude_code_version",
-    "claudeCodeVersion",
-    "qwen_code_version",
-    "runtime_version",
-)
-
-
-def is_transcript(body: Body) -> bool:
-    """Return whether a line is a transcript's (R1)."""
-    return "sessionId" in body or "isSidechain" in body or "parentUuid" in body
 
 
 def transcript_facts(body: Body, *, only_new: bool) -> tuple[SessionFacts, ...]:
@@ -53,14 +38,14 @@ def facts_of(
 def _forked_from(body: Body) -> str | None:
     origin = mapping(body, "forked_from", "forkedFrom")
     if origin is not None:
-        return long_name(origin, *SESSION)
+        return long_name(origin, *COMMON.session)
     return long_name(body, "forked_from", "forkedFrom")
 
 
 def is_copy(body: Body) -> bool | None:
     """Return whether a line says that it is copied from another session; None: it does not say."""
     origin = mapping(body, "forked_from", "forkedFrom")
-    if origin is None or long_name(origin, *SESSION) in (None, text(body, *SESSION)):
+    if origin is None or long_name(origin, *COMMON.session) in (None, text(body, *COMMON.session)):
         return None
     return True
 
@@ -70,7 +55,7 @@ def init_facts(body: Body) -> tuple[Signal, ...]:
     model = name(body, "model")
     facts = SessionFacts(
         of_init(body),
-        name(body, *_VERSIONS),
+        name(body, *VERSIONS),
         model,
         long_name(body, "cwd"),
         _forked_from(body),

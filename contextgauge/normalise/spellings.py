@@ -2,35 +2,47 @@
 
 One line may carry both, with different values: since Claude Code 2.1.207 a transcript's lines have
 `session_id` next to `sessionId`, and after `/clear` the first still names the process's first
-session. `SPELLINGS` is the one place that says which counts: the first that is there.
+session. The first that is there counts.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from contextgauge.normalise.signals import Body
 
-SESSION: Final = ("sessionId", "session_id")
-AGENT: Final = ("agentId", "agent_id")
-PARENT: Final = ("parent_tool_use_id", "parentToolUseId")
-SIDECHAIN: Final = ("isSidechain", "is_sidechain")
-SUBAGENT_TYPE: Final = ("subagentType", "subagent_type")
 
-SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "session": SESSION,
-    "agent": AGENT,
-    "parent tool use": PARENT,
-    "side chain": SIDECHAIN,
-    "subagent type": SUBAGENT_TYPE,
-    "request": ("requestId", "request_id"),
-}
-"""The names of each field, the one that counts first."""
+class Spelling(NamedTuple):
+    """The names of the fields that say whose a line is (R1, R2)."""
+
+    session: tuple[str, ...]
+    agent: tuple[str, ...]
+    parent: tuple[str, ...]
+    sidechain: tuple[str, ...]
+    subagent_type: tuple[str, ...]
+
+
+COMMON: Final = Spelling(
+    session=("sessionId", "session_id"),
+    agent=("agentId", "agent_id"),
+    parent=("parent_tool_use_id", "parentToolUseId"),
+    sidechain=("isSidechain", "is_sidechain"),
+    subagent_type=("subagentType", "subagent_type"),
+)
+"""Claude Code's, which hooks, streams and other runtimes have too."""
+
+_REQUEST: Final = ("requestId", "request_id")
+
+TRANSCRIPT_FIELDS: Final = ("sessionId", "isSidechain", "parentUuid")
+
+
+def is_transcript(body: Body) -> bool:
+    """Return whether a line is a transcript's (R1)."""
+    return "sessionId" in body or "isSidechain" in body or "parentUuid" in body
 
 
 def differing(body: Body) -> list[tuple[str, str]]:
     """Return the pairs of names on a line that differ in what they say: what counts, what not."""
     pairs = []
-    for first, other in SPELLINGS.values():
+    for first, other in (*COMMON, _REQUEST):
         if first in body and other in body and body[first] != body[other]:
             pairs.append((first, other))
     return pairs

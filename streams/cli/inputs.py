@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contextgauge.errors import ConfigError, StopError
-from contextgauge.normalise.runtimes import FORMATS
+from contextgauge.normalise.runtimes import RUNTIMES
 from schemas.views import MODEL_FIELD, SessionView
 from streams import codec, wiring
 from streams.cli.screen.lines import write_error
@@ -36,30 +36,30 @@ def sources_of(paths: Iterable[str], failed: Failed = files.refuse) -> list[Sour
     `failed` gets what cannot be read; by default that is a ConfigError, as is a path that holds no
     transcripts.
     """
-    unread: Counter[str] = Counter()
-    sources = files.expand((_expanded(path) for path in paths), failed, unread)
+    unsupported: Counter[str] = Counter()
+    sources = files.expand((_expanded(path) for path in paths), failed, unsupported)
     if not sources:
-        raise ConfigError(counted(unread) if unread else "nothing can be read")
-    _report_unread(unread)
+        raise ConfigError(counted(unsupported) if unsupported else "nothing can be read")
+    _report_unsupported(unsupported)
     return sources
 
 
 def own_sources(failed: Failed) -> list[Source]:
     """Return the transcripts of this machine's runtimes, in reading order."""
-    unread: Counter[str] = Counter()
-    sources = files.expand_folders(own_folders(), failed, unread)
-    _report_unread(unread)
+    unsupported: Counter[str] = Counter()
+    sources = files.expand_folders(own_folders(), failed, unsupported)
+    _report_unsupported(unsupported)
     return sources
 
 
-def _report_unread(unread: Counter[str]) -> None:
-    if unread:
-        write_error(f"not read: {counted(unread)}\n")
+def _report_unsupported(unsupported: Counter[str]) -> None:
+    if unsupported:
+        write_error(f"not read: {counted(unsupported)}\n")
 
 
 def unrecognised(name: str) -> StopError:
     """Return the error of an input whose sessions are of no known runtime, and have no figures."""
-    labels = ", ".join(sorted(row.label for row in FORMATS if row.is_read))
+    labels = ", ".join(sorted(each.label for each in RUNTIMES if each.is_read))
     return StopError(
         f"{name}: no line has a size or a compaction, and the runtime that wrote it is not known. "
         f"contextgauge reads sessions of {labels}, and streams with the providers' usage"

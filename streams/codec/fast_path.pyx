@@ -64,7 +64,11 @@ cdef struct Source:  # what a record adds to its message
     Text task
     Text agent
 
-cdef enum Kind:  # as streams/core/normalise names them
+from contextgauge.normalise.runtimes import OWN_CALL_PREFIXES
+
+cdef tuple _own_calls = OWN_CALL_PREFIXES
+
+cdef enum Kind:  # as contextgauge/normalise names them
     LINE = 0  # a transcript's, that says nothing of its own
     USER = 1
     RESPONSE = 2
@@ -671,7 +675,7 @@ cdef object _read(Bytes begin, Py_ssize_t size, Source* source):
         return None  # whether Claude Code wrote it shows in other fields
     if r.bits and not is_utf8(begin, r.end):
         return None
-    if frame.is_side and frame.agent.at != NULL and frame.agent.size >= 8 and memcmp(frame.agent.at, b"acompact", 8) == 0:
+    if frame.is_side and frame.agent.at != NULL and _name(frame.agent).startswith(_own_calls):
         return None  # a compaction's own call
     if source != NULL and frame.uuid.at == NULL and not (has_event and _says_nothing(event)):
         return None  # its bytes are needed to identify it

@@ -12,7 +12,7 @@ from contextgauge.containers import Line
 from contextgauge.errors import ConfigError
 from streams.edge.files import documents, reading, tail
 from streams.edge.files.documents import Document, document_of, may_be_document, objects_in
-from streams.edge.files.formats import unread_format
+from streams.edge.files.formats import unsupported_format
 from streams.edge.files.torn import whole_objects
 from tests.edge.follower_kit import Bench
 
@@ -206,14 +206,14 @@ def test_each_runtime_that_is_not_read_is_known_by_what_it_writes(
 ) -> None:
     bodies = UNREAD[label]
     content = json.dumps(bodies).encode() if is_document else compact(bodies[0]) + b"\n{}\n"
-    found = unread_format(str(written(tmp_path, b"not JSON\n" * (not is_document) + content)))
+    found = unsupported_format(str(written(tmp_path, b"not JSON\n" * (not is_document) + content)))
     assert found is not None
     assert found.label == label
 
 
 def test_files_that_are_read_have_no_other_format(tmp_path: Path) -> None:
     for body in (FRAMES[0], CHAT, {"type": "session_meta", "payload": {"id": "s"}}):
-        assert unread_format(str(written(tmp_path, compact(body)))) is None
+        assert unsupported_format(str(written(tmp_path, compact(body)))) is None
 
 
 @pytest.mark.parametrize(
@@ -227,9 +227,9 @@ def test_files_that_are_read_have_no_other_format(tmp_path: Path) -> None:
 def test_a_stream_that_began_before_is_known_by_its_later_messages(
     body: dict[str, object], tmp_path: Path
 ) -> None:
-    found = unread_format(str(written(tmp_path, compact(body) + b"\n")))
+    found = unsupported_format(str(written(tmp_path, compact(body) + b"\n")))
     assert found is not None
-    assert found.session == "a Cursor CLI session"
+    assert found.session_label == "a Cursor CLI session"
 
 
 def test_documents_of_messages_are_found_in_a_folder_by_their_content(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_documents_of_messages_are_found_in_a_folder_by_their_content(tmp_path: 
         written(tmp_path, content, name)
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
     counter: Counter[str] = Counter()
-    sources = reading.expand([str(tmp_path)], unread=counter)
+    sources = reading.expand([str(tmp_path)], unsupported=counter)
     names = [source.path.name for source in sources if source.path is not None]
     assert names == ["chat.json", "execution.json"]
     assert counter == {"pi": 1}
@@ -260,7 +260,7 @@ def test_a_folder_counts_the_files_of_other_runtimes(tmp_path: Path) -> None:
     written(tmp_path, compact(PI), "a.jsonl")
     written(tmp_path, compact(FRAMES[0]), "b.jsonl")
     counter: Counter[str] = Counter()
-    sources = reading.expand([str(tmp_path)], unread=counter)
+    sources = reading.expand([str(tmp_path)], unsupported=counter)
     assert [source.path.name for source in sources if source.path is not None] == ["b.jsonl"]
     assert counter == {"pi": 1}
 

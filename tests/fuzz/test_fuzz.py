@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from contextgauge import json_codec
-from contextgauge.normalise import claude, fields, usage
+from contextgauge.normalise import fields, usage
+from contextgauge.normalise.claude_code import messages
 from streams.core.derivation.stored_state import unpack
 from streams.flow.derive import stored_sessions
 from streams.flow.project import fold
@@ -66,7 +67,7 @@ def _with_a_lost_fact(session_id: str, parts: Any) -> Any:
 PLANTED: dict[str, tuple[object, str, object]] = {
     "times of any year": (fields, "in_range", lambda time_ms: time_ms),
     "counts of any type": (usage, "count", _any_value),
-    "names of any type": (claude, "name", _any_value),
+    "names of any type": (messages, "name", _any_value),
     "no lone surrogates": (json_codec, "_dumps_standard", json_codec.utf8),
     "a fact that is not restored": (stored_sessions, "unpack", _with_a_lost_fact),
     "a bound of views that is too low": (fold, "GROWTH", 0),
@@ -95,7 +96,7 @@ def _copies(body: dict[str, Any], *names: str) -> Any:
 def test_what_takes_more_than_its_size_is_found(
     kind: str, planted: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claude, "mapping", planted)
+    monkeypatch.setattr(messages, "mapping", planted)
     monkeypatch.setattr(portion, "_LARGE_EVERY", 1)
     portions = (Fuzzer(1, number).run(100) for number in range(200))
     assert any(failure.kind == kind for each in portions for failure in each.failures)

@@ -1,8 +1,7 @@
 """Reading a conversation line by line, as a runtime publishes it, into a history.
 
-This is the only place that knows how lines of Claude Code (streams and transcripts), rollouts of
-Codex and answers of an API make a conversation. No message is deleted: a compaction, a
-reset and turns that were taken back archive messages.
+Lines come in the forms to which a runtime's adapter reduces its own (`lines.py`). No message is
+deleted: a compaction, a reset and turns that were taken back archive messages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,9 +33,7 @@ from contextgauge.compaction.reading.context_changes import (
 )
 from contextgauge.compaction.reading.lines import (
     NO_TEXT_MARK,
-    BareAnswer,
     Line,
-    bare_answer,
     digest_of,
     folder_of,
     is_boundary,
@@ -51,7 +48,7 @@ from contextgauge.compaction.reading.reading_state import ReadingState
 from contextgauge.compaction.store.stored_history import load_edit
 from contextgauge.errors import ConfigError
 from contextgauge.normalise.fields import flag, mapping, name
-from contextgauge.normalise.responses import inner_boundary
+from contextgauge.normalise.responses import BareAnswer, answer_of, inner_boundary
 from contextgauge.normalise.signals import Response
 from contextgauge.records import Json
 
@@ -121,7 +118,7 @@ class ConversationReading(ReadingState):
                 self._compact(line, uuid, key)
             case "user" | "assistant" if message is not None:
                 self._add_message(line, message, uuid, key)
-            case _ if (answer := bare_answer(line)) is not None:
+            case _ if (answer := answer_of(line)) is not None:
                 self._add_answer(line, answer, key)
             case _ if reset_of(line) == "reset":
                 self._reset(uuid)

@@ -1,14 +1,19 @@
-"""What a line of a runtime says of a conversation: all that reading it needs, and no more."""
+"""What a line of a runtime says of a conversation: all that reading it needs, and no more.
+
+A runtime's adapter reduces its lines to one of these forms: a `user` or `assistant` line with an
+Anthropic `message` and a `compact_boundary` as Claude Code writes them, an item and a `compacted`
+as Codex does, or an API's answer. They are stored so, and read by `conversation.py`.
+"""
 
 import hashlib
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from contextgauge.compaction.messages import FormatName
 from contextgauge.json_codec import dumps
-from contextgauge.normalise.claude import COMMAND
-from contextgauge.normalise.codex import event_msg
+from contextgauge.normalise.claude_code.conversation import OWN_FIELD
+from contextgauge.normalise.claude_code.texts import COMMAND, first_text
 from contextgauge.normalise.fields import flag, long_name, mapping, name
-from contextgauge.normalise.responses import inner_boundary
+from contextgauge.normalise.responses import SYNTHETIC_MODEL, answer_of, inner_boundary
+from contextgauge.normalise.runtimes import line_of
 from contextgauge.normalise.signals import Response
 from contextgauge.records import Json
 
@@ -21,30 +26,11 @@ SHORTENED_MARK: Final = "contextgauge_shortened"
 LEFT_OUT: Final = b"[contextgauge: "
 """Stands where the publisher left something out."""
 
-OWN_FIELD: Final = "contextgauge"
-"""In a boundary's metadata: the plan and edit of a compaction that the service made."""
-
-_SYNTHETIC: Final = "<synthetic>"
-"""The model of messages that Claude Code writes itself."""
-
 DIGEST_BYTES: Final = 8
 
 _NAMES: Final = ("type", "subtype", "uuid", "parentUuid", "logicalParentUuid")
 _FLAGS: Final = ("isCompactSummary", "isSynthetic", "isReplay", "isMeta")
-_METADATA: Final = (
-    ("preserved_segment", "preservedSegment"),
-    ("pre_tokens", "preTokens"),
-    (OWN_FIELD, OWN_FIELD),
-)
 _FACTS: Final = ("session_meta", "turn_context")
-_EVENTS: Final = ("thread_rolled_back", "token_count")
-"""Events of Codex that say something of its conversation."""
-
-_ANSWER_FIELDS: Final = ("object", "role", "content", "id", "choices", "output", "model", "usage")
-_ANSWERS: Final[dict[str, FormatName]] = {
-    "chat.completion": "openai-chat",
-    "response": "openai-responses",
-}
 
 
 def reduced(line: Line) -> dict[str, Json] | None:
@@ -54,12 +40,13 @@ def reduced(line: Line) -> dict[str, Json] | None:
     """
     if _is_of_side(line):
         return None
-    kept = _kept(line)
+    conversation = line_of(line).conversation
+    kept = None if conversation is None else conversation(line)
     if is_linked(line):
         kept = {} if kept is None else kept  # others name it as the one before them
     if kept is None:
         return None
-    kept |= _picked(line, *_NAMES)
+    kept |= {each: line[each] for each in _NAMES if each in line and each not in kept}
     kept |= {each: True for each in _FLAGS if line.get(each) is True}
     if (folder := long_name(line, "cwd")) is not None:
         kept["cwd"] = folder
@@ -71,68 +58,8 @@ def reduced(line: Line) -> dict[str, Json] | None:
 
 
 def _is_of_side(line: Line) -> bool:
-    return (
-        flag(line, "isSidechain", "is_sidechain")
-        or name(line, "parent_tool_use_id", "parentToolUseId") is not None
-    )
-
-
-def _kept(line: Line) -> dict[str, Json] | None:
-    """Return the fields that matter of a line by its type."""
-    payload = mapping(line, "payload")
-    if payload is not None:
-        return _kept_of_codex(line.get("type"), payload)
-    message = line.get("message")
-    match line.get("type"):
-        case "user" if isinstance(message, str):
-            return {"message": {"role": "user", "content": message}}
-        case "user" | "assistant" if isinstance(message, dict):
-            return {"message": message, **_picked(line, "supersedes")}
-        case "system":
-            return _kept_of_system(line)
-        case "conversation_reset" | "result":
-            return {}
-    return _kept_of_answer(line)
-
-
-def _kept_of_codex(kind: Json, payload: dict[str, Json]) -> dict[str, Json] | None:
-    if kind in ("response_item", "compacted"):
-        return {"payload": payload}
-    if kind in _FACTS:
-        return {"payload": _picked(payload, "cwd", "model")}
-    if kind == "event_msg" and payload.get("type") in _EVENTS:
-        return {"payload": _picked(payload, "type", "info")}
-    return None
-
-
-def _kept_of_system(line: Line) -> dict[str, Json] | None:
-    match line.get("subtype"):
-        case "init":
-            return _picked(line, "model")
-        case "compact_boundary":
-            return {"compact_metadata": _metadata(line)}
-        case "conversation_reset":
-            return {}
-    return None
-
-
-def _kept_of_answer(line: Line) -> dict[str, Json] | None:
-    answer = bare_answer(line)
-    if answer is None:
-        return None
-    if line.get("type") == "response.completed":
-        return {"response": _picked(answer.body, *_ANSWER_FIELDS)}
-    return _picked(line, *_ANSWER_FIELDS)
-
-
-def _picked(fields: Line, *names: str) -> dict[str, Json]:
-    return {each: fields[each] for each in names if each in fields}
-
-
-def _metadata(line: Line) -> dict[str, Json]:
-    metadata = mapping(line, "compact_metadata", "compactMetadata") or {}
-    spelled = {own: metadata.get(own, metadata.get(other)) for own, other in _METADATA}
-    return {each: value for each, value in spelled.items() if value is not None}
+    spelling = line_of(line).spelling
+    return flag(line, *spelling.sidechain) or name(line, *spelling.parent) is not None
 
 
 def digest_of(line: Line) -> bytes:
@@ -144,28 +71,7 @@ def digest_of(line: Line) -> bytes:
 
 def report_of(line: Line) -> Response | None:
     """Return what Codex reports of an answer in a line of its own."""
-    signals = event_msg(line) if line.get("type") == "event_msg" else ()
-    return next((each for each in signals if isinstance(each, Response)), None)
-
-
-class BareAnswer(NamedTuple):
-    """The body of an API's answer, published as it is."""
-
-    format: FormatName
-    body: dict[str, Json]
-
-
-def bare_answer(line: Line) -> BareAnswer | None:
-    """Return the answer of an API that a line is."""
-    kind = line.get("type")
-    if kind == "message" and line.get("role") == "assistant" and "content" in line:
-        return BareAnswer("anthropic", dict(line))
-    if kind == "response.completed" and (response := mapping(line, "response")) is not None:
-        return BareAnswer("openai-responses", response)
-    own = line.get("object")
-    if kind is None and isinstance(own, str) and own in _ANSWERS:
-        return BareAnswer(_ANSWERS[own], dict(line))
-    return None
+    return next((each for each in line_of(line).read(line) if isinstance(each, Response)), None)
 
 
 def model_of(line: Line) -> str | None:
@@ -173,7 +79,7 @@ def model_of(line: Line) -> str | None:
     holders = (line.get("message"), line.get("payload"), line.get("response"), line)
     for each in holders:
         if isinstance(each, dict) and (model := name(each, "model")) is not None:
-            return None if model == _SYNTHETIC else model
+            return None if model == SYNTHETIC_MODEL else model
     return None
 
 
@@ -195,14 +101,6 @@ def reset_of(line: Line) -> Kind:
     begin = first_text((mapping(line, "message") or {}).get("content"))
     command = COMMAND.match(begin) if begin.startswith("<") else None
     return "clear" if command is not None and command[1] == "clear" else "other"
-
-
-def first_text(content: Json) -> str:
-    """Return the text with which a message begins."""
-    if isinstance(content, list):
-        first = content[0] if content else None
-        content = first.get("text") if isinstance(first, dict) else None
-    return content if isinstance(content, str) else ""
 
 
 def text_of(item: Json) -> str:
@@ -243,7 +141,7 @@ def compacts_inside(line: Line) -> bool:
     """Whether a line is of an answer in which the API compacted what came before it (R29)."""
     if line.get("type") == "assistant":
         return inner_boundary(mapping(line, "message") or {}) is not None
-    answer = bare_answer(line)
+    answer = answer_of(line)
     return answer is not None and inner_boundary(answer.body) is not None
 
 

@@ -13,9 +13,8 @@ from contextgauge.compaction.reading.conversation import ConversationReading
 from contextgauge.compaction.reading.lines import Line
 from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
-from contextgauge.normalise.claude import result
-from contextgauge.normalise.codex import event_msg
 from contextgauge.normalise.limit_signals import OwnWindow, RuntimeWindows
+from contextgauge.normalise.runtimes import line_of
 from contextgauge.records import Json
 from contextgauge.windows import base_name
 
@@ -39,11 +38,7 @@ class _ReportedWindows:
 
     def add(self, line: Line) -> None:
         """Add what a line reports: Codex names no model, and means the one of that turn."""
-        kind = line.get("type")
-        signals = event_msg(line) if kind == "event_msg" else ()
-        if kind == "result":
-            signals = result(line)
-        for each in signals:
+        for each in line_of(line).read(line):
             if isinstance(each, OwnWindow):
                 self._own = each.window
             elif isinstance(each, RuntimeWindows):

@@ -30,7 +30,7 @@ from streams.cli.screen.output import err, out, say
 from streams.edge.control.service_file import EXTRACTIVE, make_summariser
 from streams.edge.files.content import DamagedError, read_whole
 from streams.edge.files.documents import HEAD_BYTES
-from streams.edge.files.formats import UnreadFormatError, unread_in
+from streams.edge.files.formats import UnsupportedFormatError, unsupported_in
 from streams.edge.files.housekeeping import plain_path
 from streams.edge.files.watch import find_file
 
@@ -110,9 +110,9 @@ def _warn_of_results_without_call(history: History) -> None:
 
 def _read(file: str) -> ReadConversation:
     value = _bytes_of(file)
-    other = unread_in(value[:HEAD_BYTES].split(b"\n"))
+    other = unsupported_in(value[:HEAD_BYTES].split(b"\n"))
     if other is not None:
-        raise ConfigError(f"{file}: {UnreadFormatError(other).strerror}")
+        raise ConfigError(f"{file}: {UnsupportedFormatError(other).strerror}")
     try:
         return read_conversation(value)
     except ConfigError as error:

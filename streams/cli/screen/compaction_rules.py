@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from contextgauge.normalise.runtimes import FORMATS
+from contextgauge.normalise.runtimes import RUNTIMES
 from streams.cli.screen.figures import count
 from streams.cli.screen.output import out, say
 from streams.core.alerts.rules import Patterns
@@ -26,7 +26,7 @@ def show_service(path: Path, plan: ServicePlan, kept: KeptConversations | None) 
     if not any(rule.automatic for rule in plan.rules):
         say("  nothing is compacted automatically: no rule has `automatic = true`", to=out)
     if any(rule.driver in (None, SERVICE) for rule in plan.rules):
-        labels = [row.label for row in FORMATS if row.compacts_itself]
+        labels = sorted(each.label for each in RUNTIMES if each.compacts_itself)
         say(
             f"  {', '.join(labels[:-1])} and {labels[-1]} compact themselves: the service compacts "
             "their sessions only if the agent asks for its context; else name their driver",

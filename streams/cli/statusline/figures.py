@@ -4,11 +4,11 @@ A view is a plain object: the JSON from Redis, or a `SessionView` as a dict. Cla
 an object too; any of its fields may be missing or of a wrong type. Imports only what is fast.
 """
 
-import re
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
+from contextgauge.windows import base_name
 from streams.core.session_status import leading_chain, status_of
 from streams.core.until_compaction import (
     NO_POINTS,
@@ -39,10 +39,6 @@ _MAX_PERCENT = 1_000
 
 _KNOWN_WINDOWS = frozenset({"configured", "runtime"})
 """Sources of a window that rank above what Claude Code passes to its status line (R12)."""
-
-_SUFFIX = re.compile(r"\[([0-9]{1,6})([km])\]\Z", re.IGNORECASE)
-_SUFFIX_UNIT = {"k": 1_000, "m": 1_000_000}
-"""A window at the end of a model's name: `[1m]`."""
 
 
 class Figures(NamedTuple):
@@ -242,7 +238,7 @@ def read_input(given: Object) -> ClaudeInput:
         transcript_path=_text(given, "transcript_path"),
         model_id=model_id,
         model_name=_text(model, "display_name"),
-        window=_suffix_window(model_id or "") or _count(context, "context_window_size") or None,
+        window=base_name(model_id or "")[1] or _count(context, "context_window_size") or None,
         used_tokens=used or None,
         used_percent=_percent(context),
         folder=_text(_object(given, "workspace"), "project_dir") or _text(given, "cwd"),
@@ -272,11 +268,6 @@ def _with_window(chain: Object, claude: ClaudeInput) -> Object:
 def percent_of(used_tokens: int, window: int) -> float:
     """Return the percentage used, floored to two decimals as in the records."""
     return used_tokens * 10_000 // window / 100
-
-
-def _suffix_window(model: str) -> int | None:
-    match = _SUFFIX.search(model)
-    return int(match[1]) * _SUFFIX_UNIT[match[2].lower()] if match else None
 
 
 def _object(holder: Object, name: str) -> Object:

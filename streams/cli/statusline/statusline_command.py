@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from contextgauge import documents
 from contextgauge.errors import ContextgaugeError, StopError
+from contextgauge.windows import base_name
 from streams.cli.screen.figures import forgive_encodings, safe
 from streams.cli.statusline.figures import (
     ClaudeInput,
@@ -116,7 +117,7 @@ def statusline(
     if claude.session_id and not is_patient:
         windows = StatusWindows(_state_folder(environment))
         if claude.model_id and claude.window:
-            windows.remember(claude.session_id, claude.model_id.partition("[")[0], claude.window)
+            windows.remember(claude.session_id, base_name(claude.model_id)[0], claude.window)
         claude = claude._replace(windows=windows.of(claude.session_id))
     asked = _Asked(claude, settings, environment, explain, warn, is_patient)
     figures = asked.figures()

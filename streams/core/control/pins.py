@@ -29,7 +29,7 @@ from contextgauge.compaction.messages import (
     Text,
     ToolResult,
 )
-from contextgauge.normalise.claude import MAX_PIN, MAX_PINS
+from contextgauge.normalise.claude_code.messages import MAX_PIN, MAX_PINS
 from contextgauge.records import Json
 
 NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:pins-checked")

@@ -5,9 +5,8 @@ known gives no records (R4).
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, assert_never, cast
+from typing import Any, Final, assert_never
 
-from contextgauge.normalise import OWN_CALL_PREFIX
 from contextgauge.normalise.limit_signals import (
     AutoCompact,
     ContextUsage,
@@ -17,6 +16,7 @@ from contextgauge.normalise.limit_signals import (
     SuffixedModel,
     TurnModel,
 )
+from contextgauge.normalise.runtimes import OWN_CALL_PREFIXES
 from contextgauge.normalise.signals import (
     ROLLED_BACK,
     Boundary,
@@ -38,7 +38,7 @@ from contextgauge.normalise.signals import (
     TurnEnded,
     UserLine,
 )
-from schemas.records import MAIN_CHAIN, Record, Runtime, SessionInfo
+from schemas.records import MAIN_CHAIN, Record, SessionInfo
 from streams.core.derivation import (
     compact_boundaries as boundaries,
 )
@@ -122,7 +122,7 @@ def derive_in(step: Step, normal: Normal) -> tuple[Record, ...]:
         return ()
     chain, aliases = _chain_of(step.facts, normal)
     step.learn(aliases)
-    if chain.startswith(OWN_CALL_PREFIX):
+    if chain.startswith(OWN_CALL_PREFIXES):
         return ()
     step.begin(normal, chain if of_a_chain else MAIN_CHAIN)
     time_ms = normal.time_ms
@@ -290,7 +290,7 @@ def _apply_facts(step: Step, message: SessionFacts) -> None:
     step.emit(
         SessionInfo(
             **step.common(MAIN_CHAIN, facts.model),
-            runtime=cast("Runtime | None", facts.runtime),
+            runtime=facts.runtime,
             runtime_version=facts.runtime_version,
             cwd=facts.cwd,
             forked_from=facts.forked_from,

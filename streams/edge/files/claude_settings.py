@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from contextgauge.errors import ConfigError, StopError
+from contextgauge.normalise.claude_code import FOLDERS
 from streams.edge.files.objects import object_of
-from streams.edge.files.runtime_folders import CLAUDE, homes
+from streams.edge.files.runtime_folders import homes
 
 _FIELD: Final = "statusLine"
 _BACKUP_SUFFIX: Final = ".before-contextgauge"
@@ -25,7 +26,7 @@ _INDENT: Final = re.compile(rb'\n([ \t]+)"')
 
 def settings_path(environment: Mapping[str, str]) -> Path:
     """Return the user's settings file of Claude Code; a link's target, so that the link stays."""
-    return Path(homes(CLAUDE, environment)[0]).resolve() / "settings.json"
+    return Path(homes(FOLDERS, environment)[0]).resolve() / "settings.json"
 
 
 class ClaudeSettings:

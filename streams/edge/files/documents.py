@@ -22,7 +22,7 @@ _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}]', re.DOTALL)
 """A string, a brace, or the quote of a string whose end is not there yet."""
 
 _LIST: Final = re.compile(rb"\s*:\s*\[")
-_LISTS: Final = {b'"%s"' % each.document.encode() for each in runtimes.FORMATS if each.document}
+_LISTS: Final = {b'"%s"' % each.document.encode() for each in runtimes.RUNTIMES if each.document}
 _OBJECTS: Final = re.compile(rb"\s*\[\s*\{")
 _ON_ITS_OWN: Final = re.compile(rb"\s*\{[ \t\r]*\n")
 

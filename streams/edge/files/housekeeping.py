@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from streams.edge.files.runtime_folders import CODEX
+from contextgauge.normalise.codex import FOLDERS
 
 SUFFIX: Final = ".jsonl"
 COMPRESSED: Final = ".zst"
@@ -36,10 +36,10 @@ def known_path(path: str) -> str:
     plain = plain_path(path)
     folder, name = os.path.split(plain)
     home, last = os.path.split(folder)
-    if last not in {CODEX.transcripts, CODEX.archive} or not name.startswith("rollout-"):
+    if last not in {FOLDERS.transcripts, FOLDERS.archive} or not name.startswith("rollout-"):
         return plain
     day = _DAY.match(name)
-    return os.path.join(home, CODEX.transcripts, *(day.groups() if day else ()), name)  # noqa: PTH118 -- done for thousands
+    return os.path.join(home, FOLDERS.transcripts, *(day.groups() if day else ()), name)  # noqa: PTH118 -- done for thousands
 
 
 def places(path: str) -> list[str]:
@@ -59,10 +59,10 @@ def places(path: str) -> list[str]:
 def archive_of(folder: str) -> str | None:
     """Return the folder to which Codex moves what is archived of a folder; None of any other."""
     parts = Path(folder).parts
-    if CODEX.archive is None or CODEX.transcripts not in parts:
+    if FOLDERS.archive is None or FOLDERS.transcripts not in parts:
         return None
-    last = len(parts) - 1 - parts[::-1].index(CODEX.transcripts)
-    return str(Path(*parts[:last], CODEX.archive))
+    last = len(parts) - 1 - parts[::-1].index(FOLDERS.transcripts)
+    return str(Path(*parts[:last], FOLDERS.archive))
 
 
 def session_in(name: str) -> str | None:

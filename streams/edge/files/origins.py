@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from contextgauge.normalise.codex import copy_key
+from contextgauge.normalise.codex.lines import copy_key
 from contextgauge.normalise.fields import uuid7_ms
 from schemas.messages import DeadLetter
 from streams import codec

@@ -35,7 +35,7 @@ from pathlib import Path
 from contextgauge.containers import Container, Line, Scout
 from contextgauge.errors import ConfigError
 from contextgauge.normalise import runtimes
-from contextgauge.normalise.runtimes import Format
+from contextgauge.normalise.adapter import Adapter
 from schemas.messages import DeadLetter
 from schemas.topics import MIB
 from streams import codec
@@ -43,8 +43,8 @@ from streams.edge.files.content import HELD_LINE_BYTES, DamagedError
 from streams.edge.files.documents import document_of, may_be_document
 from streams.edge.files.formats import (
     FIRST_LINES,
-    UnreadFormatError,
-    unread_format,
+    UnsupportedFormatError,
+    unsupported_format,
 )
 from streams.edge.files.housekeeping import DOCUMENT, SUFFIX
 from streams.edge.files.lines import line_of, split_values
@@ -103,28 +103,28 @@ def _files_of(text: str, failed: Failed) -> list[TranscriptFile]:
 
 
 def expand(
-    paths: Iterable[str], failed: Failed = refuse, unread: Counter[str] | None = None
+    paths: Iterable[str], failed: Failed = refuse, unsupported: Counter[str] | None = None
 ) -> list[Source]:
     """Return the containers that the paths stand for, in reading order. Raises as `find` does.
 
     `failed` also gets the files that this process may not read, and those that were named and are
-    of a runtime that it does not read. In a folder these are left out, and counted in `unread`.
+    of a runtime that it does not read. In a folder these are left out and counted: `unsupported`.
     """
     sources: list[Source] = []
     for text in paths:
         if text == STANDARD_INPUT:
             sources.append(Source("<stdin>", None, None))
         else:
-            sources += _readable(find([text], failed), text, failed, unread)
+            sources += _readable(find([text], failed), text, failed, unsupported)
     return oldest_first(sources, lambda source: source.name, _modified_ns)
 
 
 def expand_folders(
-    folders: Iterable[str], failed: Failed, unread: Counter[str] | None = None
+    folders: Iterable[str], failed: Failed, unsupported: Counter[str] | None = None
 ) -> list[Source]:
     """Return the containers in runtimes' folders, which may not be there; see `expand`."""
     files = TranscriptFinder((), folders).look(0.0, failed)
-    sources = list(_readable(files, None, failed, unread))
+    sources = list(_readable(files, None, failed, unsupported))
     return oldest_first(sources, lambda source: source.name, _modified_ns)
 
 
@@ -132,7 +132,7 @@ def _readable(
     files: Iterable[TranscriptFile],
     named: str | None,
     failed: Failed,
-    unread: Counter[str] | None,
+    unsupported: Counter[str] | None,
 ) -> Iterator[Source]:
     for each in files:
         if not os.access(each.place, os.R_OK):
@@ -141,18 +141,18 @@ def _readable(
         other = _other_format(each)
         if other is None:
             yield source_of(each.place)
-        elif unread is None or each.place == named:
-            failed(each.place, UnreadFormatError(other))
+        elif unsupported is None or each.place == named:
+            failed(each.place, UnsupportedFormatError(other))
         else:
-            unread[other.label] += 1
+            unsupported[other.label] += 1
 
 
-def _other_format(file: TranscriptFile) -> Format | None:
+def _other_format(file: TranscriptFile) -> Adapter | None:
     """Return the format of a file that is not read; why a file cannot be, reading it shows."""
     if not stat.S_ISREG(file.stat.st_mode):
         return None
     try:
-        return unread_format(file.place)
+        return unsupported_format(file.place)
     except OSError:
         return None
 
@@ -235,7 +235,7 @@ def _read_pipe(source: Source, descriptor: int, fallback: str | None) -> Iterato
 def _looked_at(scout: Scout, value: bytes, *, is_first: bool) -> bool:
     """Show a line of a pipe to the scout; return whether no later line can change its answer.
 
-    Raises UnreadFormatError.
+    Raises UnsupportedFormatError.
     """
     body = codec.decode(value, limit=HELD_LINE_BYTES)
     if isinstance(body, DeadLetter):
@@ -243,8 +243,8 @@ def _looked_at(scout: Scout, value: bytes, *, is_first: bool) -> bool:
     if scout.in_stream:
         scout.note(body)
         return False
-    if is_first and (other := runtimes.unread(body)) is not None:
-        raise UnreadFormatError(other)
+    if is_first and (other := runtimes.unsupported(body)) is not None:
+        raise UnsupportedFormatError(other)
     return scout.look(body)
 
 

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import path
 from typing import Any, Final, NamedTuple
 
+from contextgauge.normalise import claude_code, codex
+from contextgauge.windows import base_name
 from streams.core.runtime_settings import (
     STANDARD_WINDOW,
     RuntimeSettings,
@@ -27,7 +29,7 @@ from streams.core.runtime_settings import (
     is_window,
 )
 from streams.edge.files.objects import object_of
-from streams.edge.files.runtime_folders import CLAUDE, CODEX, homes
+from streams.edge.files.runtime_folders import homes
 
 _MOST_BYTES: Final = 1024 * 1024
 """No settings file is longer."""
@@ -83,7 +85,7 @@ class SettingsReader:
         return self._read[key]
 
     def _claude(self, folder: str | None) -> RuntimeSettings:
-        own_homes = homes(CLAUDE, self._environment)
+        own_homes = homes(claude_code.FOLDERS, self._environment)
         managed = [self._json(file) for file in self._managed_claude()]
         project = self._nearest(folder, ".claude", own_homes)
         own = [self._json(path.join(project, name)) for name in _PROJECT] if project else []
@@ -121,7 +123,7 @@ class SettingsReader:
         )
 
     def _codex(self, folder: str | None) -> RuntimeSettings:
-        own_homes = homes(CODEX, self._environment)
+        own_homes = homes(codex.FOLDERS, self._environment)
         machine = path.join(self._root, _CODEX_OF_MACHINE.lstrip("/"))
         project = self._nearest(folder, ".codex", own_homes)
         files = [
@@ -249,7 +251,7 @@ def _by_model(places: Sequence[_SettingsFile]) -> tuple[tuple[str, Sourced], ...
         for model, own in models.items() if isinstance(models, dict) else ():
             value: Any = own.get("autoCompactWindow") if isinstance(own, dict) else None
             if is_window(value):
-                windows.setdefault(model.partition("[")[0].lower(), Sourced(value, place.name))
+                windows.setdefault(base_name(model)[0].lower(), Sourced(value, place.name))
     return tuple(windows.items())
 
 

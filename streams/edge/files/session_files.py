@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from contextgauge.containers import NAMES, SIGNS
 from contextgauge.normalise import session_of
+from contextgauge.normalise.runtimes import ADAPTERS, line_of
 from streams.edge.files.content import Content, open_content
 from streams.edge.files.documents import HEAD_BYTES, document_of, objects_in
 from streams.edge.files.housekeeping import plain_path, session_in
@@ -27,11 +28,12 @@ _PIECE_BYTES: Final = 65_536
 _CHARACTERS: Final = 200
 """Of a title: more than any screen has room for."""
 
-_PROMPTS: Final = re.compile(rb'"user(?:_message)?"')
+_PROMPTS: Final = re.compile(
+    '"(?:{})"'.format("|".join(word for each in ADAPTERS for word in each.prompt_words)).encode()
+)
 """JSON spellings, one of which is in any line with a prompt."""
 
-_NOT_TYPED: Final = ("<", "Caveat:", "# AGENTS.md", "[Request interrupted")
-"""Beginnings of what runtimes write in the user's name: commands, their output, instructions."""
+_NOT_TYPED: Final = tuple(text for each in ADAPTERS for text in each.not_typed)
 
 
 class FirstPrompts:
@@ -161,16 +163,9 @@ def _first_lines(content: Content) -> Iterator[bytes]:
 
 
 def _prompt(body: dict[str, Any]) -> str | None:
-    """Return what a line of a transcript or a rollout says that the user typed."""
-    if body.get("isSidechain") or body.get("isMeta") or body.get("isCompactSummary"):
-        return None
-    is_claude = body.get("type") == "user"
-    message = body.get("message" if is_claude else "payload")
-    if not isinstance(message, dict) or message.get("role", "user") != "user":
-        return None
-    if not is_claude and message.get("type") not in {"message", "user_message"}:
-        return None
-    content = message.get("content", message.get("message"))
+    """Return what a line says that the user typed."""
+    read = line_of(body).prompt
+    content = None if read is None else read(body)
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         content = next((part for part in parts if isinstance(part, str)), None)

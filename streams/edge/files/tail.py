@@ -22,7 +22,7 @@ from streams.edge.files.documents import (
     objects_in,
     torn,
 )
-from streams.edge.files.formats import FIRST_LINES, UnreadFormatError, reason_of
+from streams.edge.files.formats import FIRST_LINES, UnsupportedFormatError, reason_of
 from streams.edge.files.lines import is_signed, line_of, values_of
 from streams.edge.files.origins import CopiedHistory, copied_history
 from streams.edge.files.positions import Position, print_at
@@ -361,8 +361,8 @@ class FileTail:
                 body = codec.decode(value, limit=HELD_LINE_BYTES)
                 if isinstance(body, DeadLetter):
                     continue
-                if is_first and (unread := runtimes.unread(body)) is not None:
-                    raise UnreadFormatError(unread)
+                if is_first and (other := runtimes.unsupported(body)) is not None:
+                    raise UnsupportedFormatError(other)
                 if scout.look(body):
                     break
         container = scout.container(self.source.session, self._fallback)

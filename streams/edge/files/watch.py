@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from contextgauge.errors import ConfigError
-from contextgauge.normalise import OWN_CALL_PREFIX
-from contextgauge.normalise.runtimes import FORMATS
+from contextgauge.normalise.runtimes import OWN_CALL_PREFIXES, RUNTIMES
 from streams.edge.files.formats import is_document
 from streams.edge.files.housekeeping import (
     COMPRESSED,
@@ -34,12 +33,12 @@ from streams.edge.files.housekeeping import (
     session_in,
 )
 
-_DOCUMENTS = re.compile("|".join(each.files for each in FORMATS if each.files))
+_DOCUMENTS = re.compile("|".join(each.files for each in RUNTIMES if each.files))
 """Paths of transcripts that are JSON documents, by their runtimes."""
 
 SUBAGENTS = "subagents"
 _AGENT_PREFIX = "agent-"
-_OWN_CALL = _AGENT_PREFIX + OWN_CALL_PREFIX
+_OWN_CALLS = tuple(_AGENT_PREFIX + prefix for prefix in OWN_CALL_PREFIXES)
 """How a file's name begins that holds a compaction's own call (R11)."""
 
 _LAST = "\U0010ffff"
@@ -354,8 +353,8 @@ def _order_of(path: str) -> tuple[list[str], int, list[str]]:
     *folders, name = Path(path.removesuffix(SUFFIX)).parts
     if SUBAGENTS in folders:
         at = len(folders) - 1 - folders[::-1].index(SUBAGENTS)
-        return folders[:at], 0 if name.startswith(_OWN_CALL) else 2, [*folders[at:], name]
-    if name.startswith(_OWN_CALL):
+        return folders[:at], 0 if name.startswith(_OWN_CALLS) else 2, [*folders[at:], name]
+    if name.startswith(_OWN_CALLS):
         return folders, 0, [name]
     return [*folders, _LAST + name if name.startswith(_AGENT_PREFIX) else name], 1, []
 

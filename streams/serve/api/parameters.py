@@ -103,7 +103,7 @@ Model: TypeAlias = Annotated[
     str | None, Field(max_length=_TEXT, description="The model of the leading chain.")
 ]
 Runtime: TypeAlias = Annotated[
-    Literal[KnownRuntime, "unknown"] | None,
+    Literal[KnownRuntime, "unknown"] | None,  # type: ignore[valid-type]  # made of folders
     Field(description="What runs the agent; `unknown`: sessions whose runtime is unknown."),
 ]
 Agent: TypeAlias = Annotated[

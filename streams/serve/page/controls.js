@@ -32,7 +32,7 @@ export class Controls {
     this.runtimes = h("select", { "aria-label": "Runtime" }, h("option", { value: "" }, "All runtimes"),
       ...RUNTIMES.map(([value, name]) => h("option", { value }, name)));
     this.sort = h("select", { "aria-label": "Order" }, ...SORT_WORDS.map(([value, name]) => h("option", { value }, name)));
-    this.offer(filters.model);
+    this.offer(filters.model, filters.runtime);
     for (const [name, select] of [["model", this.models], ["runtime", this.runtimes], ["sort", this.sort]]) {
       select.value = filters[name];
       select.addEventListener("change", () => onChoose({ [name]: select.value }));
@@ -53,10 +53,12 @@ export class Controls {
     attr(this.search, "placeholder", "Search title, id, folder…");
   }
 
-  /** Offer a model too. */
-  offer(model) {
-    if (!model || [...this.models.options].some((option) => option.value === model)) return;
-    this.models.append(h("option", { value: model }, model));
+  /** Offer a model too, and a runtime. */
+  offer(model, runtime) {
+    for (const [select, name] of [[this.models, model], [this.runtimes, runtime]]) {
+      if (!name || [...select.options].some((option) => option.value === name)) continue;
+      select.append(h("option", { value: name }, name));
+    }
   }
 
   /** Offer these models, and no others but the selected one. */

@@ -209,7 +209,7 @@ export class Overview {
     const id = view.session_id;
     if (!this.items.has(id)) {
       this.items.set(id, { id, view, short: undefined, folder: undefined });
-      this.controls.offer(leadingChain(view).model);
+      this.controls.offer(leadingChain(view).model, view.identity.runtime);
       if (view.title !== null) this.controls.searchTitles();
     }
     const item = this.items.get(id);

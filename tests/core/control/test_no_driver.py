@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contextgauge.normalise.runtimes import COMPACTING_THEMSELVES, FORMATS
+from contextgauge.normalise.runtimes import COMPACTING_THEMSELVES, RUNTIMES
 from schemas.records import ContextReading, Record
 from streams.core.alerts.rules import Patterns
 from streams.core.control.thresholds import SessionRule
@@ -88,5 +88,5 @@ def test_what_is_read_back_waits_until_it_is_known_what_runs_it() -> None:
 
 
 def test_agents_of_ones_own_are_no_runtime_that_compacts_itself() -> None:
-    assert {row.runtime for row in FORMATS if row.is_read} == COMPACTING_THEMSELVES
+    assert {row.runtime for row in RUNTIMES if row.is_read} == COMPACTING_THEMSELVES
     assert COMPACTING_THEMSELVES.isdisjoint({None, "other", "openai"})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contextgauge.normalise.codex import copy_key
+from contextgauge.normalise.codex.lines import copy_key
 from schemas.records import (
     CompactBoundary,
     CompactionComplete,

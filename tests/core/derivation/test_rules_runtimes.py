@@ -6,14 +6,14 @@ from typing import Any, get_args
 
 import pytest
 
-from contextgauge.normalise.runtimes import FORMATS
+from contextgauge.normalise.runtimes import RUNTIMES, lines_by_type
+from contextgauge.record_words import Runtime
 from schemas.records import (
     CompactBoundary,
     CompactionSummary,
     ContextLimits,
     ContextReading,
     ContextReset,
-    Runtime,
     SessionInfo,
 )
 from tests.core.given import (
@@ -69,12 +69,17 @@ def runtime_of(*bodies: Body, hint: str | None = None) -> str | None:
 
 
 def test_every_row_of_the_table_has_a_known_runtime_and_a_label() -> None:
-    assert {row.runtime for row in FORMATS} <= set(get_args(Runtime))
-    assert len({row.label for row in FORMATS}) == len(FORMATS)
-    assert [row.session for row in FORMATS if row.label in ("pi", "opencode")] == [
+    assert {row.runtime for row in RUNTIMES} <= set(get_args(Runtime))
+    assert len({row.label for row in RUNTIMES}) == len(RUNTIMES)
+    assert [row.session_label for row in RUNTIMES if row.label in ("pi", "opencode")] == [
         "a pi session",
         "an opencode session",
     ]
+
+
+def test_two_adapters_with_one_type_of_line_are_refused() -> None:
+    with pytest.raises(ValueError, match="Codex: others have 'session_meta' too"):
+        lines_by_type([row for row in RUNTIMES if row.label == "Codex"] * 2)
 
 
 @pytest.mark.parametrize(

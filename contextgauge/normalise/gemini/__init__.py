@@ -4,6 +4,9 @@ A chat begins with its session's id. Its messages name no session, and one that 
 again with the same id. `$rewindTo` removes the messages from one on: the size is unknown then.
 """
 
+from typing import Final
+
+from contextgauge.normalise.adapter import Adapter, Folders, LineType, Meaning
 from contextgauge.normalise.fields import count, mapping, name
 from contextgauge.normalise.signals import ROLLED_BACK, Body, Response, Signal
 from contextgauge.normalise.usage import read_gemini_tokens
@@ -23,3 +26,22 @@ def message(body: Body) -> tuple[Signal, ...]:
 def rewind(body: Body) -> tuple[Signal, ...]:
     """Return that the last messages were removed."""
     return () if name(body, "$rewindTo") is None else (ROLLED_BACK,)
+
+
+ADAPTERS: Final = (
+    Adapter(
+        label="Gemini CLI",
+        signs=(
+            {"sessionId": str, "projectHash": str},
+            {"type": "gemini", "id": str, "timestamp": str},
+        ),
+        types={"gemini": LineType(message)},
+        untyped={"$rewindTo": LineType(rewind)},
+        fields={"$rewindTo": Meaning.NAME, "tokens": Meaning.FIGURES},
+        is_transcript=True,
+        compacts_itself=True,
+        document="messages",
+        files=r"[/\\]chats[/\\]session-[^/\\]*\.json\Z",
+        folders=Folders(("GEMINI_CLI_HOME",), ("~",), ".gemini/tmp"),
+    ),
+)

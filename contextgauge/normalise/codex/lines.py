@@ -9,6 +9,7 @@ only name the session and end a turn.
 import hashlib
 from typing import Final
 
+from contextgauge.normalise.adapter import FileHead
 from contextgauge.normalise.fields import (
     count,
     in_range,
@@ -78,23 +79,23 @@ def session_meta(body: Body) -> tuple[Signal, ...]:
     )
 
 
-def thread_owner(body: Body) -> tuple[str | None, str | None]:
-    """Return the session of a rollout by its head, and the subagent's thread if it is one's (R30).
+def head(body: Body) -> FileHead:
+    """Return whose a rollout is by its head (R30).
 
     A subagent's rollout is a chain of its parent's session: of the session that its head names,
     which all threads of one tree share, else of the parent itself.
     """
     payload = mapping(body, "payload") or {}
     own, parent = text(payload, "id"), _parent_of(payload)
+    origin = long_name(payload, "forked_from_id", "forked_from") or parent
+    origin = None if origin == own else origin
     if own is None or parent is None or parent == own:
-        return own, None
+        return FileHead(own, None, origin, _role_of(payload))
     session = long_name(payload, "session_id") or parent
-    return (parent if session == own else session), own
+    return FileHead(parent if session == own else session, own, origin, _role_of(payload))
 
 
-def subagent_type(body: Body) -> str | None:
-    """Return the role of the subagent whose rollout begins with this head."""
-    payload = mapping(body, "payload") or {}
+def _role_of(payload: Body) -> str | None:
     return name(payload, "agent_role") or name(_spawn_of(payload), "agent_role")
 
 
@@ -108,13 +109,6 @@ def _parent_of(payload: Body) -> str | None:
 def _spawn_of(payload: Body) -> Body:
     subagent = mapping(mapping(payload, "source") or {}, "subagent") or {}
     return mapping(subagent, "thread_spawn") or {}
-
-
-def origin_of(body: Body) -> str | None:
-    """Return the thread whose lines a rollout may begin with, by its head (R30)."""
-    payload = mapping(body, "payload") or {}
-    origin = long_name(payload, "forked_from_id", "forked_from") or _parent_of(payload)
-    return None if origin == text(payload, "id") else origin
 
 
 def copy_key(body: Body) -> bytes | None:
@@ -135,9 +129,13 @@ def copy_key(body: Body) -> bytes | None:
 
 def turn_ms(body: Body) -> int | None:
     """Return when the turn began that a line opens, by its id; None where the id has no time."""
+    return uuid7_ms((mapping(body, "payload") or {}).get("turn_id"))
+
+
+def started_ms(body: Body) -> int | None:
+    """Return the same of an event, if it is a turn's beginning."""
     payload = mapping(body, "payload") or {}
-    opens = body.get("type") == "turn_context" or payload.get("type") == "task_started"
-    return uuid7_ms(payload.get("turn_id")) if opens else None
+    return turn_ms(body) if payload.get("type") == "task_started" else None
 
 
 def turn_context(body: Body) -> tuple[Signal, ...]:

@@ -1,13 +1,23 @@
 """Claude messages: the Agent SDK's stream and the transcript on disk, in either spelling."""
 
-import re
 from typing import Final
 
+from contextgauge.normalise.adapter import Reader
+from contextgauge.normalise.claude_code.limits import (
+    auto_compact,
+    autocompact_state,
+    context_usage,
+)
+from contextgauge.normalise.claude_code.texts import (
+    COMMAND,
+    UNCOUNTED,
+    first_text,
+    names_hook_block,
+)
 from contextgauge.normalise.fields import (
     MAX_NAME,
     count,
     flag,
-    items,
     mapping,
     name,
     text,
@@ -15,8 +25,6 @@ from contextgauge.normalise.fields import (
     window,
 )
 from contextgauge.normalise.limit_signals import (
-    AutoCompact,
-    ContextUsage,
     ModelReport,
     ModelWindow,
     RuntimeWindows,
@@ -28,7 +36,6 @@ from contextgauge.normalise.responses import (
     read_response,
     text_of,
 )
-from contextgauge.normalise.session_facts import init_facts, is_transcript
 from contextgauge.normalise.signals import (
     Body,
     Boundary,
@@ -45,22 +52,16 @@ from contextgauge.normalise.signals import (
     TurnEnded,
     UserLine,
 )
+from contextgauge.normalise.spellings import is_transcript
 from contextgauge.record_words import ExhaustedReason, Trigger
-from contextgauge.records import Category, Json
+from contextgauge.records import Json
 from contextgauge.reported_receipt import ReportedReceipt
 from contextgauge.windows import base_name
-
-MAX_CATEGORIES: Final = 1_000
-"""Rows of a context-usage answer; a longer list is none. Real ones have about ten."""
 
 MAX_PIN: Final = 200
 MAX_PINS: Final = 20
 """Characters of a lost rule, and lost rules, in a record: enough to know which they are."""
 
-UNCOUNTED: Final = ("<local-command-", "<command-")
-"""Beginnings of user lines that are no messages (R23)."""
-COMMAND: Final = re.compile(r"(?:<command-name>)?/(clear|compact)(?![\w:-])")
-"""The two commands that matter; `/clear` only in its tag (R27), `/compact` also as typed (R24)."""
 _TRIGGERS: Final[tuple[Trigger, ...]] = ("manual", "auto", "idle")
 _HINTS: Final[tuple[Trigger, ...]] = ("manual", "auto")
 _MARKUP: Final = ("<", "/")
@@ -77,7 +78,6 @@ _EXHAUSTED: Final[tuple[ExhaustedReason, ...]] = (
     "blocking_limit",
     "rapid_refill_breaker",
 )
-_OVER_LIMIT: Final[tuple[ExhaustedReason, ...]] = ("hard_limit", "compaction_window")
 
 
 def assistant(body: Body) -> tuple[Signal, ...]:
@@ -106,23 +106,11 @@ def own_call(call: str, body: Body) -> tuple[OwnCall, ...]:
     )
 
 
-def message(body: Body) -> tuple[Signal, ...]:
-    """Return what a bare API answer says: the message itself, without a frame around it.
-
-    One without a usage is none: OpenAI's output items have the same type.
-    """
-    if body.get("role") != "assistant" or mapping(body, "usage") is None:
-        return ()
-    if is_no_response(body, body):
-        return ()
-    return (read_response(body, body, output_is_final=True, is_whole=True),)
-
-
 def user(body: Body) -> tuple[Signal, ...]:
     """Return what a `user` frame or line says (R23, R24, R27)."""
     message = body.get("message")
     content = message.get("content") if isinstance(message, dict) else message
-    begin = _first_text(content)
+    begin = first_text(content)
     resolved = resolved_model(body.get(TOOL_RESULTS[0], body.get(TOOL_RESULTS[1])))
     signals: list[Signal] = [] if resolved is None else [SuffixedModel(resolved)]
     if not begin.startswith(_MARKUP) and body.keys().isdisjoint(_MARKS):
@@ -150,6 +138,12 @@ def user(body: Body) -> tuple[Signal, ...]:
     return tuple(signals)
 
 
+def system(body: Body) -> tuple[Signal, ...]:
+    """Read a `system` message by its subtype; one without a subtype may be an early `status`."""
+    reader = _SUBTYPES.get(text(body, "subtype") or "status")
+    return () if reader is None else reader(body)
+
+
 def resolved_model(result: Json) -> str | None:
     """Return the model that an agent's result names with a `[1m]`-like suffix (R12)."""
     if not isinstance(result, dict):
@@ -158,13 +152,6 @@ def resolved_model(result: Json) -> str | None:
     if model is None or base_name(model)[1] is None or model.split() != [model]:
         return None
     return model
-
-
-def _first_text(content: object) -> str:
-    if isinstance(content, list):
-        content = content[0] if content else None
-        content = content.get("text") if isinstance(content, dict) else None
-    return content if isinstance(content, str) else ""
 
 
 def result(body: Body) -> tuple[Signal, ...]:
@@ -188,6 +175,9 @@ def result(body: Body) -> tuple[Signal, ...]:
 
 def init(body: Body) -> tuple[Signal, ...]:
     """Return what `system/init` says: facts of the session, its model, its auto-compaction."""
+    # It looks the runtime up among all, whose adapters are joined after this module is imported.
+    from contextgauge.normalise.session_facts import init_facts  # noqa: PLC0415
+
     return (*init_facts(body), *auto_compact(body))
 
 
@@ -205,12 +195,6 @@ def status(body: Body) -> tuple[Signal, ...]:
         error = text(body, "compact_error", "compactError")
         return (CompactionRefused(error, names_hook_block(error or "")),)
     return (CompactionStatus("CLEARED"),)
-
-
-def names_hook_block(error: str) -> bool:
-    """Return whether an error says that a hook blocked the compaction (R17)."""
-    words = error.lower()
-    return "hook" in words and "block" in words
 
 
 def compact_boundary(body: Body) -> tuple[Signal, ...]:
@@ -284,79 +268,6 @@ def model_fallback(body: Body) -> tuple[Signal, ...]:
     return () if model is None else (ModelReport(model, is_init=False),)
 
 
-def auto_compact(body: Body) -> tuple[AutoCompact, ...]:
-    """Return the auto-compact facts of a message's `autocompact_state`, if it has one."""
-    state = mapping(body, "autocompact_state", "autocompactState")
-    return () if state is None else (_auto_compact(state),)
-
-
-def autocompact_state(body: Body) -> tuple[AutoCompact, ...]:
-    """Return the facts of an `autocompact_state`: in its `value`, under its own name, or flat."""
-    state = mapping(body, "value", "autocompact_state", "autocompactState")
-    return (_auto_compact(body if state is None else state),)
-
-
-def _auto_compact(state: Body) -> AutoCompact:
-    return AutoCompact(
-        truth(state, "enabled"),
-        count(state, "threshold"),
-        window(state, "effective_window", "effectiveWindow"),
-        name(state, "source"),
-        enforced=truth(state, "enforced") is True,
-    )
-
-
-def context_usage(answer: Body) -> tuple[Signal, ...]:
-    """Return what a context-usage answer says of limits (R12); it is no reading (R6)."""
-    raw_max = window(answer, "rawMaxTokens", "raw_max_tokens")
-    listed = answer.get("categories")
-    has_rows = isinstance(listed, list) and len(listed) <= MAX_CATEGORIES
-    usage = ContextUsage(
-        model=name(answer, "model"),
-        total_tokens=window(answer, "totalTokens", "total_tokens"),
-        raw_max_tokens=raw_max,
-        categories=_categories(answer) if has_rows else None,
-        message_breakdown=mapping(answer, "messageBreakdown", "message_breakdown"),
-    )
-    facts = AutoCompact(
-        truth(answer, "isAutoCompactEnabled", "is_auto_compact_enabled"),
-        count(answer, "autoCompactThreshold", "auto_compact_threshold"),
-        raw_max,
-        name(answer, "autocompactSource", "autocompact_source"),
-        enforced=None,
-    )
-    over = mapping(answer, "over_limit", "overLimit") or {}
-    tokens_over = count(over, "tokens_over", "tokensOver")
-    exhausted = (
-        Exhausted(known, tokens_over) for known in _OVER_LIMIT if known == over.get("kind")
-    )
-    return (facts, usage, *exhausted)
-
-
-def _categories(answer: Body) -> tuple[Category, ...]:
-    return tuple(
-        Category(
-            id=name(row, "id"),
-            name=name(row, "name"),
-            kind=name(row, "kind") or _kind_of(row),
-            tokens=count(row, "tokens"),
-        )
-        for row in items(answer, "categories")
-    )
-
-
-def _kind_of(row: Body) -> str | None:
-    return "deferred" if flag(row, "isDeferred", "is_deferred") else None
-
-
-def control_response(body: Body) -> tuple[Signal, ...]:
-    """Return what an answered `get_context_usage` says."""
-    answer = mapping(mapping(body, "response") or {}, "response") or {}
-    if "categories" in answer or "totalTokens" in answer or "total_tokens" in answer:
-        return context_usage(answer)
-    return ()
-
-
 def control_request(body: Body) -> tuple[Signal, ...]:
     """Return what a hook callback's input says (R24)."""
     request = mapping(body, "request") or {}
@@ -386,3 +297,17 @@ def _hint(trigger: object) -> tuple[Signal, ...]:
 def conversation_reset(body: Body) -> tuple[Signal, ...]:
     """Return the reset that a `conversation_reset` is (R27)."""
     return (Reset(text(body, "trigger") or "clear"),)
+
+
+_SUBTYPES: Final[dict[str, Reader]] = {
+    "init": init,
+    "status": status,
+    "compact_boundary": compact_boundary,
+    "microcompact_boundary": microcompact_boundary,
+    "pins_checked": pins_checked,
+    "model_refusal_fallback": model_fallback,
+    "autocompact_state": autocompact_state,
+    "hook_started": hook_frame,
+    "hook_response": hook_frame,
+    "conversation_reset": conversation_reset,
+}

@@ -5,8 +5,18 @@ A line names its own model and window. `chat_compression` is written once a comp
 
 from typing import Final
 
+from contextgauge.normalise.adapter import (
+    PRESENT,
+    Adapter,
+    Folders,
+    Inside,
+    LineType,
+    Meaning,
+    Rows,
+)
+from contextgauge.normalise.claude_code import conversation
 from contextgauge.normalise.fields import count, items, mapping
-from contextgauge.normalise.responses import named_window, read_response, text_of
+from contextgauge.normalise.responses import RESPONSE, named_window, read_response, text_of
 from contextgauge.normalise.signals import Body, Boundary, Signal, UserLine
 
 _COMPRESSED: Final = 1
@@ -51,3 +61,32 @@ def _summary(payload: Body) -> str | None:
         if (summary := text_of(content.get("parts"))) is not None:
             return summary
     return None
+
+
+_LINES: Final = (
+    {"sessionId": str, "version": str, "message.parts": PRESENT},
+    {"sessionId": str, "version": str, "systemPayload": PRESENT},
+    {"sessionId": str, "version": str, "provenance": str},
+)
+ADAPTERS: Final = (
+    Adapter(
+        label="Qwen Code",
+        signs=(*_LINES, {"type": "system", "subtype": "init", "qwen_code_version": str}),
+        line_signs=_LINES,
+        types={
+            "assistant": LineType(assistant, conversation=conversation.message),
+            "user": LineType(user, conversation=conversation.message),
+            "tool_result": LineType(user),
+            "system": LineType(system),
+        },
+        fields={
+            "qwen_code_version": Meaning.NAME,
+            "provenance": Meaning.WORD,
+            "systemPayload": Inside({"info": Meaning.FIGURES, "compressedHistory": Rows(RESPONSE)}),
+        },
+        versions=("qwen_code_version",),
+        is_transcript=True,
+        compacts_itself=True,
+        folders=Folders(("QWEN_RUNTIME_DIR", "QWEN_HOME"), ("~/.qwen",), "projects"),
+    ),
+)

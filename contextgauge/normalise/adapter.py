@@ -1,0 +1,239 @@
+"""What an adapter declares of its runtime: by what its lines are known, and what is in them.
+
+An adapter is a folder of this package whose `ADAPTERS` say all that is particular of a runtime (or
+of an API's answers). `runtimes` finds the folders and joins what they declare; everything that
+handles lines works from that: recognising files, deriving (`read`), publishing (`fields` say what
+stays when a line is shortened or sent without its texts), conversations, titles, folders.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
+from typing import Final, NamedTuple, TypeAlias
+
+from contextgauge.normalise.signals import Body, Signal
+from contextgauge.normalise.spellings import COMMON, Spelling
+from contextgauge.record_words import Runtime
+from contextgauge.records import Json
+
+ABSENT: Final = object()
+"""What a sign wants of a field that must not be there."""
+
+PRESENT: Final = object()
+"""What a sign wants of a field whose value does not matter."""
+
+Sign: TypeAlias = Mapping[str, object]
+"""What identifies a message: wanted values by dotted path. A type stands for any value of it."""
+
+Reader: TypeAlias = Callable[[Body], tuple[Signal, ...]]
+
+
+class Meaning(Enum):
+    """What a field holds. It is read, so it stays, whatever else of a message is left out."""
+
+    NAME = auto()
+    """An id, a model, a version: at most MAX_NAME characters."""
+    LONG_NAME = auto()
+    """A session's id or a folder: at most MAX_LONG_NAME characters."""
+    WORD = auto()
+    """A type or a status."""
+    TIME = auto()
+    FIGURES = auto()
+    """Numbers, flags, ids and words in objects and lists of any depth: a usage, metadata."""
+    TEXT = auto()
+    """Words of a person or a model: only what an adapter's `beginning` gives of them is read."""
+
+
+class Words(NamedTuple):
+    """Words of a runtime, of which `beginning` gives what is read; it may be empty."""
+
+    beginning: Callable[[str], str]
+
+
+class Blocks(NamedTuple):
+    """A text, or a list of blocks with these fields."""
+
+    block: "Fields"
+
+
+class Inside(NamedTuple):
+    """An object with these fields; `otherwise` is what it is where it is none."""
+
+    fields: "Fields"
+    otherwise: "Field | None" = None
+
+
+class Rows(NamedTuple):
+    """A list of such objects."""
+
+    fields: "Fields"
+
+
+class ByName(NamedTuple):
+    """An object of such objects by names that stay, as of models."""
+
+    fields: "Fields"
+
+
+class Only(NamedTuple):
+    """An object of which `read` gives the few fields that are read."""
+
+    read: Callable[[dict[str, Json]], Mapping[str, Json]]
+
+
+class Either(NamedTuple):
+    """An object with these fields where it has one of those in `by`, else another."""
+
+    by: tuple[str, ...]
+    fields: "Fields"
+    otherwise: Only
+
+
+Field: TypeAlias = Meaning | Words | Blocks | Inside | Rows | ByName | Only | Either
+Fields: TypeAlias = Mapping[str, Field]
+
+
+def named(meaning: Field, names: str) -> dict[str, Field]:
+    """Return fields of one meaning, by their names with spaces between them."""
+    return dict.fromkeys(names.split(), meaning)
+
+
+def joined(*tables: Fields) -> dict[str, Field]:
+    """Return the fields of all tables. Of one that has two meanings the later counts.
+
+    Objects that are in several have the fields of all.
+    """
+    together: dict[str, Field] = {}
+    for table in tables:
+        for name, meaning in table.items():
+            known = together.get(name)
+            if isinstance(known, Inside) and isinstance(meaning, Inside):
+                otherwise = meaning.otherwise or known.otherwise
+                together[name] = Inside(joined(known.fields, meaning.fields), otherwise)
+            else:
+                together[name] = meaning
+    return together
+
+
+class FileHead(NamedTuple):
+    """Whose a file is, by the line that begins it (R1, R30).
+
+    `thread_id` is set where it is a subagent's, a chain of the session; `origin` is the thread
+    whose lines the file may begin with.
+    """
+
+    session: str | None
+    thread_id: str | None = None
+    origin: str | None = None
+    subagent_type: str | None = None
+
+
+def _nothing(_: Body) -> tuple[Signal, ...]:
+    return ()
+
+
+_NO_FIELDS: Final[Fields] = {}
+
+
+class LineType(NamedTuple):
+    """What the lines of one type say; by default nothing.
+
+    `read` gives the signals for the rules. `fields` are those that only these lines have.
+    `conversation` reduces a line to what its conversation needs, in a form that
+    `contextgauge/compaction/conversation.py` reads: Claude Code's `user`, `assistant` and
+    `compact_boundary`, Codex' items, or an API's answer. `prompt` gives the content of what a
+    person typed. `head` is of lines that begin a file. `moment` gives the time of a line without
+    `timestamp`, `turn_ms` when the turn began that a line opens, both in milliseconds since 1970.
+    """
+
+    read: Reader = _nothing
+    fields: Fields = _NO_FIELDS
+    conversation: Callable[[Body], dict[str, Json] | None] | None = None
+    prompt: Callable[[Body], Json] | None = None
+    head: Callable[[Body], FileHead] | None = None
+    moment: Callable[[Body], int | None] | None = None
+    turn_ms: Callable[[Body], int | None] | None = None
+    spelling: Spelling = COMMON
+    session: Callable[[Body], str | None] | None = None
+    """These two are set by `runtimes` to the adapter's; it also adds to `fields` those of all."""
+
+
+_NO_TYPES: Final[Mapping[str, LineType]] = {}
+
+
+class OwnCalls(NamedTuple):
+    """Chains in which a runtime writes a compaction's own call: how their ids begin (R11)."""
+
+    prefix: str
+    read: Callable[[str, Body], tuple[Signal, ...]]
+
+
+class Folders(NamedTuple):
+    """A runtime's folders: `transcripts` and `archive` are below each of its homes.
+
+    Its homes are those that the first set one of `variables` lists, separated by commas, else
+    `homes`. The runtime moves transcripts that a user archives to `archive`, and back.
+    """
+
+    variables: tuple[str, ...]
+    homes: tuple[str, ...]
+    transcripts: str
+    archive: str | None = None
+
+
+class Adapter(NamedTuple):
+    """One format of one runtime.
+
+    `label` is its name for people, `runtime` that in records: by default its folder's. Of `signs`
+    one that fits is enough, and of `line_signs`, by which lines are its own where other adapters
+    have their types. `types` are its lines by `type`, `untyped` those without one by a field that
+    they have; an adapter without any only recognises. `fields` are those that all its lines may
+    have.
+    """
+
+    label: str
+    runtime: Runtime = ""
+    signs: tuple[Sign, ...] = ()
+    line_signs: tuple[Sign, ...] = ()
+    types: Mapping[str, LineType] = _NO_TYPES
+    untyped: Mapping[str, LineType] = _NO_TYPES
+    fields: Fields = _NO_FIELDS
+    spelling: Spelling = COMMON
+    session: Callable[[Body], str | None] | None = None
+    """Gives the session that a line names otherwise than by a field of the `spelling`."""
+    session_names: tuple[str, ...] = ()
+    """The fields in which it does so, at any depth."""
+    versions: tuple[str, ...] = ()
+    """Fields of an `init` that name the runtime's version."""
+    is_transcript: bool = False
+    """Its lines have the fields of Claude Code's transcripts."""
+    is_borrowed: bool = False
+    """Other runtimes write lines in its form, so it is the last that is asked."""
+    has_default_window: bool = False
+    """The default window is assumed for a model that nothing is known of."""
+    compacts_itself: bool = False
+    """It replaces its own history, and sends what it knows itself, whatever others keep of it."""
+    document: str | None = None
+    """The field that lists the messages where a file is a single JSON object."""
+    files: str | None = None
+    """The end of such a file's path, as a regular expression."""
+    folders: Folders | None = None
+    own_calls: OwnCalls | None = None
+    prompt_words: tuple[str, ...] = ()
+    """JSON strings, one of which is in each line that may have a prompt."""
+    beginning: Callable[[str], str] | None = None
+    """Gives the beginning of a text that is read, as of a user's commands; it may be empty."""
+    not_typed: tuple[str, ...] = ()
+    """Beginnings of what the runtime writes in the user's name."""
+    without_size: Sequence[tuple[str, str]] = ()
+    """Regular expressions of types that never give a size, and what to publish instead."""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether this version reads it, and not only recognises it."""
+        return bool(self.types or self.untyped)
+
+    @property
+    def session_label(self) -> str:
+        """One of its sessions, in words: a pi session, an opencode session."""
+        article = "an" if self.label[0].lower() in "aeiou" else "a"
+        return f"{article} {self.label} session"

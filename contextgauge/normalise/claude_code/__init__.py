@@ -1,0 +1,147 @@
+"""Claude Code: the Agent SDK's stream, the transcripts on disk, and hooks' inputs.
+
+Other runtimes borrowed the form of its lines, and some their types.
+"""
+
+from typing import Final
+
+from contextgauge.normalise.adapter import (
+    ABSENT,
+    PRESENT,
+    Adapter,
+    ByName,
+    Either,
+    Fields,
+    Folders,
+    Inside,
+    LineType,
+    Meaning,
+    Only,
+    OwnCalls,
+    Rows,
+    Words,
+    named,
+)
+from contextgauge.normalise.claude_code import conversation, limits, messages, texts
+from contextgauge.normalise.responses import CONTENT, DELTA, EVENT, RESPONSE, stream_event
+from contextgauge.normalise.spellings import COMMON
+from contextgauge.records import Json
+
+_INIT: Final = {"type": "system", "subtype": "init"}
+
+FOLDERS: Final = Folders(
+    ("CLAUDE_CONFIG_DIR",), ("~/.claude", "$XDG_CONFIG_HOME/claude"), "projects"
+)
+
+_SESSION: Final = named(Meaning.LONG_NAME, " ".join(COMMON.session))
+
+_ANSWER: Final[Fields] = {
+    "model": Meaning.NAME,
+    "categories": Rows(named(Meaning.NAME, "id name kind")),
+    **named(Meaning.WORD, "autocompactSource autocompact_source"),
+    **named(Inside({"kind": Meaning.WORD}), "over_limit overLimit"),
+    **named(Meaning.FIGURES, "messageBreakdown message_breakdown"),
+}
+"""A context-usage answer."""
+
+
+def _model_of_result(result: dict[str, Json]) -> dict[str, Json]:
+    model = messages.resolved_model(result)
+    return {} if model is None else {messages.RESOLVED_MODEL[0]: model}
+
+
+def _session_of_input(given: dict[str, Json]) -> dict[str, Json]:
+    """Return the only fields of a tool's input that are read: its words are a person's."""
+    return {each: given[each] for each in COMMON.session if each in given}
+
+
+_FIELDS: Final[Fields] = {
+    **RESPONSE,
+    **_SESSION,
+    **named(
+        Meaning.NAME,
+        "uuid parentUuid parent_uuid logicalParentUuid logical_parent_uuid requestId request_id "
+        "agentId agent_id parent_tool_use_id parentToolUseId task_id subagent_type subagentType "
+        "boundary_id version claude_code_version claudeCodeVersion runtime_version "
+        "fallback_model fallbackModel",
+    ),
+    "cwd": Meaning.LONG_NAME,
+    **named(
+        Meaning.WORD,
+        "subtype runtime terminal_reason terminalReason compact_result compactResult trigger "
+        "hook_event_name hookEventName hook_event hookEvent hook_name hookName scope source",
+    ),
+    **named(Words(texts.error_without_words), "compact_error compactError"),
+    **named(Inside(_SESSION, Meaning.LONG_NAME), "forked_from forkedFrom"),
+    **named(Only(_model_of_result), " ".join(messages.TOOL_RESULTS)),
+    **named(
+        ByName(named(Meaning.NAME, "canonicalModel canonical_model")), "modelUsage model_usage"
+    ),
+    **named(
+        Meaning.FIGURES,
+        "compact_metadata compactMetadata microcompactMetadata microcompact_metadata "
+        "autocompact_state autocompactState",
+    ),
+    **named(Inside(_ANSWER), "context_usage contextUsage"),
+    "timestamp": Meaning.TIME,
+    "message": Inside(RESPONSE, CONTENT),
+    "event": Inside(EVENT),
+    "delta": DELTA,
+    "response": Inside(
+        {
+            **RESPONSE,
+            "subtype": Meaning.WORD,
+            "request_id": Meaning.NAME,
+            "response": Inside(_ANSWER),
+        }
+    ),
+}
+
+_HOOK_INPUT: Final = Either(("hook_event_name", "hookEventName"), _FIELDS, Only(_session_of_input))
+_REQUEST: Final = Inside(
+    {"subtype": Meaning.WORD, "request_id": Meaning.NAME, "input": _HOOK_INPUT}
+)
+
+_HOOK: Final = LineType(messages.hook_input)
+_RESET: Final = LineType(messages.conversation_reset, conversation=conversation.nothing_else)
+
+ADAPTERS: Final = (
+    Adapter(
+        label="Claude Code",
+        signs=(
+            {"version": str, "isSidechain": bool, "message": ABSENT},
+            {"version": str, "message.content": PRESENT},
+            {**_INIT, "claude_code_version": str},
+            {**_INIT, "claudeCodeVersion": str},
+            # Before it reported its version.
+            {**_INIT, "tools": list, "mcp_servers": list, "apiKeySource": str},
+        ),
+        types={
+            "assistant": LineType(messages.assistant, conversation=conversation.message),
+            "user": LineType(
+                messages.user, conversation=conversation.message, prompt=conversation.prompt
+            ),
+            "result": LineType(messages.result, conversation=conversation.nothing_else),
+            "system": LineType(messages.system, conversation=conversation.system),
+            "stream_event": LineType(stream_event),
+            "conversation_reset": _RESET,
+            "autocompact_state": LineType(
+                limits.autocompact_state, fields={"value": Inside({"source": Meaning.WORD})}
+            ),
+            "control_response": LineType(limits.control_response),
+            "control_request": LineType(messages.control_request),
+        },
+        untyped={"hook_event_name": _HOOK, "hookEventName": _HOOK},
+        fields={**_FIELDS, "request": _REQUEST},
+        versions=("claude_code_version", "claudeCodeVersion", "runtime_version"),
+        is_transcript=True,
+        is_borrowed=True,
+        has_default_window=True,
+        compacts_itself=True,
+        folders=FOLDERS,
+        own_calls=OwnCalls("acompact", messages.own_call),
+        prompt_words=("user",),
+        beginning=texts.beginning_of,
+        not_typed=texts.NOT_TYPED,
+    ),
+)

@@ -1,0 +1,56 @@
+"""What Claude Code's lines hold of a conversation, and of what a person typed."""
+
+from typing import Final
+
+from contextgauge.normalise.fields import mapping
+from contextgauge.normalise.signals import Body
+from contextgauge.records import Json
+
+OWN_FIELD: Final = "contextgauge"
+"""In a boundary's metadata: the plan and edit of a compaction that the service made."""
+
+_METADATA: Final = (
+    ("preserved_segment", "preservedSegment"),
+    ("pre_tokens", "preTokens"),
+    (OWN_FIELD, OWN_FIELD),
+)
+
+
+def message(line: Body) -> dict[str, Json] | None:
+    """Reduce a `user` or `assistant` line."""
+    content = line.get("message")
+    if isinstance(content, str) and line.get("type") == "user":
+        return {"message": {"role": "user", "content": content}}
+    if not isinstance(content, dict):
+        return None
+    return {"message": content, **{each: line[each] for each in ("supersedes",) if each in line}}
+
+
+def system(line: Body) -> dict[str, Json] | None:
+    """Reduce a `system` line: a model, a boundary or a reset."""
+    match line.get("subtype"):
+        case "init":
+            return {each: line[each] for each in ("model",) if each in line}
+        case "compact_boundary":
+            metadata = mapping(line, "compact_metadata", "compactMetadata") or {}
+            spelled = {own: metadata.get(own, metadata.get(other)) for own, other in _METADATA}
+            known: Json = {each: value for each, value in spelled.items() if value is not None}
+            return {"compact_metadata": known}
+        case "conversation_reset":
+            return {}
+    return None
+
+
+def nothing_else(_: Body) -> dict[str, Json]:
+    """Reduce a line whose type says all."""
+    return {}
+
+
+def prompt(line: Body) -> Json:
+    """Return the content of a person's message."""
+    content = line.get("message")
+    if line.get("isSidechain") or line.get("isMeta") or line.get("isCompactSummary"):
+        return None
+    if not isinstance(content, dict) or content.get("role", "user") != "user":
+        return None
+    return content.get("content", content.get("message"))

@@ -1,0 +1,120 @@
+"""Codex: rollouts, the app server's messages and `codex exec --json`."""
+
+from typing import Final
+
+from contextgauge.normalise.adapter import (
+    Adapter,
+    Fields,
+    Folders,
+    Inside,
+    LineType,
+    Meaning,
+    named,
+)
+from contextgauge.normalise.codex import conversation, lines
+from contextgauge.normalise.responses import CONTENT
+
+FOLDERS: Final = Folders(("CODEX_HOME",), ("~/.codex",), "sessions", "archived_sessions")
+
+_ITEM: Final = Inside({"type": Meaning.WORD, "id": Meaning.NAME})
+_THREAD: Final = Inside(
+    {**named(Meaning.LONG_NAME, "id cwd forkedFromId"), "cliVersion": Meaning.NAME}
+)
+_SPAWN: Final = Inside({"parent_thread_id": Meaning.LONG_NAME, "agent_role": Meaning.NAME})
+
+
+def _payload(fields: Fields) -> Fields:
+    return {"payload": Inside(fields)}
+
+
+_HEAD: Final = _payload(
+    {
+        **named(Meaning.LONG_NAME, "id session_id cwd forked_from_id forked_from parent_thread_id"),
+        **named(Meaning.NAME, "cli_version agent_role"),
+        "timestamp": Meaning.TIME,
+        "source": Inside({"subagent": Inside({"thread_spawn": _SPAWN})}),
+        "history_base": Meaning.FIGURES,
+    }
+)
+_TURN: Final = _payload({"cwd": Meaning.LONG_NAME, **named(Meaning.NAME, "model turn_id")})
+_RESPONSE_ITEM: Final = _payload({**named(Meaning.WORD, "type role status"), "content": CONTENT})
+_EVENT: Final = _payload(
+    {"type": Meaning.WORD, "info": Meaning.FIGURES, "item": _ITEM, "turn_id": Meaning.NAME}
+)
+_COMPACTED: Final = _payload(
+    {
+        "message": Meaning.TEXT,
+        "compaction_response_id": Meaning.NAME,
+        "latest_token_usage_record": Inside(
+            {"response_id": Meaning.NAME, "usage": Meaning.FIGURES}
+        ),
+    }
+)
+
+ADAPTERS: Final = (
+    Adapter(
+        label="Codex",
+        signs=(
+            {"type": frozenset({"session_meta", "turn_context", "event_msg"}), "payload": dict},
+            {"type": "thread.started", "thread_id": str},
+            {"method": str, "params.threadId": str},
+            {"method": str, "params.thread.id": str},
+            {"result.thread.id": str},
+        ),
+        types={
+            "session_meta": LineType(
+                lines.session_meta, _HEAD, conversation.facts, head=lines.head
+            ),
+            "turn_context": LineType(
+                lines.turn_context, _TURN, conversation.facts, turn_ms=lines.turn_ms
+            ),
+            "response_item": LineType(
+                lines.response_item, _RESPONSE_ITEM, conversation.item, conversation.prompt
+            ),
+            "event_msg": LineType(
+                lines.event_msg,
+                _EVENT,
+                conversation.event,
+                conversation.prompt,
+                turn_ms=lines.started_ms,
+            ),
+            "compacted": LineType(lines.compacted, _COMPACTED, conversation.item),
+            "thread.started": LineType(lines.thread_started),
+            "turn.completed": LineType(lines.turn_completed),
+        },
+        untyped={
+            "method": LineType(lines.notification, moment=lines.moment),
+            "result": LineType(lines.answer, moment=lines.moment),
+        },
+        fields={
+            "thread_id": Meaning.LONG_NAME,
+            "method": Meaning.WORD,
+            "params": Inside(
+                {
+                    **named(Meaning.LONG_NAME, "threadId turnId"),
+                    "tokenUsage": Meaning.FIGURES,
+                    "item": _ITEM,
+                    "thread": _THREAD,
+                }
+            ),
+            "result": Inside({"thread": _THREAD, "model": Meaning.NAME}),
+        },
+        session=lines.thread_of,
+        session_names=("thread_id", "threadId", "thread"),
+        has_default_window=True,
+        compacts_itself=True,
+        folders=FOLDERS,
+        prompt_words=("user", "user_message"),
+        not_typed=("<", "# AGENTS.md"),
+        without_size=(
+            (
+                r"(thread|turn|item)\.(started|updated|completed|failed)",
+                (
+                    "`codex exec --json` reports the sum of a thread's tokens, never the size of "
+                    "its context: publish the rollout in ~/.codex/sessions, or the app server's "
+                    "notifications"
+                ),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,38 @@
+"""Runtimes whose files are only recognised: this version does not read them."""
+
+from typing import Final
+
+from contextgauge.normalise.adapter import ABSENT, PRESENT, Adapter, Sign
+
+_INIT: Final = {"type": "system", "subtype": "init"}
+_EVENT: Final = {"id": PRESENT, "timestamp": str, "source": frozenset({"agent", "user"})}
+
+_SIGNS: Final[dict[str, tuple[Sign, ...]]] = {
+    "pi": ({"type": "session", "id": str, "timestamp": str, "cwd": str},),
+    "Kimi CLI": (
+        {"type": "metadata", "protocol_version": str},
+        {"timestamp": float, "message.type": str, "message.payload": dict},
+        {"role": "_usage", "token_count": int},
+    ),
+    "opencode": ({"type": str, "sessionID": str, "part": dict},),
+    "Copilot CLI": ({"type": "session.start", "data.sessionId": str},),
+    "Cline": (
+        {"ts": int, "type": "say", "say": str},
+        {"ts": int, "type": "ask", "ask": str},
+    ),
+    "OpenHands": (
+        {**_EVENT, "action": str, "args": dict},
+        {**_EVENT, "observation": str, "extras": dict},
+        {**_EVENT, "kind": str},
+    ),
+    "Gemini CLI stream": ({"type": "init", "timestamp": str, "session_id": str, "model": str},),
+    "Cursor CLI": (
+        {**_INIT, "apiKeySource": str, "model": str, "tools": ABSENT, "uuid": ABSENT},
+        {"type": "thinking", "session_id": str, "timestamp_ms": int},
+        {"type": "tool_call", "call_id": str, "tool_call": dict, "session_id": str},
+    ),
+}
+
+ADAPTERS: Final = tuple(
+    Adapter(runtime="other", label=label, signs=signs) for label, signs in _SIGNS.items()
+)
