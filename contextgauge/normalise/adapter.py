@@ -154,7 +154,7 @@ class LineType(NamedTuple):
     turn_ms: Callable[[Body], int | None] | None = None
     spelling: Spelling = COMMON
     session: Callable[[Body], str | None] | None = None
-    """These two are set by `runtimes` to the adapter's; it also adds to `fields` those of all."""
+    """These two are set by `runtimes` to the adapter's; it also adds the adapter's to `fields`."""
 
 
 _NO_TYPES: Final[Mapping[str, LineType]] = {}
@@ -207,7 +207,7 @@ class Adapter(NamedTuple):
     is_transcript: bool = False
     """Its lines have the fields of Claude Code's transcripts."""
     is_borrowed: bool = False
-    """Other runtimes write lines in its form, so it is the last that is asked."""
+    """Others write lines in its form: it is asked last, and any line may have its fields."""
     has_default_window: bool = False
     """The default window is assumed for a model that nothing is known of."""
     compacts_itself: bool = False

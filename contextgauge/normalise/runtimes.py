@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final, TypeAlias, get_args
 
-from contextgauge.normalise.adapter import ABSENT, PRESENT, Adapter, LineType, Sign, joined
+from contextgauge.normalise.adapter import ABSENT, PRESENT, Adapter, LineType, Meaning, Sign, joined
 from contextgauge.normalise.signals import Body
 from contextgauge.record_words import ADAPTER_FOLDERS, Runtime
 
@@ -67,8 +67,13 @@ _SIGNED: Final[_Signed] = tuple((_taken_apart(each.signs), each) for each in RUN
 _TRANSCRIPTS: Final[_Signed] = tuple(row for row in _SIGNED if row[1].is_transcript)
 _UNSUPPORTED: Final[_Signed] = tuple(row for row in _SIGNED if not row[1].is_read)
 
-UNKNOWN: Final = LineType(fields=joined(*(adapter.fields for adapter in ADAPTERS)))
-"""A line of no type that is read."""
+UNKNOWN: Final = LineType(
+    fields=joined(
+        dict.fromkeys(VERSIONS, Meaning.NAME),
+        *(each.fields for each in ADAPTERS if each.is_borrowed),
+    )
+)
+"""A line of no type that is read: with the fields that any may have, and none of one runtime."""
 
 
 def _bound(adapter: Adapter, line: LineType) -> LineType:

@@ -62,8 +62,7 @@ _FIELDS: Final[Fields] = {
         Meaning.NAME,
         "uuid parentUuid parent_uuid logicalParentUuid logical_parent_uuid requestId request_id "
         "agentId agent_id parent_tool_use_id parentToolUseId task_id subagent_type subagentType "
-        "boundary_id version claude_code_version claudeCodeVersion runtime_version "
-        "fallback_model fallbackModel",
+        "boundary_id version fallback_model fallbackModel",
     ),
     "cwd": Meaning.LONG_NAME,
     **named(

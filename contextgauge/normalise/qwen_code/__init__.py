@@ -80,7 +80,6 @@ ADAPTERS: Final = (
             "system": LineType(system),
         },
         fields={
-            "qwen_code_version": Meaning.NAME,
             "provenance": Meaning.WORD,
             "systemPayload": Inside({"info": Meaning.FIGURES, "compressedHistory": Rows(RESPONSE)}),
         },
