@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from schemas.views import SessionView
 from streams.cli.statusline import command as bare
 from streams.cli.statusline.figures import figures_of
 from streams.cli.statusline.line import draw
 from streams.cli.transcripts import session_of
-from streams.codec import views as view_codec
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, simulate
 from tests import captures
@@ -21,10 +21,9 @@ from tests import captures
 NOW_MS = 1_800_000_000_000
 
 
-def view_of(transcript: Path) -> dict[str, Any]:
+def view_of(transcript: Path) -> SessionView:
     """The session's view as `status FILE` has it."""
-    found: dict[str, Any] = json.loads(view_codec.encode(session_of(str(transcript)).view))
-    return found
+    return session_of(str(transcript)).view
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +56,7 @@ def told(given: dict[str, Any] | bytes, **environment: str) -> tuple[str, list[s
     Of a longer transcript the line of the prompt at which all of it has been read.
     """
     text = given if isinstance(given, bytes) else json.dumps(given).encode()
-    plain = {"NO_COLOR": "1", "COLUMNS": "200", "CONTEXTGAUGE_REDIS_URL": "redis://127.0.0.1:1/0"}
+    plain = {"NO_COLOR": "1", "COLUMNS": "200"}
     plain["HOME"] = os.devnull  # no settings of the developer
     while True:
         reasons: list[str] = []
@@ -67,7 +66,7 @@ def told(given: dict[str, Any] | bytes, **environment: str) -> tuple[str, list[s
             return line, reasons, complaints
 
 
-def expected(view: dict[str, Any], width: int = 196) -> str:
+def expected(view: SessionView, width: int = 196) -> str:
     return draw(figures_of(view), NOW_MS, width, in_colour=False)
 
 
