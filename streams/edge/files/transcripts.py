@@ -175,11 +175,6 @@ class LocalTranscripts:
         self._count()
         return True
 
-    @property
-    def waits_for_others(self) -> bool:
-        """Whether other processes have files to read."""
-        return bool(self._elsewhere)
-
     def is_time_to_look(self) -> bool:
         """Return whether the last look at the files is some time ago."""
         return self._clock.monotonic_s() >= self._next_look_s
