@@ -107,6 +107,11 @@ def test_the_window_from_claude_code_decides_when_compaction_is_expected(tmp_pat
     assert " 15% 150K/1M · 1 compaction" in prompted(given | {"context_window": context})[0]
 
 
+def test_an_object_behind_a_torn_one_counts(transcript: Callable[..., str]) -> None:
+    torn = _response(2, 90_000)[:100] + _response(3, 150_000)
+    assert "150K/200K" in transcript(_response(1, 20_000), torn, b"")
+
+
 def test_a_line_that_is_being_written_is_skipped(transcript: Callable[..., str]) -> None:
     assert " 30% " in transcript(_response(1, 60_000), _response(2, 99_000)[:-30])
 

@@ -1,6 +1,6 @@
 """What a status line tells: figures of a view, and what Claude Code knows better."""
 
-import dataclasses
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,28 +23,14 @@ from streams.cli.statusline.figures import (
 )
 from streams.core.derivation.readings import used_percent
 from streams.core.until_compaction import NO_POINTS, CompactionPoints, Threshold
-
-ATTEMPT = AttemptView(
-    attempt_id="a",
-    chain="main",
-    trigger_reason=None,
-    started_ms=5,
-    last_heartbeat_ms=7,
-    elapsed_ms=2,
-    used_tokens=1,
-    used_percent=1.0,
-)
+from tests.cases.views import ATTEMPT, BRIEF, SESSION
 
 
 def document(
     attempt: AttemptView | None = None, last: tuple[CompactionBrief, ...] = (), **chain: Any
 ) -> SessionView:
-    return SessionView(
-        session_id="s",
-        position=1,
-        sequence=1,
-        first_ms=None,
-        last_ms=None,
+    return replace(
+        SESSION,
         identity=Identity(model="gpt-5"),
         chains={"main": ChainView(chain="main", **chain)} if chain else {},
         attempt=attempt,
@@ -53,11 +39,7 @@ def document(
 
 
 def brief(tokens_before: int, window: int | None) -> CompactionBrief:
-    fields = dict.fromkeys(field.name for field in dataclasses.fields(CompactionBrief))
-    fields |= {"chain": "main", "outcome": "succeeded", "trigger": "auto", "inherited": False}
-    return CompactionBrief(
-        **fields | {"tokens_before": tokens_before, "model": "m", "window": window}
-    )  # type: ignore[arg-type]  # by name
+    return replace(BRIEF, tokens_before=tokens_before, model="m", window=window)
 
 
 def measured(
@@ -78,7 +60,14 @@ def measured(
 
 
 def test_figures_of_a_view() -> None:
-    found = figures_of(document(ATTEMPT, model="m", state="compacting", used_tokens=9))
+    found = figures_of(
+        document(
+            replace(ATTEMPT, started_ms=5, last_heartbeat_ms=7),
+            model="m",
+            state="compacting",
+            used_tokens=9,
+        )
+    )
     assert (found.model, found.state, found.used_tokens) == ("m", "compacting", 9)
     assert (found.attempt_started_ms, found.attempt_heartbeat_ms) == (5, 7)
     assert (found.compactions, found.last_duration_ms) == (6, None)
@@ -87,7 +76,7 @@ def test_figures_of_a_view() -> None:
 
 
 def test_inherited_compactions_are_not_the_sessions_own() -> None:
-    inherited = dataclasses.replace(brief(9, None), inherited=True, duration_ms=5)
+    inherited = replace(brief(9, None), inherited=True, duration_ms=5)
     assert figures_of(document(last=(inherited,))).last_duration_ms is None
 
 

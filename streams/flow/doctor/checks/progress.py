@@ -59,14 +59,14 @@ def positions(progress: Progress, deleted: Result, beyond_end: Result) -> Iterat
         yield ok(text, where["figures"])
 
 
-class Place(TypedDict):
+class PartitionPlace(TypedDict):
     """Which partition a result is about, and its figures."""
 
     subject: str
     figures: Figures
 
 
-def place(partition: int, part: WorkerProgress) -> Place:
+def place(partition: int, part: WorkerProgress) -> PartitionPlace:
     """Return a partition, and how far it is read."""
     figures = {"position": _position(part), "first": part.first, "end": part.end}
     return {"subject": f"partition {partition}", "figures": figures}
