@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal, Protocol, TypeAlias, TypeGuard
 
 from contextgauge.compaction.formats import plain
-from contextgauge.compaction.formats.fields import a_count, an_object
-from contextgauge.compaction.javascript import stringify, utf16_length
+from contextgauge.compaction.formats.fields import a_count, an_object, json_text
 from contextgauge.compaction.messages import (
     ApiUsage,
     Block,
@@ -88,11 +87,10 @@ def _blocks_tokens(blocks: Iterable[Block], text_tokens: Callable[[str], int]) -
 
 @dataclass(frozen=True, slots=True)
 class Seed002Counter:
-    """Seed 002's `estimateTokens` and `estimateMessagesTokens`, to the letter.
+    """Seed 002's `estimateTokens` and `estimateMessagesTokens`.
 
-    Lengths are in UTF-16 units, arguments and results as `JSON.stringify` writes them, and the
-    `toolCalls` of an assistant's message count on top of its parts. A message is counted as the
-    plain format writes it.
+    Arguments and results count as JSON, and the `toolCalls` of an assistant's message on top of its
+    parts. A message is counted as the plain format writes it.
     """
 
     def text(self, text: str) -> int:
@@ -147,12 +145,12 @@ def _call_tokens(call: Mapping[str, Json]) -> int:
 
 
 def _stringified_tokens(fields: Mapping[str, Json], name: str) -> int:
-    """Count a field as `JSON.stringify` writes it: a missing one is undefined, which is no text."""
-    return _estimate_tokens(stringify(fields[name])) if name in fields else 0
+    """Count a field as JSON; a missing one is undefined in 002, which is no text."""
+    return _estimate_tokens(json_text(fields[name])) if name in fields else 0
 
 
 def _estimate_tokens(text: Json) -> int:
-    return -(-utf16_length(text) // CHARACTERS_PER_TOKEN) if isinstance(text, str) else 0
+    return -(-len(text) // CHARACTERS_PER_TOKEN) if isinstance(text, str) else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def _document(
                 "subject": item.subject or None,
                 "found": item.message,
                 "why": item.why,
-                "mend": item.remedy or None,
+                "remedy": item.remedy or None,
                 "figures": dict(item.figures),
             }
             for item in shown

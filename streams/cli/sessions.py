@@ -141,12 +141,6 @@ def status(
             if latest is not None:
                 out.print(receipt_box(latest))
 
-    async def read(reader: "Sessions") -> None:
-        view = await reader.find(session)
-        points = await reader.points([view], wiring.compaction_points(wiring.settings()))
-        stored = map(_compaction, await reader.compactions(view.session_id))
-        show(view, points, next((each for each in stored if not each.inherited), None))
-
     if is_path(session):
         from streams.cli.transcripts import session_of  # noqa: PLC0415 -- what derives, for files
 
@@ -155,7 +149,12 @@ def status(
         latest = replayed.latest_compaction()
         show(replayed.view, replayed.points, latest, replayed)
     else:
-        from streams.cli.stored import read_views  # noqa: PLC0415 -- as above
+        from streams.cli.stored import find_session, read_views  # noqa: PLC0415 -- as above
+
+        async def read(reader: "Sessions") -> None:
+            view, points = await find_session(reader, session)
+            stored = map(_compaction, await reader.compactions(view.session_id))
+            show(view, points, next((each for each in stored if not each.inherited), None))
 
         read_views(read)
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
@@ -12,10 +12,13 @@ from streams import wiring
 from streams.cli.listing import Order
 from streams.cli.screen.figures import safe
 from streams.core.session_status import THRESHOLDS
+from streams.core.until_compaction import CompactionPoints
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
 from streams.settings import Settings
 from streams.wiring.deployment import check_reader
+
+_T = TypeVar("_T")
 
 if TYPE_CHECKING:
     from streams.edge.redis.view_store import RedisViews
@@ -49,19 +52,25 @@ async def opened_views(settings: Settings) -> AsyncIterator["RedisViews"]:
         yield store
 
 
-def read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
-    """Run `read` on the views of the settings' Redis.
+async def find_session(reader: Sessions, name: str) -> tuple[SessionView, CompactionPoints]:
+    """Return a session, and where its compactions are expected. Raises SessionLookupError."""
+    view = await reader.find(name)
+    return view, await reader.points([view], wiring.compaction_points(wiring.settings()))
+
+
+def read_views(read: Callable[[Sessions], Awaitable[_T]]) -> _T:
+    """Return what `read` returns, of the views in the settings' Redis.
 
     Raises StopError where there is no such session, or where the views are gone.
     """
     settings = wiring.settings()
 
-    async def run() -> None:
+    async def run() -> _T:
         async with opened_views(settings) as store:
-            await read(await active_sessions(store, SystemClock()))
+            return await read(await active_sessions(store, SystemClock()))
 
     try:
-        asyncio.run(run())
+        return asyncio.run(run())
     except (SessionLookupError, ViewsGoneError) as error:
         # Ids are input, and each line of an error is printed as one of its own.
-        raise StopError(safe(str(error))) from None
+        raise StopError(safe(str(error))) from error

@@ -1,5 +1,6 @@
 """Views and what they look like at `NOW_MS`: one table for the judgement and all who draw it."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from schemas.records import Outcome
@@ -13,6 +14,7 @@ from schemas.views import (
     SizeState,
 )
 from streams.core.session_status import Severity, State
+from tests.cases.views import ATTEMPT, BRIEF, SESSION
 
 NOW_MS = 1_790_000_000_000
 WINDOW = 200_000
@@ -60,15 +62,11 @@ def chain(
 
 def attempt(started: int | None, heartbeat: int | None = None, name: str = "main") -> AttemptView:
     """Return an attempt that began, and gave a heartbeat, so many ms before now."""
-    return AttemptView(
-        attempt_id="attempt",
+    return replace(
+        ATTEMPT,
         chain=name,
-        trigger_reason=None,
         started_ms=None if started is None else NOW_MS - started,
         last_heartbeat_ms=None if heartbeat is None else NOW_MS - heartbeat,
-        elapsed_ms=None,
-        used_tokens=None,
-        used_percent=None,
     )
 
 
@@ -77,19 +75,16 @@ def compacted(
 ) -> tuple[CompactionBrief, ...]:
     """Return compactions of a chain that ended so many ms before now."""
     return tuple(
-        CompactionBrief(
+        replace(
+            BRIEF,
             record_id=f"{name}-{number}",
             chain=name,
             number=number if outcome is None else None,
             outcome=outcome or "succeeded",
-            trigger="auto",
-            error=None,
             time_ms=NOW_MS - age,
             tokens_before=150_000,
             tokens_after=120_000,
             tokens_saved=30_000,
-            duration_ms=None,
-            duration_source=None,
             messages_since_last=4,
         )
         for number, age in enumerate(ages, 1)
@@ -104,11 +99,9 @@ def session(
 ) -> SessionView:
     """Return a session whose last record came so many ms before now."""
     succeeded = sum(brief.outcome == "succeeded" for brief in last)
-    return SessionView(
+    return replace(
+        SESSION,
         session_id="case",
-        position=9,
-        sequence=9,
-        first_ms=None,
         last_ms=None if silent is None else NOW_MS - silent,
         identity=Identity(model="m", runtime="claude-code"),
         chains={each.chain: each for each in chains},

@@ -128,7 +128,7 @@ def test_bytes_in_json_are_exact() -> None:
         {"name": "a", "value_base64": "/g=="},
         {"name": "trace", "value": None},
     ]
-    assert "murmur2" in str(result["mend"])
+    assert "murmur2" in str(result["remedy"])
 
 
 @pytest.mark.parametrize("time_ms", [-(2**62), 2**62])

@@ -11,10 +11,8 @@ from contextgauge.normalise.signals import InputMessage
 from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from schemas.views import (
-    AttemptView,
     Breakdown,
     ChainView,
-    CompactionBrief,
     CompactionsView,
     Identity,
     SessionView,
@@ -34,6 +32,7 @@ from streams.core.projection.project import project
 from streams.core.until_compaction import CompactionPoints, Threshold
 from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import SimulationOptions, sample_sessions
+from tests.cases import views
 
 NOW_MS = 1_800_000_000_000
 CHAIN = ChainView(
@@ -50,13 +49,9 @@ CHAIN = ChainView(
     messages_total=120,
     oldest_ms=NOW_MS - 2 * 3_600_000,
 )
-BRIEF = CompactionBrief(
-    record_id="r",
-    chain="main",
+BRIEF = replace(
+    views.BRIEF,
     number=1,
-    outcome="succeeded",
-    trigger="auto",
-    error=None,
     time_ms=NOW_MS - 60_000,
     tokens_before=167_000,
     tokens_after=23_000,
@@ -65,7 +60,8 @@ BRIEF = CompactionBrief(
     duration_source="reported",
     messages_since_last=73,
 )
-VIEW = SessionView(
+VIEW = replace(
+    views.SESSION,
     session_id="258c7280-ae70-4798-800f-63464d01a85d",
     position=9,
     sequence=9,
@@ -75,21 +71,11 @@ VIEW = SessionView(
         runtime="claude-code", runtime_version="2.1.39", publisher_agent_id="billing-3"
     ),
     chains={"main": CHAIN},
-    attempt=None,
     compactions=CompactionsView(
         automatic=1, messages=73, messages_per_compaction=73, last=(BRIEF,)
     ),
 )
-ATTEMPT = AttemptView(
-    attempt_id="a",
-    chain="main",
-    trigger_reason=None,
-    started_ms=NOW_MS - 30_000,
-    last_heartbeat_ms=None,
-    elapsed_ms=None,
-    used_tokens=58_432,
-    used_percent=45.65,
-)
+ATTEMPT = replace(views.ATTEMPT, started_ms=NOW_MS - 30_000, used_tokens=58_432, used_percent=45.65)
 NOTHING = ChainView(chain="main")
 GUESSED = replace(
     CHAIN, used_tokens=16_200, used_percent=8.1, window=200_000, window_source="default"
@@ -235,13 +221,13 @@ def test_the_table_fits_the_screen(width: int) -> None:
 @pytest.mark.parametrize("width", [32, 40, 50, 60, 70])
 def test_a_narrow_table_keeps_ids_percentages_and_compactions(width: int) -> None:
     stalled = replace(ATTEMPT, started_ms=NOW_MS - 600_000)
-    views = [
+    shown = [
         VIEW,
         replace(VIEW, session_id="z" * 30, compactions=CompactionsView(automatic=12, failed=3)),
         replace(VIEW, session_id="z" * 29 + "y"),
         _with(replace(CHAIN, state="compacting"), attempt=stalled, session_id="stalling"),
     ]
-    text = _shown(sessions_table(views, NOW_MS, width), width)
+    text = _shown(sessions_table(shown, NOW_MS, width), width)
     assert all(len(line) <= width for line in text.splitlines())
     assert "…" not in text.replace("claude-opus-4-5", "")
     assert "258c7280" in text
@@ -385,12 +371,12 @@ def records() -> list[Record]:
 
 
 def test_all_views_of_the_sample_can_be_shown(records: list[Record]) -> None:
-    views: dict[str, SessionView] = {}
+    folded: dict[str, SessionView] = {}
     for position, record in enumerate(records):
         session_id = record.data.session_id
-        views[session_id] = project(views.get(session_id), record, position)
-    table = _shown(sessions_table(list(views.values()), NOW_MS, 120))
+        folded[session_id] = project(folded.get(session_id), record, position)
+    table = _shown(sessions_table(list(folded.values()), NOW_MS, 120))
     lines = [line for line in table.strip().splitlines() if line != GUESS_EXPLAINED]
-    assert len(lines) == len(views) + 1
-    for view in views.values():
+    assert len(lines) == len(folded) + 1
+    for view in folded.values():
         assert view.session_id in _shown(status_box(view, NOW_MS))

@@ -9,7 +9,6 @@ import pytest
 from rich.console import Console, RenderableType
 
 from schemas.views import ChainView
-from streams import codec
 from streams.cli.screen.figures import UNKNOWN
 from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import live_table, sessions_table
@@ -89,7 +88,7 @@ def test_the_status_of_a_session_shows_the_verdict(case: Case) -> None:
 
 @EACH
 def test_the_lines_for_prompts_show_the_verdict(case: Case) -> None:
-    figures = figures_of(codec.loads(codec.dumps(case.view)))
+    figures = figures_of(case.view)
     lines = (
         status_line(case.view, NOW_MS),
         draw(figures, NOW_MS, 200, in_colour=False),

@@ -13,7 +13,6 @@ from contextgauge.errors import ContextgaugeError
 from streams.cli.screen.figures import duration, percent, thousands, tokens_left
 from streams.cli.statusline import statusline_command as prompt
 from streams.cli.statusline import transcript
-from streams.cli.statusline.figures import figures_of
 from streams.cli.transcripts import session_of
 from streams.core.session_status import leading_chain, status_of
 from streams.edge.files import session_reading
@@ -43,7 +42,6 @@ def asked(path: Path, state: Path) -> tuple[str, list[str]]:
         "NO_COLOR": "1",
         "COLUMNS": "300",
         "CONTEXTGAUGE_STATE_FOLDER": str(state),
-        "CONTEXTGAUGE_REDIS_URL": "redis://127.0.0.1:1/0",
         "HOME": os.devnull,
     }
     given = json.dumps({"transcript_path": str(path)}).encode()
@@ -280,18 +278,3 @@ def test_where_nothing_can_be_stored_the_line_is_the_same(tmp_path: Path) -> Non
     state.write_text("")
     path.write_bytes(response(1, 20_000) + b"\n")
     assert asked(path, state)[0] == "claude-opus-4-6 █░░░░░░░░░ 10% 20K/200K"
-
-
-def test_inherited_compactions_are_not_the_sessions_own() -> None:
-    brief = dict.fromkeys(("time_ms", "error", "tokens_after", "tokens_saved"))
-    brief |= {"chain": "main", "outcome": "succeeded", "trigger": "auto", "tokens_before": 9}
-    view = {
-        "version": 3,
-        "identity": {"runtime": "codex", "model": None, "cwd": None},
-        "last_ms": None,
-        "attempt": None,
-        "chains": {},
-        "compactions": {"inherited": 1, "last": [brief | {"inherited": True, "duration_ms": 5}]},
-    }
-    figures = figures_of(view)
-    assert (figures.compactions, figures.last_duration_ms) == (0, None)

@@ -4,22 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from schemas.views import AttemptView, ChainView, CompactionsView, Identity, SessionView
+from schemas.views import ChainView, Identity, SessionView
 from streams.cli.top.keys import Keys
 from streams.cli.top.state import COLUMNS, Chosen, matching, place_of, press, rows
+from tests.cases.views import ATTEMPT, SESSION
 
 
 def view(session_id: str, model: str = "m", cwd: str | None = None) -> SessionView:
-    return SessionView(
+    return replace(
+        SESSION,
         session_id=session_id,
-        position=1,
-        sequence=1,
-        first_ms=None,
-        last_ms=None,
         identity=Identity(model=model, cwd=cwd, runtime="codex"),
         chains={"main": ChainView(chain="main", model=model)},
-        attempt=None,
-        compactions=CompactionsView(),
     )
 
 
@@ -112,17 +108,6 @@ def measured(session_id: str, percent: float, silent_ms: int | None) -> SessionV
 
 
 HALF_AN_HOUR_MS = 30 * 60_000
-
-ATTEMPT = AttemptView(
-    attempt_id="a",
-    chain="main",
-    trigger_reason=None,
-    started_ms=None,
-    last_heartbeat_ms=None,
-    elapsed_ms=None,
-    used_tokens=None,
-    used_percent=None,
-)
 
 
 def test_the_filter_finds_a_session_by_its_state() -> None:

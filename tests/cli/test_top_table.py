@@ -10,28 +10,18 @@ from rich.console import Console
 from schemas.views import (
     AttemptView,
     ChainView,
-    CompactionBrief,
     CompactionsView,
-    Identity,
     SessionView,
 )
 from streams.cli.screen.sessions_table import live_table
+from tests.cases import views
 
 NOW_MS = 1_800_000_000_000
-ATTEMPT = AttemptView(
-    attempt_id="a",
-    chain="main",
-    trigger_reason=None,
-    started_ms=NOW_MS - 300_000,
-    last_heartbeat_ms=NOW_MS - 12_000,
-    elapsed_ms=288_000,
-    used_tokens=150_000,
-    used_percent=75.0,
-)
+ATTEMPT = replace(views.ATTEMPT, started_ms=NOW_MS - 300_000, last_heartbeat_ms=NOW_MS - 12_000)
 
 
 def view(session_id: str = "session-1", **chain: Any) -> SessionView:
-    told: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "model": "claude-sonnet-4-5-20250929",
         "state": "measured",
         "used_tokens": 150_000,
@@ -41,24 +31,20 @@ def view(session_id: str = "session-1", **chain: Any) -> SessionView:
         "auto_compact_threshold": 167_000,
         "growth_tokens": 3_800,
     }
-    return SessionView(
+    return replace(
+        views.SESSION,
         session_id=session_id,
-        position=1,
-        sequence=1,
-        first_ms=None,
         last_ms=NOW_MS - 5_000,
-        identity=Identity(),
-        chains={"main": ChainView(chain="main", **(told | chain))},
-        attempt=None,
+        chains={"main": ChainView(chain="main", **(figures | chain))},
         compactions=CompactionsView(manual=1, automatic=2, unknown_trigger=3, failed=4),
     )
 
 
-def lines(views: list[SessionView], width: int = 200, first: int = 0, rows: int = 10) -> list[str]:
-    page = range(first, min(first + rows, len(views)))
+def lines(shown: list[SessionView], width: int = 200, first: int = 0, rows: int = 10) -> list[str]:
+    page = range(first, min(first + rows, len(shown)))
     console = Console(width=width, file=io.StringIO())
     with console.capture() as captured:
-        console.print(live_table(views, NOW_MS, width, page))
+        console.print(live_table(shown, NOW_MS, width, page))
     return captured.get().splitlines()
 
 
@@ -100,21 +86,7 @@ def test_a_stale_row_is_dim() -> None:
 
 
 def test_known_failures_are_called_failed() -> None:
-    failed = CompactionBrief(
-        record_id="r",
-        chain="main",
-        number=None,
-        outcome="failed",
-        trigger="auto",
-        error=None,
-        time_ms=NOW_MS,
-        tokens_before=167_000,
-        tokens_after=None,
-        tokens_saved=None,
-        duration_ms=None,
-        duration_source=None,
-        messages_since_last=None,
-    )
+    failed = replace(views.BRIEF, outcome="failed", time_ms=NOW_MS, tokens_before=167_000)
     one = replace(view(), compactions=CompactionsView(failed=1, last=(failed,)))
     assert " 0, 1 failed 5 s ago" in row(one)
 

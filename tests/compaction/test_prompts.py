@@ -324,13 +324,10 @@ def test_seed_002_cuts_results_after_500_units_also_huge_ones(characters: int) -
     assert f"[0] TOOL:\n[Result: {written}...]\n\n## Instructions" in text
 
 
-def test_seed_002_counts_in_utf16_units() -> None:
-    text = _text(_seed_002(messages=_user("😀" * 1_001)))
-    assert f"USER:\n{'😀' * 1_000}\n[...truncated...]" in text
-
-
-def test_seed_002_writes_arguments_as_javascript_does() -> None:
-    call = ToolCall("c", "run", '{"n": 1.0, "t": "é"}')
+def test_seed_002_cuts_contents_and_writes_arguments_as_json() -> None:
+    text = _text(_seed_002(messages=_user("é" * 2_001)))
+    assert f"USER:\n{'é' * 2_000}\n[...truncated...]" in text
+    call = ToolCall("c", "run", '{"n": 1, "t": "é"}')
     text = _text(_seed_002(messages=[Message("assistant", (call,), "m1")]))
     assert '[Tool: run({"n":1,"t":"é"})]' in text
 

@@ -56,7 +56,7 @@ def test_json_document_counts_all_findings_and_has_those_that_are_shown(run: Any
     problems = json.loads(run(WARNING, "--json", "--problems").stdout)
     assert problems["counts"] == document["counts"]
     (warning,) = problems["checks"]
-    assert list(warning) == ["id", "severity", "subject", "found", "why", "mend", "figures"]
+    assert list(warning) == ["id", "severity", "subject", "found", "why", "remedy", "figures"]
     assert (warning["id"], warning["severity"]) == ("redis.persistence", "warning")
     assert warning["subject"] is None
 

@@ -301,29 +301,6 @@ def test_help_lists_the_keys(terminal: Callable[..., Terminal], settings: dict[s
     assert opened.end() == 0
 
 
-def test_any_column_is_sorted_by(
-    terminal: Callable[..., Terminal], settings: dict[str, str]
-) -> None:
-    opened = terminal(160, 30, settings)
-    opened.wait(lambda text: "by pressure" in text)
-
-    def ids(screen: str) -> list[str]:
-        return [line[:8] for line in screen.split("\n")[2:14]]
-
-    opened.press("<<")
-    opened.wait(lambda text: "by folder" in text)
-    opened.press("<")
-    opened.wait(lambda text: "by session" in text and ids(text) == sorted(ids(text)))
-    opened.press("R")
-    opened.wait(
-        lambda text: "by session, reversed" in text and ids(text) == sorted(ids(text), reverse=True)
-    )
-    opened.press("\x1b[C\x1b[C")
-    opened.wait(lambda text: "by model " in text)
-    opened.press("q")
-    assert opened.end() == 0
-
-
 def test_without_a_terminal_the_remedy_is_shown(command: Command, settings: dict[str, str]) -> None:
     done = command("top", **settings)
     assert (done.returncode, done.stdout) == (2, "")

@@ -72,7 +72,7 @@ def test_what_was_lost_is_read_again(session: Path) -> None:
     assert (lines(lost), lost.goes_on, lost.is_whole) == (everything[:-1], False, True)
     session.write_bytes(line(7) + b"\n")
     assert lines(SessionReading(str(session), lost.marks)) == [everything[0], line(7)]
-    damaged = {path: {"offset": "?"} for path in lost.marks}
+    damaged = dict.fromkeys(lost.marks, "?")
     assert not SessionReading(str(session), damaged).goes_on
 
 

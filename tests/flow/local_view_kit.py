@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +54,8 @@ class Run:
         )
         self.derivation = LocalDerivation(RULES, self.store, lambda: None, windows=windows)
         self.read: list[str] = []
+        self._waiting_tasks = 0
         self.forget, self.progress = self.transcripts.forget, self.transcripts.progress
-        self.for_others = self.transcripts.for_others
-        self.read_by_other = self.transcripts.read_by_other
         self.is_time_to_look = self.transcripts.is_time_to_look
 
     def all(self, after_piece: Callable[[int], None] = lambda _number: None) -> "Run":
@@ -75,6 +74,17 @@ class Run:
         self.clock.at_s += 10.0
         return self.transcripts.look()
 
+    def for_others(self) -> list[UnreadFiles]:
+        """Return what other processes read."""
+        tasks = self.transcripts.for_others()
+        self._waiting_tasks = len(tasks)
+        return tasks
+
+    def read_by_other(self, files: UnreadFiles, marks: Mapping[str, bytes | None] | None) -> bool:
+        """Take what another process read."""
+        self._waiting_tasks -= 1
+        return self.transcripts.read_by_other(files, marks)
+
     def pieces(self) -> Iterator[TranscriptPiece]:
         """Yield what was not read yet; stop the reading if that is nothing."""
         before = len(self.read)
@@ -83,7 +93,7 @@ class Run:
             self.read.append(piece.path)
             yield piece
             self._after_piece(len(self.read))
-        if len(self.read) == before and not self.transcripts.waits_for_others:
+        if len(self.read) == before and not self._waiting_tasks:
             self._reading.stop()
 
 

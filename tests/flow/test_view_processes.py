@@ -165,7 +165,7 @@ def test_what_is_reported_as_read_is_written(tmp_path: Path, others: ReadingProc
 
 
 def test_a_file_that_changes_meanwhile_is_read_again(
-    tmp_path: Path, others: ReadingProcesses
+    tmp_path: Path, others: ReadingProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_sample(tmp_path / "p")
     path = max(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_mtime)
@@ -179,7 +179,7 @@ def test_a_file_that_changes_meanwhile_is_read_again(
         run.transcripts.look()
         return found
 
-    run.for_others = tasks_then_growth
+    monkeypatch.setattr(run, "for_others", tasks_then_growth)
     run.all()
     Run(folder, tmp_path / "alone").all()
     assert figures(tmp_path / "several") == figures(tmp_path / "alone")

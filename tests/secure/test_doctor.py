@@ -29,7 +29,7 @@ def test_a_wrong_password_of_kafka(secured_kafka: Secured, command: Command) -> 
     settings = secured_kafka.kafka_settings("sasl_ssl", "admin", "SCRAM-SHA-256")
     code, found = _examine(command, settings | {"KAFKA_PASSWORD": "another"})
     assert (code, found["kafka.access"]["severity"]) == (1, "error")
-    assert "CONTEXTGAUGE_KAFKA_USERNAME" in found["kafka.access"]["mend"]
+    assert "CONTEXTGAUGE_KAFKA_USERNAME" in found["kafka.access"]["remedy"]
 
 
 def test_an_authority_that_is_not_trusted(secured_kafka: Secured, command: Command) -> None:

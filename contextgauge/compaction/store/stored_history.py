@@ -5,9 +5,9 @@ An edit is stored as what it changed, and refers to what it did not.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Final, TypeVar
+from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from contextgauge.compaction.counting import CumulativeTokens
 from contextgauge.compaction.engine.compaction_receipt import Receipt
@@ -15,7 +15,7 @@ from contextgauge.compaction.engine.trigger import TriggerState
 from contextgauge.compaction.formats.fields import Fields, a_count, an_array, an_object, wrong
 from contextgauge.compaction.history import Edit, Entry, History
 from contextgauge.compaction.messages import Message
-from contextgauge.compaction.store.stored_messages import read_message, write_message
+from contextgauge.compaction.store.stored_messages import read_message, validated, write_message
 from contextgauge.errors import ConfigError, VersionError
 from contextgauge.json_codec import dumps, loads
 from contextgauge.records import Json
@@ -24,7 +24,6 @@ VERSION: Final = 1
 
 _RECEIPT: Final = TypeAdapter(Receipt)
 _TRIGGER: Final = TypeAdapter(TriggerState)
-_T = TypeVar("_T")
 
 
 def store_history(history: History) -> bytes:
@@ -52,7 +51,7 @@ def load_history(value: bytes | str) -> History:
     for index, each in enumerate(an_array(document.get("entries"), "entries")):
         entry = _read_entry(an_object(each, f"entries[{index}]"), f"entries[{index}]", history)
         history.add(entry)
-    history.trigger = _read_by(_TRIGGER, document.get("trigger"), "trigger")
+    history.trigger = validated(_TRIGGER, document.get("trigger"), "trigger")
     history.tokens = CumulativeTokens.from_json(document.get("tokens"))
     return history
 
@@ -151,14 +150,5 @@ def _read_edit(fields: Fields, path: str, history: History) -> Edit:
         else:
             raise wrong(f"{where}.same", "the id of an earlier message", same)
     written = fields.get("receipt")
-    receipt = None if written is None else _read_by(_RECEIPT, written, f"{path}.receipt")
+    receipt = None if written is None else validated(_RECEIPT, written, f"{path}.receipt")
     return Edit(covers, tuple(replacement), receipt, start)
-
-
-def _read_by(adapter: TypeAdapter[_T], value: Json, path: str) -> _T:
-    try:
-        return adapter.validate_json(dumps(value))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, (path, *first["loc"])))
-        raise ConfigError(f"{where}: {first['msg']}") from error

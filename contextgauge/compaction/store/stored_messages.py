@@ -7,22 +7,23 @@ in the same place. Any other message is stored block by block.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, get_args
+from typing import Any, Final, TypeAlias, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from contextgauge.compaction.formats import marker, read_messages
 from contextgauge.compaction.formats.fields import (
     Fields,
-    a_count,
     a_text,
     an_array,
     an_object,
-    optional_text,
     source_of,
     wrong,
 )
 from contextgauge.compaction.messages import (
     ApiUsage,
     Block,
+    Content,
     ContextCompaction,
     FormatName,
     Image,
@@ -38,10 +39,25 @@ from contextgauge.compaction.messages import (
 from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 
-_FORMATS: Final[tuple[FormatName, ...]] = get_args(FormatName)
-_ROLES: Final[tuple[Role, ...]] = get_args(Role)
+_ROLE: Final[TypeAdapter[Role]] = TypeAdapter(Role)
+_FORMAT: Final[TypeAdapter[FormatName]] = TypeAdapter(FormatName)
+_USAGE: Final = TypeAdapter(ApiUsage | None)
+
+_KINDS: Final[Mapping[type, str]] = {
+    Text: "text",
+    Image: "image",
+    Thinking: "thinking",
+    Opaque: "opaque",
+    ToolCall: "call",
+    ToolResult: "result",
+}
+_Sourced: TypeAlias = Text | Image | Thinking | Opaque | ToolCall | ToolResult
+_ADAPTERS: Final[Mapping[str, TypeAdapter[_Sourced]]] = {
+    kind: TypeAdapter(block) for block, kind in _KINDS.items()
+}
 
 _BEFORE: Final = "before"
+_T = TypeVar("_T")
 
 
 def write_message(message: Message, before: Message | None = None) -> Json:
@@ -56,7 +72,7 @@ def write_message(message: Message, before: Message | None = None) -> Json:
             return {**written, **changes}
     written |= {"role": message.role, "blocks": [_write_block(each) for each in message.blocks]}
     if message.usage is not None:
-        written["usage"] = _write_usage(message.usage)
+        written["usage"] = message.usage._asdict()
     return written
 
 
@@ -75,7 +91,7 @@ def _changes(message: Message, before: Message) -> Fields | None:
     }
     changes: Fields = {"blocks": blocks} if blocks else {}
     if message.usage != before.usage:
-        changes["usage"] = None if message.usage is None else _write_usage(message.usage)
+        changes["usage"] = None if message.usage is None else message.usage._asdict()
     return changes
 
 
@@ -94,10 +110,6 @@ def _same_source(source: JsonSource | None, old: JsonSource | None) -> bool:
     return source is old or source == old
 
 
-def _write_usage(usage: ApiUsage) -> Json:
-    return {"context": usage.context, "output": usage.output}
-
-
 def read_message(value: Json, path: str, before: Mapping[str, Message]) -> Message:
     """Read a message; `before` are those that it may be a change of. Raises ConfigError."""
     fields = an_object(value, path)
@@ -108,9 +120,7 @@ def read_message(value: Json, path: str, before: Mapping[str, Message]) -> Messa
         if base is None:
             raise wrong(path, "a message of its format, or a change of one before it", value)
         return _read_changes(fields, path, base)
-    role = next((each for each in _ROLES if each == fields.get("role")), None)
-    if role is None:
-        raise wrong(f"{path}.role", f"one of {', '.join(_ROLES)}", fields.get("role"))
+    role = validated(_ROLE, fields.get("role"), f"{path}.role")
     blocks = tuple(
         _read_block(an_object(each, f"{path}.blocks[{index}]"), f"{path}.blocks[{index}]")
         for index, each in enumerate(an_array(fields["blocks"], f"{path}.blocks"))
@@ -132,10 +142,7 @@ def _read_changes(fields: Fields, path: str, before: Message) -> Message:
 
 
 def _read_usage(fields: Fields, path: str) -> ApiUsage | None:
-    if fields.get("usage") is None:
-        return None
-    counts = an_object(fields["usage"], f"{path}.usage")
-    return ApiUsage(a_count(counts, "context", path), a_count(counts, "output", path))
+    return validated(_USAGE, fields.get("usage"), f"{path}.usage")
 
 
 def _read_source(source: JsonSource, message_id: str) -> Message | None:
@@ -155,10 +162,8 @@ def _read_stored_source(
         return source_of(before)
     if "format" not in fields:
         return None
-    for name in _FORMATS:
-        if fields["format"] == name:
-            return JsonSource(name, fields.get("value"))
-    raise wrong(f"{path}.format", f"one of {', '.join(_FORMATS)}", fields["format"])
+    name = validated(_FORMAT, fields["format"], f"{path}.format")
+    return JsonSource(name, fields.get("value"))
 
 
 def _write_block(block: Block, before: Block | None = None) -> Json:
@@ -189,54 +194,38 @@ def _contents(before: Block | None, length: int) -> Sequence[Block | None]:
     return [None] * length
 
 
-_KINDS: Final[Mapping[type, str]] = {
-    Text: "text",
-    Image: "image",
-    Thinking: "thinking",
-    Opaque: "opaque",
-    ToolCall: "call",
-    ToolResult: "result",
-}
-
-
 def _read_block(fields: Fields, path: str, before: Block | None = None) -> Block:
-    source = _read_stored_source(fields, path, before)
-    match fields.get("kind"):
-        case "compaction":
-            return marker.read(fields, path)
-        case "text":
-            return Text(a_text(fields, "text", path), source)
-        case "thinking":
-            return Thinking(
-                a_text(fields, "text", path), a_count(fields, "characters", path), source
-            )
-        case "image":
-            media_type = optional_text(fields, "media_type", path)
-            return Image(a_count(fields, "tokens", path), media_type, source)
-        case "opaque":
-            kind = a_text(fields, "opaque", path)
-            return Opaque(kind, a_count(fields, "characters", path), source)
-        case "call":
-            call_id, name = a_text(fields, "id", path), a_text(fields, "name", path)
-            return ToolCall(call_id, name, a_text(fields, "arguments", path), source)
-        case "result":
-            return _read_result(fields, path, source, before)
-        case other:
-            raise wrong(f"{path}.kind", f"one of {', '.join(_KINDS.values())}, compaction", other)
+    kind = fields.get("kind")
+    if kind == "compaction":
+        return marker.read(fields, path)
+    adapter = _ADAPTERS.get(kind) if isinstance(kind, str) else None
+    if adapter is None:
+        raise wrong(f"{path}.kind", f"one of {', '.join(_ADAPTERS)}, compaction", kind)
+    values: dict[str, Any] = {**fields, "kind": fields.get("opaque"), "source": None}
+    if kind == "result":
+        values["content"] = _read_content(fields, path, before)
+    return replace(
+        validated(adapter, values, path), source=_read_stored_source(fields, path, before)
+    )
 
 
-def _read_result(
-    fields: Fields, path: str, source: JsonSource | None, before: Block | None
-) -> ToolResult:
-    content = []
+def _read_content(fields: Fields, path: str, before: Block | None) -> tuple[Content, ...]:
     values = an_array(fields.get("content"), f"{path}.content")
-    old = _contents(before, len(values))
-    for index, value in enumerate(values):
+    content: list[Content] = []
+    for index, (value, old) in enumerate(zip(values, _contents(before, len(values)), strict=True)):
         where = f"{path}.content[{index}]"
-        each = _read_block(an_object(value, where), where, old[index])
-        if not isinstance(each, Text | Image | Opaque):
+        block = _read_block(an_object(value, where), where, old)
+        if not isinstance(block, Content):
             raise wrong(f"{where}.kind", "text, image or opaque", fields.get("kind"))
-        content.append(each)
-    name = optional_text(fields, "name", path)
-    is_error = fields.get("is_error") is True
-    return ToolResult(a_text(fields, "call_id", path), tuple(content), name, is_error, source)
+        content.append(block)
+    return tuple(content)
+
+
+def validated(adapter: TypeAdapter[_T], value: Json, path: str) -> _T:
+    """Read a value by its type. Raises ConfigError with the path of what is wrong."""
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, (path, *first["loc"])))
+        raise ConfigError(f"{where}: {first['msg']}") from error

@@ -1,17 +1,11 @@
-"""The prompts of seeds 001 and 002, to the letter.
-
-Texts are measured and cut in UTF-16 code units, and values written as `JSON.stringify` does, as
-002's code would.
-"""
+"""The prompts of seeds 001 and 002."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from contextgauge.compaction.javascript import stringify, utf16_length
+from contextgauge.compaction.formats.fields import json_text, json_value
 from contextgauge.compaction.messages import Block, Message, Text, ToolCall, ToolResult
 from contextgauge.compaction.ports import SummaryRequest
-from contextgauge.json_codec import loads
-from contextgauge.records import Json
 
 SUMMARY_REQUEST: Final = """\
 <system-context-management>
@@ -86,10 +80,10 @@ _NO_TASK: Final = "Unknown task"
 
 _NO_PREVIOUS: Final = "None - this is the first compaction round."
 
-CONTENT_UNITS: Final = 2_000
+CONTENT_CHARACTERS: Final = 2_000
 """Longer contents of a message are cut, a single huge result of 10 000 characters too."""
 
-RESULT_UNITS: Final = 500
+RESULT_CHARACTERS: Final = 500
 """Longer results of tools are cut, before the content is."""
 
 
@@ -118,9 +112,9 @@ def formatted(messages: Sequence[Message], scale: int = 1) -> list[str]:
 
 def _content(message: Message, scale: int) -> str:
     content = "\n".join(_part(block, scale) for block in message.blocks)
-    limit = CONTENT_UNITS // scale
-    if utf16_length(content) > limit:
-        return _sliced(content, limit) + "\n[...truncated...]"
+    limit = CONTENT_CHARACTERS // scale
+    if len(content) > limit:
+        return content[:limit] + "\n[...truncated...]"
     return content
 
 
@@ -129,25 +123,8 @@ def _part(block: Block, scale: int) -> str:
         case Text():
             return block.text
         case ToolCall():
-            return f"[Tool: {block.name}({stringify(_json(block.arguments))})]"
+            return f"[Tool: {block.name}({json_text(json_value(block.arguments))})]"
         case ToolResult():
-            return f"[Result: {_sliced(stringify(block.text), RESULT_UNITS // scale)}...]"
+            return f"[Result: {json_text(block.text)[: RESULT_CHARACTERS // scale]}...]"
         case _:
             return ""
-
-
-def _json(arguments: str) -> Json:
-    """Return the value of a call's arguments; what is no JSON is a text."""
-    try:
-        value: Json = loads(arguments)
-    except (ValueError, RecursionError):
-        return arguments
-    return value
-
-
-def _sliced(text: str, units: int) -> str:
-    """Return the first UTF-16 code units of a text; of a character cut in half nothing is left."""
-    if utf16_length(text) <= units:
-        return text
-    halves = text[:units].encode("utf-16-le", "surrogatepass")[: 2 * units]
-    return halves.decode("utf-16-le", "ignore")

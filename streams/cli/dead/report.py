@@ -131,7 +131,7 @@ def letter_json(letter: Letter) -> dict[str, Json]:
     headers: list[Json] = [{"name": name, **_bytes_json("value", v)} for name, v in letter.headers]
     return {
         **brief_json(brief(letter)),
-        "mend": _remedy(letter),
+        "remedy": _remedy(letter),
         "headers": headers,
         **_bytes_json("value", letter.value),
     }
@@ -274,7 +274,7 @@ def redrive_json(result: RedriveResult, *, sent: bool) -> dict[str, Json]:
             "reason": reason,
             "letters": skipped.letters,
             "detail": skipped.detail,
-            "mend": SKIP_REMEDIES[reason],
+            "remedy": SKIP_REMEDIES[reason],
             "examples": [*skipped.examples],
         }
         for reason, skipped in result.skipped.items()

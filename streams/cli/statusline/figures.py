@@ -1,35 +1,19 @@
 """The figures of a status line: from a session's view, and from what Claude Code passes.
 
-A view is a plain object: the JSON from Redis, or a `SessionView` as a dict. Claude Code's input is
-an object too; any of its fields may be missing or of a wrong type. Imports only what is fast.
+Claude Code's input is an object; any of its fields may be missing or of a wrong type.
 """
 
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
+from contextgauge.frozen import replace
 from contextgauge.windows import base_name
+from schemas.views import ChainView, SessionView
 from streams.core.session_status import leading_chain, status_of
-from streams.core.until_compaction import (
-    NO_POINTS,
-    CompactionPoints,
-    PointSource,
-    UntilCompaction,
-)
+from streams.core.until_compaction import NO_POINTS, CompactionPoints, PointSource
 from streams.edge.files.runtime_settings import SettingsReader
 
-VIEW_VERSION = 3
-"""The views' version that this reads, `VIEW_VERSION` of `schemas/views.py`."""
-
 Object: TypeAlias = Mapping[str, Any]
-
-_NONE: Object = {}
-
-_LATER_OF_BRIEFS: Object = {"inherited": False, "model": None, "window": None, "idle_ms": None}
-"""What views that were stored before lack of a compaction."""
-
-_LATER_OF_IDENTITIES: Object = {"compaction_settings": None}
-"""And of a session's identity."""
 
 _MAX_COUNT = 2**53 - 1
 """A larger count is no plausible count (R3)."""
@@ -45,9 +29,8 @@ class Figures(NamedTuple):
     """What the line shows of the leading chain. Sizes in tokens, times in ms; None: unknown.
 
     The attempt's times are the open attempt's start and last heartbeat. `compactions` counts the
-    session's own successful ones. `last_ms` is the time of the session's latest record.
-    `is_partial`: of a transcript whose middle has not been read yet, so that the window and what
-    rests on it may be wrong, and there may be more compactions.
+    session's own successful ones. `is_partial`: of a transcript whose middle has not been read yet,
+    so that the window and what rests on it may be wrong, and there may be more compactions.
     """
 
     model: str | None = None
@@ -65,7 +48,6 @@ class Figures(NamedTuple):
     attempt_heartbeat_ms: int | None = None
     compactions: int = 0
     last_duration_ms: int | None = None
-    last_ms: int | None = None
     is_partial: bool = False
 
 
@@ -94,132 +76,71 @@ class ClaudeInput(NamedTuple):
 NO_INPUT = ClaudeInput()
 
 
-class _Judged(NamedTuple):
-    """A view's state before any instant, its leading chain, and how far that is from compaction."""
-
-    state: str
-    chain: Object
-    until: UntilCompaction | None = None
-    is_doubtful: bool = False
-
-
 def with_own_settings(
-    points: CompactionPoints, view: Object, claude: ClaudeInput, reader: SettingsReader
+    points: CompactionPoints, view: SessionView, claude: ClaudeInput, reader: SettingsReader
 ) -> CompactionPoints:
     """Return the points with the settings that the runtime of a view has on this machine.
 
     Claude Code names the folder whose settings count; else it is the session's.
     """
-    identity = _object(view, "identity")
-    runtime, folder = _text(identity, "runtime"), _text(identity, "cwd")
+    runtime, folder = view.identity.runtime, view.identity.cwd
     own = reader.settings(runtime or "claude-code", claude.folder or folder)
     return points if own is None else points._replace(settings=(((runtime, folder), own),))
 
 
-def model_to_learn(view: Object, points: CompactionPoints, claude: ClaudeInput) -> str | None:
-    """Return the leading chain's model, where only what is usual of it tells when it is compacted.
-
-    Raises ValueError for another version or shape.
-    """
-    judged = _judged(view, points, claude)
-    if judged.until is not None or judged.chain.get("auto_compact_enabled") is False:
-        return None
-    model = judged.chain.get("model")
-    return model if isinstance(model, str) else None
-
-
-def _judged(view: Object, points: CompactionPoints, claude: ClaudeInput) -> _Judged:
-    """Return the judgement of a view in the window that Claude Code has. Raises ValueError."""
-    if view.get("version") != VIEW_VERSION:
-        raise ValueError(f"a view is of version {view.get('version')}, not {VIEW_VERSION}")
-    try:
-        attributes = _with_attributes(view, points)
-        leading = leading_chain(attributes)
-        if leading is None:
-            return _Judged(status_of(attributes).settled, _with_window(_NONE, claude))
-        name = leading.chain
-        chain = _with_window(view["chains"][name], claude)
-        attributes.chains[name] = SimpleNamespace(**chain)
-        status = status_of(attributes, points)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"a view lacks {error}") from error
-    until = status.until_compaction.get(name)
-    return _Judged(status.settled, chain, until, name in status.window_doubts)
-
-
 def figures_of(
-    view: Object, points: CompactionPoints = NO_POINTS, claude: ClaudeInput = NO_INPUT
+    view: SessionView, points: CompactionPoints = NO_POINTS, claude: ClaudeInput = NO_INPUT
 ) -> Figures:
-    """Return a view's figures, with the model's name and the window that Claude Code has.
-
-    Raises ValueError for another version or shape.
-    """
-    state, chain, until, is_doubtful = _judged(view, points, claude)
-    try:
-        attempt, compactions = view["attempt"], view["compactions"]
-        own = [
-            brief
-            for brief in compactions["last"]
-            if brief["outcome"] == "succeeded" and not brief.get("inherited")
-        ]
-        return Figures(
-            model=claude.model or chain.get("model") or view["identity"]["model"],
-            state=state,
-            used_tokens=chain.get("used_tokens"),
-            used_percent=chain.get("used_percent"),
-            window=chain.get("window"),
-            window_source=chain.get("window_source"),
-            window_is_doubtful=is_doubtful,
-            passed_window=chain.get("passed_window"),
-            until_compaction_tokens=None if until is None else until.tokens,
-            until_source=None if until is None else until.source,
-            until_is_estimated=until is not None and until.estimated,
-            attempt_started_ms=None if attempt is None else attempt["started_ms"],
-            attempt_heartbeat_ms=None if attempt is None else attempt["last_heartbeat_ms"],
-            compactions=sum(
-                compactions.get(name, 0)
-                for name in ("manual", "automatic", "idle", "unknown_trigger")
-            ),
-            last_duration_ms=own[-1]["duration_ms"] if own else None,
-            last_ms=view["last_ms"],
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"a view lacks {error}") from error
+    """Return a view's figures, with the model's name and the window that Claude Code has."""
+    leading = leading_chain(view)
+    if leading is None:
+        chain = _with_window(ChainView(chain=""), claude)
+    else:
+        chain = _with_window(leading, claude)
+        view = replace(view, chains={**view.chains, chain.chain: chain})
+    if points.settings:  # those of this machine come before those that were published
+        view = replace(view, identity=replace(view.identity, compaction_settings=None))
+    status = status_of(view, points)
+    until = status.until_compaction.get(chain.chain)
+    attempt, compactions = view.attempt, view.compactions
+    own = [each for each in compactions.last if each.outcome == "succeeded" and not each.inherited]
+    return Figures(
+        model=claude.model or chain.model or view.identity.model,
+        state=status.settled,
+        used_tokens=chain.used_tokens,
+        used_percent=chain.used_percent,
+        window=chain.window,
+        window_source=chain.window_source,
+        window_is_doubtful=chain.chain in status.window_doubts,
+        passed_window=chain.passed_window,
+        until_compaction_tokens=None if until is None else until.tokens,
+        until_source=None if until is None else until.source,
+        until_is_estimated=until is not None and until.estimated,
+        attempt_started_ms=None if attempt is None else attempt.started_ms,
+        attempt_heartbeat_ms=None if attempt is None else attempt.last_heartbeat_ms,
+        compactions=sum(
+            (
+                compactions.manual,
+                compactions.automatic,
+                compactions.idle,
+                compactions.unknown_trigger,
+            )
+        ),
+        last_duration_ms=own[-1].duration_ms if own else None,
+    )
 
 
 def figures_of_input(claude: ClaudeInput) -> Figures:
     """Return the figures that Claude Code has, where there is no view and no transcript."""
-    own = {"used_tokens": claude.used_tokens, "used_percent": claude.used_percent}
+    own = ChainView(chain="", used_tokens=claude.used_tokens, used_percent=claude.used_percent)
     chain = _with_window(own, claude)
     return Figures(
         model=claude.model,
         state="measured" if claude.used_tokens or claude.used_percent else "unknown",
         used_tokens=claude.used_tokens,
-        used_percent=chain["used_percent"],
-        window=chain.get("window"),
-        window_source=chain.get("window_source"),
-    )
-
-
-def _with_attributes(view: Object, points: CompactionPoints) -> Any:  # noqa: ANN401 -- the judgement reads a SessionView
-    """Return what the judgement reads of a view, as attributes: its class takes long to import.
-
-    The settings that this machine has come before those that were published.
-    """
-    attempt, identity = view["attempt"], {**_LATER_OF_IDENTITIES, **view["identity"]}
-    if points.settings:
-        identity["compaction_settings"] = None
-    return SimpleNamespace(
-        identity=SimpleNamespace(**identity),
-        last_ms=view["last_ms"],
-        chains={name: SimpleNamespace(**chain) for name, chain in view["chains"].items()},
-        attempt=None if attempt is None else SimpleNamespace(**attempt),
-        compactions=SimpleNamespace(
-            last=[
-                SimpleNamespace(**{**_LATER_OF_BRIEFS, **brief})
-                for brief in view["compactions"]["last"]
-            ]
-        ),
+        used_percent=chain.used_percent,
+        window=chain.window,
+        window_source=chain.window_source,
     )
 
 
@@ -245,24 +166,23 @@ def read_input(given: Object) -> ClaudeInput:
     )
 
 
-def _with_window(chain: Object, claude: ClaudeInput) -> Object:
+def _with_window(chain: ChainView, claude: ClaudeInput) -> ChainView:
     """Return a chain in the window that Claude Code has, where it is known no better.
 
     That ranks below a configured window and below one that a result reported. One that is smaller
     than the used tokens is wrong, as an assumed one would be (R12).
     """
-    window, used = claude.window, chain.get("used_tokens")
-    if window is None:
-        window = claude.windows.get(chain.get("model") or "")
-    if window is None or chain.get("window_source") in _KNOWN_WINDOWS:
+    window, used = claude.window or claude.windows.get(chain.model or ""), chain.used_tokens
+    if window is None or chain.window_source in _KNOWN_WINDOWS:
         return chain
     if used is None:
-        return {**chain, "window": window, "window_source": "runtime"}
+        return replace(chain, window=window, window_source="runtime")
     if used > window:
-        passed = {"window_source": "exceeded", "passed_window": window}
-        return {**chain, "window": None, **passed, "used_percent": None}
+        return replace(
+            chain, window=None, window_source="exceeded", passed_window=window, used_percent=None
+        )
     percent = percent_of(used, window)
-    return {**chain, "window": window, "window_source": "runtime", "used_percent": percent}
+    return replace(chain, window=window, window_source="runtime", used_percent=percent)
 
 
 def percent_of(used_tokens: int, window: int) -> float:
@@ -272,7 +192,7 @@ def percent_of(used_tokens: int, window: int) -> float:
 
 def _object(holder: Object, name: str) -> Object:
     value = holder.get(name)
-    return value if isinstance(value, dict) else _NONE
+    return value if isinstance(value, dict) else {}
 
 
 def _text(holder: Object, name: str) -> str | None:

@@ -50,8 +50,9 @@ def statusline(
     """Print one line about a session for Claude Code's status line.
 
     Reads the JSON that Claude Code passes to its status line command on standard input. Shows the
-    model, how full the window is, the tokens left until compaction and the compactions: from Redis
-    if it answers, otherwise from the transcript. Always exits with 0 when it prints the line.
+    model, how full the window is, the tokens left until compaction and the compactions: from the
+    transcript; of a session without one on this machine, from Redis. Always exits with 0 when it
+    prints the line.
     """
     if install and uninstall:
         raise ConfigError("--install and --uninstall exclude each other")

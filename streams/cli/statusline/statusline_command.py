@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from contextgauge import documents
 from contextgauge.errors import ContextgaugeError, StopError
@@ -21,28 +21,18 @@ from streams.cli.statusline.figures import (
     Figures,
     figures_of,
     figures_of_input,
-    model_to_learn,
     read_input,
     with_own_settings,
 )
 from streams.cli.statusline.line import draw
-from streams.core.until_compaction import CompactionPoints, usual_point
+from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.objects import object_of
 from streams.edge.files.plain_settings import StatusLineSettings, read_settings
 from streams.edge.files.runtime_settings import SettingsReader
 from streams.edge.files.status_windows import StatusWindows
 
-_REDIS_LIMIT_S = 0.03
-"""Redis on the same network answers in one or two milliseconds; a prompt waits no longer."""
-
-_PATIENT_LIMIT_S = 2.0
-"""A person who names a session waits for the answer."""
-
 _INPUT_BYTES = 1_048_576
 """Claude Code passes some kilobytes; anything longer is something else."""
-
-_BEHIND_MS = 2_000
-"""A transcript written this much later than its view's latest record may hold a later one."""
 
 _PADDING = 4
 """Columns that Claude Code leaves free at the sides of the line."""
@@ -85,7 +75,7 @@ def main(arguments: list[str], given: bytes | None = None) -> None:
         sys.stdout.flush()
     except OSError:
         pass  # the reader closed the pipe
-    # Skips the interpreter's shutdown, and does not wait for a Redis that hangs.
+    # Skips the interpreter's shutdown.
     os._exit(0)
 
 
@@ -140,80 +130,39 @@ class _Asked(NamedTuple):
     is_patient: bool
 
     def figures(self) -> Figures | None:
-        """Return the figures from Redis, else from the transcript; None where neither has any."""
-        stored, read = self._from_redis(), None
-        if stored is None or _may_be_behind(stored, self.claude.transcript_path):
-            read = self._from_transcript()
-        if stored is not None and (read is None or (read.last_ms or 0) <= (stored.last_ms or 0)):
-            self.explain("from Redis")
-            return stored
-        if stored is not None:
-            self.explain(
-                "not from Redis: the views are behind the transcript: is a project worker running?"
-            )
-        if read is not None:
-            self.explain("from the transcript")
-        return read
-
-    def _from_redis(self) -> Figures | None:
-        claude = self.claude
-        if claude.session_id is None or self.settings.redis_url is None:
-            missing = "the input has no session_id" if claude.session_id is None else "no Redis URL"
-            self.explain(f"not from Redis: {missing}")
-            return None
-        from streams.edge.redis.single_view import (
-            SeveralSessionsError,
-            ViewUnavailableError,
-            read_view,
-        )
-
-        models: list[str] = []
-
-        def field_of(document: bytes) -> bytes | None:
-            try:
-                view = object_of(document) or {}
-                model = model_to_learn(view, self._points(view), claude)
-            except ValueError:  # `figures_of` reports it
-                model = None
-            if model is None:
-                return None
-            models.append(model)
-            return b"model:" + model.encode("utf-8", "surrogatepass")
-
-        limit_s = _PATIENT_LIMIT_S if self.is_patient else _REDIS_LIMIT_S
-        try:
-            stored = read_view(
-                self.settings, self.settings.redis_url, claude.session_id, limit_s, field_of
-            )
-            view = object_of(stored.document) or {}
-            points = self._points(view)
-            learned = usual_point(filter(None, map(object_of, stored.aggregates)))
-            if learned is not None:
-                points = points._replace(learned=tuple((model, learned) for model in models))
-            figures = figures_of(view, points, claude)
-        except (ViewUnavailableError, ValueError) as error:
-            if self.is_patient and isinstance(error, SeveralSessionsError):
-                raise StopError(safe(str(error))) from None
-            self.explain(f"not from Redis: {error}")
-            return None
-        return figures
-
-    def _from_transcript(self) -> Figures | None:
-        """Return the figures that the transcript gives.
+        """Return the figures of the transcript, or of a session elsewhere; None where none has any.
 
         That a new session has none yet is no news to a prompt; a person learns why there is none.
         """
         path, session_id = self.claude.transcript_path, self.claude.session_id
-        if path is None:
-            named = safe(str(session_id))
+        if path is not None:
+            return self._of_transcript(path)
+        if session_id is None:
+            self.explain("the input has no transcript_path and no session_id")
+            return None
+        return self._from_redis(session_id)
+
+    def _from_redis(self, session_id: str) -> Figures | None:
+        """Return the figures of a session elsewhere, as `status SESSION` reads them."""
+        from streams.cli.stored import find_session, read_views
+        from streams.serve.views.sessions import SeveralSessionsError
+
+        try:
+            view, points = read_views(lambda reader: find_session(reader, session_id))
+        except ContextgaugeError as error:
+            if self.is_patient and isinstance(error.__cause__, SeveralSessionsError):
+                raise
+            self.explain(f"not from Redis: {safe(str(error))}")
             if self.is_patient:
                 self.warn(
-                    f"{named}: no such file, and no session on this machine has or begins with "
-                    "this id"
+                    f"{safe(session_id)}: no such file, and no session on this machine has or "
+                    "begins with this id"
                 )
-            else:
-                self.explain("not from a transcript: the input has no transcript_path")
             return None
+        self.explain("from Redis")
+        return figures_of(view, points, self.claude)
+
+    def _of_transcript(self, path: str) -> Figures | None:
         # Imported only here: this takes most of the command's time.
         from streams.cli.statusline import transcript
 
@@ -222,7 +171,7 @@ class _Asked(NamedTuple):
                 read: transcript.TranscriptFigures | None = transcript.of_a_person(path)
             else:
                 prompt = transcript.PromptTranscript(self.settings, _state_folder(self.environment))
-                read = prompt.figures(path, session_id, self.explain)
+                read = prompt.figures(path, self.claude.session_id, self.explain)
         except ContextgaugeError as error:
             self.warn(safe(str(error)))
             return None
@@ -231,31 +180,13 @@ class _Asked(NamedTuple):
             return None
         if read is None:
             return None
-        points = self._points(read.view) if read.points is None else read.points
-        figures = figures_of(read.view, points, self.claude)
-        return figures._replace(is_partial=read.is_partial)
-
-    def _points(self, view: Mapping[str, Any]) -> CompactionPoints:
-        """Return where compactions of a view's session are expected, by all settings.
-
-        Those of the runtime are this machine's at a prompt: what a person asks for may be of
-        another.
-        """
-        points = CompactionPoints(tuple(sorted(self.settings.compaction_thresholds.items())))
-        if self.is_patient:
-            return points
-        return with_own_settings(points, view, self.claude, SettingsReader(self.environment))
-
-
-def _may_be_behind(stored: Figures, transcript: str | None) -> bool:
-    """Return whether the transcript was written to after the view's latest record."""
-    if transcript is None or stored.last_ms is None:
-        return False
-    try:
-        written_ms = os.stat(transcript).st_mtime_ns // 1_000_000
-    except OSError:
-        return False
-    return written_ms - stored.last_ms > _BEHIND_MS
+        self.explain("from the transcript")
+        points = read.points
+        if points is None:
+            points = CompactionPoints(tuple(sorted(self.settings.compaction_thresholds.items())))
+            reader = SettingsReader(self.environment)
+            points = with_own_settings(points, read.view, self.claude, reader)
+        return figures_of(read.view, points, self.claude)._replace(is_partial=read.is_partial)
 
 
 def _state_folder(environment: Mapping[str, str]) -> str | None:

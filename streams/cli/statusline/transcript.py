@@ -8,14 +8,13 @@ names a transcript waits.
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from contextgauge import __version__, json_codec
 from contextgauge.errors import VersionError
 from contextgauge.window_catalog import bundled
 from schemas.topics import MIB
-from schemas.views import VIEW_VERSION
+from schemas.views import VIEW_VERSION, SessionView
 from streams.cli.screen.figures import safe
 from streams.core.derivation.rules_config import STATE_VERSION, Rules
 from streams.core.until_compaction import CompactionPoints
@@ -34,12 +33,12 @@ _DAMAGED = (VersionError, ValueError, KeyError, TypeError, AttributeError)
 
 
 class TranscriptFigures(NamedTuple):
-    """A session's view as an object. `points`: where its compactions are expected, if known here.
+    """A session's view. `points`: where its compactions are expected, if known here.
 
     `is_partial`: some lines before its last ones have not been read yet.
     """
 
-    view: dict[str, Any]
+    view: SessionView
     points: CompactionPoints | None = None
     is_partial: bool = False
 
@@ -49,7 +48,7 @@ def of_a_person(path: str) -> TranscriptFigures:
     from streams.cli.transcripts import session_of
 
     session = session_of(path)
-    return TranscriptFigures(asdict(session.view), session.points)
+    return TranscriptFigures(session.view, session.points)
 
 
 class PromptTranscript:
@@ -86,7 +85,7 @@ class PromptTranscript:
             explain(f"only a part of {safe(path)} has been read: the next prompts read on")
             if not (reading.is_at_end or sessions.is_settled(view)):
                 return None
-        return TranscriptFigures(asdict(view), None, not reading.is_whole)
+        return TranscriptFigures(view, None, not reading.is_whole)
 
     def _read(
         self, path: str, name: str, stored: Mapping[str, Any] | None

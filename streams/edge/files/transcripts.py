@@ -58,7 +58,6 @@ _SETTLED_S = 5.0
 """A file that came longer ago than this is written by its runtime, and not copied here."""
 
 _QUIET_S = 10.0
-"""A last line that has had no end for so long is taken as it is."""
 
 _RETRY_S = 60.0
 """A file that cannot be read is left alone for so long, unless it changes."""
@@ -81,7 +80,7 @@ class LocalTranscripts:
     """The transcripts below paths; see the module.
 
     `look` lists those that are there, in reading order; `marks` are of an earlier run. `report`
-    gets why files cannot be read.
+    gets why files cannot be read. A last line that has had no end for `quiet_s` is taken as it is.
     """
 
     def __init__(
@@ -90,7 +89,10 @@ class LocalTranscripts:
         marks: Mapping[str, bytes],
         clock: Clock,
         report: Callable[[str], None],
+        *,
+        quiet_s: float = _QUIET_S,
     ) -> None:
+        self._quiet_s = quiet_s
         self._look_around = look
         self._clock = clock
         self._report = report
@@ -145,7 +147,7 @@ class LocalTranscripts:
         now_s = self._clock.monotonic_s()
         tasks = tasks_of(
             [
-                UnreadFile(each, self._files[each], now_s - self._unread[each] > _QUIET_S)
+                UnreadFile(each, self._files[each], now_s - self._unread[each] > self._quiet_s)
                 for each in group
             ]
             for group in self._groups()
@@ -174,11 +176,6 @@ class LocalTranscripts:
                     self._unread.pop(path)
         self._count()
         return True
-
-    @property
-    def waits_for_others(self) -> bool:
-        """Whether other processes have files to read."""
-        return bool(self._elsewhere)
 
     def is_time_to_look(self) -> bool:
         """Return whether the last look at the files is some time ago."""
@@ -343,7 +340,7 @@ class LocalTranscripts:
         tail = self._tails.get(path)
         if tail is None:
             tail = self._tails[path] = unread_tail(self._read.get(path), seen)
-        for piece in tail.pieces(now_s, final=now_s - self._unread[path] > _QUIET_S):
+        for piece in tail.pieces(now_s, final=now_s - self._unread[path] > self._quiet_s):
             piece.settle()
             tail.read = tail.acknowledged
             at = self._read[path] = position_after(tail, seen)

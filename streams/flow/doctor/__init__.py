@@ -1,17 +1,26 @@
 """The doctor: examines the services, read only, and reports what is wrong and how to fix it.
 
-`gather` asks the ports and returns `Facts`; `judge` is pure and returns findings. One table in
-`checks` for each area (`kafka.toml` and so on) has a check's id, why it matters, and its rules; the
-module of the same name computes the values that the table refers to. `docs/DOCTOR.md` lists the
-checks, and a test compares it to the tables.
+`gather` asks the ports and returns `Facts`; `judge` is pure and returns findings. Each check is a
+function in `checks`, in the module of its subject. `docs/DOCTOR.md` lists the checks, and a test
+compares it to them.
 """
 
 from collections.abc import Sequence
 
-from streams.flow.doctor.checks import kafka, publishers, redis, topics, workers
+from streams.flow.doctor.checks import (
+    activity,
+    control,
+    kafka,
+    publishers,
+    redis,
+    topics,
+    transactions,
+    views,
+    workers,
+)
 from streams.flow.doctor.facts import Expected, Facts, Services
+from streams.flow.doctor.findings import SEVERITIES, Check, Finding, Severity
 from streams.flow.doctor.gather import gather
-from streams.flow.doctor.rules import SEVERITIES, Finding, Severity, load
 
 __all__ = [
     "CHECKS",
@@ -25,12 +34,16 @@ __all__ = [
     "judge",
 ]
 
-CHECKS = (
-    *load("kafka", kafka.ITEMS),
-    *load("topics", topics.ITEMS),
-    *load("publishers", publishers.ITEMS),
-    *load("workers", workers.ITEMS),
-    *load("redis", redis.ITEMS),
+CHECKS: tuple[Check, ...] = (
+    *kafka.CHECKS,
+    *topics.CHECKS,
+    *transactions.CHECKS,
+    *publishers.CHECKS,
+    *workers.CHECKS,
+    *views.CHECKS,
+    *control.CHECKS,
+    *activity.CHECKS,
+    *redis.CHECKS,
 )
 """A closed list of ids that scripts may rely on, in the order of the report."""
 

@@ -1,7 +1,6 @@
 """How values are formatted in the doctor's messages."""
 
-from collections.abc import Callable, Iterable, Mapping
-from string import Formatter
+from collections.abc import Iterable, Mapping
 
 from contextgauge.units import DAY_MS, HOUR_MS, MIB, MINUTE_MS, SECOND_MS
 
@@ -49,28 +48,3 @@ def number(configs: Mapping[str, str], name: str, default: int = 0) -> int:
     """Return an integer that a service reported as text."""
     text = configs.get(name, "")
     return int(text) if text.lstrip("-").isdigit() else default
-
-
-_FORMATS: Mapping[str, Callable[..., str]] = {"age": age, "size": size, "list": listed}
-
-
-class _Template(Formatter):
-    def format_field(self, value: object, format_spec: str) -> str:
-        if callable(value):
-            return str(value(format_spec))
-        if isinstance(value, int) and format_spec.startswith("count "):
-            return counted(value, format_spec.removeprefix("count "))
-        write = _FORMATS.get(format_spec)
-        return format(value, format_spec) if write is None else write(value)
-
-
-_TEMPLATE = _Template()
-
-
-def fill(template: str, values: Mapping[str, object]) -> str:
-    """Fill values into a text.
-
-    Formats: `{limit:size}`, `{oldest_ms:age}`, `{offline:list}`, `{copies:count copy}`; a value
-    that is a function takes its format as the argument: `{alter:retention.ms=-1}`.
-    """
-    return _TEMPLATE.vformat(template, (), values)

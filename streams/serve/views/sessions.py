@@ -35,6 +35,10 @@ class SessionLookupError(LookupError):
     """There is no such session, or there are several; the message says what to do."""
 
 
+class SeveralSessionsError(SessionLookupError):
+    """Several sessions' ids begin so; the message names them."""
+
+
 class SessionKey(NamedTuple):
     """Where a session is stored."""
 
@@ -142,7 +146,7 @@ class Sessions:
         ]
         if len(fitting) > 1:
             names = [key.session.decode("utf-8", "surrogatepass") for key in fitting]
-            raise SessionLookupError(several_begin_with(name, names))
+            raise SeveralSessionsError(several_begin_with(name, names))
         for key in fitting:
             document = await self.view(key.session.decode("utf-8", "surrogatepass"))
             if document is not None:

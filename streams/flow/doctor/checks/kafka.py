@@ -1,11 +1,12 @@
-"""Values of the Kafka cluster: is it reachable, is access granted, do its limits fit."""
+"""Checks of the Kafka cluster: is it reachable, is access granted, do its limits fit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from contextgauge.documents import document
 from streams.flow.doctor.facts import Expected, Facts, UnknownFactError, known
-from streams.flow.doctor.rules import Values
-from streams.flow.doctor.words import listed, number
-from streams.ports.inspection import GROUPS_TOPIC, TRANSACTIONS_TOPIC, Failure, TopicFacts
+from streams.flow.doctor.findings import Result, check, error, note, ok, warning
+from streams.flow.doctor.words import counted, listed, number, size
+from streams.ports.inspection import GROUPS_TOPIC, TRANSACTIONS_TOPIC, Configs, Failure, TopicFacts
 
 _RELEASES = {
     1: "3.0 to 3.2",
@@ -28,30 +29,36 @@ _LEAST_LEVEL = 12
 _SAFE_COPIES = 3
 """One broker can restart while another one is down."""
 
+_GRANT = "Grant this user DescribeConfigs on the topics and the cluster"
 
-def _addresses(facts: Facts, _: Expected) -> Iterator[Values]:
+
+@check("kafka.reachable")
+def reachable(facts: Facts, _: Expected) -> Iterator[Result]:
+    """Clients begin with a configured address: without one none starts, and each that is down delays every start."""  # noqa: E501 -- as in docs/DOCTOR.md
     bootstrap = facts.kafka.bootstrap
+    start = (
+        "Start it (`contextgauge stack up` starts Kafka and Redis on this machine), or correct "
+        "CONTEXTGAUGE_BOOTSTRAP_SERVERS"
+    )
     if isinstance(bootstrap, Failure):
-        is_unset = bootstrap.kind == "unset"
-        yield {"reason": bootstrap.text, "unset": is_unset, "only_failures": True}
+        unset = "Start one with `contextgauge stack up`, or set CONTEXTGAUGE_BOOTSTRAP_SERVERS"
+        yield error(bootstrap.text, unset if bootstrap.kind == "unset" else start)
         return
     # A broker that refuses access does answer: kafka.access reports it.
-    reasons = [
-        f"does not answer: {item.failure.text}"
-        if item.failure and item.failure.kind == "away"
-        else ""
-        for item in bootstrap
-    ]
-    for item, reason in zip(bootstrap, reasons, strict=True):
-        yield {
-            "subject": item.address,
-            "reason": reason,
-            "unset": False,
-            "only_failures": all(reasons),
-        }
+    away = [item for item in bootstrap if item.failure and item.failure.kind == "away"]
+    for item in away:
+        reason = f"does not answer: {item.failure.text}" if item.failure else ""
+        if len(away) == len(bootstrap):
+            yield error(reason, start, item.address)
+        else:
+            remedy = "Start it, or remove the address from CONTEXTGAUGE_BOOTSTRAP_SERVERS"
+            yield warning(reason, remedy, item.address)
+    yield ok(f"{counted(len(bootstrap), 'configured address')}: all answer")
 
 
-def _refusals(facts: Facts, _: Expected) -> list[Values]:
+@check("kafka.access")
+def access(facts: Facts, _: Expected) -> Iterator[Result]:
+    """Workers cannot do what Kafka refuses."""
     kafka = facts.kafka
     answers: list[tuple[str, object]] = []
     configs: list[tuple[str, object]] = []
@@ -68,97 +75,141 @@ def _refusals(facts: Facts, _: Expected) -> list[Values]:
     answers += [("reading messages", kafka.keying), ("reading dead letters", kafka.dead)]
     answers += [("reading records", kafka.newest_record_ms), ("reading positions", kafka.derive)]
     answers += [("reading commands", kafka.commands)]
-    subjects: dict[tuple[str, bool], list[str]] = {}
-    for only_configs, pairs in ((False, answers), (True, configs)):
-        for subject, answer in pairs:
-            if isinstance(answer, Failure) and answer.kind == "refused":
-                subjects.setdefault((answer.text, only_configs), []).append(subject)
-    if not subjects:
+    refused, hidden = _refusals(answers), _refusals(configs)
+    if not refused and not hidden:
         known(kafka.cluster)
-    return [
-        {"subject": listed(dict.fromkeys(names)), "text": text, "only_configs": only_configs}
-        for (text, only_configs), names in subjects.items()
-    ]
+    for text, subjects in refused.items():
+        remedy = (
+            "Correct CONTEXTGAUGE_KAFKA_USERNAME and its password or the TLS files, or grant this "
+            f"user the rights that {document('DOCTOR.md')} lists"
+        )
+        yield error(f"refused: {text}", remedy, listed(subjects))
+    for subjects in hidden.values():
+        text = "configuration not readable, so checks of it are skipped"
+        yield note(text, _GRANT, listed(subjects))
+    yield ok("no request was refused")
 
 
-def _brokers(facts: Facts, _: Expected) -> list[Values]:
+def _refusals(answers: list[tuple[str, object]]) -> Mapping[str, Mapping[str, None]]:
+    """Return the subjects of refused requests, by reason."""
+    subjects: dict[str, dict[str, None]] = {}
+    for subject, answer in answers:
+        if isinstance(answer, Failure) and answer.kind == "refused":
+            subjects.setdefault(answer.text, {})[subject] = None
+    return subjects
+
+
+@check("kafka.brokers")
+def brokers(facts: Facts, _: Expected) -> Iterator[Result]:
+    """Clients are redirected to the address that each broker advertises."""
     cluster = known(facts.kafka.cluster)
-    return [
-        {
-            "subject": broker.address,
-            "node": broker.node,
-            "reason": broker.failure.text if broker.failure else "",
-            "brokers": len(cluster.brokers),
-            "cluster_id": cluster.cluster_id,
-        }
-        for broker in cluster.brokers
-    ]
+    figures = {"brokers": len(cluster.brokers), "cluster_id": cluster.cluster_id}
+    for broker in cluster.brokers:
+        if broker.failure:
+            yield error(
+                f"broker {broker.node} advertises this address, which does not answer: "
+                f"{broker.failure.text}",
+                "Start the broker, or set its advertised.listeners to a reachable address",
+                broker.address,
+                figures,
+            )
+    reachable_brokers = f"{counted(len(cluster.brokers), 'broker')}, all reachable"
+    yield ok(f"{reachable_brokers} at their advertised addresses", figures)
 
 
-def _versions(facts: Facts, _: Expected) -> Iterator[Values]:
-    brokers = [item for item in known(facts.kafka.cluster).brokers if item.failure is None]
-    supported = {broker.supported_level for broker in brokers}
+@check("kafka.version")
+def version(facts: Facts, _: Expected) -> Iterator[Result]:
+    """Topics limit timestamps in the future, which brokers support since Kafka 3.6."""
+    answering = [item for item in known(facts.kafka.cluster).brokers if item.failure is None]
+    supported = {broker.supported_level for broker in answering}
     levels = sorted(level for level in supported if level is not None)
-    level = max((broker.level or 0 for broker in brokers), default=0)
+    level = max((broker.level or 0 for broker in answering), default=0)
     newest, agreed = _release(max(levels, default=1)), _release(level or 1)
-    yield {
-        "not_reported": not levels,
-        "newest_api": max((broker.newest_api or 0 for broker in brokers), default=0),
-        "releases": " and ".join(dict.fromkeys(map(_release, levels))),
-        "too_old": min(levels, default=0) < _LEAST_LEVEL,
-        "mixed": len(supported) > 1,
-        "newest": newest,
-        "agreed": agreed,
-        "not_finalized": level and agreed != newest,
-        "supported_level": max(levels, default=None),
-        "level": level,
-    }
+    releases = " and ".join(dict.fromkeys(map(_release, levels)))
+    figures = {"supported_level": max(levels, default=None), "level": level}
+    if not levels:
+        api = max((broker.newest_api or 0 for broker in answering), default=0)
+        yield note(
+            f"release not reported; the brokers support Produce up to version {api}",
+            "Upgrade brokers older than 3.6: `contextgauge topics create` requires 3.6",
+            figures=figures,
+        )
+    elif levels[0] < _LEAST_LEVEL:
+        text = f"Kafka {releases}, older than 3.6"
+        yield warning(text, "Upgrade the brokers to 3.6 or later", figures=figures)
+    elif len(supported) > 1:
+        text = f"the brokers differ: Kafka {releases}"
+        yield note(text, "Finish the rolling upgrade", figures=figures)
+    elif level and agreed != newest:
+        yield note(
+            f"Kafka {releases}, but the cluster still uses the features of {agreed}",
+            "Finish the upgrade: `kafka-features.sh --bootstrap-server HOST:PORT upgrade "
+            f"--release-version {newest}`",
+            figures=figures,
+        )
+    else:
+        yield ok(f"Kafka {releases}", figures)
 
 
 def _release(level: int) -> str:
     return _RELEASES[max(first for first in _RELEASES if first <= level)]
 
 
-def _limits(facts: Facts, expected: Expected) -> Iterator[Values]:
-    brokers = known(facts.kafka.cluster).brokers
+def _configurations(facts: Facts) -> Mapping[int, Configs]:
+    """Return the configuration that each broker reports."""
+    cluster_brokers = known(facts.kafka.cluster).brokers
     reported = {
         broker.node: broker.configs
-        for broker in brokers
+        for broker in cluster_brokers
         if broker.configs and not isinstance(broker.configs, Failure)
     }
     if not reported:
-        failures = [item.configs.text for item in brokers if isinstance(item.configs, Failure)]
+        failures = [
+            item.configs.text for item in cluster_brokers if isinstance(item.configs, Failure)
+        ]
         reason = "".join(f": {text}" for text in failures[:1])
         raise UnknownFactError(f"the brokers do not report their configuration{reason}")
-
-    def numbers(name: str, default: int) -> list[int]:
-        return [number(configs, name, default) for configs in reported.values()]
-
-    automatic = "auto.create.topics.enable"
-    largest_message = max(topic.max_message_bytes for topic in expected.topics)
-    fetched_bytes = min(numbers("replica.fetch.max.bytes", largest_message))
-    session_ms, transaction_ms = expected.session_timeout_ms, expected.transaction_timeout_ms
-    least_session_ms = max(numbers("group.min.session.timeout.ms", 0))
-    most_session_ms = min(numbers("group.max.session.timeout.ms", 1_800_000))
-    most_transaction_ms = min(numbers("transaction.max.timeout.ms", 900_000))
-    yield {
-        "creating": [node for node, found in reported.items() if found.get(automatic) == "true"],
-        "largest_message": largest_message,
-        "message_max_bytes": min(numbers("message.max.bytes", largest_message)),
-        "replica_fetch_max_bytes": fetched_bytes,
-        "slow_replication": len(brokers) > 1 and fetched_bytes < largest_message,
-        "session_ms": session_ms,
-        "least_session_ms": least_session_ms,
-        "most_session_ms": most_session_ms,
-        "session_rejected": not least_session_ms <= session_ms <= most_session_ms,
-        "fitting_session_ms": min(max(session_ms, least_session_ms), most_session_ms),
-        "transaction_ms": transaction_ms,
-        "most_transaction_ms": most_transaction_ms,
-        "transaction_rejected": transaction_ms > most_transaction_ms,
-    }
+    return reported
 
 
-def _internal_topics(facts: Facts, _: Expected) -> Iterator[Values]:
+def _numbers(facts: Facts, name: str, default: int) -> list[int]:
+    return [number(configs, name, default) for configs in _configurations(facts).values()]
+
+
+@check("kafka.topic_creation")
+def topic_creation(facts: Facts, _: Expected) -> Iterator[Result]:
+    """Automatically created topics have wrong partition counts and retention."""
+    name = "auto.create.topics.enable"
+    creating = [n for n, configs in _configurations(facts).items() if configs.get(name) == "true"]
+    if creating:
+        yield warning(
+            f"{name}=true on broker {listed(creating)}: a producer that starts early or misspells "
+            "a name creates a topic",
+            f"Set {name}=false on the brokers, and create topics with `contextgauge topics create`",
+        )
+    yield ok("brokers do not create topics automatically")
+
+
+@check("kafka.message_size")
+def message_size(facts: Facts, expected: Expected) -> Iterator[Result]:
+    """The largest allowed message must be replicated to other brokers."""
+    largest = max(topic.max_message_bytes for topic in expected.topics)
+    fetched = min(_numbers(facts, "replica.fetch.max.bytes", largest))
+    limit = min(_numbers(facts, "message.max.bytes", largest))
+    figures = {"message_max_bytes": limit, "replica_fetch_max_bytes": fetched}
+    if len(known(facts.kafka.cluster).brokers) > 1 and fetched < largest:
+        yield note(
+            f"replica.fetch.max.bytes is {size(fetched)}, below the largest message of "
+            f"{size(largest)}: such a message is replicated alone, and slowly",
+            f"Set replica.fetch.max.bytes={largest} on the brokers",
+            figures=figures,
+        )
+    yield ok(f"the default limit is {size(limit)}; each topic has its own", figures)
+
+
+@check("kafka.internal_topics")
+def internal_topics(facts: Facts, _: Expected) -> Iterator[Result]:
+    """All workers stop if the outcome of transactions or the offsets of groups are lost."""
     cluster = known(facts.kafka.cluster)
     safe_copies = min(_SAFE_COPIES, len(cluster.brokers))
     for name, setting in (
@@ -166,24 +217,62 @@ def _internal_topics(facts: Facts, _: Expected) -> Iterator[Values]:
         (TRANSACTIONS_TOPIC, "transaction.state.log.replication.factor"),
     ):
         topic = cluster.topics.get(name)
-        if isinstance(topic, TopicFacts):  # else it is created when first needed
-            copies = min((part.replicas for part in topic.partitions), default=safe_copies)
-            yield {
-                "subject": name,
-                "setting": setting,
-                "offline": sum(part.leader is None for part in topic.partitions),
-                "partitions": len(topic.partitions),
-                "copies": copies,
-                "safe_copies": safe_copies,
-                "too_few": copies < safe_copies,
-            }
+        if not isinstance(topic, TopicFacts):  # it is created when first needed
+            continue
+        copies = min((part.replicas for part in topic.partitions), default=safe_copies)
+        offline = sum(part.leader is None for part in topic.partitions)
+        if offline:
+            text = f"{offline} of {counted(len(topic.partitions), 'partition')} without a leader"
+            yield error(text, "Start the brokers that hold its replicas", name)
+        elif copies < safe_copies:
+            yield warning(
+                f"{copies} of {safe_copies} copies",
+                f"Set {setting}={safe_copies} on new clusters; add replicas here with "
+                "`kafka-reassign-partitions.sh`",
+                name,
+            )
+    yield ok("no replica of groups and transactions is missing")
 
 
-ITEMS = {
-    "addresses": _addresses,
-    "refusals": _refusals,
-    "brokers": _brokers,
-    "versions": _versions,
-    "limits": _limits,
-    "internal_topics": _internal_topics,
-}
+@check("kafka.session_timeout")
+def session_timeout(facts: Facts, expected: Expected) -> Iterator[Result]:
+    """Brokers reject workers whose session timeout is out of bounds: none would start."""
+    session_ms = expected.session_timeout_ms
+    least_ms = max(_numbers(facts, "group.min.session.timeout.ms", 0))
+    most_ms = min(_numbers(facts, "group.max.session.timeout.ms", 1_800_000))
+    text = f"{session_ms:,} ms; brokers allow {least_ms:,} to {most_ms:,} ms"
+    if not least_ms <= session_ms <= most_ms:
+        fitting_ms = min(max(session_ms, least_ms), most_ms)
+        yield error(
+            text,
+            f"Set CONTEXTGAUGE_SESSION_TIMEOUT_MS={fitting_ms}, or group.min.session.timeout.ms "
+            "and group.max.session.timeout.ms on the brokers",
+        )
+    yield ok(text)
+
+
+@check("kafka.transaction_timeout")
+def transaction_timeout(facts: Facts, expected: Expected) -> Iterator[Result]:
+    """Brokers reject derive workers whose transaction timeout exceeds their limit."""
+    most_ms = min(_numbers(facts, "transaction.max.timeout.ms", 900_000))
+    text = f"{expected.transaction_timeout_ms:,} ms; brokers allow up to {most_ms:,} ms"
+    if expected.transaction_timeout_ms > most_ms:
+        yield error(
+            text,
+            f"Set CONTEXTGAUGE_TRANSACTION_TIMEOUT_MS={most_ms}, or transaction.max.timeout.ms on "
+            "the brokers",
+        )
+    yield ok(text)
+
+
+CHECKS = (
+    reachable,
+    access,
+    brokers,
+    version,
+    topic_creation,
+    message_size,
+    internal_topics,
+    session_timeout,
+    transaction_timeout,
+)

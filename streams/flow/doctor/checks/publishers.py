@@ -1,11 +1,10 @@
-"""Values of what publishers send: keys, dead letters, clocks."""
+"""Checks of what publishers send: keys, dead letters, clocks."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from schemas.topics import DAY_MS, HOUR_MS
 from streams.flow.doctor.facts import AHEAD_MS, Expected, Facts, MiskeyedMessage, known
-from streams.flow.doctor.rules import Values
+from streams.flow.doctor.findings import Result, check, note, ok, warning
 from streams.flow.doctor.words import age, counted, listed
 
 _MANY = 10
@@ -24,48 +23,50 @@ _FIXES = {
     "batch_damaged": "send batches whose records can be read",
 }
 
-_KEY = "Give each message its session id as the key"
+_KEY = "Give each message its session id as the key. "
 _PARTITIONER = (
     "Use Kafka's default partitioner (librdkafka: partitioner=murmur2_random; kafkajs: "
     "Partitioners.JavaCompatiblePartitioner), unless partitions were added later: see "
-    "topics.partitions"
-)
-_RESEND = (
-    "`contextgauge dead list` shows them with their reasons; `contextgauge dead redrive` resends "
-    "those that can be derived now"
+    "topics.partitions. "
 )
 
 
-def _keying(facts: Facts, expected: Expected) -> Iterator[Values]:
-    keying = known(facts.kafka.keying)
-    kinds = {
-        "without a key": keying.without_key,
-        "with a key that is not the session's": keying.other_key,
-        "with the right key, on another partition than murmur2 gives": keying.other_partitioner,
-        "with a wrong key, on the right partition by chance": keying.right_by_chance,
+@check("publishers.keys")
+def keys(facts: Facts, expected: Expected) -> Iterator[Result]:
+    """A message that is not on its session's partition becomes a dead letter."""
+    keying, topic = known(facts.kafka.keying), expected.messages.name
+    counts = {
+        name: getattr(keying, name)
+        for name in ("without_key", "other_key", "other_partitioner", "right_by_chance")
     }
-    wrong = sum(kinds.values())
+    figures = {"looked": keying.looked, **counts}
+    texts = (
+        "without a key",
+        "with a key that is not the session's",
+        "with the right key, on another partition than murmur2 gives",
+        "with a wrong key, on the right partition by chance",
+    )
+    wrong = sum(counts.values())
+    newest = f"the newest {counted(keying.looked, 'message')}"
+    if not wrong:
+        yield ok(f"{newest}: keyed and partitioned by session", figures)
+        return
     percent = wrong * 100 // (keying.looked or 1)
-    remedies = [_KEY] * (wrong > keying.other_partitioner)
-    remedies += [_PARTITIONER] * (keying.other_partitioner > 0)
-    yield asdict(keying) | {
-        "subject": expected.messages.name,
-        "wrong": wrong,
-        "many_wrong": wrong and wrong * _MANY >= keying.looked,
-        "share": f"{percent}%" if percent else "<1%",
-        "kinds": listed(
-            f"{counted(number, 'message')} {kind}" for kind, number in kinds.items() if number
-        ),
-        "newest": _newest_wrong(keying.newest_wrong, facts.now_ms),
-        "remedy": ". ".join(remedies),
-        "dead_topic": expected.dead.name,
-        "ahead_limit_ms": AHEAD_MS,
-        "differing": sum(keying.differing.values()),
-        "spellings": listed(
-            f"{counted(number, 'message')} with another `{other}` than `{first}`, which counts"
-            for (first, other), number in keying.differing.items()
-        ),
-    }
+    kinds = listed(
+        f"{counted(number, 'message')} {text}"
+        for number, text in zip(counts.values(), texts, strict=True)
+        if number
+    )
+    remedy = _KEY if wrong > keying.other_partitioner else ""
+    remedy += _PARTITIONER if keying.other_partitioner else ""
+    yield Result(
+        "error" if wrong * _MANY >= keying.looked else "warning",
+        f"{f'{percent}%' if percent else '<1%'} of {newest}: {kinds}"
+        + _newest_wrong(keying.newest_wrong, facts.now_ms),
+        f"{remedy}Misrouted messages are kept in {expected.dead.name}",
+        topic,
+        figures,
+    )
 
 
 def _newest_wrong(message: MiskeyedMessage | None, now_ms: int) -> str:
@@ -78,23 +79,65 @@ def _newest_wrong(message: MiskeyedMessage | None, now_ms: int) -> str:
     )
 
 
-def _dead_letters(facts: Facts, expected: Expected) -> Iterator[Values]:
+@check("publishers.dead_letters")
+def dead_letters(facts: Facts, expected: Expected) -> Iterator[Result]:
+    """All figures lack the messages that cannot be derived."""
     dead = known(facts.kafka.dead)
+    figures = {"looked": dead.looked, **dead.reasons}
+    if not dead.looked:
+        yield ok("none", figures)
+        return
     age_ms = max(facts.now_ms - (dead.newest_ms or 0), 0)
     reasons = sorted(dead.reasons.items(), key=lambda item: (-item[1], item[0]))
     fixes = dict.fromkeys(_FIXES[reason] for reason, _ in reasons if reason in _FIXES)
     total = f" of about {dead.total:,}" if dead.total > dead.looked else ""
-    yield {
-        "subject": expected.dead.name,
-        "looked": dead.looked,
-        "reasons": dead.reasons,
-        "within_hour": dead.looked and age_ms < HOUR_MS,
-        "within_day": dead.looked and age_ms < DAY_MS,
-        "text": f"the newest {dead.looked:,}{total}: "
+    yield Result(
+        "error" if age_ms < HOUR_MS else "warning" if age_ms < DAY_MS else "note",
+        f"the newest {dead.looked:,}{total}: "
         f"{listed(f'{count:,} {reason}' for reason, count in reasons)}; the last one "
         f"{age(age_ms)} ago",
-        "remedy": (f"Fix the publisher: {'; '.join(fixes)}. " if fixes else "") + _RESEND,
-    }
+        (f"Fix the publisher: {'; '.join(fixes)}. " if fixes else "")
+        + "`contextgauge dead list` shows them with their reasons; `contextgauge dead redrive` "
+        "resends those that can be derived now",
+        expected.dead.name,
+        figures,
+    )
 
 
-ITEMS = {"keying": _keying, "dead_letters": _dead_letters}
+@check("publishers.clocks")
+def clocks(facts: Facts, expected: Expected) -> Iterator[Result]:
+    """A clock that is ahead makes live times wrong, and delays retention and idle detection."""
+    keying = known(facts.kafka.keying)
+    figures = {"ahead": keying.ahead, "most_ahead_ms": keying.most_ahead_ms}
+    if keying.ahead:
+        yield warning(
+            f"{counted(keying.ahead, 'message')} of the newest {keying.looked:,} ahead of this "
+            f"machine's clock, by up to {age(keying.most_ahead_ms)}",
+            "Synchronise the publishers' clocks and this machine's by NTP: see clock.redis",
+            expected.messages.name,
+            figures,
+        )
+    yield ok(f"no message is more than {age(AHEAD_MS)} ahead of this machine's clock", figures)
+
+
+@check("publishers.spellings")
+def spellings(facts: Facts, expected: Expected) -> Iterator[Result]:
+    """A line that names one thing in two spellings, differently, is read by one of them."""
+    keying = known(facts.kafka.keying)
+    figures = {"looked": keying.looked, "differing": sum(keying.differing.values())}
+    if keying.differing:
+        texts = listed(
+            f"{counted(number, 'message')} with another `{other}` than `{first}`, which counts"
+            for (first, other), number in keying.differing.items()
+        )
+        yield note(
+            f"of the newest {counted(keying.looked, 'message')}, {texts}",
+            "Claude Code writes such lines after /clear. Other readers of these messages must take "
+            "the same spelling: see R1 in docs/RULES.md",
+            expected.messages.name,
+            figures,
+        )
+    yield ok("no message names one thing in two spellings, differently", figures)
+
+
+CHECKS = (keys, dead_letters, clocks, spellings)
