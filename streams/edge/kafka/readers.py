@@ -193,7 +193,12 @@ class KafkaGroupReader(KafkaPartitionReader, ConsumerRebalanceListener):  # type
         finally:
             del self._polls[partition]
             task.cancel()
-        return self._nothing(partition) if task.cancelled() else task.result()
+        if task.cancelled():
+            return self._nothing(partition)
+        try:
+            return task.result()
+        finally:
+            del task  # its error holds this frame: a cycle, and workers collect none
 
     async def commit_offsets(self, positions: Mapping[int, int]) -> None:
         offsets = {self._at(partition): at for partition, at in positions.items()}
