@@ -1,13 +1,17 @@
 """What Faust and the group may do to a stream that the contract's tests cannot have them do."""
 
+import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
 from aiokafka import AIOKafkaConsumer
+from mode.threads import WorkerThread
 
 from contextgauge.kafka.options import KafkaOptions
-from streams.edge.faust.app import ConsumerThread
+from streams.edge.faust.app import ConsumerThread, GroupConsumer
 from streams.edge.faust.stream import FaustStream
 from streams.ports import ReceivedRecord
 
@@ -50,3 +54,37 @@ async def test_a_consumer_that_is_connecting_has_no_error_yet() -> None:
     await ConsumerThread.check(cast("ConsumerThread", thread))
     assert consumer._coordinator is None  # noqa: SLF001 -- as Faust's thread has it then
     await consumer.stop()
+
+
+class _LateThread(WorkerThread):
+    """A thread that the system lets begin late."""
+
+    def run(self) -> None:
+        time.sleep(0.2)
+        super().run()
+
+
+class _Idle:
+    """A consumer of aiokafka that connects to nothing."""
+
+    async def start(self) -> None:
+        """Do nothing."""
+
+    async def stop(self) -> None:
+        """Do nothing."""
+
+
+async def test_a_stop_before_the_consumers_thread_has_begun_ends_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = FaustStream(KafkaOptions("nowhere:1"), "topic", "group", None, lambda: 0, lambda: 0)
+    monkeypatch.setattr(ConsumerThread, "Worker", _LateThread)
+    monkeypatch.setattr(ConsumerThread, "_create_worker_consumer", lambda *_: _Idle())
+    app = stream._create_app()  # noqa: SLF001 -- it runs without a broker
+    thread = cast("GroupConsumer", app.consumer)._thread  # noqa: SLF001 -- as Faust starts it
+    starting = asyncio.create_task(thread.start())
+    await asyncio.sleep(0.05)
+    starting.cancel()
+    await asyncio.wait_for(thread.stop(), 10)
+    assert thread._thread is not None  # noqa: SLF001 -- as above
+    assert not thread._thread.is_alive()  # noqa: SLF001 -- as above

@@ -1,5 +1,6 @@
 """Faust's app, consumer and thread, as `stream.FaustStream` uses them: see there for why."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from streams.ports import UnreadableBatchError
 
 BATCH_RECORDS: Final = 500
 """Records handed over at once: more take no less work each."""
+
+_LOOK_S: Final = 0.01
 
 logger = structlog.get_logger()
 
@@ -181,6 +184,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         except RetryError:
             return False
         return True
+
+    async def stop(self) -> None:
+        """Stop, also where the thread has only just begun: mode would leave it, and its member."""
+        thread = self._thread
+        # The event is the thread's: another loop cannot wait for it.
+        while thread is not None and thread.is_alive() and not self._started.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_S)
+        await super().stop()
 
     async def check(self) -> None:
         """Raise the group's errors, which Faust never checks."""
