@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import cast
 
@@ -13,6 +14,7 @@ from mode.threads import WorkerThread
 from contextgauge.kafka.options import KafkaOptions
 from streams.edge.faust.app import ConsumerThread, GroupConsumer
 from streams.edge.faust.stream import FaustStream
+from streams.edge.kafka.readers import Consumer, consumer_arguments
 from streams.ports import ReceivedRecord
 
 
@@ -64,14 +66,23 @@ class _LateThread(WorkerThread):
         super().run()
 
 
+async def _heedless() -> None:
+    """Take no notice of a first cancellation, as aiokafka's fetcher at times."""
+    with suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    await asyncio.Event().wait()
+
+
 class _Idle:
-    """A consumer of aiokafka that connects to nothing."""
+    """A consumer of aiokafka that connects to nothing, and leaves a task behind."""
 
     async def start(self) -> None:
-        """Do nothing."""
+        """Begin the task."""
+        self.task = asyncio.create_task(_heedless())
+        await asyncio.sleep(0)
 
     async def stop(self) -> None:
-        """Do nothing."""
+        """Leave it."""
 
 
 async def test_a_stop_before_the_consumers_thread_has_begun_ends_it(
@@ -88,3 +99,18 @@ async def test_a_stop_before_the_consumers_thread_has_begun_ends_it(
     await asyncio.wait_for(thread.stop(), 10)
     assert thread._thread is not None  # noqa: SLF001 -- as above
     assert not thread._thread.is_alive()  # noqa: SLF001 -- as above
+
+
+async def test_a_consumer_stops_whose_fetcher_takes_no_notice_of_a_cancellation() -> None:
+    options = KafkaOptions("nowhere:1")
+    consumer = Consumer(options, **consumer_arguments(options, None, None))
+    task = asyncio.create_task(_heedless())
+    await asyncio.sleep(0)
+
+    async def close() -> None:
+        task.cancel()
+        await asyncio.wait([task])
+
+    consumer._fetcher = SimpleNamespace(_fetch_task=task, close=close)  # noqa: SLF001 -- aiokafka's
+    await asyncio.wait_for(consumer.stop(), 10)
+    assert task.cancelled()

@@ -193,6 +193,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             await asyncio.sleep(_LOOK_S)
         await super().stop()
 
+    async def _gather_remaining_tasks(self) -> None:
+        """Cancel what is left, until it ends: mode does it once, which some take no notice of."""
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        while rest:
+            for task in rest:
+                task.cancel()
+            _, rest = await asyncio.wait(rest, timeout=_LOOK_S)
+
     async def check(self) -> None:
         """Raise the group's errors, which Faust never checks."""
         coordinator = self._ensure_consumer()._coordinator  # noqa: SLF001 -- no public way

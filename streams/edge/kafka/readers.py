@@ -42,6 +42,8 @@ _WATCH_S = 1.0
 _LOOKS = 3
 """How often a batch is fetched whose checksum is wrong: what a wire did to it, it does once."""
 
+_STOP_LOOK_S = 1.0
+
 _STOP_TIMEOUT_S = 5.0
 """Leaving the group takes one round trip; a broker that is away must not hold the worker."""
 
@@ -268,6 +270,21 @@ class Consumer(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is not typed
             self._options.fetch_bytes,
             as_log_records=self._as_log_records,
         )
+
+    async def stop(self) -> None:
+        """Stop, and cancel the fetcher until it ends.
+
+        It takes no notice where it has just lost its assignment, and would then wait for ever for
+        a position that the coordinator, which is closed before it, no longer fetches.
+        """
+        stopping = asyncio.ensure_future(super().stop())
+        try:
+            while not (await asyncio.wait([stopping], timeout=_STOP_LOOK_S))[0]:
+                if self._fetcher is not None:
+                    self._fetcher._fetch_task.cancel()  # noqa: SLF001 -- no public way
+            stopping.result()
+        finally:
+            stopping.cancel()
 
 
 def known_in(
