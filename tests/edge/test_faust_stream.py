@@ -14,6 +14,7 @@ from mode.threads import WorkerThread
 from contextgauge.kafka.options import KafkaOptions
 from streams.edge.faust.app import ConsumerThread, GroupConsumer
 from streams.edge.faust.stream import FaustStream
+from streams.edge.kafka import readers
 from streams.edge.kafka.readers import Consumer, consumer_arguments
 from streams.ports import ReceivedRecord
 
@@ -74,7 +75,11 @@ async def _heedless() -> None:
 
 
 class _Idle:
-    """A consumer of aiokafka that connects to nothing, and leaves a task behind."""
+    """A consumer of aiokafka whose broker is away, and which leaves a task behind."""
+
+    def __init__(self) -> None:
+        self._client = SimpleNamespace(close=self.close)
+        self.is_closed = False
 
     async def start(self) -> None:
         """Begin the task."""
@@ -82,7 +87,12 @@ class _Idle:
         await asyncio.sleep(0)
 
     async def stop(self) -> None:
-        """Leave it."""
+        """Wait for the broker."""
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        self.is_closed = True
 
 
 async def test_a_stop_before_the_consumers_thread_has_begun_ends_it(
@@ -90,7 +100,9 @@ async def test_a_stop_before_the_consumers_thread_has_begun_ends_it(
 ) -> None:
     stream = FaustStream(KafkaOptions("nowhere:1"), "topic", "group", None, lambda: 0, lambda: 0)
     monkeypatch.setattr(ConsumerThread, "Worker", _LateThread)
-    monkeypatch.setattr(ConsumerThread, "_create_worker_consumer", lambda *_: _Idle())
+    monkeypatch.setattr(readers, "_STOP_TIMEOUT_S", 0.1)
+    consumer = _Idle()
+    monkeypatch.setattr(ConsumerThread, "_create_worker_consumer", lambda *_: consumer)
     app = stream._create_app()  # noqa: SLF001 -- it runs without a broker
     thread = cast("GroupConsumer", app.consumer)._thread  # noqa: SLF001 -- as Faust starts it
     starting = asyncio.create_task(thread.start())
@@ -99,6 +111,7 @@ async def test_a_stop_before_the_consumers_thread_has_begun_ends_it(
     await asyncio.wait_for(thread.stop(), 10)
     assert thread._thread is not None  # noqa: SLF001 -- as above
     assert not thread._thread.is_alive()  # noqa: SLF001 -- as above
+    assert consumer.is_closed
 
 
 async def test_a_consumer_stops_whose_fetcher_takes_no_notice_of_a_cancellation() -> None:

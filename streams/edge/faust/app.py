@@ -17,7 +17,7 @@ from faust.types import TP
 from contextgauge.errors import RetryError
 from contextgauge.kafka.options import KafkaOptions, translated
 from streams.edge.kafka.membership import GroupConfiguration
-from streams.edge.kafka.readers import Consumer, consumer_arguments, known_in
+from streams.edge.kafka.readers import Consumer, consumer_arguments, known_in, succeeds
 from streams.edge.kafka.unreadable import UnreadableError
 from streams.ports import UnreadableBatchError
 
@@ -192,6 +192,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         while thread is not None and thread.is_alive() and not self._started.is_set():  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_S)
         await super().stop()
+
+    async def on_thread_stop(self) -> None:
+        """Leave the group; a broker that is away must not hold the worker."""
+        if not await succeeds(super().on_thread_stop()) and self._consumer is not None:
+            await succeeds(self._consumer._client.close())  # noqa: SLF001 -- as our own readers do
 
     async def _gather_remaining_tasks(self) -> None:
         """Cancel what is left, until it ends: mode does it once, which some take no notice of."""

@@ -134,10 +134,10 @@ class KafkaPartitionReader:
         consumer, self._made = self._made, None
         if consumer is None:
             return
-        if not await _succeeds(consumer.stop()):
+        if not await succeeds(consumer.stop()):
             # Away, or it had failed before, which its reads have raised. The rest of `stop` was not
             # reached: at least let go of the connections.
-            await _succeeds(consumer._client.close())  # noqa: SLF001 -- no public way after that
+            await succeeds(consumer._client.close())  # noqa: SLF001 -- no public way after that
 
     def _at(self, partition: int) -> TopicPartition:
         return TopicPartition(self._topic, partition)
@@ -232,7 +232,7 @@ class KafkaGroupReader(KafkaPartitionReader, ConsumerRebalanceListener):  # type
         await self._on_assigned(self._assigned)
 
 
-async def _succeeds(closing: Coroutine[None, None, None]) -> bool:
+async def succeeds(closing: Coroutine[None, None, None]) -> bool:
     """Return whether something closes, in time and without an error.
 
     In a task of its own: what the client raises while a broker is away may be anything, even the
