@@ -13,14 +13,17 @@ from aiokafka.admin import NewPartitions, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.structs import TopicPartition
 
+from contextgauge.units import MIB
 from streams.ports import started
 from tests.chaos.brokers import until_answers
 from tests.chaos.faults import fault
 from tests.chaos.workers import STOPPED_S
 from tests.chaos.world import ENDED, World
+from tests.hostile_batches import WRITERS, bomb, put
 
 _CONFIG_ERROR: Final = 2
 _POSITION_ERROR: Final = 4
+_HOSTILE: Final = 2
 _CUT_BYTES: Final = 6_000
 """Some transactions of the end of a partition."""
 
@@ -193,6 +196,21 @@ async def _compacted(world: World) -> None:
     async with started(world.log.reader(topic, range(world.kit.partitions))) as reader:
         ends = [(await reader.bounds(p))[1] for p in range(world.kit.partitions)]
     world.note(f"{sum(left)} entries are left of {sum(ends)}")
+
+
+@fault(
+    "hostile batches",
+    "ground",
+    outcome="each is one dead letter, with its bytes as they are; all else goes on",
+)
+async def _hostile_batches(world: World) -> None:
+    kafka, topic = world.services.options, world.topics["agent.messages"]
+    for codec in world.dice.sample(list(WRITERS), _HOSTILE):
+        partition = world.dice.randrange(world.kit.partitions)
+        batch = bomb(codec, kafka.batch_limit_bytes // MIB + 8, MIB)
+        offset = await put(kafka.bootstrap_servers, topic, partition, batch)
+        world.note(f"{len(batch)} bytes of {codec} beyond the limit at {partition}:{offset}")
+        await world.progress()
 
 
 def _cut(file: Path, size: int) -> int:

@@ -10,9 +10,10 @@ from typing import Final
 from schemas.records import Record
 from streams import codec
 from streams.edge.redis.view_store import RedisViews
+from streams.flow.common.unreadable import poll_past
 from streams.flow.derive.deriver import Deriver, input_message
 from streams.flow.project.fold import LoggedRecord
-from streams.ports import LogRecord, started
+from streams.ports import LogRecord, UnreadableBatch, started
 from tests.doubles.dump import dump, fold_views
 from tests.flow.derive_kit import RULES, DeriveKit, until
 
@@ -50,10 +51,13 @@ class Oracle:
                 position = self._positions.get(partition, begin)
                 reader.seek(partition, position)
                 while position < end:
-                    batch = await reader.poll(partition, _POLLED, 0.1)
+                    batch = await poll_past(reader, partition, _POLLED, 0.1, self._pass)
                     position = batch.position
                     self._take(partition, batch.records)
                 self._positions[partition] = position
+
+    def _pass(self, _: UnreadableBatch) -> None:
+        self.dead += 1
 
     def _take(self, partition: int, messages: Sequence[LogRecord]) -> None:
         for message in messages:

@@ -70,6 +70,28 @@ def test_a_file_that_was_not_there_is_gone_again(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.parametrize("text", ['{"a": "\\ud800 \\u001b"}', '{"\\udfff": "ü \\ud83d\\ude00"}'])
+def test_half_characters_stay_what_they_are(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(text)
+    ClaudeSettings(path).install(COMMAND)
+    installed = json.loads(path.read_bytes().decode())
+    assert installed.pop("statusLine")["command"] == COMMAND
+    assert installed == json.loads(text)
+    ClaudeSettings(path).uninstall()
+    assert path.read_text() == text
+
+
+def test_a_number_that_json_has_no_word_for_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text('{"f": 1e999}')
+    with pytest.raises(ConfigError, match="a number is too large: nothing was changed"):
+        ClaudeSettings(path).install(COMMAND)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [
+        ("settings.json", '{"f": 1e999}')
+    ]
+
+
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     target = tmp_path / "dotfiles.json"
     target.write_text("{}")

@@ -1,7 +1,9 @@
 """Batches that no client of ours writes, on a real Kafka: they are kept, the rest is derived."""
 
 import base64
+import gc
 import random
+import tracemalloc
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
@@ -169,3 +171,24 @@ async def test_readers_of_a_partition_hold_only_some_of_what_a_fetch_brought(
             assert 0 < sum(len(one.value or b"") for one in batch.records) < 7 * MIB
             position = batch.position
     await kit.log.stop()
+
+
+async def test_what_was_read_of_them_leaves_the_memory_at_once(kit: _KafkaKit) -> None:
+    """Workers collect no cycles, and an error holds its frames, which hold what they unpacked."""
+    batches = [bomb(codec, 40, 64 * 1024) for codec in WRITERS]
+    await kit.publish(MESSAGES)
+    await kit.run_until_caught_up()
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(8):
+            for batch in batches:
+                await kit.put(batch)
+        async with kit.running() as worker:
+            await kit.caught_up(worker)
+            held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert held < 8 * MIB  # of 32 that were unpacked

@@ -1,5 +1,6 @@
 """Faust's app, consumer and thread, as `stream.FaustStream` uses them: see there for why."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,12 +17,14 @@ from faust.types import TP
 from contextgauge.errors import RetryError
 from contextgauge.kafka.options import KafkaOptions, translated
 from streams.edge.kafka.membership import GroupConfiguration
-from streams.edge.kafka.readers import Consumer, consumer_arguments, known_in
+from streams.edge.kafka.readers import Consumer, consumer_arguments, known_in, succeeds
 from streams.edge.kafka.unreadable import UnreadableError
 from streams.ports import UnreadableBatchError
 
 BATCH_RECORDS: Final = 500
 """Records handed over at once: more take no less work each."""
+
+_LOOK_S: Final = 0.01
 
 logger = structlog.get_logger()
 
@@ -181,6 +184,27 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         except RetryError:
             return False
         return True
+
+    async def stop(self) -> None:
+        """Stop, also where the thread has only just begun: mode would leave it, and its member."""
+        thread = self._thread
+        # The event is the thread's: another loop cannot wait for it.
+        while thread is not None and thread.is_alive() and not self._started.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_S)
+        await super().stop()
+
+    async def on_thread_stop(self) -> None:
+        """Leave the group; a broker that is away must not hold the worker."""
+        if not await succeeds(super().on_thread_stop()) and self._consumer is not None:
+            await succeeds(self._consumer._client.close())  # noqa: SLF001 -- as our own readers do
+
+    async def _gather_remaining_tasks(self) -> None:
+        """Cancel what is left, until it ends: mode does it once, which some take no notice of."""
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        while rest:
+            for task in rest:
+                task.cancel()
+            _, rest = await asyncio.wait(rest, timeout=_LOOK_S)
 
     async def check(self) -> None:
         """Raise the group's errors, which Faust never checks."""

@@ -58,10 +58,12 @@ class ClaudeSettings:
 
     def install(self, command: str) -> None:
         """Set the status line's command, and store the file as it was."""
-        if self._text is not None and not self.has_ours:
-            _write(self.backup, self._text, like=self.path)
+        before = None if self.has_ours else self._text
         self._settings[_FIELD] = {"type": "command", "command": command}
-        self._store()
+        written = self._written()
+        if before is not None:
+            _write(self.backup, before, like=self.path)
+        _write(self.path, written, like=self.path)
 
     def uninstall(self) -> None:
         """Restore the status line as it was. Raises StopError where it is not contextgauge's."""
@@ -77,19 +79,24 @@ class ClaudeSettings:
             else:
                 del self._settings[_FIELD]
             if self._settings or before is not None:
-                self._store()
+                _write(self.path, self._written(), like=self.path)
             else:
                 self.path.unlink()
         self.backup.unlink(missing_ok=True)
 
-    def _store(self) -> None:
+    def _written(self) -> bytes:
+        """Return the settings as JSON. Raises ConfigError for what Python would write otherwise."""
         indent = _INDENT.search(self._text or b"")
-        text = json.dumps(
-            self._settings,
-            indent=indent[1].decode() if indent is not None else 2,
-            ensure_ascii=False,
-        )
-        _write(self.path, f"{text}\n".encode("utf-8", "surrogatepass"), like=self.path)
+        try:
+            text = json.dumps(
+                self._settings,
+                indent=indent[1].decode() if indent is not None else 2,
+                ensure_ascii=False,
+                allow_nan=False,
+            )
+        except ValueError as error:  # 1e999 is JSON, `Infinity` is not
+            raise ConfigError(f"{self.path}: a number is too large: nothing was changed") from error
+        return f"{text}\n".encode("utf-8", "backslashreplace")  # half characters, as JSON has them
 
 
 def _command_of(settings: Mapping[str, Any]) -> str | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from struct import Struct
 from struct import error as StructError  # noqa: N812 -- an exception as any other
+from traceback import clear_frames
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 from weakref import ref
@@ -340,9 +341,18 @@ def _unreadable_where_it_fails(at: TopicPartition, content: memoryview) -> Itera
     try:
         yield
     except UnpackedTooLargeError as error:
+        _let_go(error)
         raise unreadable(at, content, "batch_too_large", _words(error)) from error
     except (KafkaError, ValueError, IndexError, TypeError, StructError) as error:
+        _let_go(error)
         raise unreadable(at, content, "batch_damaged", _words(error)) from error
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Clear what an error's frames hold: what the batch was unpacked to, up to the limit."""
+    while error is not None:
+        clear_frames(error.__traceback__)
+        error = error.__context__
 
 
 def _words(error: Exception) -> str:

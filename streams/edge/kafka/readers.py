@@ -42,6 +42,8 @@ _WATCH_S = 1.0
 _LOOKS = 3
 """How often a batch is fetched whose checksum is wrong: what a wire did to it, it does once."""
 
+_STOP_LOOK_S = 1.0
+
 _STOP_TIMEOUT_S = 5.0
 """Leaving the group takes one round trip; a broker that is away must not hold the worker."""
 
@@ -132,10 +134,10 @@ class KafkaPartitionReader:
         consumer, self._made = self._made, None
         if consumer is None:
             return
-        if not await _succeeds(consumer.stop()):
+        if not await succeeds(consumer.stop()):
             # Away, or it had failed before, which its reads have raised. The rest of `stop` was not
             # reached: at least let go of the connections.
-            await _succeeds(consumer._client.close())  # noqa: SLF001 -- no public way after that
+            await succeeds(consumer._client.close())  # noqa: SLF001 -- no public way after that
 
     def _at(self, partition: int) -> TopicPartition:
         return TopicPartition(self._topic, partition)
@@ -193,7 +195,12 @@ class KafkaGroupReader(KafkaPartitionReader, ConsumerRebalanceListener):  # type
         finally:
             del self._polls[partition]
             task.cancel()
-        return self._nothing(partition) if task.cancelled() else task.result()
+        if task.cancelled():
+            return self._nothing(partition)
+        try:
+            return task.result()
+        finally:
+            del task  # its error holds this frame: a cycle, and workers collect none
 
     async def commit_offsets(self, positions: Mapping[int, int]) -> None:
         offsets = {self._at(partition): at for partition, at in positions.items()}
@@ -225,7 +232,7 @@ class KafkaGroupReader(KafkaPartitionReader, ConsumerRebalanceListener):  # type
         await self._on_assigned(self._assigned)
 
 
-async def _succeeds(closing: Coroutine[None, None, None]) -> bool:
+async def succeeds(closing: Coroutine[None, None, None]) -> bool:
     """Return whether something closes, in time and without an error.
 
     In a task of its own: what the client raises while a broker is away may be anything, even the
@@ -263,6 +270,21 @@ class Consumer(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is not typed
             self._options.fetch_bytes,
             as_log_records=self._as_log_records,
         )
+
+    async def stop(self) -> None:
+        """Stop, and cancel the fetcher until it ends.
+
+        It takes no notice where it has just lost its assignment, and would then wait for ever for
+        a position that the coordinator, which is closed before it, no longer fetches.
+        """
+        stopping = asyncio.ensure_future(super().stop())
+        try:
+            while not (await asyncio.wait([stopping], timeout=_STOP_LOOK_S))[0]:
+                if self._fetcher is not None:
+                    self._fetcher._fetch_task.cancel()  # noqa: SLF001 -- no public way
+            stopping.result()
+        finally:
+            stopping.cancel()
 
 
 def known_in(
