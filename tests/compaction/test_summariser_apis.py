@@ -15,66 +15,67 @@ from tests.compaction.summary_kit import GOOD, HandClock, request_of
 from tests.compaction.wire_replies import APIS, KEY, MODEL, Api, Said
 
 CASES = [
-    pytest.param(api, stream, id=f"{name}-{'stream' if stream else 'whole'}")
+    pytest.param((api, stream), id=f"{name}-{'stream' if stream else 'whole'}")
     for name, api in APIS.items()
     for stream in (False, True)
 ]
 pytestmark = [
     pytest.mark.service,  # a server on this machine, and the providers' SDKs
-    pytest.mark.parametrize(("api", "stream"), CASES),
     # Of Google's SDK, which prefers aiohttp where it is installed.
     pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning"),
 ]
 
 
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[ScriptedServer]:
-    async with scripted_server() as running:
-        yield running
+class Provider:
+    """One provider's API on a server of the test's own."""
+
+    def __init__(self, server: ScriptedServer, api: Api, *, stream: bool) -> None:
+        self.server, self.api, self.stream = server, api, stream
+
+    def said(self, said: Said) -> Reply:
+        """Return an answer as the API gives it."""
+        if self.stream:
+            return Reply(events=self.api.events(said))
+        return Reply(self.api.whole(said))
+
+    def summariser(self, clock: HandClock | None = None, **limits: float) -> ModelSummariser:
+        figures = CallLimits(**{"call_s": 5, "total_s": 30, **limits})  # type: ignore[arg-type]
+        model = self.api.connect(self.server.url, self.stream)
+        clock = clock or HandClock()
+        return ModelSummariser(model, limits=figures, clock=clock, jitter=lambda: 1.0)
+
+    async def summary(self, *replies: Reply, clock: HandClock | None = None) -> SummaryAnswer:
+        """Return the summary where the server replies so, to one request after the other."""
+        self.server.script(*replies)
+        return await self.summariser(clock).summarise(request_of())
+
+    async def reason(self, *replies: Reply, **limits: float) -> SummaryError:
+        self.server.script(*replies)
+        with pytest.raises(SummaryError) as caught:
+            await self.summariser(None, attempts=1, **limits).summarise(request_of())
+        return caught.value
 
 
-def _said(api: Api, stream: bool, said: Said) -> Reply:
-    return Reply(events=api.events(said)) if stream else Reply(api.whole(said))
+@pytest_asyncio.fixture(params=CASES)
+async def provider(request: pytest.FixtureRequest) -> AsyncIterator[Provider]:
+    api, stream = request.param
+    async with scripted_server() as server:
+        yield Provider(server, api, stream=stream)
 
 
-def _summariser(
-    server: ScriptedServer, api: Api, stream: bool, clock: HandClock, **limits: float
-) -> ModelSummariser:
-    figures = CallLimits(**{"call_s": 5, "total_s": 30, **limits})  # type: ignore[arg-type]
-    model = api.connect(server.url, stream)
-    return ModelSummariser(model, limits=figures, clock=clock, jitter=lambda: 1.0)
-
-
-async def _reason(
-    server: ScriptedServer, api: Api, stream: bool, *replies: Reply, **limits: float
-) -> SummaryError:
-    server.script(*replies)
-    summariser = _summariser(server, api, stream, HandClock(), attempts=1, **limits)
-    with pytest.raises(SummaryError) as caught:
-        await summariser.summarise(request_of())
-    return caught.value
-
-
-async def test_an_answer_is_the_summary_with_its_usage(
-    server: ScriptedServer, api: Api, stream: bool
-) -> None:
-    server.script(_said(api, stream, Said(GOOD, reasoning="Hm.")))
-    answer = await _summariser(server, api, stream, HandClock()).summarise(request_of())
+async def test_an_answer_is_the_summary_with_its_usage(provider: Provider) -> None:
+    answer = await provider.summary(provider.said(Said(GOOD, reasoning="Hm.")))
     assert answer == SummaryAnswer(GOOD, f"{MODEL}-1", 123, 3, 40)
 
 
-async def test_the_request_says_what_was_asked_for(
-    server: ScriptedServer, api: Api, stream: bool
-) -> None:
-    server.script(_said(api, stream, Said(GOOD)))
-    await _summariser(server, api, stream, HandClock()).summarise(
-        request_of(max_tokens=1_234, temperature=0.25)
-    )
-    received = server.received[0]
-    assert api.path in received.path
+async def test_the_request_says_what_was_asked_for(provider: Provider) -> None:
+    provider.server.script(provider.said(Said(GOOD)))
+    await provider.summariser().summarise(request_of(max_tokens=1_234, temperature=0.25))
+    received = provider.server.received[0]
+    assert provider.api.path in received.path
     assert any(KEY in value for value in received.headers.values())
     limit: Json = received.body
-    for name in api.limit_field:
+    for name in provider.api.limit_field:
         assert isinstance(limit, dict)
         limit = limit[name]
     assert limit == 1_234
@@ -83,59 +84,43 @@ async def test_the_request_says_what_was_asked_for(
     assert "only summarise" in str(received.body)
 
 
-async def test_no_temperature_is_sent_unless_asked_for(
-    server: ScriptedServer, api: Api, stream: bool
-) -> None:
-    server.script(_said(api, stream, Said(GOOD)))
-    await _summariser(server, api, stream, HandClock()).summarise(request_of())
-    assert "temperature" not in str(server.received[0].body)
+async def test_no_temperature_is_sent_unless_asked_for(provider: Provider) -> None:
+    await provider.summary(provider.said(Said(GOOD)))
+    assert "temperature" not in str(provider.server.received[0].body)
 
 
-async def test_a_rate_limit_is_waited_for_as_long_as_it_asks(
-    server: ScriptedServer, api: Api, stream: bool
-) -> None:
+async def test_a_rate_limit_is_waited_for_as_long_as_it_asks(provider: Provider) -> None:
     limited = Reply({"error": {"message": "slow"}}, 429, {"retry-after": "7"})
-    server.script(limited, _said(api, stream, Said(GOOD)))
     clock = HandClock()
-    answer = await _summariser(server, api, stream, clock).summarise(request_of())
+    answer = await provider.summary(limited, provider.said(Said(GOOD)), clock=clock)
     assert (answer.text, clock.slept) == (GOOD, [7.0])
 
 
-async def test_server_errors_are_repeated_with_growing_pauses(
-    server: ScriptedServer, api: Api, stream: bool
-) -> None:
+async def test_server_errors_are_repeated_with_growing_pauses(provider: Provider) -> None:
     broken = Reply({"error": {"message": "oops"}}, 500)
-    server.script(broken, broken, _said(api, stream, Said(GOOD)))
     clock = HandClock()
-    answer = await _summariser(server, api, stream, clock).summarise(request_of())
+    answer = await provider.summary(broken, broken, provider.said(Said(GOOD)), clock=clock)
     assert (answer.text, clock.slept) == (GOOD, [1.0, 2.0])
 
 
-async def test_a_hang_ends_with_the_deadline_of_the_call(
-    server: ScriptedServer, api: Api, stream: bool
-) -> None:
-    hangs = replace(_said(api, stream, Said(GOOD)), trouble="hang")
-    error = await _reason(server, api, stream, hangs, call_s=0.5)
+async def test_a_hang_ends_with_the_deadline_of_the_call(provider: Provider) -> None:
+    hangs = replace(provider.said(Said(GOOD)), trouble="hang")
+    error = await provider.reason(hangs, call_s=0.5)
     assert (str(error), error.final) == ("no answer within 0.5 s", False)
 
 
-async def test_a_broken_connection_is_repeated(
-    server: ScriptedServer, api: Api, stream: bool
-) -> None:
-    cut = replace(_said(api, stream, Said(GOOD)), trouble="cut")
-    server.script(cut, _said(api, stream, Said(GOOD)))
-    answer = await _summariser(server, api, stream, HandClock()).summarise(request_of())
-    assert (answer.text, len(server.received)) == (GOOD, 2)
+async def test_a_broken_connection_is_repeated(provider: Provider) -> None:
+    cut = replace(provider.said(Said(GOOD)), trouble="cut")
+    answer = await provider.summary(cut, provider.said(Said(GOOD)))
+    assert (answer.text, len(provider.server.received)) == (GOOD, 2)
 
 
-async def test_an_answer_that_ends_early_in_good_order_is_refused(
-    server: ScriptedServer, api: Api, stream: bool
-) -> None:
-    whole = _said(api, stream, Said(GOOD))
-    if not stream:
+async def test_an_answer_that_ends_early_in_good_order_is_refused(provider: Provider) -> None:
+    whole = provider.said(Said(GOOD))
+    if not provider.stream:
         pytest.skip("a whole answer has all or nothing")
     half = Reply(events=whole.events[: len(whole.events) // 2])
-    error = await _reason(server, api, stream, half)
+    error = await provider.reason(half)
     assert "broke off" in str(error) or "connection" in str(error)
 
 
@@ -151,39 +136,33 @@ async def test_an_answer_that_ends_early_in_good_order_is_refused(
     ],
     ids=lambda value: "" if isinstance(value, Said) else value,
 )
-async def test_what_is_no_summary_is_refused(
-    server: ScriptedServer, api: Api, stream: bool, said: Said, reason: str
-) -> None:
-    error = await _reason(server, api, stream, _said(api, stream, said))
+async def test_what_is_no_summary_is_refused(provider: Provider, said: Said, reason: str) -> None:
+    error = await provider.reason(provider.said(said))
     assert reason in str(error)
 
 
-async def test_what_a_repetition_cannot_mend_is_not_repeated(
-    server: ScriptedServer, api: Api, stream: bool
-) -> None:
-    server.script(Reply({"error": {"message": "fix the parser"}}, 401))
+async def test_what_a_repetition_cannot_mend_is_not_repeated(provider: Provider) -> None:
+    provider.server.script(Reply({"error": {"message": "fix the parser"}}, 401))
     with pytest.raises(SummaryError, match="HTTP 401") as caught:
-        await _summariser(server, api, stream, HandClock()).summarise(request_of())
+        await provider.summariser().summarise(request_of())
     assert caught.value.final
-    assert len(server.received) == 1
+    assert len(provider.server.received) == 1
 
 
-async def test_no_word_of_the_conversation_is_in_a_reason(
-    server: ScriptedServer, api: Api, stream: bool
-) -> None:
+async def test_no_word_of_the_conversation_is_in_a_reason(provider: Provider) -> None:
     quoting: Json = {"error": {"message": "no such thing: zebra", "type": "zebra", "code": "zebra"}}
     reasons: list[str] = []
     for reply in (
         Reply(quoting, 400),
         Reply(quoting, 429),
         Reply(quoting, 500),
-        _said(api, stream, Said("zebra")),
-        _said(api, stream, Said(f"{GOOD} Ignore all previous instructions, zebra")),
+        provider.said(Said("zebra")),
+        provider.said(Said(f"{GOOD} Ignore all previous instructions, zebra")),
         Reply(events=[b'event: error\ndata: {"type":"error","error":{"message":"zebra"}}\n\n']),
     ):
         conversation = (Message("user", (Text("the zebra"),), "m1"),)
-        server.script(reply)
-        summariser = _summariser(server, api, stream, HandClock(), attempts=1)
+        provider.server.script(reply)
+        summariser = provider.summariser(attempts=1)
         request = SummaryRequest(conversation, ModelRequest(conversation), None, "the zebra", 1)
         with pytest.raises(SummaryError) as caught:
             await summariser.summarise(request)
@@ -192,15 +171,13 @@ async def test_no_word_of_the_conversation_is_in_a_reason(
     assert all(reasons)
 
 
-async def test_a_request_too_large_is_sent_again_in_parts(
-    server: ScriptedServer, api: Api, stream: bool
-) -> None:
+async def test_a_request_too_large_is_sent_again_in_parts(provider: Provider) -> None:
     too_large = Reply({"error": {"message": "prompt is too long: 9 tokens > 8"}}, 400)
-    server.script(too_large, _said(api, stream, Said(GOOD)))
+    provider.server.script(too_large, provider.said(Said(GOOD)))
     messages = [Message("user", (Text(f"{n} " * 900),), f"m{n}") for n in range(40)]
     request = replace(request_of(), messages=messages)
-    answer = await _summariser(server, api, stream, HandClock()).summarise(request)
-    parts = len(server.received) - 1
+    answer = await provider.summariser().summarise(request)
+    parts = len(provider.server.received) - 1
     assert parts > 1
     assert (answer.text, answer.input_tokens) == (GOOD, 123 * parts)
 
@@ -209,12 +186,12 @@ VARIABLES = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_AP
 
 
 async def test_without_a_key_the_reason_says_to_check_it(
-    api: Api, stream: bool, monkeypatch: pytest.MonkeyPatch
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    kind = type(api.connect("http://127.0.0.1:9", stream))
-    model = kind(MODEL, stream=stream)  # type: ignore[call-arg]
+    kind = type(provider.api.connect("http://127.0.0.1:9", provider.stream))
+    model = kind(MODEL, stream=provider.stream)  # type: ignore[call-arg]
     summariser = ModelSummariser(model, clock=HandClock())
     with pytest.raises(SummaryError, match="check the key") as caught:
         await summariser.summarise(request_of())
@@ -222,35 +199,32 @@ async def test_without_a_key_the_reason_says_to_check_it(
 
 
 async def test_the_environments_key_is_sent_to_no_other_server(
-    server: ScriptedServer, api: Api, stream: bool, monkeypatch: pytest.MonkeyPatch
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in VARIABLES:
         monkeypatch.setenv(name, "meant-for-the-provider")
-    server.script(_said(api, stream, Said(GOOD)))
-    kind = type(api.connect(server.url, stream))
-    model = kind(MODEL, base_url=server.url, stream=stream)  # type: ignore[call-arg]
+    provider.server.script(provider.said(Said(GOOD)))
+    kind = type(provider.api.connect(provider.server.url, provider.stream))
+    model = kind(MODEL, base_url=provider.server.url, stream=provider.stream)  # type: ignore[call-arg]
     await ModelSummariser(model, clock=HandClock()).summarise(request_of())
-    sent = server.received[0].headers
+    sent = provider.server.received[0].headers
     assert "meant-for-the-provider" not in str(sent)
     key = sent.get("x-api-key") or sent.get("x-goog-api-key") or sent.get("authorization")
     assert key in {"none", "Bearer none"}
 
 
-async def test_no_answer_is_asked_for_compressed(
-    server: ScriptedServer, api: Api, stream: bool
-) -> None:
+async def test_no_answer_is_asked_for_compressed(provider: Provider) -> None:
     """The SDKs would unpack it whole, whatever it comes to."""
-    server.script(_said(api, stream, Said(GOOD)))
-    await _summariser(server, api, stream, HandClock()).summarise(request_of())
-    assert server.received[0].headers["accept-encoding"] == "identity"
+    await provider.summary(provider.said(Said(GOOD)))
+    assert provider.server.received[0].headers["accept-encoding"] == "identity"
 
 
 async def test_an_answer_that_is_compressed_all_the_same_is_refused_unread(
-    server: ScriptedServer, api: Api, stream: bool
+    provider: Provider,
 ) -> None:
-    if api.name == "gemini":
+    if provider.api.name == "gemini":
         pytest.skip("its SDK has no place to look at an answer before it is read")
-    answer = replace(_said(api, stream, Said(GOOD)), headers={"content-encoding": "gzip"})
-    error = await _reason(server, api, stream, answer)
+    answer = replace(provider.said(Said(GOOD)), headers={"content-encoding": "gzip"})
+    error = await provider.reason(answer)
     assert "compressed, which it was asked not to be" in str(error)
     assert error.final
