@@ -195,13 +195,13 @@ def _statements(
     lines = _lines(plain, turns)
     if not lines:
         return []
-    kept = 0
+    summary_tokens = 0
     if prose and room.tokens is not None:
-        kept = min(room.counter.text(f"{SUMMARY_HEADING}\n{prose}\n"), room.tokens // 2)
-        room.tokens -= kept
+        summary_tokens = min(room.counter.text(f"{SUMMARY_HEADING}\n{prose}\n"), room.tokens // 2)
+        room.tokens -= summary_tokens
     taken = _taken(lines, reversed(range(len(lines))), heading_of("statement"), room)
     if room.tokens is not None:
-        room.tokens += kept
+        room.tokens += summary_tokens
     return taken
 
 

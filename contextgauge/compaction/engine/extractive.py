@@ -110,19 +110,19 @@ class _Lines:
 
     def without_folded(self, former: str) -> str:
         """Return a former extract without the lines that are counted at a newer one now."""
-        kept: list[str] = []
+        lines: list[str] = []
         for line in reversed(former.splitlines()):
             before = _FOLDED_BEFORE.search(line)
             own, count = (line[: before.start()], int(before[1])) if before else (line, 0)
             form = _form(own)
             if form == own:
-                kept.append(line)
+                lines.append(line)
             elif own in self._forms and (not count or self._fold(form, count)):
                 continue
             elif self._stay[form] < _LINES_OF_A_FORM or not self._fold(form, count + 1):
-                kept.append(line)
+                lines.append(line)
                 self._stay[form] += 1
-        return "\n".join(reversed(kept))
+        return "\n".join(reversed(lines))
 
     def _fold(self, form: str, count: int) -> bool:
         if not self._folded[form]:

@@ -197,8 +197,8 @@ def fixed_tokens(
         keep_first=profile.keep_first,
     )
     tail = fitting(selection.tail, keep, profile, counter)
-    kept = sum(map(counter.message, (*selection.head, *tail)))
-    return measured.other_tokens + kept + LEAST_SUMMARY_TOKENS
+    staying_tokens = sum(map(counter.message, (*selection.head, *tail)))
+    return measured.other_tokens + staying_tokens + LEAST_SUMMARY_TOKENS
 
 
 class CallFrame(NamedTuple):

@@ -85,14 +85,14 @@ def recall(
     With several arguments a message must meet all of them. Wrong arguments are answered with what
     to do, never raised.
     """
-    wanted = {name: arguments.get(name) for name in ("id", "file", "text")}
-    for name, value in wanted.items():
+    given = {name: arguments.get(name) for name in ("id", "file", "text")}
+    for name, value in given.items():
         if value is not None and not (isinstance(value, str) and value.strip()):
             return f"Error: `{name}` must be a text that is not empty."
     offset = arguments.get("offset", 0)
     if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
         return "Error: `offset` must be a number, 0 or more."
-    terms = {name: value.strip() for name, value in wanted.items() if isinstance(value, str)}
+    terms = {name: value.strip() for name, value in given.items() if isinstance(value, str)}
     if not terms:
         return "Error: give `id`, `file` or `text`."
     matches = _matches(messages, terms)

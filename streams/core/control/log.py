@@ -171,8 +171,8 @@ def _decided(state: SessionControl, data: CompactionDecided, entry: CommandEntry
         window_source=data.window_source,
         threshold_tokens=data.threshold_tokens,
     )
-    kept = (*decisions, decision)[-MOST_DECISIONS:]
-    return replace(state, view=replace(state.view, decisions=kept))
+    latest = (*decisions, decision)[-MOST_DECISIONS:]
+    return replace(state, view=replace(state.view, decisions=latest))
 
 
 def _stepped(

@@ -85,12 +85,12 @@ def check_pins(before: Sequence[Message], after: Sequence[Message]) -> PinsCheck
     texts = list(_texts(after))
     seen = "\n".join(map(plain, texts))
     passages = _Passages(texts)
-    kept: list[str] = []
+    present: list[str] = []
     lost: list[str] = []
     for pin in rules:
         is_there = plain(pin.text) in seen or passages.have(pin.text)
-        (kept if is_there else lost).append(pin.text)
-    return PinsCheck(tuple(kept), tuple(lost))
+        (present if is_there else lost).append(pin.text)
+    return PinsCheck(tuple(present), tuple(lost))
 
 
 def around_boundary(history: History) -> AroundBoundary | None:
@@ -176,21 +176,21 @@ class _Passages:
 
     def have(self, rule: str) -> bool:
         """Return whether a passage says what a rule says."""
-        wanted = _passage(rule.replace(ELIDED, ""))
-        needed = wanted.values or wanted.words
+        sought = _passage(rule.replace(ELIDED, ""))
+        needed = sought.values or sought.words
         if not needed:
             return False
-        least = -(-len(wanted.words) * _MOST_WORDS // 1)
+        least = -(-len(sought.words) * _MOST_WORDS // 1)
         rare = [self._by_word.get(word, []) for word in needed]
         numbers = (
-            min(rare, key=len) if wanted.values else {number for some in rare for number in some}
+            min(rare, key=len) if sought.values else {number for some in rare for number in some}
         )
         for number in numbers:
             passage = self._passages[number]
             if (
-                wanted.values <= passage.values
-                and len(wanted.words & passage.words) >= least
-                and (passage.forbids or not wanted.forbids)
+                sought.values <= passage.values
+                and len(sought.words & passage.words) >= least
+                and (passage.forbids or not sought.forbids)
             ):
                 return True
         return False

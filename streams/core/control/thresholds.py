@@ -236,10 +236,10 @@ class ThresholdBook:
             ((*rule.rank, 0), rule) for rule in self._rules if rule.fits(subject)
         ]
         rules += [((_SCOPE_RANKS[scope], _WHOLE, 1), rule) for scope, rule in self._named(subject)]
-        found = SessionThresholds()
+        thresholds = SessionThresholds()
         for _, rule in sorted(rules, key=lambda ranked: ranked[0]):
-            found = _with(found, rule)
-        return found
+            thresholds = _with(thresholds, rule)
+        return thresholds
 
     def _named(self, subject: Subject) -> Iterator[tuple[ThresholdScope, SessionRule]]:
         names: dict[ThresholdScope, tuple[str, ...]] = {

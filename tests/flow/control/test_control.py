@@ -219,8 +219,8 @@ async def test_the_agent_is_looked_up_if_the_records_name_none(kit: ControlKit) 
     async with kit.running():
         await kit.until_taken(2)
         await kit.until_acknowledged()
-    told = [(body["session_id"], body["agent_id"]) for body in kit.receivers["ops"].bodies]
-    assert told == [("s1", "builder"), ("s3", "builder")]
+    sessions = [(body["session_id"], body["agent_id"]) for body in kit.receivers["ops"].bodies]
+    assert sessions == [("s1", "builder"), ("s3", "builder")]
     assert kit.figures.counts["control_skipped", "other_agent"] == 1
 
 

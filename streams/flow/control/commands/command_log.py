@@ -101,8 +101,8 @@ class CommandLog:
     def facts(self, subject: Subject, window: int | None = None) -> CompactedSession:
         """Return what is known of a session, with the thresholds that were set for it."""
         names = [("agent", subject.agent_id), *(("project", name) for name in subject.projects())]
-        found = [self.thresholds.get((scope, name)) for scope, name in names if name is not None]
-        entries: list[CommandData | None] = [each.data for each in found if each is not None]
+        by_name = [self.thresholds.get((scope, name)) for scope, name in names if name is not None]
+        entries: list[CommandData | None] = [each.data for each in by_name if each is not None]
         entries.append(self.state(subject.session_id).view.thresholds)
         thresholds = [each for each in entries if isinstance(each, ThresholdsSet)]
         return CompactedSession(*subject, window, thresholds)

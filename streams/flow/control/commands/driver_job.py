@@ -133,14 +133,14 @@ def signs_of(line: Line) -> frozenset[str]:
     normal = normalise(line, InputMessage(b"", None))
     if normal is None or normal.sidechain or normal.parent_id is not None:
         return frozenset()
-    found = set()
+    signs = set()
     for signal in normal.signals:
         if isinstance(signal, Boundary) or (
             isinstance(signal, Response) and signal.boundary is not None
         ):
-            found.add(_BOUNDARY)
+            signs.add(_BOUNDARY)
         elif isinstance(signal, CompactionStatus) and signal.event == "COMPACTING":
-            found.add(_BEGUN)
+            signs.add(_BEGUN)
         elif isinstance(signal, CompactionRefused):
-            found.add(_ENDED)
-    return frozenset(found)
+            signs.add(_ENDED)
+    return frozenset(signs)

@@ -70,7 +70,7 @@ def _in_force(log: CommandLog, scope: str, name: str) -> object:
 
 def expiring(log: CommandLog, before_ms: int) -> dict[_Key, ThresholdsSet]:
     """Return the settings that were written before a time, and are in force."""
-    found = {
+    due = {
         key: entry.data
         for key, entry in log.thresholds.items()
         if entry.time_ms < before_ms
@@ -84,8 +84,8 @@ def expiring(log: CommandLog, before_ms: int) -> dict[_Key, ThresholdsSet]:
     ]
     for time_ms, name, data in sorted(sessions, key=lambda each: each[:2])[-MOST_SESSIONS:]:
         if time_ms < before_ms:
-            found["session", name] = data
-    return found
+            due["session", name] = data
+    return due
 
 
 def forget(log: CommandLog, before_ms: int) -> None:

@@ -190,8 +190,8 @@ class ServiceJob(CommandJob):
                 raise
 
         is_urgent = self._hurry.is_set()
-        chosen: Summariser | None = None if is_urgent else self._plan.summariser
-        summariser = AnnouncedSummariser(chosen or ExtractiveSummariser(), announce)
+        model: Summariser | None = None if is_urgent else self._plan.summariser
+        summariser = AnnouncedSummariser(model or ExtractiveSummariser(), announce)
         decision = self._decision()
         window = await self._window(conversation, decision)
         facts = self._log.facts(subject_of(self.session_id, conversation), window)

@@ -95,11 +95,11 @@ class GuardedPartition(PartitionHandler):
 
     def _to_be_checked(self, headers: Headers, logged_ms: int) -> int | None:
         """Return the offset of a recent boundary's message; None of any other record."""
-        found = dict(headers)
-        if found.get("ce_type") != _BOUNDARY:
+        values = dict(headers)
+        if values.get("ce_type") != _BOUNDARY:
             return None
         is_recent = self._ports.clock.now_ms() - logged_ms <= MAX_AGE_MS
-        return codec.header_number(found.get("src_offset")) if is_recent else None
+        return codec.header_number(values.get("src_offset")) if is_recent else None
 
     async def _check(self, pending: PendingRecord, record: Record, offset: int) -> None:
         async with self._places:
@@ -117,12 +117,12 @@ class GuardedPartition(PartitionHandler):
         while True:
             mark = await retry.run(reader.mark, self.partition.number)
             conversation = await retry.run(reader.conversation, session_id)
-            kept = conversation or mark
-            if kept is None:
+            known = conversation or mark
+            if known is None:
                 return None
-            if await kafka.run(is_of_topic, log, self._topic, kept.topic_id):
+            if await kafka.run(is_of_topic, log, self._topic, known.topic_id):
                 if conversation is None:
-                    if kept.position > offset:
+                    if known.position > offset:
                         return None  # its text is not kept
                 elif conversation.state in {"too_large", "without_text"}:
                     return None
