@@ -154,8 +154,10 @@ def _beginning(name: str) -> list[RecordData]:
         auto_compact_enabled=True,
         auto_compact_threshold=166_666,
         effective_window=WINDOW,
+        auto_compact_source=None,
         total_tokens=None,
         categories=None,
+        message_breakdown=None,
     )
     return [info, limits, *(_reading(name, number) for number in range(8))]
 

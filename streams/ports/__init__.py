@@ -66,13 +66,11 @@ if TYPE_CHECKING:
     from streams.ports.views import HeldCheck as HeldCheck
     from streams.ports.views import LastRecord as LastRecord
     from streams.ports.views import LiveBounds as LiveBounds
+    from streams.ports.views import PartitionDocuments as PartitionDocuments
     from streams.ports.views import PartitionDump as PartitionDump
-    from streams.ports.views import PartitionSnapshot as PartitionSnapshot
     from streams.ports.views import ProjectorHeartbeat as ProjectorHeartbeat
     from streams.ports.views import Ranking as Ranking
-    from streams.ports.views import SessionSet as SessionSet
-    from streams.ports.views import SessionSnapshot as SessionSnapshot
-    from streams.ports.views import SessionsSnapshot as SessionsSnapshot
+    from streams.ports.views import SessionDocuments as SessionDocuments
     from streams.ports.views import ViewChanges as ViewChanges
     from streams.ports.views import ViewPosition as ViewPosition
     from streams.ports.views import ViewReader as ViewReader
@@ -100,8 +98,8 @@ _MODULES = {
     "streams.ports.values": ("ValueStore"),
     "streams.ports.views": (
         "ApplyResult Entry Generations HeldCheck LastRecord LiveBounds PartitionDump "
-        "PartitionSnapshot ProjectorHeartbeat Ranking SessionSet SessionSnapshot "
-        "SessionsSnapshot ViewChanges ViewPosition ViewReader ViewStore"
+        "PartitionDocuments ProjectorHeartbeat Ranking SessionDocuments "
+        "ViewChanges ViewPosition ViewReader ViewStore"
     ),
 }
 

@@ -22,10 +22,6 @@ _LATE_COMMAND_MS = 30 * MINUTE_MS
 
 _RIVALS = 3
 
-_COMPARE = (
-    "Only the comparison is missing, and memory use is doubled until then: `contextgauge rebuild` "
-    "compares and swaps, `contextgauge rebuild --abandon` discards the build"
-)
 _LOOK = (
     "`contextgauge rebuild --status` shows the progress; if there is none, see the project "
     "workers' logs"
@@ -159,7 +155,7 @@ def _open_since_ms(topic: str, facts: Facts) -> Mapping[int, int]:
 def _generation(facts: Facts, _: Expected) -> Iterator[Values]:
     views = known(facts.views)
     generations = views.generations
-    active, building, held = generations.active, generations.next, generations.held
+    active, building = generations.active, generations.next
     ready = sum(at is not None and at.caught_up for at in views.building.values())
     started = generations.build.partition("-")[0]
     age_ms = facts.now_ms - int(started) if started.isdigit() else 0
@@ -170,14 +166,13 @@ def _generation(facts: Facts, _: Expected) -> Iterator[Values]:
         "active": active,
         "building": building,
         "ready": ready,
-        "held": held,
         "state": state,
         "none": active is None and building is None,
         "lost": [number for number, at in views.active.items() if at is None],
         "overdue": building and (age_ms > _OVERDUE_MS or active is None),
         "progress": f"{state}; generation {building} has been building for {age(age_ms)}, {ready} "
-        f"of {counted(len(views.building), 'partition')} ready" + ", held for comparison" * held,
-        "remedy": _COMPARE if held and ready == len(views.building) else _LOOK,
+        f"of {counted(len(views.building), 'partition')} ready",
+        "remedy": _LOOK,
     }
 
 
