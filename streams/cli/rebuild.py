@@ -19,7 +19,7 @@ from streams.cli.screen.figures import UNKNOWN, count, duration, exact
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, say, write_json
 from streams.cli.screen.tables import plain_table
-from streams.flow.rebuild.audit import Audited, audit
+from streams.flow.rebuild.audit import AuditResult, audit
 from streams.flow.rebuild.rebuild import PartitionProgress, Rebuild
 from streams.flow.rebuild.rebuild import Progress as RebuildProgress
 from streams.ports import Clock
@@ -116,7 +116,7 @@ async def _status(settings: Settings) -> RebuildProgress | None:
         return await Rebuild(store, SystemClock(), notify=say).status()
 
 
-async def _audit(settings: Settings) -> Audited:
+async def _audit(settings: Settings) -> AuditResult:
     async with audit_ports(settings) as ports:
         return await audit(ports)
 
@@ -228,11 +228,11 @@ def print_status(progress: RebuildProgress | None) -> None:
     )
 
 
-def _found(audited: Audited) -> str:
+def _found(audited: AuditResult) -> str:
     return count(audited.different, "difference") if audited.different else "all equal"
 
 
-def print_audited(audited: Audited) -> None:
+def print_audited(audited: AuditResult) -> None:
     """Print the result of an audit."""
     say(
         f"generation {audited.generation}: compared {count(audited.sessions, 'session')} and the "
@@ -252,7 +252,7 @@ def print_audited(audited: Audited) -> None:
         )
 
 
-def audited_json(audited: Audited) -> dict[str, Any]:
+def audited_json(audited: AuditResult) -> dict[str, Any]:
     """Return the result of an audit, for programs."""
     return {
         "generation": audited.generation,

@@ -7,7 +7,7 @@ from contextgauge.clock import SystemClock
 from streams.cli import rebuild as rebuild_command
 from streams.cli.rebuild import Screen, audited_json, print_audited, print_status
 from streams.cli.screen import output
-from streams.flow.rebuild.audit import Audited, Cut, Difference
+from streams.flow.rebuild.audit import AuditResult, Cut, Difference
 from streams.flow.rebuild.rebuild import PartitionProgress, Progress
 
 
@@ -101,7 +101,7 @@ def test_a_build_whose_partitions_are_unknown_at_first_is_shown(
     ]
 
 
-AUDITED = Audited(
+AUDITED = AuditResult(
     8,
     1_200,
     3,
@@ -111,7 +111,7 @@ AUDITED = Audited(
 
 
 def test_an_audit_is_reported(console: Console) -> None:
-    print_audited(Audited(8, 1_200))
+    print_audited(AuditResult(8, 1_200))
     print_audited(AUDITED)
     equal, *output = lines(console)
     assert equal.endswith("compared 1,200 sessions and the aggregates with the log: all equal")

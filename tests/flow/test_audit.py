@@ -11,7 +11,7 @@ from contextgauge.errors import StopError
 from schemas.views import SESSION_IDLE_MS
 from streams.edge.memory.views import MemoryPartition, MemoryViews
 from streams.flow.rebuild import audit as audit_module
-from streams.flow.rebuild.audit import Audited, AuditPorts, audit
+from streams.flow.rebuild.audit import AuditPorts, AuditResult, audit
 from streams.ports import PartitionDocuments, PartitionDump
 from tests.doubles.log import FaultyLog
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
@@ -32,7 +32,7 @@ async def kit(store: MemoryViews) -> ProjectKit:
     return kit
 
 
-async def audited(kit: ProjectKit) -> Audited:
+async def audited(kit: ProjectKit) -> AuditResult:
     return await audit(
         AuditPorts(
             log=kit.log,

@@ -39,7 +39,7 @@ _REPORTED_FIELDS = 5
 """Fields that are reported of one session."""
 
 
-class Documents(Protocol):
+class FoldedDocuments(Protocol):
     """A partition's documents in memory."""
 
     held: PartitionDump
@@ -54,7 +54,7 @@ class Documents(Protocol):
 class ViewFold:
     """Folds one partition's records, as they come, into documents."""
 
-    def __init__(self, documents: Documents, idle_ms: int) -> None:
+    def __init__(self, documents: FoldedDocuments, idle_ms: int) -> None:
         self._fold = Fold(strict=False, idle_ms=idle_ms)
         self._idle_ms = idle_ms
         self.documents = documents
@@ -93,7 +93,7 @@ class Cut(NamedTuple):
 
 
 @dataclass(slots=True)
-class Audited:
+class AuditResult:
     """The result: how many sessions were compared, and how many differences there are."""
 
     generation: int
@@ -123,16 +123,16 @@ class AuditPorts:
     clock: Clock
     events_topic: str
     idle_ms: int
-    new_documents: Callable[[], Documents]
+    new_documents: Callable[[], FoldedDocuments]
 
 
-async def audit(ports: AuditPorts) -> Audited:
+async def audit(ports: AuditPorts) -> AuditResult:
     """Compare all partitions of the active generation. Raises RetryError, StopError."""
     generation = (await ports.store.generations()).active
     first = None if generation is None else await ports.store.position(generation, 0)
     if generation is None or first is None:
         raise StopError("there are no views to compare: project workers build them")
-    audited = Audited(generation)
+    audited = AuditResult(generation)
     for partition in range(first.partitions):
         async with started(ports.log.reader(ports.events_topic, [partition])) as reader:
             await _PartitionAudit(ports, reader, partition, audited).run()
@@ -143,7 +143,7 @@ class _PartitionAudit:
     """The audit of one partition."""
 
     def __init__(
-        self, ports: AuditPorts, reader: PartitionReader, partition: int, audited: Audited
+        self, ports: AuditPorts, reader: PartitionReader, partition: int, audited: AuditResult
     ) -> None:
         self._ports, self._reader, self._partition = ports, reader, partition
         self._audited = audited
