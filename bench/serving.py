@@ -147,6 +147,7 @@ def _beginning(name: str) -> list[RecordData]:
         forked_from=None,
         publisher_agent_id=f"agent-{name[-6]}",
     )
+    unknown = ("auto_compact_source", "total_tokens", "categories", "message_breakdown")
     limits = ContextLimits(
         **_common(name),
         window=WINDOW,
@@ -154,8 +155,7 @@ def _beginning(name: str) -> list[RecordData]:
         auto_compact_enabled=True,
         auto_compact_threshold=166_666,
         effective_window=WINDOW,
-        total_tokens=None,
-        categories=None,
+        **cast("Any", dict.fromkeys(unknown)),
     )
     return [info, limits, *(_reading(name, number) for number in range(8))]
 

@@ -42,8 +42,7 @@ FEW_VALUES = 20
 class Distribution:
     """Whole numbers counted. `buckets` has counts by upper edge (as text), empty ones left out.
 
-    `values` are the numbers themselves in order, as long as they are few (`FEW_VALUES`); None: they
-    are more, or some were counted by a build that did not store them.
+    `values` are the numbers themselves in order, as long as they are few (`FEW_VALUES`).
     """
 
     count: int = 0
@@ -55,7 +54,7 @@ class Distribution:
 
 
 def few_values(parts: "Iterable[Distribution]") -> tuple[int, ...] | None:
-    """Return all values of distributions in order; None: they are not few, or not all are known."""
+    """Return all values of distributions in order; None: they are not few."""
     values: list[int] = []
     for part in parts:
         if part.count:

@@ -47,7 +47,7 @@ else:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """What every record's data carries.
+    """What every record's data carries. Fields with a default are left out where they are null.
 
     `model` is the chain's model without a `[1m]`-like suffix. `task_id` is what the publisher
     set on the source message. `subagent_type` is the chain's, where a message reported it.
@@ -135,10 +135,10 @@ class ContextLimits(Common):
     auto_compact_enabled: bool | None
     auto_compact_threshold: int | None
     effective_window: int | None
-    auto_compact_source: str | None = None
+    auto_compact_source: str | None
     total_tokens: int | None
     categories: tuple[Category, ...] | None
-    message_breakdown: dict[str, Json] | None = None
+    message_breakdown: dict[str, Json] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +171,8 @@ class CompactBoundary(Common):
 
     `attempt_id` is null where no start was seen. `post_tokens` is what the runtime reported:
     the summary and the preserved messages, not the context's size. `number` counts the chain's
-    boundaries from 1. `messages_total` counts the chain's messages since the session's start, left
-    out of records of before. `metadata` is the whole original object, keys as they came; of the
+    boundaries from 1. `messages_total` counts the chain's messages since the session's start.
+    `metadata` is the whole original object, keys as they came; of the
     service's the edit is left out, which is text of the conversation. `receipt` is null where the
     message reports nothing of it. `idle_ms` is for how long the chain was silent before an
     automatic compaction of an idle one (R33), else left out.
@@ -188,7 +188,7 @@ class CompactBoundary(Common):
     duration_source: DurationSource | None
     number: int
     messages_since_last: int
-    messages_total: int | None = None
+    messages_total: int
     metadata: dict[str, Json]
     receipt: ReportedReceipt | None = None
     idle_ms: int | None = None
@@ -289,7 +289,7 @@ class ContextExhausted(Common):
 
     kind: ClassVar[Literal["context_exhausted"]] = "context_exhausted"
     reason: ExhaustedReason
-    tokens_over: int | None = None
+    tokens_over: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,20 +352,6 @@ Kind: TypeAlias = Literal[
 ]
 
 DATA_CLASS_BY_KIND: Final[dict[str, type[RecordData]]] = {cls.kind: cls for cls in DATA_CLASSES}
-
-_LATER: Final[dict[type[RecordData], tuple[str, ...]]] = {
-    ContextReading: ("cache_creation_1h_tokens", "output_tokens"),
-    CompactBoundary: ("messages_total", "receipt", "idle_ms"),
-    CompactionComplete: ("cache_rewrite_tokens",),
-    ContextEdit: ("edits_left_out",),
-    SessionInfo: ("publisher_agent_id", "compaction_settings"),
-}
-
-LATER_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {
-    cls: ("inherited", *_LATER.get(cls, ())) for cls in DATA_CLASSES
-}
-"""Fields that a kind got after its first records were written. Where null they are left out, so
-that the messages of then still give the same bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,8 @@ else:
 FORMAT_VERSION = 5
 """Version of the keys and of what they hold, stored with each partition's position.
 
-2 added the sessions of each agent. 3 holds documents of version 2, and ranks sessions by the
-leading chain of `streams/core/session_status.py`. 4 holds documents of version 3. 5 counts what a
-partition holds, and names the log that it came from. Views of another format are not converted: a
-projector rebuilds those of a former one from the log, and refuses those of a later one.
+Views of another format are not converted: a projector rebuilds those of a former one from the log,
+and refuses those of a later one.
 """
 
 LAST_COMPACTIONS = 5

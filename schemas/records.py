@@ -13,7 +13,6 @@ from contextgauge.record_words import TriggerReason as TriggerReason
 from contextgauge.record_words import WindowSource as WindowSource
 from contextgauge.records import DATA_CLASS_BY_KIND as DATA_CLASS_BY_KIND
 from contextgauge.records import DATA_CLASSES as DATA_CLASSES
-from contextgauge.records import LATER_FIELDS as LATER_FIELDS
 from contextgauge.records import MAIN_CHAIN as MAIN_CHAIN
 from contextgauge.records import SCHEMA_VERSION as SCHEMA_VERSION
 from contextgauge.records import SPEC_VERSION as SPEC_VERSION

@@ -36,7 +36,7 @@ class Exit(IntEnum):
     POSITION = 4, "A stored position is not among what the log still has."
     FLOOD = 5, "More than half of the last messages were dead letters."
     TIME_LIMIT = 6, "It did not stop in time and was ended by force."
-    DIFFERENT = 7, "Two generations of views differ, and nothing was swapped."
+    DIFFERENT = 7, "The views differ from the log."
     INTERNAL = 70, "An error in the program itself; the message shows where."
     AWAY = 75, "Kafka or Redis is away, and the command does not wait for it."
 

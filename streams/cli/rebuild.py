@@ -1,12 +1,12 @@
-"""`contextgauge rebuild`: rebuilds the views, compares them, and swaps while readers read.
+"""`contextgauge rebuild`: rebuilds the views while readers read, or compares them with the log.
 
 It shows a bar for each partition on a terminal, otherwise a line at intervals.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -19,15 +19,13 @@ from streams.cli.screen.figures import UNKNOWN, count, duration, exact
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, say, write_json
 from streams.cli.screen.tables import plain_table
-from streams.flow.rebuild.compare import Compared
-from streams.flow.rebuild.progress import PartitionProgress, Rebuilt
-from streams.flow.rebuild.progress import Progress as RebuildProgress
-from streams.flow.rebuild.rebuild import Rebuild
+from streams.flow.rebuild.audit import AuditResult, audit
+from streams.flow.rebuild.rebuild import PartitionProgress, Rebuild
+from streams.flow.rebuild.rebuild import Progress as RebuildProgress
 from streams.ports import Clock
 from streams.settings import Settings
+from streams.wiring.audit import audit_ports
 from streams.wiring.deployment import claim_keys
-
-T = TypeVar("T")
 
 _LINE_S = 10.0
 """How often a line is printed without a terminal: a log stays short."""
@@ -38,15 +36,13 @@ _WINDOW_S = 10.0
 
 def rebuild(
     *,
-    accept_differences: Annotated[
+    compare: Annotated[
         bool,
         typer.Option(
-            "--accept-differences",
-            help="Swap even if the new generation differs, e.g. after a change of the projection.",
+            "--audit",
+            help="Fold the log in memory and compare the views with it; nothing is rebuilt. Exit "
+            "code 7: they differ.",
         ),
-    ] = False,
-    abandon: Annotated[
-        bool, typer.Option("--abandon", help="Discard the current rebuild and delete it.")
     ] = False,
     claim: Annotated[
         bool,
@@ -61,61 +57,68 @@ def rebuild(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rebuild all views, compare them and swap them in.
+    """Rebuild all views from the log, and swap them in.
 
     The project workers build them from context.events, so they must run. Readers use the active
-    generation meanwhile, then all switch to the new one. If the command is interrupted, run it
-    again to continue. Exit code 7: the two generations differ, and nothing was swapped.
+    generation meanwhile, then all switch to the new one. If the command is interrupted, the workers
+    continue; run it again to wait for them.
     """
-    if accept_differences + abandon + claim + status > 1:
-        raise ConfigError(
-            "--accept-differences, --abandon, --claim and --status cannot be combined"
-        )
+    if compare + claim + status > 1:
+        raise ConfigError("--audit, --claim and --status cannot be combined")
     settings = wiring.settings()
     try:
         if claim:
             own = asyncio.run(claim_keys(settings))
             say(f"The keys {settings.key_prefix}:* in Redis are now those of {own}")
-        elif abandon:
-            print_abandoned(asyncio.run(_existing(settings, Rebuild.abandon)))
         elif status:
-            progress = asyncio.run(_existing(settings, Rebuild.status))
+            progress = asyncio.run(_status(settings))
             (write_json if as_json else print_status)(progress)
-        else:
-            done = asyncio.run(_rebuild(settings, accept=accept_differences, json=as_json))
-            if not done.swapped:
+        elif compare:
+            audited = asyncio.run(_audit(settings))
+            if as_json:
+                write_json(audited_json(audited))
+            else:
+                print_audited(audited)
+            if audited.different:
                 raise typer.Exit(Exit.DIFFERENT)
+        else:
+            asyncio.run(_rebuild(settings, json=as_json))
     except KeyboardInterrupt:
-        if not (abandon or status):
-            say(
-                "The workers continue to build: `contextgauge rebuild` resumes, "
-                "`contextgauge rebuild --abandon` discards the build"
-            )
+        if not (compare or status):
+            say("The workers continue to build: `contextgauge rebuild --status` shows the progress")
         raise
 
 
-async def _rebuild(settings: Settings, *, accept: bool, json: bool) -> Rebuilt:
+async def _rebuild(settings: Settings, *, json: bool) -> None:
     clock = SystemClock()
     screen = Screen(clock)
     async with wiring.started(wiring.redis_views(settings)) as store:
-        rebuild = Rebuild(store, clock, show=screen.show, notify=say)
+        rebuild = Rebuild(store, clock, notify=say)
         progress = await rebuild.begin()
         screen.begin(progress, resumed=rebuild.resumed)
         try:
-            done = await rebuild.run(accept=accept)
+            await rebuild.wait(progress, screen.show)
         finally:
             screen.end()
     if json:
-        write_json(result_json(done))
+        write_json({"generation": progress.generation, "former": progress.active})
     else:
-        print_result(done, screen.seconds())
-    return done
+        after = duration(round(screen.seconds() * 1_000))
+        say(
+            f"generation {progress.generation} is active after {after}; generation "
+            f"{progress.active} will be deleted in a minute",
+            to=out,
+        )
 
 
-async def _existing(settings: Settings, act: Callable[[Rebuild], Awaitable[T]]) -> T:
-    """Ask something of a rebuild, without starting one."""
+async def _status(settings: Settings) -> RebuildProgress | None:
     async with wiring.started(wiring.redis_views(settings)) as store:
-        return await act(Rebuild(store, SystemClock(), show=lambda _: None, notify=say))
+        return await Rebuild(store, SystemClock(), notify=say).status()
+
+
+async def _audit(settings: Settings) -> AuditResult:
+    async with audit_ports(settings) as ports:
+        return await audit(ports)
 
 
 class Screen:
@@ -126,7 +129,6 @@ class Screen:
         self._samples: deque[tuple[float, Sequence[int]]] = deque()
         """The positions of all partitions at times of the last seconds."""
         self._begin_s = self._line_s = clock.monotonic_s()
-        self._phase = ""
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -139,17 +141,8 @@ class Screen:
 
     def begin(self, progress: RebuildProgress, *, resumed: bool) -> None:
         """Print what is done, and show the bars."""
-        generation, former = progress.generation, progress.former
-        if not progress.held:
-            text = (
-                f"generation {generation} is already being built, because generation {former} lost "
-                "documents; it becomes active automatically, without a comparison"
-            )
-        elif resumed:
-            text = f"continuing with generation {generation}, which was started before"
-        else:
-            text = f"building generation {generation}; generation {former} remains active"
-        say(text)
+        doing = "already being built" if resumed else "being built"
+        say(f"generation {progress.generation} is {doing}; generation {progress.active} is active")
         self._bars.start()
 
     def end(self) -> None:
@@ -162,39 +155,11 @@ class Screen:
 
     def show(self, progress: RebuildProgress) -> None:
         """Update the bars, or print a line."""
-        if progress.phase != self._phase:
-            self._begin_phase(progress)
-        if progress.phase == "building":
-            self._show_building(progress)
-        elif self._tasks:
-            self._bars.update(
-                self._tasks[0],
-                completed=progress.compared,
-                total=progress.sessions or None,
-                status=f"{exact(progress.compared)} of {count(progress.sessions, 'session')}"
-                if progress.phase == "comparing"
-                else "the last records",
-            )
-        now_s = self._clock.monotonic_s()
-        if not err.is_terminal and now_s - self._line_s >= _LINE_S:
-            self._line_s = now_s
-            say(self._line(progress))
-
-    def _begin_phase(self, progress: RebuildProgress) -> None:
-        self._phase = progress.phase
-        for task in self._tasks:
-            self._bars.remove_task(task)
-        if progress.phase == "building":
-            names = [f"partition {item.partition}" for item in progress.partitions]
-        else:
-            names = [progress.phase]
-        self._tasks = [self._bars.add_task(name, total=None, status="") for name in names]
-
-    def _show_building(self, progress: RebuildProgress) -> None:
         if not progress.partitions:
             return  # how many there are is not known yet
-        if len(self._tasks) != len(progress.partitions):
-            self._begin_phase(progress)
+        if not self._tasks:
+            names = [f"partition {item.partition}" for item in progress.partitions]
+            self._tasks = [self._bars.add_task(name, total=None, status="") for name in names]
         now_s = self._clock.monotonic_s()
         self._samples.append((now_s, [item.position or 0 for item in progress.partitions]))
         while self._samples[0][0] < now_s - _WINDOW_S:
@@ -207,6 +172,9 @@ class Screen:
                 total=max((item.end or 0) - begin, 1),
                 status=f"{_position(item)} · {self._speed(item)}",
             )
+        if not err.is_terminal and now_s - self._line_s >= _LINE_S:
+            self._line_s = now_s
+            say(self._line(progress.partitions))
 
     def _rate(self, item: PartitionProgress) -> float:
         (first_s, first), (last_s, last) = self._samples[0], self._samples[-1]
@@ -222,12 +190,7 @@ class Screen:
         left_ms = round(max((item.end or 0) - (item.position or 0), 0) / rate) * 1_000
         return f"{exact(round(rate))}/s · {duration(left_ms)} left"
 
-    def _line(self, progress: RebuildProgress) -> str:
-        if progress.phase == "swapping":
-            return f"waiting until generation {progress.generation} has the last records"
-        if progress.phase == "comparing":
-            return f"comparing: {exact(progress.compared)} of {exact(progress.sessions)}"
-        parts = progress.partitions
+    def _line(self, parts: Sequence[PartitionProgress]) -> str:
         done = sum((item.position or 0) - (item.begin or 0) for item in parts)
         of = sum(max((item.end or 0) - (item.begin or 0), 0) for item in parts)
         rate = sum(self._rate(item) for item in parts)
@@ -241,14 +204,6 @@ class Screen:
 def _position(item: PartitionProgress) -> str:
     position = "not started" if item.position is None else exact(item.position)
     return f"{position} of {UNKNOWN if item.end is None else exact(item.end)}"
-
-
-def print_abandoned(generation: int | None) -> None:
-    """Print what was abandoned."""
-    if generation is None:
-        say("no rebuild is in progress")
-    else:
-        say(f"generation {generation} was discarded and deleted; readers never saw it")
 
 
 def print_status(progress: RebuildProgress | None) -> None:
@@ -266,67 +221,43 @@ def print_status(progress: RebuildProgress | None) -> None:
             "not started" if item.position is None else state,
         )
     out.print(table)
-    next_step = (
-        "`contextgauge rebuild` compares it with the active one and swaps"
-        if progress.held
-        else "it becomes active automatically once all partitions have caught up"
-    )
+    active = UNKNOWN if progress.active is None else progress.active
     say(
-        f"generation {progress.generation} is being built; generation {progress.former} is active: "
-        f"{next_step}"
+        f"generation {progress.generation} is being built; generation {active} is active: readers "
+        "switch once all partitions have caught up"
     )
 
 
-def print_result(done: Rebuilt, seconds: float) -> None:
-    """Print the result of a rebuild."""
-    if done.compared is None:
-        say(
-            f"generation {done.generation} is active. It was not compared: the workers activated "
-            f"it because generation {done.former} lost documents, or another rebuild did"
-        )
-        return
-    _print_comparison(done, done.compared)
-    if done.swapped:
-        say(
-            f"generation {done.generation} is active after {duration(round(seconds * 1_000))}; "
-            f"generation {done.former} will be deleted in a minute",
-            to=out,
-        )
-        return
+def _found(audited: AuditResult) -> str:
+    return count(audited.different, "difference") if audited.different else "all equal"
+
+
+def print_audited(audited: AuditResult) -> None:
+    """Print the result of an audit."""
     say(
-        f"Nothing was swapped: generation {done.former} remains active, and generation "
-        f"{done.generation} follows the log. If the differences are intended (the projection or a "
-        "setting of it was changed), `contextgauge rebuild --accept-differences` swaps; "
-        "`contextgauge rebuild --abandon` discards the build."
+        f"generation {audited.generation}: compared {count(audited.sessions, 'session')} and the "
+        f"aggregates with the log: {_found(audited)}",
+        to=out,
     )
-
-
-def _print_comparison(done: Rebuilt, compared: Compared) -> None:
-    found = count(compared.different, "difference") if compared.different else "all equal"
-    say(f"compared {count(compared.sessions, 'session')} and the aggregates: {found}", to=out)
-    for item in compared.first:
+    for item in audited.first:
         subject = "aggregates" if item.session is None else f"session {item.session}"
         say(f"  partition {item.partition} · {subject}: {', '.join(item.fields)}", to=out)
-    if compared.different > len(compared.first):
-        out.print(f"  and {exact(compared.different - len(compared.first))} more")
-    for cut in done.cut:
+    if audited.different > len(audited.first):
+        out.print(f"  and {exact(audited.different - len(audited.first))} more")
+    for cut in audited.cut:
         say(
-            f"  partition {cut.partition}: the log now begins at {exact(cut.begin)}; generation "
-            f"{done.former} was built from {exact(cut.former_begin)}, so only that generation has "
-            "the earlier records",
+            f"  partition {cut.partition}: the log now begins at {exact(cut.log_begin)}; the views "
+            f"were built from {exact(cut.views_begin)}, so only they have the earlier records",
             to=out,
         )
 
 
-def result_json(done: Rebuilt) -> dict[str, Any]:
-    """Return the result of a rebuild, for programs."""
-    compared = done.compared
+def audited_json(audited: AuditResult) -> dict[str, Any]:
+    """Return the result of an audit, for programs."""
     return {
-        "generation": done.generation,
-        "former": done.former,
-        "swapped": done.swapped,
-        "compared_sessions": None if compared is None else compared.sessions,
-        "differences": None if compared is None else compared.different,
-        "first_differences": [] if compared is None else [f._asdict() for f in compared.first],
-        "cut": [cut._asdict() for cut in done.cut],
+        "generation": audited.generation,
+        "compared_sessions": audited.sessions,
+        "differences": audited.different,
+        "first_differences": [item._asdict() for item in audited.first],
+        "cut": [cut._asdict() for cut in audited.cut],
     }

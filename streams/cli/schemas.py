@@ -12,7 +12,6 @@ from pydantic_core import core_schema
 from schemas import views
 from schemas.records import (
     DATA_CLASSES,
-    LATER_FIELDS,
     SCHEMA_VERSION,
     SPEC_VERSION,
     RecordData,
@@ -20,6 +19,7 @@ from schemas.records import (
 )
 from streams import codec
 from streams.cli.screen.output import say
+from streams.codec.cloudevents import OPTIONAL_FIELDS
 
 SCHEMA_FOLDER = Path("schemas/json")
 """Under the current folder: in a checkout, where they are under version control."""
@@ -98,8 +98,8 @@ def _event(cls: type[RecordData]) -> dict[str, Any]:
     """Return the schema of a kind's CloudEvent, its data included."""
     data = _schema(cls)
     definitions = data.pop("$defs", {})
-    later = LATER_FIELDS.get(cls, ())
-    data["required"] = [name for name in data["required"] if name not in later]
+    optional = OPTIONAL_FIELDS[cls]
+    data["required"] = [name for name in data["required"] if name not in optional]
     envelope: dict[str, dict[str, Any]] = {
         "specversion": {"const": SPEC_VERSION},
         "id": {"type": "string", "format": "uuid"},

@@ -15,7 +15,6 @@ from contextgauge.json_codec import LONG_NUMBER, Encoded, dumps, loads, loads_ex
 from contextgauge.ports import Headers, NewRecord
 from schemas.records import (
     DATA_CLASS_BY_KIND,
-    LATER_FIELDS,
     SCHEMA_VERSION,
     SPEC_VERSION,
     Record,
@@ -41,6 +40,14 @@ _MOST_DIGITS: Final = 19
 """Of a number of 64 bits: Python refuses to read thousands."""
 _READ: Final = frozenset(_HEADERS)
 _CONTENT_TYPE_HEADER: Final = ("content-type", b"application/json")
+
+
+OPTIONAL_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {
+    cls: tuple(field.name for field in dataclasses.fields(cls) if field.default is None)
+    for cls in DATA_CLASS_BY_KIND.values()
+}
+"""Fields that have a default: they are left out where they are null. A new field is one of them, so
+that records without it stay as they are."""
 
 
 @cache
@@ -171,8 +178,8 @@ def to_binary(record: Record) -> tuple[Headers, bytes]:
 
 def _fields(data_class: type[RecordData]) -> list[tuple[str, bool]]:
     """Return the fields of a kind's data, and of each whether it is left out where it is null."""
-    later = LATER_FIELDS.get(data_class, ())
-    return [(field.name, field.name in later) for field in dataclasses.fields(data_class)]
+    optional = OPTIONAL_FIELDS.get(data_class, ())
+    return [(field.name, field.name in optional) for field in dataclasses.fields(data_class)]
 
 
 def event_writer(topic: str, partition: int) -> "EventWriter | None":
@@ -194,9 +201,9 @@ def event_writer(topic: str, partition: int) -> "EventWriter | None":
 
 
 def _document(data: RecordData) -> dict[str, Any]:
-    """Return the data as it is written: later fields are left out where they are null."""
+    """Return the data as it is written: optional fields are left out where they are null."""
     document = fields_of(data)
-    for name in LATER_FIELDS.get(type(data), ()):
+    for name in OPTIONAL_FIELDS[type(data)]:
         if document[name] is None:
             del document[name]
     return document

@@ -263,7 +263,7 @@ cdef class EventWriter:
         return _put(output, b"}", 1)
 
     cdef bint _put_fields(self, Output* output, object data, int depth) except -1:
-        """Write a dataclass; only of a record's own data are later fields left out."""
+        """Write a dataclass; only of a record's own data are optional fields left out."""
         cdef list plan
         cdef tuple step
         cdef bytes begin

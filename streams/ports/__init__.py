@@ -66,13 +66,11 @@ if TYPE_CHECKING:
     from streams.ports.view_store import HeldCheck as HeldCheck
     from streams.ports.view_store import LastRecord as LastRecord
     from streams.ports.view_store import LiveBounds as LiveBounds
+    from streams.ports.view_store import PartitionDocuments as PartitionDocuments
     from streams.ports.view_store import PartitionDump as PartitionDump
-    from streams.ports.view_store import PartitionSnapshot as PartitionSnapshot
     from streams.ports.view_store import ProjectorHeartbeat as ProjectorHeartbeat
     from streams.ports.view_store import Ranking as Ranking
-    from streams.ports.view_store import SessionSet as SessionSet
-    from streams.ports.view_store import SessionSnapshot as SessionSnapshot
-    from streams.ports.view_store import SessionsSnapshot as SessionsSnapshot
+    from streams.ports.view_store import SessionDocuments as SessionDocuments
     from streams.ports.view_store import ViewChanges as ViewChanges
     from streams.ports.view_store import ViewPosition as ViewPosition
     from streams.ports.view_store import ViewReader as ViewReader
@@ -100,8 +98,8 @@ _MODULES = {
     "streams.ports.values": ("ValueStore"),
     "streams.ports.view_store": (
         "ApplyResult Entry Generations HeldCheck LastRecord LiveBounds PartitionDump "
-        "PartitionSnapshot ProjectorHeartbeat Ranking SessionSet SessionSnapshot "
-        "SessionsSnapshot ViewChanges ViewPosition ViewReader ViewStore"
+        "PartitionDocuments ProjectorHeartbeat Ranking SessionDocuments "
+        "ViewChanges ViewPosition ViewReader ViewStore"
     ),
 }
 

@@ -1,6 +1,6 @@
 """The view store: what readers may use, and what the projector writes with."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from schemas.views import EntryStream
@@ -8,25 +8,17 @@ from schemas.views import EntryStream
 Ranking: TypeAlias = Literal["recent", "pressure"]
 """How a partition's sessions are ranked: by last activity (ms), by used percent."""
 
-SessionSet: TypeAlias = Literal["recent", "left"]
-"""Sessions that have views, and those that left for idleness."""
-
 ApplyResult: TypeAlias = Literal["applied", "done", "mismatch", "damaged"]
 """What became of a batch: written; written already by the same call; the stored position is another
 one; what is stored is not what such a position left behind. Only `applied` has written anything."""
 
 
 class Generations(NamedTuple):
-    """Which generation readers use, and which is being built, by which build; or neither.
-
-    `held`: the one being built is compared with the active one before it takes its place; a
-    worker does not activate it.
-    """
+    """Which generation readers use, and which is being built, by which build; or neither."""
 
     active: int | None
     next: int | None
     build: str = ""
-    held: bool = False
 
 
 class ProjectorHeartbeat(NamedTuple):
@@ -57,9 +49,9 @@ class ViewPosition(NamedTuple):
     `offset` is the next one to read, `begin` the first one that was ever read, `partitions` the
     number of partitions that sessions are spread over.
     `caught_up`: it has reached the end that the log had when the generation was begun. `build`:
-    of the generation, when the partition was begun. `limit`: while it is being built it goes no
-    further than this offset, for a comparison. `heartbeat` is its projector's last one. `writer`
-    names who wrote the position, `topic_id` the topic's identity in Kafka, empty if not known.
+    of the generation, when the partition was begun. `heartbeat` is its projector's last one.
+    `writer` names who wrote the position, `topic_id` the topic's identity in Kafka, empty if not
+    known.
     """
 
     offset: int
@@ -67,7 +59,6 @@ class ViewPosition(NamedTuple):
     partitions: int
     caught_up: bool
     build: str = ""
-    limit: int | None = None
     heartbeat: ProjectorHeartbeat | None = None
     writer: str = ""
     last: LastRecord | None = None
@@ -141,35 +132,47 @@ class PartitionDump(NamedTuple):
     agents: dict[bytes, dict[bytes, float]]
 
 
-class SessionSnapshot(NamedTuple):
-    """A session in one generation: its view, and digests that show whether all else is the same.
-
-    `parts` has an entry for `compactions`, `events`, `readings`, and the scores `recent`,
-    `pressure`, `idle` and `left`: a digest or the score as text, None where there is nothing. They
-    may only be compared with those of another snapshot by the same store.
-    """
+class SessionDocuments(NamedTuple):
+    """What is stored of a session alone."""
 
     view: bytes | None
-    parts: Mapping[str, bytes | None]
+    compactions: Mapping[bytes, bytes]
+    events: Sequence[Entry]
+    readings: Sequence[Entry]
+
+    @classmethod
+    def of(cls, partition: PartitionDump, session: bytes) -> "SessionDocuments":
+        """Return those of one session."""
+        entries = partition.entries
+        return cls(
+            partition.views.get(session),
+            dict(partition.compactions.get(session, {})),
+            list(entries["events"].get(session, ())),
+            list(entries["readings"].get(session, ())),
+        )
 
 
-class SessionsSnapshot(NamedTuple):
-    """Sessions of a partition as they were at one moment, and the position at that moment."""
+class PartitionDocuments(NamedTuple):
+    """What is stored of a partition but for its sessions' own documents; scores by session."""
 
-    offset: int | None
-    sessions: Sequence[SessionSnapshot]
-
-
-class PartitionSnapshot(NamedTuple):
-    """All of a partition but its sessions, at one moment, and the position at that moment.
-
-    `counts` are the sessions of each ranking, of `idle` and of `left`.
-    """
-
-    offset: int | None
     stats: Mapping[bytes, bytes]
     live: Sequence[Entry]
-    counts: Mapping[str, int]
+    recent: Mapping[bytes, float]
+    pressure: Mapping[bytes, float]
+    idle: Mapping[bytes, float]
+    left: Mapping[bytes, float]
+
+    @classmethod
+    def of(cls, partition: PartitionDump) -> "PartitionDocuments":
+        """Return those of a partition."""
+        return cls(
+            dict(partition.stats),
+            list(partition.live),
+            dict(partition.rankings["recent"]),
+            dict(partition.rankings["pressure"]),
+            dict(partition.idle),
+            dict(partition.left),
+        )
 
 
 class ViewReader(Protocol):
@@ -285,39 +288,22 @@ class ViewStore(ViewReader, Protocol):
         Then it has no view, which is no loss.
         """
 
-    async def look(
+    async def session_documents(
         self, generation: int, partition: int, sessions: Sequence[bytes]
-    ) -> SessionsSnapshot:
-        """Return sessions as of one moment. Few at a time: Redis serves no one else meanwhile."""
+    ) -> tuple[int | None, list[SessionDocuments]]:
+        """Return the position, and what is stored of these sessions at that moment.
 
-    async def look_at_partition(self, generation: int, partition: int) -> PartitionSnapshot:
-        """Return how the partition is at one moment, but for its sessions."""
-
-    def pages(
-        self, generation: int, partition: int, of: SessionSet
-    ) -> AsyncGenerator[list[bytes], None]:
-        """Yield the sessions of a set in pages of about a thousand, one perhaps twice.
-
-        Those that come or go meanwhile may be there or not.
+        Few at a time: Redis serves no one else meanwhile. The position is None where the partition
+        is not there.
         """
 
-    async def begin_next(self, generation: int, build: str, *, held: bool = False) -> None:
+    async def partition_documents(
+        self, generation: int, partition: int
+    ) -> tuple[int | None, PartitionDocuments]:
+        """Return the position, and what is stored of the partition at that moment."""
+
+    async def begin_next(self, generation: int, build: str) -> None:
         """Set the generation to be built, and its build, unless there is one."""
-
-    async def release(self, generation: int, build: str) -> None:
-        """Let a held build become active without a comparison, if it is this one."""
-
-    async def abandon(self, generation: int, build: str) -> None:
-        """Build this generation no longer, if it is this build and held: another is needed.
-
-        What it has is not deleted.
-        """
-
-    async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
-        """Let a partition of this build go up to an offset; None: as far as there is.
-
-        One that is beyond it stays where it is, once what it has in hand is written.
-        """
 
     async def is_there(self, generation: int, partition: int) -> bool:
         """Return whether there is anything to drop, even half dropped or of another format."""
@@ -333,8 +319,8 @@ class ViewStore(ViewReader, Protocol):
     async def activate(self, generation: int, build: str, partitions: int = 0) -> None:
         """Make readers use a generation, if this build of it is what is being built.
 
-        In one step with the end of the build: one that was given up meanwhile, and may be deleted
-        already, never becomes active, nor one of which any of so many partitions has not caught up
+        In one step with the end of the build: one that is not built any more never becomes active,
+        nor one of which any of so many partitions has not caught up
         or was dropped. Where a later one is active only the build ends.
         """
 

@@ -1,16 +1,14 @@
 """What a rebuild looks like, on a terminal and in a log."""
 
-from dataclasses import replace
-
 import pytest
 from rich.console import Console
 
 from contextgauge.clock import SystemClock
 from streams.cli import rebuild as rebuild_command
-from streams.cli.rebuild import Screen, print_result, print_status, result_json
+from streams.cli.rebuild import Screen, audited_json, print_audited, print_status
 from streams.cli.screen import output
-from streams.flow.rebuild.compare import Compared, Difference
-from streams.flow.rebuild.progress import Cut, PartitionProgress, Progress, Rebuilt
+from streams.flow.rebuild.audit import AuditResult, Cut, Difference
+from streams.flow.rebuild.rebuild import PartitionProgress, Progress
 
 
 class HandClock(SystemClock):
@@ -49,7 +47,7 @@ def building(*positions: int | None, end: int | None = 40_000) -> Progress:
         )
         for number, position in enumerate(positions)
     )
-    return Progress(phase="building", generation=8, former=7, held=True, partitions=partitions)
+    return Progress(8, 7, partitions)
 
 
 def lines(console: Console) -> list[str]:
@@ -62,18 +60,13 @@ def test_a_log_gets_a_line_at_intervals(clock: HandClock, console: Console) -> N
     for step in range(41):
         screen.show(building(step * 1_000, None if step < 5 else 40_000))
         clock.now_s += 0.5
-    comparing = replace(building(40_000, 40_000), phase="comparing", compared=3_000, sessions=9_000)
-    screen.show(comparing)
-    clock.now_s += 10
-    screen.show(comparing)
     screen.end()
     assert lines(console) == [
-        "building generation 8; generation 7 remains active",
+        "generation 8 is being built; generation 7 is active",
         "building: 60,000 of 80,000 · 6,000/s · 3.0 s left · 1 of 2 partitions caught up",
         "building: 80,000 of 80,000 · 2,000/s · 2 of 2 partitions caught up",
-        "comparing: 3,000 of 9,000",
     ]
-    assert screen.seconds() == 30.5
+    assert screen.seconds() == 20.5
 
 
 def test_on_a_terminal_every_partition_has_a_bar(
@@ -108,65 +101,44 @@ def test_a_build_whose_partitions_are_unknown_at_first_is_shown(
     ]
 
 
-EQUAL = Rebuilt(generation=8, former=7, swapped=True, compared=Compared(sessions=1_200))
-DIFFERENT = Rebuilt(
-    generation=8,
-    former=7,
-    swapped=False,
-    compared=Compared(
-        1_200, 3, [Difference(2, "s\x1b1", ("events", "left")), Difference(0, None, ("live",))]
-    ),
-    cut=[Cut(1, 0, 5_000)],
+AUDITED = AuditResult(
+    8,
+    1_200,
+    3,
+    [Difference(2, "s\x1b1", ("events", "view")), Difference(0, None, ("live",))],
+    [Cut(1, 0, 5_000)],
 )
 
 
-def test_an_equal_rebuild_is_reported(console: Console) -> None:
-    print_result(EQUAL, 12.3)
-    assert lines(console) == [
-        "compared 1,200 sessions and the aggregates: all equal",
-        "generation 8 is active after 12.3 s; generation 7 will be deleted in a minute",
-    ]
-
-
-def test_differences_are_reported_with_a_remedy(console: Console) -> None:
-    print_result(DIFFERENT, 12.3)
-    output = lines(console)
-    assert output[:4] == [
-        "compared 1,200 sessions and the aggregates: 3 differences",
-        r"  partition 2 · session s\x1b1: events, left",
+def test_an_audit_is_reported(console: Console) -> None:
+    print_audited(AuditResult(8, 1_200))
+    print_audited(AUDITED)
+    equal, *output = lines(console)
+    assert equal.endswith("compared 1,200 sessions and the aggregates with the log: all equal")
+    assert output[1:4] == [
+        r"  partition 2 · session s\x1b1: events, view",
         "  partition 0 · aggregates: live",
         "  and 1 more",
     ]
-    assert output[4].startswith("  partition 1: the log now begins at 5,000; generation 7 was")
-    assert "generation 7 remains active" in output[5]
-    assert "--accept-differences" in output[5]
-    assert "--abandon" in output[5]
+    assert output[4].startswith("  partition 1: the log now begins at 5,000; the views were")
 
 
-def test_a_rebuild_without_comparison_is_reported(console: Console) -> None:
-    print_result(replace(EQUAL, compared=None), 1.0)
-    assert "It was not compared" in console.export_text()
-
-
-def test_a_result_as_json() -> None:
-    assert result_json(DIFFERENT) == {
+def test_an_audit_as_json() -> None:
+    assert audited_json(AUDITED) == {
         "generation": 8,
-        "former": 7,
-        "swapped": False,
         "compared_sessions": 1_200,
         "differences": 3,
         "first_differences": [
-            {"partition": 2, "session": "s\x1b1", "fields": ("events", "left")},
+            {"partition": 2, "session": "s\x1b1", "fields": ("events", "view")},
             {"partition": 0, "session": None, "fields": ("live",)},
         ],
-        "cut": [{"partition": 1, "former_begin": 0, "begin": 5_000}],
+        "cut": [{"partition": 1, "views_begin": 0, "log_begin": 5_000}],
     }
-    assert result_json(replace(EQUAL, compared=None))["compared_sessions"] is None
 
 
 def test_the_status_is_a_table(console: Console) -> None:
     print_status(building(20_000, None, 40_000))
-    print_status(replace(building(1, end=None), held=False))
+    print_status(building(1, end=None))
     print_status(None)
     output = console.export_text()
     assert [line.split() for line in output.splitlines()[:4]] == [
@@ -175,7 +147,6 @@ def test_the_status_is_a_table(console: Console) -> None:
         ["1", "-", "40,000", "not", "started"],
         ["2", "40,000", "40,000", "caught", "up"],
     ]
-    assert "compares it with the active one" in output
-    assert "it becomes active automatically" in output
+    assert "switch once all partitions have caught up" in output
     assert "unknown" in output
     assert "no rebuild is in progress" in output

@@ -58,4 +58,4 @@ def test_a_base_without_its_fields_is_a_version_error() -> None:
 
 
 def test_a_version_that_is_none_is_reported_in_short() -> None:
-    assert len(str(wrong_version("the state", [[]] * 1_000, [1]))) < 200
+    assert len(str(wrong_version("the state", [[]] * 1_000, 1))) < 200

@@ -154,17 +154,6 @@ def test_metadata_of_maximum_depth_round_trips_in_both_modes(inner: bytes) -> No
     assert codec.to_binary(codec.from_binary(headers, value)) == (headers, value)
 
 
-def test_a_boundary_written_before_it_had_its_messages_in_all_keeps_its_bytes() -> None:
-    record = record_of(session().take(boundary()), CompactBoundary)
-    headers, value = codec.to_binary(record)
-    assert b'"messages_total":0,' in value
-    former = value.replace(b'"messages_total":0,', b"")
-    again = codec.from_binary(headers, former)
-    assert isinstance(again.data, CompactBoundary)
-    assert again.data.messages_total is None
-    assert codec.to_binary(again) == (headers, former)
-
-
 @pytest.mark.parametrize("number", [2**53 + 1, 2**64 - 1, -(2**63), 1.5, 1e300])
 def test_metadata_numbers_round_trip_in_both_modes(number: float) -> None:
     record = record_of(session().take(boundary({"odd": number})), CompactBoundary)

@@ -137,23 +137,6 @@ async def test_readers_learn_how_far_the_worker_is_behind(store: ConversationSto
     assert again.behind is None
 
 
-async def test_a_position_of_an_older_build_is_continued(
-    request: pytest.FixtureRequest, store: ConversationStore, key_prefix: str
-) -> None:
-    if isinstance(store, MemoryConversations):
-        pytest.skip("only Redis outlives a build")
-    await store.open(0, 1)
-    await apply(store, None, 3, {SESSION: LinesChange(entry(1), 0, [line(0, "go")])})
-    async with Redis.from_url(request.getfixturevalue("redis_url")) as redis:
-        await redis.hdel(f"{key_prefix}:conv:{{0}}:pos", "stamp", "topic")
-    stored = await store.open(0, 1)
-    assert stored is not None
-    assert stored.mark == Mark(3, "3", "")
-    more = {SESSION: LinesChange(entry(2), 1, [line(3, "on")])}
-    assert await apply(store, 3, 5, more, stamp="own.1") == "applied"
-    assert await store.mark(0) == Mark(5, "own.1", "t")
-
-
 async def test_lines_can_be_replaced_and_a_session_removed(store: ConversationStore) -> None:
     await store.open(0, 1)
     many = [line(index, f"{index}") for index in range(2_500)]
@@ -264,7 +247,7 @@ async def test_a_write_that_does_not_know_the_topic_leaves_the_one_that_is_store
         return await store.mark(0)
 
     await store.open(0, 1)
-    # It may be unknown to an older build, or to a broker for a while.
+    # A broker may not know it for a while.
     assert await write(None, Mark(1, "a")) == Mark(1, "a")
     assert await write("a", Mark(1, "b", "t")) == Mark(1, "b", "t")
     if is_dropped:

@@ -80,14 +80,13 @@ async def test_what_readers_use_is_never_dropped(under_test: StoreUnderTest) -> 
     assert await under_test.view(b"a") == b"1"
 
 
-@pytest.mark.parametrize("held", [False, True])
 async def test_a_generation_that_is_built_is_dropped_by_its_build_only(
-    under_test: StoreUnderTest, *, held: bool
+    under_test: StoreUnderTest,
 ) -> None:
     store = under_test.store
     await under_test.apply(None, 3, one_view(b"a", b"1"))
     assert not await store.drop(1, 0, "mine")
-    await store.begin_next(1, "mine", held=held)
+    await store.begin_next(1, "mine")
     assert not await store.drop(1, 0)
     assert not await store.drop(1, 0, "another")
     assert await under_test.view(b"a") == b"1"

@@ -110,8 +110,10 @@ class History:
             auto_compact_enabled=enabled,
             auto_compact_threshold=threshold,
             effective_window=None,
+            auto_compact_source=None,
             total_tokens=total,
             categories=categories,
+            message_breakdown=None,
         )
         return self.record(data)
 
@@ -142,7 +144,7 @@ class History:
         duration_ms: int | None = 30_000,
         duration_source: DurationSource = "reported",
         messages: int = 40,
-        total: int | None = None,
+        total: int = 140,
         chain: str = "main",
         at: float | None = -1,
         **more: str | None,
@@ -231,7 +233,8 @@ class History:
 
     def exhausted(self, chain: str = "main") -> Record:
         """A turn ended for lack of room."""
-        return self.record(ContextExhausted(**self.common(chain), reason="prompt_too_long"))
+        data = ContextExhausted(**self.common(chain), reason="prompt_too_long", tokens_over=None)
+        return self.record(data)
 
     def info(self, **facts: str | None) -> Record:
         """Facts of the session."""

@@ -290,8 +290,8 @@ FLOW_PROBLEMS: list[Problem] = [
     (
         "views.generation",
         "warning",
-        views(generations=Generations(1, 2, OLD_BUILD, held=True), building={0: POSITION}),
-        "for 3 h, 1 of 1 partition ready, held for comparison",
+        views(generations=Generations(1, 2, OLD_BUILD), building={0: POSITION}),
+        "for 3 h, 1 of 1 partition ready",
     ),
     ("views.generation", "error", views(active={0: None, 1: POSITION}), "partition 0 of it"),
     ("views.generation", "note", views(generations=Generations(None, None), active={}), "no views"),

@@ -10,11 +10,11 @@ import typer.main
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.topics import DAY_MS, HOUR_MS, MIB
+from schemas.topics import DAY_MS, MIB
 from streams.cli.app import app
 from streams.flow.doctor import CHECKS, SEVERITIES, Facts, Finding, judge
 from streams.flow.doctor.facts import DeadLetters, KafkaFacts, known
-from streams.ports import Generations, ViewPosition
+from streams.ports import Generations
 from streams.ports.inspection import ClusterFacts, TopicFacts
 from streams.settings import Settings
 from tests.doctor.cases import (
@@ -187,16 +187,6 @@ def test_a_managed_redis_is_examined_by_info() -> None:
     managed = redis(configs=NO_CONFIG, denied=NO_CONFIG)
     assert severities(managed, "redis.eviction") == {"ok"}
     assert severities(managed, "redis.rights") == {"skipped"}
-
-
-@pytest.mark.parametrize(("held", "ready"), [(True, True), (True, False), (False, True)])
-def test_only_a_build_that_is_held_and_complete_can_be_abandoned(held: bool, ready: bool) -> None:
-    started = f"{NOW - 3 * HOUR_MS}-rebuild"
-    at = ViewPosition(9, 0, 2, caught_up=ready, build=started)
-    building = views(generations=Generations(1, 2, started, held=held), building={0: at})
-    (finding,) = findings(building, "views.generation")
-    assert ("--abandon" in finding.remedy) == (held and ready)
-    assert finding.figures["held"] == held
 
 
 def test_a_rebuild_in_progress_has_its_memory() -> None:

@@ -7,13 +7,11 @@ from typing import Any
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import SESSION_IDLE_MS, EntryStream
-from streams import codec
 from streams.edge.memory.view_store import MemoryPartition, MemoryViews
 from streams.edge.redis.reader import entries_of
 from streams.edge.redis.view_store import RedisViews
-from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
-from streams.flow.project.partition import LEAVING_SESSIONS
-from streams.flow.project.view_write import ViewWrite
+from streams.flow.project.fold import LoggedRecord
+from streams.flow.rebuild.audit import ViewFold
 from streams.ports import Entry, PartitionDump, ViewReader
 
 
@@ -59,50 +57,25 @@ async def dump(store: ViewReader, generation: int, partition: int) -> PartitionD
     )
 
 
+def view_fold(idle_ms: int = SESSION_IDLE_MS) -> ViewFold:
+    """Return what folds one partition's records into documents."""
+    return ViewFold(MemoryPartition(), idle_ms)
+
+
 def fold_views(placed: Iterable[LoggedRecord], idle_ms: int = SESSION_IDLE_MS) -> PartitionDump:
     """Return the documents of one partition's records."""
-    fold = ViewFold(idle_ms)
+    fold = view_fold(idle_ms)
     for item in placed:
         fold.add(item)
-    return fold.documents()
+    return fold.documents.held
 
 
 def fold_records(records: Iterable[Record], partitions: int) -> list[PartitionDump]:
     """Return the documents of records that are on no log yet: each partition's are numbered."""
-    folds = [ViewFold() for _ in range(partitions)]
+    folds = [view_fold() for _ in range(partitions)]
     offsets = [0] * partitions
     for record in records:
         partition = partition_of(record.data.session_id, partitions)
         folds[partition].add(LoggedRecord(offsets[partition], None, record))
         offsets[partition] += 1
-    return [fold.documents() for fold in folds]
-
-
-class ViewFold:
-    """Folds one partition's records, as they come, into documents."""
-
-    def __init__(self, idle_ms: int = SESSION_IDLE_MS) -> None:
-        self._fold = Fold(strict=False, idle_ms=idle_ms)
-        self._idle_ms = idle_ms
-        self._kept = MemoryPartition()
-        self._kept.held.stats.update(FIRST_STATS)
-
-    def add(self, placed: LoggedRecord) -> None:
-        """Fold the next record."""
-        kept, fold, call = self._kept, self._fold, ViewWrite()
-        session = codec.key_bytes(placed.record.data.session_id)
-        for missing in fold.missing([session]):
-            fold.put_view(missing, None)
-        idle_since_ms = fold.leaving_before(placed)
-        if idle_since_ms is not None:
-            idle = kept.longest_idle(idle_since_ms, LEAVING_SESSIONS)
-            call.agents.update(fold.leave(idle, all_of_them=len(idle) < LEAVING_SESSIONS))
-            call.leaving.update(dict.fromkeys(idle, idle_since_ms + self._idle_ms))
-        documents = fold.add(placed)
-        if documents is not None:
-            call.add(documents)
-        kept.write(call.changes())
-
-    def documents(self) -> PartitionDump:
-        """Return all documents."""
-        return self._kept.held
+    return [fold.documents.held for fold in folds]

@@ -58,17 +58,9 @@ class FaultyViews(MemoryViews):
         self._check()
         return await super().generations()
 
-    async def begin_next(self, generation: int, build: str, *, held: bool = False) -> None:
+    async def begin_next(self, generation: int, build: str) -> None:
         self._check()
-        await super().begin_next(generation, build, held=held)
-
-    async def release(self, generation: int, build: str) -> None:
-        self._check()
-        await super().release(generation, build)
-
-    async def abandon(self, generation: int, build: str) -> None:
-        self._check()
-        await super().abandon(generation, build)
+        await super().begin_next(generation, build)
 
     async def is_there(self, generation: int, partition: int) -> bool:
         self._check()

@@ -73,31 +73,28 @@ async def test_a_damaged_view_is_found_and_repaired(
     name = key.partition(":s:")[2]
     view = as_text(await redis.get(key) or b"")
     await redis.set(key, view.replace('"chains":{"main"', '"chains":{"maim"'))
+
+    damaged = command("rebuild", "--audit", **settings)
+    assert damaged.returncode == 7, damaged.stderr
+    assert f"compared {SESSIONS} sessions and the aggregates with the log: 1 difference\n" in (
+        damaged.stdout
+    )
+    assert f"session {name}: chains.maim, chains.main\n" in damaged.stdout
+
     command.start("project", **settings)
-
-    refused = command("rebuild", **settings)
-    assert refused.returncode == 7, refused.stderr
-    assert f"compared {SESSIONS} sessions and the aggregates: 1 difference\n" in refused.stdout
-    assert f"session {name}: chains.maim, chains.main\n" in refused.stdout
-    assert "--accept-differences" in refused.stderr
-    status = command("rebuild", "--status", "--json", **settings)
-    told = json.loads(status.stdout)
-    assert (told["generation"], told["former"], told["held"]) == (2, 1, True)
-    assert {part["caught_up"] for part in told["partitions"]} == {True}
-
-    gone = command("rebuild", "--abandon", **settings)
-    assert "generation 2 was discarded" in gone.stderr
-    assert await rebuilding.keys("next") == []
-    assert await rebuilding.keys("{2:*") == []
-
-    accepted = command("rebuild", "--accept-differences", "--json", **settings)
-    assert accepted.returncode == 0, accepted.stderr
-    done = json.loads(accepted.stdout)
-    assert (done["swapped"], done["differences"], done["compared_sessions"]) == (True, 1, SESSIONS)
+    rebuilt = command("rebuild", "--json", **settings)
+    assert rebuilt.returncode == 0, rebuilt.stderr
+    assert json.loads(rebuilt.stdout) == {"generation": 2, "former": 1}
     assert await kit.documents(2) == await kit.expected()
+    audited = command("rebuild", "--audit", "--json", **settings)
+    assert audited.returncode == 0, audited.stderr
+    result = json.loads(audited.stdout)
+    assert (result["differences"], result["compared_sessions"]) == (0, SESSIONS)
 
 
-async def test_an_interrupt_shows_how_to_resume(command: Command, rebuilding: Rebuilding) -> None:
+async def test_an_interrupt_leaves_the_build_to_the_workers(
+    command: Command, rebuilding: Rebuilding
+) -> None:
     kit, _, settings = rebuilding
     process = command.start("rebuild", **settings)
 
@@ -109,11 +106,13 @@ async def test_an_interrupt_shows_how_to_resume(command: Command, rebuilding: Re
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
-    assert "contextgauge rebuild --abandon" in errors
+    assert "contextgauge rebuild --status" in errors
+    status = command("rebuild", "--status", "--json", **settings)
+    assert json.loads(status.stdout)["generation"] == 2
     command.start("project", **settings)
     again = command("rebuild", **settings)
     assert again.returncode == 0, again.stderr
-    assert "continuing with generation 2" in again.stderr
+    assert "generation 2 is already being built" in again.stderr
     assert await kit.documents(2) == await kit.expected()
 
 
@@ -124,6 +123,6 @@ def test_without_views_or_with_exclusive_options_nothing_is_done(
     nothing = command("rebuild", **settings)
     assert (nothing.returncode, nothing.stdout) == (1, "")
     assert "no views yet" in nothing.stderr
-    both = command("rebuild", "--abandon", "--status", **settings)
+    both = command("rebuild", "--audit", "--status", **settings)
     assert both.returncode == 2
     assert "cannot be combined" in both.stderr

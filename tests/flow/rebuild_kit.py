@@ -1,24 +1,15 @@
 """A rebuild under test: its progress and notices, and readers that poll meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 from contextgauge.clock import SystemClock
 from schemas.records import Record
-from schemas.views import EntryStream, SessionView
-from streams.flow.rebuild.progress import Progress, Rebuilt
-from streams.flow.rebuild.rebuild import Rebuild
-from streams.ports import (
-    Clock,
-    Entry,
-    Generations,
-    LiveBounds,
-    Ranking,
-    ViewPosition,
-    ViewReader,
-    ViewStore,
-)
+from schemas.views import SessionView
+from streams.flow.rebuild.rebuild import Progress, Rebuild
+from streams.ports import ViewReader, ViewStore
 from streams.serve.views.sessions import active_sessions
 from tests.flow.project_kit import HastyClock, ProjectKit, Worker
 
@@ -26,17 +17,14 @@ from tests.flow.project_kit import HastyClock, ProjectKit, Worker
 class Run:
     """One run of the command, without a screen."""
 
-    def __init__(self, store: ViewStore, clock: Clock | None = None) -> None:
+    def __init__(self, store: ViewStore) -> None:
         self.shown: list[Progress] = []
         self.notices: list[str] = []
-        self.rebuild = Rebuild(
-            store, clock or HastyClock(), show=self.shown.append, notify=self.notices.append
-        )
+        self.rebuild = Rebuild(store, HastyClock(), notify=self.notices.append)
 
-    async def to_end(self, *, accept: bool = False) -> Rebuilt:
-        """Begin, and run to the end."""
-        await self.rebuild.begin()
-        return await self.rebuild.run(accept=accept)
+    async def to_end(self) -> None:
+        """Begin, and wait until the generation is active."""
+        await self.rebuild.wait(await self.rebuild.begin(), self.shown.append)
 
 
 class RecordingReader:
@@ -46,74 +34,16 @@ class RecordingReader:
         self._reader = reader
         self.read: set[int] = set()
 
-    async def start(self) -> None:
-        await self._reader.start()
+    def __getattr__(self, name: str) -> Any:
+        """Return the reader's method; all of them but `generations` take a generation first."""
+        method = getattr(self._reader, name)
 
-    async def stop(self) -> None:
-        await self._reader.stop()
+        def recording(*args: Any, **kwargs: Any) -> Any:
+            if args:
+                self.read.add(args[0])
+            return method(*args, **kwargs)
 
-    async def generations(self) -> Generations:
-        return await self._reader.generations()
-
-    async def position(self, generation: int, partition: int) -> ViewPosition | None:
-        self.read.add(generation)
-        return await self._reader.position(generation, partition)
-
-    async def views(
-        self, generation: int, partition: int, sessions: Sequence[bytes]
-    ) -> list[bytes | None]:
-        self.read.add(generation)
-        return await self._reader.views(generation, partition, sessions)
-
-    async def ranked(
-        self, generation: int, partition: int, ranking: Ranking, limit: int
-    ) -> list[tuple[bytes, float]]:
-        self.read.add(generation)
-        return await self._reader.ranked(generation, partition, ranking, limit)
-
-    async def scores(
-        self, generation: int, partition: int, sessions: Sequence[bytes], ranking: Ranking
-    ) -> list[float | None]:
-        self.read.add(generation)
-        return await self._reader.scores(generation, partition, sessions, ranking)
-
-    async def session_count(self, generation: int, partition: int) -> int:
-        self.read.add(generation)
-        return await self._reader.session_count(generation, partition)
-
-    async def compactions(
-        self, generation: int, partition: int, session: bytes
-    ) -> dict[bytes, bytes]:
-        self.read.add(generation)
-        return await self._reader.compactions(generation, partition, session)
-
-    async def entries(
-        self, generation: int, partition: int, stream: EntryStream, session: bytes, after: int
-    ) -> list[Entry]:
-        self.read.add(generation)
-        return await self._reader.entries(generation, partition, stream, session, after)
-
-    async def stats(
-        self, generation: int, partition: int, fields: Sequence[bytes] | None = None
-    ) -> dict[bytes, bytes]:
-        self.read.add(generation)
-        return await self._reader.stats(generation, partition, fields)
-
-    async def agent_sessions(
-        self, generation: int, partition: int, agent: bytes, limit: int
-    ) -> list[tuple[bytes, float]]:
-        self.read.add(generation)
-        return await self._reader.agent_sessions(generation, partition, agent, limit)
-
-    async def live(
-        self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
-    ) -> list[Entry]:
-        self.read.add(generation)
-        return await self._reader.live(generation, partition, after, limit, wait_s)
-
-    async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
-        self.read.add(generation)
-        return await self._reader.live_bounds(generation, partition)
+        return recording
 
 
 class Reader:
@@ -137,10 +67,11 @@ class Reader:
     async def poll(self) -> None:
         """Ask for a list; then, of one generation, for one of its sessions and its records."""
         recording = RecordingReader(self._reader)
-        sessions = await active_sessions(recording, SystemClock())
+        reader = cast("ViewReader", recording)
+        sessions = await active_sessions(reader, SystemClock())
         views = await sessions.ranked("recent", 20)
         self._check(recording, views)
-        pinned = await active_sessions(recording, SystemClock())
+        pinned = await active_sessions(reader, SystemClock())
         recording.read.clear()
         view = views[self.polls % len(views)]
         session = await pinned.find(view.session_id)
@@ -197,7 +128,8 @@ async def projecting(kit: ProjectKit, records: list[Record]) -> AsyncIterator[Wo
         yield worker
 
 
-def assert_equal_and_swapped(done: Rebuilt) -> None:
-    assert done.swapped
-    assert done.compared is not None
-    assert done.compared.different == 0
+async def drip(kit: ProjectKit, records: list[Record]) -> None:
+    """Append records one by one, far more often than a generation is looked at."""
+    for record in records:
+        await kit.append([record])
+        await asyncio.sleep(0.02)

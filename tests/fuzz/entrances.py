@@ -46,7 +46,7 @@ from streams.flow.derive.partition_state import InputPartition, PartitionState
 from streams.flow.derive.stored_sessions import StoredSessions
 from streams.flow.project.fold import LoggedRecord
 from streams.ports import LogRecord
-from tests.doubles.dump import ViewFold
+from tests.doubles.dump import view_fold
 from tests.flow.derive_kit import RULES
 from tests.fuzz.checked import NOW_MS, must
 from tests.fuzz.mutation import Mutator
@@ -81,7 +81,7 @@ def written() -> Written:
     }
     config = DeriveConfig(cold_hours=-1)
     state = PartitionState(RULES, config, InputPartition(0, 1, 1))
-    fold = ViewFold()
+    fold = view_fold()
     for offset, value in enumerate(line for story in stories()[:12] for line in story[:40]):
         state.apply([LogRecord(offset, NOW_MS, b"a-session", value, (), created=True)])
         lines.append(write_line(offset, NOW_MS, {"value": "a"}))
@@ -92,7 +92,7 @@ def written() -> Written:
             record = codec.from_binary(new.headers, new.value)
             events.append(codec.to_structured(record))
             fold.add(LoggedRecord(offset, NOW_MS, record))
-    dump = fold.documents()
+    dump = fold.documents.held
     views[SessionView] = list(dump.views.values())
     views[Compaction] = [one for each in dump.compactions.values() for one in each.values()]
     views[LiveEntry] = [entry.document for entry in dump.live[:50]]
@@ -171,7 +171,7 @@ class Entrances:
             codec.binary_to_structured(headers, value)
         record = codec.from_binary(headers, value)
         codec.to_structured(record)
-        fold = ViewFold()
+        fold = view_fold()
         fold.add(LoggedRecord(0, NOW_MS, record))
 
     def take_event(self) -> None:

@@ -37,7 +37,7 @@ from streams.ports import (
 )
 from streams.serve.api.app import create_app
 from streams.serve.api.serving import ReadSettings, ReadTitles, Serving
-from tests.doubles.dump import ViewFold
+from tests.doubles.dump import view_fold
 from tests.doubles.view_store import FaultyViews
 
 PARTITIONS = 3
@@ -65,7 +65,7 @@ class GrowingViews(FaultyViews):
         super().__init__()
         self.generation, self.count = generation, partitions
         self.offsets = [0] * partitions
-        self._folds = [ViewFold() for _ in range(partitions)]
+        self._folds = [view_fold() for _ in range(partitions)]
         self.numbers = Generations(generation, None)
         self._place()
 
@@ -90,7 +90,7 @@ class GrowingViews(FaultyViews):
 
     def forget_live(self, partition: int, kept: int) -> None:
         """Let the feed of a partition be one that was capped, with so many entries left."""
-        live = self._folds[partition].documents().live
+        live = self._folds[partition].documents.held.live
         del live[: len(live) - kept]
         live[:0] = live[:1] * (LIVE_ENTRIES - len(live))
 
@@ -98,7 +98,7 @@ class GrowingViews(FaultyViews):
         """Lose the last entries of each partition, as a Redis may that starts anew."""
         lost = []
         for partition, fold in enumerate(self._folds):
-            live = fold.documents().live
+            live = fold.documents.held.live
             start = max(len(live) - entries, 0)
             lost.append(live[start:])
             del live[start:]
@@ -110,7 +110,7 @@ class GrowingViews(FaultyViews):
     def come_forward(self, lost: list[list[Entry]]) -> None:
         """Have again what was lost."""
         for partition, entries in enumerate(lost):
-            self._folds[partition].documents().live.extend(entries)
+            self._folds[partition].documents.held.live.extend(entries)
             if entries:
                 self.offsets[partition] = entries[-1].offset + 2
         self._place()
@@ -118,7 +118,7 @@ class GrowingViews(FaultyViews):
     def break_live(self, record: Record) -> None:
         """Fold a record, and let its entry of the feed be one that no build writes."""
         self.add(record)
-        live = self._folds[partition_of(record.data.session_id, self.count)].documents().live
+        live = self._folds[partition_of(record.data.session_id, self.count)].documents.held.live
         live[-1] = live[-1]._replace(document=b"{}")
 
     def report_heartbeat(self, heartbeat: ProjectorHeartbeat | None) -> None:  # type: ignore[override]  # of all partitions
@@ -136,7 +136,7 @@ class GrowingViews(FaultyViews):
                 caught_up=True,
                 heartbeat=heartbeat or now._replace(end=offset),
             )
-            documents = fold.documents()
+            documents = fold.documents.held
             self.partitions[self.generation, partition] = MemoryPartition(position, documents)
 
 

@@ -14,9 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.simulation import control
 from tests.simulation.runner import (
-    collect,
     in_processes,
     kind_of,
     prepare_inputs,
@@ -24,7 +22,14 @@ from tests.simulation.runner import (
     shrink,
     simulating,
 )
-from tests.simulation.schedule import DISASTERS, OPEN, Schedule, read, schedule_of
+from tests.simulation.schedule import (
+    DISASTERS,
+    OPEN,
+    Schedule,
+    control_schedule_of,
+    read,
+    schedule_of,
+)
 
 _PORTION = 5_000
 """Runs of one process at most: at first each copies the pages that it shares with the others."""
@@ -49,11 +54,7 @@ def run_portion(task: tuple[str, int, int, frozenset[str]]) -> Portion:
     scenario, first, end, without = task
     violations, began = [], time.process_time()
     for seed in range(first, end):
-        if scenario == "control":
-            violation = control.result_of(seed)
-            collect()
-        else:
-            violation = result_of(schedule_of(seed, without))
+        violation = result_of(drawn(scenario, seed, without))
         if violation is not None:
             violations.append((seed, violation))
     return Portion(end - first, time.process_time() - began, violations)
@@ -71,12 +72,9 @@ def show(schedule: Schedule, violation: str) -> None:
     print(f"  --schedule: {json.dumps(schedule.document())}", flush=True)
 
 
-def _show_smallest(name: str, seed: int, violation: str, without: frozenset[str]) -> None:
-    if name == "pipeline":
-        show(*shrink(schedule_of(seed, without), violation))
-        return
-    acts, violation = control.shrink(seed, violation)
-    print("\n".join([f"  {violation}", *acts]), flush=True)
+def drawn(scenario: str, seed: int, without: frozenset[str]) -> Schedule:
+    """Return the schedule of a seed in a scenario."""
+    return control_schedule_of(seed) if scenario == "control" else schedule_of(seed, without)
 
 
 def _traced(schedule: Schedule) -> int:
@@ -105,12 +103,12 @@ def _sweep(arguments: argparse.Namespace, without: frozenset[str]) -> int:
         for seed, violation in portion.violations:
             kind = kind_of(violation)
             if name == "pipeline":
-                kind = f"{_disaster_of(schedule_of(seed, without))}: {kind}"
+                kind = f"{_disaster_of(drawn(name, seed, without))}: {kind}"
             kinds[kind] += 1
             if kind not in shown and len(shown) < arguments.show:
                 shown.add(kind)
                 print(f"SEED={seed}: {violation}")
-                _show_smallest(name, seed, violation, without)
+                show(*shrink(drawn(name, seed, without), violation))
         if arguments.stop and kinds:
             break
     print(f"{runs} runs, {runs / max(cpu_s, 0.001):.0f} a second and core, {kinds.total()} wrong")
@@ -142,7 +140,7 @@ def main() -> int:
         if arguments.schedule is not None:
             return _traced(read(json.loads(arguments.schedule.read_text())))
         if arguments.trace:
-            return _traced(schedule_of(arguments.seed, without))
+            return _traced(drawn(arguments.scenario, arguments.seed, without))
         return _sweep(arguments, without)
 
 

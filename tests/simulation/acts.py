@@ -11,17 +11,18 @@ from tests.simulation.view_server import LOSABLE
 
 if TYPE_CHECKING:
     from tests.simulation.pipeline import Pipeline
+    from tests.simulation.world import World
 
 MESSAGES, EVENTS, STATE = AGENT_MESSAGES.name, CONTEXT_EVENTS.name, CONTEXT_STATE.name
 
 
-def _kill(world: "Pipeline", act: Act) -> None:
+def _kill(world: "World", act: Act) -> None:
     process = world.worker_at(act.number)
     if process is not None:
         world.kill(process)
 
 
-def _pause(world: "Pipeline", act: Act) -> None:
+def _pause(world: "World", act: Act) -> None:
     process = world.worker_at(act.number)
     if process is None or process.loop.is_paused:
         return
@@ -34,32 +35,25 @@ def _pause(world: "Pipeline", act: Act) -> None:
                 world.scheduler.after(SESSION_S, group.expel, member)
 
 
-def _stop(world: "Pipeline", act: Act) -> None:
+def _stop(world: "World", act: Act) -> None:
     process = world.worker_at(act.number)
     if process is not None:
         process.loop.call_soon(set_stop, process.stop)
 
 
-def _start(world: "Pipeline", act: Act) -> None:
-    kinds = [
-        kind
-        for kind, count in (
-            ("derive", world.schedule.derivers),
-            ("project", world.schedule.projectors),
-        )
-        if count
-    ]
+def _start(world: "World", act: Act) -> None:
+    kinds = world.startable()
     if len(world.processes) < 5:
         world.start_worker(kinds[act.number % len(kinds)])
 
 
-def _rebalance(world: "Pipeline", act: Act) -> None:
+def _rebalance(world: "World", act: Act) -> None:
     groups = list(world.groups.groups.values())
     if groups:
         groups[act.number % len(groups)].rebalance()
 
 
-def _stop_in_rebalance(world: "Pipeline", act: Act) -> None:
+def _stop_in_rebalance(world: "World", act: Act) -> None:
     """Stop a worker while a rebalance takes its partitions, as where all of them are replaced."""
     members = world.members()
     if members:
@@ -68,43 +62,41 @@ def _stop_in_rebalance(world: "Pipeline", act: Act) -> None:
         group.rebalance()
 
 
-def _expel(world: "Pipeline", act: Act) -> None:
+def _expel(world: "World", act: Act) -> None:
     members = world.members()
     if members:
         group, member = members[act.number % len(members)]
         group.expel(member)
 
 
-def _member_fails(world: "Pipeline", act: Act) -> None:
+def _member_fails(world: "World", act: Act) -> None:
     members = world.members()
     if members:
         _, member = members[act.number % len(members)]
         member.log.process.loop.call_soon(member.fail)
 
 
-def _clock(world: "Pipeline", act: Act) -> None:
+def _clock(world: "World", act: Act) -> None:
     process = world.worker_at(act.number)
     if process is not None:
         hours = (-48, -1, 1, 30)[act.number % 4]
         process.clock.ahead_ms += int(hours * 3_600_000 * (0.1 + act.amount))
 
 
-def _leader_moves(world: "Pipeline", act: Act) -> None:
+def _leader_moves(world: "World", act: Act) -> None:
     topic = (MESSAGES, EVENTS, STATE)[act.number % 3]
-    partition = act.number // 3 % world.given.partitions
+    partition = act.number // 3 % world.partitions
     world.broker.move_leader((topic, partition), act.amount)
 
 
-def _stale_metadata(world: "Pipeline", act: Act) -> None:
+def _stale_metadata(world: "World", act: Act) -> None:
     until_s = world.scheduler.now_s + act.amount
     world.broker.stop_learning(until_s, knows_topics=act.number % 2 == 1)
 
 
-def _wire(world: "Pipeline", act: Act) -> None:
+def _wire(world: "World", act: Act) -> None:
     """Have one of the wires be bad for a while."""
-    wires = [world.broker.wire]
-    if world.schedule.projectors:
-        wires.append(world.server.wire)
+    wires = world.wires()
     wire = wires[act.number % len(wires)]
     wire.rates = _BAD[act.number // 2 % len(_BAD)]
     world.scheduler.after(act.amount, _mend, world, wire)
@@ -119,32 +111,32 @@ _BAD = (
 )
 
 
-def _mend(world: "Pipeline", wire: Any) -> None:
+def _mend(world: "World", wire: Any) -> None:
     wire.rates = QUIET if world.is_healing else world.schedule.rates
 
 
-def _away(name: str) -> "Callable[[Pipeline, Act], None]":
-    def away(world: "Pipeline", act: Act) -> None:
-        wire = world.broker.wire if name == "broker" else world.server.wire
+def _away(name: str) -> "Callable[[World, Act], None]":
+    def away(world: "World", act: Act) -> None:
+        wire = world.broker.wire if name == "broker" else world.wires()[-1]
         wire.away_until_s = world.scheduler.now_s + act.amount
 
     return away
 
 
-def _time_out(world: "Pipeline", act: Act) -> None:
+def _time_out(world: "World", act: Act) -> None:
     names = [name for name, state in world.broker.ids.items() if state.parts]
     if names:
         world.broker.time_out(names[act.number % len(names)])
 
 
-def _markers(world: "Pipeline", act: Act) -> None:
+def _markers(world: "World", act: Act) -> None:
     broker = world.broker
     broker.marker_delay_s = 0.3 + act.amount / 4
     world.scheduler.after(act.amount, setattr, broker, "marker_delay_s", 0.0)
 
 
 def _compact(world: "Pipeline", act: Act) -> None:
-    world.broker.compact(STATE, act.number % world.given.partitions)
+    world.broker.compact(STATE, act.number % world.partitions)
 
 
 def _second(kind: str) -> "Callable[[Pipeline, Act], None]":
@@ -156,7 +148,7 @@ def _second(kind: str) -> "Callable[[Pipeline, Act], None]":
 
 def _lose_key(world: "Pipeline", act: Act) -> None:
     active = world.server.views.numbers.active
-    partition = act.number % world.given.partitions
+    partition = act.number % world.partitions
     if active is None:
         return
     stored = world.server.views.partitions.get((active, partition))
@@ -174,7 +166,7 @@ def _recreate(topic: str) -> "Callable[[Pipeline, Act], None]":
     def strike(world: "Pipeline", _act: Act) -> None:
         world.auditor.moved_s = world.scheduler.now_s
         world.auditor.was_cut = True
-        undone = [world.underived(partition) for partition in range(world.given.partitions)]
+        undone = [world.underived(partition) for partition in range(world.partitions)]
         world.broker.recreate(topic)
         if topic == MESSAGES:
             for records in undone:
@@ -189,7 +181,7 @@ def _truncate(topic: str) -> "Callable[[Pipeline, Act], None]":
 
     def strike(world: "Pipeline", act: Act) -> None:
         broker, auditor = world.broker, world.auditor
-        partition = act.number % world.given.partitions
+        partition = act.number % world.partitions
         log = broker.partition(topic, partition)
         if topic == MESSAGES:
             end = round(act.amount * auditor.positions[partition])
@@ -213,7 +205,7 @@ def _truncate(topic: str) -> "Callable[[Pipeline, Act], None]":
 
 def _retention(topic: str) -> "Callable[[Pipeline, Act], None]":
     def delete(world: "Pipeline", act: Act) -> None:
-        partition = act.number % world.given.partitions
+        partition = act.number % world.partitions
         log = world.broker.partition(topic, partition)
         if topic == MESSAGES and not world.auditor.positions[partition]:
             return  # where no position is stored, the first message kept is the first
@@ -230,8 +222,7 @@ def _retention(topic: str) -> "Callable[[Pipeline, Act], None]":
     return delete
 
 
-ACTS: "dict[str, Callable[[Pipeline, Act], None]]" = {
-    "publish": lambda world, act: world.publish(act.amount),
+OF_ANY: "dict[str, Callable[[Any, Act], None]]" = {
     "kill": _kill,
     "pause": _pause,
     "stop": _stop,
@@ -248,6 +239,12 @@ ACTS: "dict[str, Callable[[Pipeline, Act], None]]" = {
     "store away": _away("store"),
     "time out": _time_out,
     "markers": _markers,
+}
+"""What may be done to any workers."""
+
+ACTS: "dict[str, Callable[[Any, Act], None]]" = {
+    **OF_ANY,
+    "publish": lambda world, act: world.publish(act.amount),
     "compact state": _compact,
     "snapshot": lambda world, _act: world.server.take_snapshot(),
     "set back": lambda world, _act: world.server.go_back(),

@@ -2,8 +2,7 @@
 """Mistakes that the simulation must find, each planted into the service for some runs."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +15,8 @@ from streams.flow.control.commands import command_job, service_job
 from streams.flow.control.commands.command_log import CommandLog
 from streams.flow.control.commands.message_tail import MessageTail
 from streams.flow.conversations.partition import ConversationPartition
-from tests.simulation import faulty_worker
-from tests.simulation.world import World
+from tests.simulation.control import Control
+from tests.simulation.control_worker import ControlProducer
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -32,11 +31,11 @@ def _swap_without_approval(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_fencing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(World, "stable_ids", False)
+    patch.setattr(Control, "has_stable_ids", False)
 
 
 def _outcome_outside_the_transaction(patch: pytest.MonkeyPatch) -> None:
-    commit = faulty_worker._Producer.commit
+    commit = ControlProducer.commit
 
     async def split(self: Any, records: Any, approve: Any = None) -> Any:
         topics = {each.topic for each in records}
@@ -48,7 +47,7 @@ def _outcome_outside_the_transaction(patch: pytest.MonkeyPatch) -> None:
         await commit(self, one)
         return await commit(self, two)
 
-    patch.setattr(faulty_worker._Producer, "commit", split)
+    patch.setattr(ControlProducer, "commit", split)
 
 
 def _resume_forgets_cancellations(patch: pytest.MonkeyPatch) -> None:
@@ -100,7 +99,7 @@ def _the_check_waits_for_no_command(patch: pytest.MonkeyPatch) -> None:
 
 
 def _a_lost_reply_is_a_failure(patch: pytest.MonkeyPatch) -> None:
-    commit = faulty_worker._Producer.commit
+    commit = ControlProducer.commit
 
     async def retried(self: Any, records: Any, approve: Any = None) -> Any:
         try:
@@ -111,7 +110,7 @@ def _a_lost_reply_is_a_failure(patch: pytest.MonkeyPatch) -> None:
             await self.start()
             return await commit(self, records, approve)
 
-    patch.setattr(faulty_worker._Producer, "commit", retried)
+    patch.setattr(ControlProducer, "commit", retried)
 
 
 def _steps_after_the_outcome(patch: pytest.MonkeyPatch) -> None:
@@ -163,11 +162,3 @@ BUGS: dict[str, Plant] = {
         _conversations_skip_lines,
     )
 }
-
-
-@contextmanager
-def planted(name: str) -> Iterator[None]:
-    """Have the service make a mistake."""
-    with pytest.MonkeyPatch.context() as patch:
-        BUGS[name](patch)
-        yield

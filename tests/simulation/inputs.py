@@ -18,7 +18,7 @@ from streams import codec
 from streams.flow.derive.deriver import Deriver
 from streams.flow.project.fold import LoggedRecord
 from streams.ports import LogRecord, NewRecord, PartitionDump
-from tests.doubles.dump import ViewFold
+from tests.doubles.dump import view_fold
 from tests.flow.derive_kit import RULES, Sent, samples
 from tests.simulation.broker import Broker
 from tests.simulation.view_server import copy_of_documents
@@ -129,9 +129,9 @@ class ViewOracle:
 
     def __init__(self, begin: int = 0) -> None:
         self.begin = begin
-        self._fold = ViewFold()
+        self._fold = view_fold()
         self._read: list[LogRecord] = []
-        self._states = [copy_of_documents(self._fold.documents())]
+        self._states = [copy_of_documents(self._fold.documents.held)]
 
     def at(self, records: Sequence[LogRecord], count: int) -> PartitionDump:
         """Return the documents after the first `count` of these records."""
@@ -142,7 +142,7 @@ class ViewOracle:
             read = codec.from_binary(record.headers, record.value or b"")
             self._fold.add(LoggedRecord(record.offset, record.timestamp_ms, read))
             self._read.append(record)
-            self._states.append(copy_of_documents(self._fold.documents()))
+            self._states.append(copy_of_documents(self._fold.documents.held))
         return self._states[count]
 
 

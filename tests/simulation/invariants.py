@@ -17,12 +17,13 @@ from streams.core.conversation.fold import ConversationFold
 from streams.flow.control.commands.message_tail import lines_of
 from streams.flow.derive.deriver import Deriver, input_message
 from tests.flow.derive_kit import RULES
-from tests.simulation.world import MESSAGES, World
+from tests.simulation.control import MESSAGES, Control
+from tests.simulation.view_server import run_at_once
 
 Line = dict[str, Json]
 
 
-async def violations(world: World) -> list[str]:
+def violations(world: Control) -> list[str]:
     """Return all that is wrong after a run."""
     found = _outcomes(world)
     records = world.records(MESSAGES)
@@ -33,7 +34,7 @@ async def violations(world: World) -> list[str]:
         for record in deriver.derive(input_message(each)).records
     ]
     for session in world.sessions:
-        found += await _conversation(world, session)
+        found += _conversation(world, session)
         kinds = Counter(each.kind for key, each in derived if key == key_bytes(session))
         own = sum(
             1 for _, line in lines_of(records, session) if line.get("subtype") == "compact_boundary"
@@ -62,7 +63,7 @@ async def violations(world: World) -> list[str]:
     return found
 
 
-def _outcomes(world: World) -> list[str]:  # noqa: C901 -- one case for each kind of entry
+def _outcomes(world: Control) -> list[str]:  # noqa: C901 -- one case for each kind of entry
     found, done, accepted = [], dict[str, CommandFinished](), set[str]()
     cancelled, requested = set[str](), set[str]()
     attempts: Counter[tuple[str, int]] = Counter()
@@ -91,8 +92,8 @@ def _outcomes(world: World) -> list[str]:  # noqa: C901 -- one case for each kin
     return found
 
 
-async def _conversation(  # noqa: C901, PLR0912 -- one branch for each thing that may be wrong
-    world: World, session: str
+def _conversation(  # noqa: C901, PLR0912 -- one branch for each thing that may be wrong
+    world: Control, session: str
 ) -> list[str]:
     found: list[str] = []
     fold, statuses, uuids, ids = ConversationFold(), [], [], list[str]()
@@ -131,13 +132,13 @@ async def _conversation(  # noqa: C901, PLR0912 -- one branch for each thing tha
     }
     if said - there:
         found.append(f"{session}: in neither archive nor active: {sorted(said - there)}")
-    kept = await world.kept.conversation(session)
+    kept = run_at_once(world.kept.conversation, session)
     if kept is None:
         if said:
             found.append(f"{session}: no conversation is kept")
     elif list(kept.history.active) != list(history.active):
         found.append(f"{session}: the store's conversation is not the fold of the log")
-    view = await world.views.control_view(session)
+    view = run_at_once(world.views.control_view, session)
     seen = {each.command_id: each.outcome for each in view.commands} if view else {}
     for data in world.entries():
         if not isinstance(data, CommandFinished) or data.session_id != session:

@@ -23,6 +23,7 @@ from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.partition_state import PartitionState
 from streams.flow.project import fold
 from tests.simulation import memory
+from tests.simulation.control import Control
 from tests.simulation.inputs import INPUTS, prepare
 from tests.simulation.pipeline import Pipeline
 from tests.simulation.process import QUIET
@@ -88,15 +89,11 @@ def result_of(schedule: Schedule, trace: Trace | None = None) -> str | None:
 
     Its garbage is collected at once: later it would be in no cache of the processor.
     """
-    result = Pipeline(schedule, trace).run()
-    collect()
-    return result
-
-
-def collect() -> None:
-    """Free what a run left behind."""
+    world = Control if schedule.stage == "control" else Pipeline
+    result = world(schedule, trace).run()
     gc.collect(0)  # ends the frames of its processes, whose last words keep some of them alive
     gc.collect(1)
+    return result
 
 
 def kind_of(violation: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 from tests.simulation.inputs import INPUTS
 from tests.simulation.process import Rates
 
-Stage = Literal["derive", "project", "both"]
+Stage = Literal["derive", "project", "both", "control"]
 
 
 class Act(NamedTuple):
@@ -126,6 +126,35 @@ def schedule_of(seed: int, without: frozenset[str] = frozenset()) -> Schedule:
         derivers=0 if stage == "project" else chance.choice([1, 2, 2, 3]),
         projectors=0 if stage == "derive" else chance.choice([1, 2, 2, 3]),
         batch=chance.choice([2, 5, 1000]),
+        length_s=length_s,
+        rates=chance.choice(_WIRES),
+        acts=tuple(sorted(acts)),
+    )
+
+
+_OF_CONTROL: Final = (
+    *["say"] * 5, *["request"] * 6, *["cancel"] * 3, "repeat", "repeat", "own boundary", "reset",
+    *["kill"] * 4, "start", "start", "stop", "pause", "reassign", "empty stores", "provider",
+    "provider", "wire", "wire", "broker away", "store away", "time out", "markers",
+)  # fmt: skip
+
+
+def control_schedule_of(seed: int) -> Schedule:
+    """Draw the schedule of a run of the compaction service."""
+    chance = random.Random(f"control {seed}")
+    length_s = chance.choice([4.0, 9.0, 20.0])
+    acts: list[Act] = []
+    for _ in range(chance.randint(6, 25)):
+        amount = round(chance.choice([0.2, 2.0, 9.0]) * chance.random(), 2)
+        time_s = _soon(chance, acts, length_s) if acts else _time(chance, length_s)
+        acts.append(Act(time_s, chance.choice(_OF_CONTROL), chance.randrange(1000), amount))
+    return Schedule(
+        seed=seed,
+        stage="control",
+        input=chance.randrange(INPUTS),
+        derivers=0,
+        projectors=0,
+        batch=0,
         length_s=length_s,
         rates=chance.choice(_WIRES),
         acts=tuple(sorted(acts)),

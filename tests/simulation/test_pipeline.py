@@ -1,4 +1,4 @@
-"""The simulator of the pipeline: it repeats its runs, and finds what is planted.
+"""The simulator: it repeats its runs, and finds what is planted.
 
 `make dst` runs as many seeds as one wants; here only as many as show that it works.
 """
@@ -13,7 +13,14 @@ import pytest
 
 from tests.simulation.mutants import find
 from tests.simulation.runner import kind_of, result_of, shrink, simulating
-from tests.simulation.schedule import DISASTERS, OPEN, Schedule, read, schedule_of
+from tests.simulation.schedule import (
+    DISASTERS,
+    OPEN,
+    Schedule,
+    control_schedule_of,
+    read,
+    schedule_of,
+)
 
 RUNS = 60
 
@@ -37,6 +44,7 @@ def _trace(schedule: Schedule) -> list[str]:
 
 def test_a_seed_gives_the_same_run_whatever_ran_before() -> None:
     schedules = [schedule_of(seed) for seed in range(1, 30)]
+    schedules += [control_schedule_of(seed) for seed in range(1, 6)]
     first = [_trace(schedule) for schedule in schedules]
     again = [_trace(schedule) for schedule in reversed(schedules)]
     assert first == again[::-1]
@@ -47,10 +55,11 @@ def test_a_seed_gives_the_same_run_whatever_ran_before() -> None:
 def test_a_run_does_not_depend_on_the_order_of_sets(hash_seed: str) -> None:
     script = (
         "from tests.simulation.runner import result_of, simulating\n"
-        "from tests.simulation.schedule import schedule_of\n"
+        "from tests.simulation.schedule import control_schedule_of, schedule_of\n"
         "with simulating():\n"
         "    for seed in range(1, 12):\n"
         "        print(result_of(schedule_of(seed), print))\n"
+        "        print(result_of(control_schedule_of(seed), print))\n"
     )
     printed = subprocess.run(
         [sys.executable, "-c", script],
@@ -62,12 +71,13 @@ def test_a_run_does_not_depend_on_the_order_of_sets(hash_seed: str) -> None:
     lines: list[str] = []
     for seed in range(1, 12):
         lines.append(str(result_of(schedule_of(seed), lines.append)))
+        lines.append(str(result_of(control_schedule_of(seed), lines.append)))
     assert printed.splitlines() == "\n".join(lines).splitlines()
 
 
 def test_a_printed_schedule_can_be_run_again() -> None:
-    schedule = schedule_of(7)
-    assert read(json.loads(json.dumps(schedule.document()))) == schedule
+    for schedule in (schedule_of(7), control_schedule_of(7)):
+        assert read(json.loads(json.dumps(schedule.document()))) == schedule
 
 
 def test_all_kinds_of_disasters_are_drawn() -> None:
@@ -77,10 +87,15 @@ def test_all_kinds_of_disasters_are_drawn() -> None:
 
 @pytest.mark.parametrize(
     "mistake",
-    ["the restore stops before the end", "a stop within a rebalance does not wait"],
+    [
+        ("pipeline", "the restore stops before the end"),
+        ("pipeline", "a stop within a rebalance does not wait"),
+        ("control", "the restore begins at the end"),
+        ("control", "an announcement is left open"),
+    ],
 )
-def test_a_planted_mistake_is_found(mistake: str) -> None:
-    assert find(("pipeline", mistake, 50)).seed
+def test_a_planted_mistake_is_found(mistake: tuple[str, str]) -> None:
+    assert find((*mistake, 50)).seed
 
 
 def test_a_schedule_is_shrunk_to_what_shows_the_violation(

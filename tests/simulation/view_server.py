@@ -98,32 +98,50 @@ def copy_of_documents(held: PartitionDump) -> PartitionDump:
     )
 
 
-def _run(method: Callable[..., Coroutine[Any, Any, Any]], args: Any, kwargs: Any) -> Any:
+def run_at_once(method: Callable[..., Coroutine[Any, Any, Any]], *args: Any, **kwargs: Any) -> Any:
     """Run what waits for nothing."""
     try:
         method(*args, **kwargs).send(None)
     except StopIteration as end:
         return end.value
-    raise AssertionError("the view store in memory waits for something")
+    raise AssertionError("a store in memory waits for something")
 
 
-class ProcessViews:
-    """The view store as one process sees it: each of its methods goes through the wire."""
+class ProcessStore:
+    """A store in memory as one process sees it: each of its methods goes through the wire."""
 
-    def __init__(self, server: ViewServer, process: Process) -> None:
-        self._server, self._process = server, process
+    def __init__(self, store: Any, wire: Wire, process: Process) -> None:
+        self._store, self._wire, self._process = store, wire, process
 
     async def start(self) -> None:
-        await self._server.wire.call(self._process, _nothing)
+        await self._wire.call(self._process, _nothing)
 
     async def stop(self) -> None:
         """Do nothing: there is no connection to close."""
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            serve = partial(run_at_once, method, *args, **kwargs)
+            return await self._wire.call(self._process, serve)
+
+        setattr(self, name, call)
+        return call
+
+
+class ProcessViews(ProcessStore):
+    """The view store, whose writes are judged when they happen."""
+
+    def __init__(self, server: ViewServer, process: Process) -> None:
+        super().__init__(server.views, server.wire, process)
+        self._server = server
 
     async def apply(self, *args: Any, **kwargs: Any) -> Any:
         server, process = self._server, self._process
 
         def serve() -> Any:
-            result = _run(server.views.apply, args, kwargs)
+            result = run_at_once(server.views.apply, *args, **kwargs)
             if result == "applied":
                 server.on_applied(args[0], args[1], process.name)
             return result
@@ -135,7 +153,7 @@ class ProcessViews:
 
         def serve() -> None:
             former = server.views.numbers.active
-            _run(server.views.activate, (generation, build, partitions), {})
+            run_at_once(server.views.activate, generation, build, partitions)
             if server.views.numbers.active != former:
                 server.on_activated(generation, process.name)
 
@@ -146,22 +164,12 @@ class ProcessViews:
 
         def serve() -> bool:
             is_there = (generation, partition) in server.views.partitions
-            dropped: bool = _run(server.views.drop, (generation, partition, build), {})
+            dropped: bool = run_at_once(server.views.drop, generation, partition, build)
             if is_there and dropped:
                 server.on_dropped(generation, partition, process.name)
             return dropped
 
         return bool(await server.wire.call(process, serve))
-
-    def __getattr__(self, name: str) -> Any:
-        server, process = self._server, self._process
-        method = getattr(server.views, name)
-
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            return await server.wire.call(process, partial(_run, method, args, kwargs))
-
-        setattr(self, name, call)
-        return call
 
 
 def _nothing() -> None:

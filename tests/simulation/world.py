@@ -1,370 +1,215 @@
-"""One simulated run: sessions, commands, workers and faults by a seed, then healing and checks."""
+"""The world of one run: a scheduler, servers, and processes that are killed and started again.
+
+What runs in the processes, what is judged and what is missing at the end is its subclasses'.
+"""
 
 import asyncio
 import random
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar
 
-from contextgauge import json_codec
-from contextgauge.compaction.profiles import Profile
-from contextgauge.partitioner import key_bytes, partition_of
-from contextgauge.ports import Headers
-from contextgauge.records import Json
-from schemas.commands import (
-    CancelRequested,
-    CommandData,
-    CommandEntry,
-    CommandFinished,
-    CompactRequested,
-)
-from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
-from streams.codec.commands import read_entry, write_entry
-from streams.core.alerts.rules import Patterns
-from streams.core.control.plan import ControlPlan, SessionPolicy
-from streams.core.conversation.opt_in import KeptConversations
-from streams.edge.memory.asked_contexts import MemoryAskedContexts
-from streams.edge.memory.conversations import MemoryConversations
-from streams.flow.control.commands.command_ports import CommandPorts
-from streams.flow.control.session_owners import Owner
-from streams.flow.conversations.config import ConversationsConfig, ConversationsPorts
-from streams.flow.conversations.worker import run_conversations
-from streams.ports import LogRecord, NewRecord
-from tests.doubles.control_store import MemoryControlStore
-from tests.doubles.log import FaultyLog
-from tests.flow.derive_kit import worker_ports
-from tests.simulation.faulty_worker import AssigningStream, Faults, SimulatedWorker, SlowSummaries
-from tests.simulation.virtual_loop import VirtualClock
+from contextgauge.errors import ContextgaugeError, StopError
+from schemas.topics import TOPICS
+from streams.flow.common.ports import WorkerPorts
+from streams.ports import Health
+from tests.simulation.auditor import ViolationError
+from tests.simulation.broker import Broker
+from tests.simulation.broker_clients import GroupReader
+from tests.simulation.coordinator import SESSION_S, Groups
+from tests.simulation.process import QUIET, Process, Wire, set_stop
+from tests.simulation.schedule import Act, Schedule
+from tests.simulation.virtual_loop import Scheduler, SpinningError
 
-MESSAGES, COMMANDS = AGENT_MESSAGES.name, CONTEXT_COMMANDS.name
-HEALING_S = 120.0
-WORDS = "one two three four five six seven eight nine ten " * 6
-PROFILE = Profile(
-    name="simulated",
-    keep_last=3,
-    minimum_tokens=50,
-    unknown_window_tokens=1_000,
-    windows={"claude-sonnet-4-5": 1_000},
-)
+HEALING_S = 150.0
+"""Within which everything has arrived once nothing is done to the workers any more."""
+
+_LOOK_S = 0.25
+"""How often it is looked whether everything has arrived."""
+
+RESTART_S = 1.5
+"""A worker that ended is started again by whatever supervises it."""
+
+MOST_RESTARTS = 4
+"""A worker that stops again and again is left alone: it has said so."""
 
 
-async def _no_owner(_session_id: str) -> Owner:
-    return Owner(is_known=True)
+class Silent:
+    """Telemetry that no one looks at."""
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None: ...
+    def gauge(self, name: str, value: float, **labels: str) -> None: ...
+    def forget(self, name: str, **labels: str) -> None: ...
+    def observe(self, name: str, value: float, **labels: str) -> None: ...
 
 
 class World:
     """Everything of one run."""
 
-    stable_ids = True
-    """Transactional ids do not change with the worker."""
+    acts: ClassVar[dict[str, Callable[[Any, Act], None]]]
+    kinds: ClassVar[tuple[str, ...]]
+    """Workers that are started again; others are a second deployment's."""
 
-    def __init__(self, seed: int, skipped: frozenset[int] = frozenset()) -> None:
-        self.seed, self.skipped = seed, skipped
-        self.done: list[str] = []
-        """What was done to the service: the number, time and kind of each act."""
-        self.chance = random.Random(seed)
-        self.clock = VirtualClock()
-        self.log = FaultyLog(self.clock)
-        self.faults = Faults(self.chance)
-        self.kept, self.views = MemoryConversations(), MemoryControlStore()
-        self.partitions = self.chance.choice([1, 1, 2])
-        self.sessions = [f"session-{each}" for each in range(self.chance.randint(1, 3))]
-        self.workers: list[SimulatedWorker] = []
-        self.keeper: asyncio.Task[None] | None = None
-        self.commands: list[tuple[str, str]] = []
-        self.published: list[tuple[str, dict[str, Json]]] = []
-        self.acts = 0
-        self._numbers = 0
-        self._producer = self.log.producer()
-        self.faults.before_swap = self.cancel
-        summariser = SlowSummaries(self.faults) if self.chance.random() < 0.8 else None
-        self.plan = ControlPlan(
-            session=lambda _facts: SessionPolicy(opted_in=True, profile=PROFILE),
-            summariser=summariser,
-            max_age_ms=30_000,
-            command_s=25.0,
-            call_s=4.0,
-            conversation_s=3.0,
-            check_s=1.0,
-            heartbeat_s=0.7,
-            pause_s=0.2,
-            most_plans=4,
-        )
+    def __init__(
+        self, schedule: Schedule, partitions: int, trace: Callable[[str], None] | None = None
+    ) -> None:
+        self.schedule, self.partitions, self.trace = schedule, partitions, trace
+        self.scheduler = Scheduler(random.Random(f"{schedule.seed} order"))
+        chance = random.Random(f"{schedule.seed} servers")
+        self.broker = Broker(self.scheduler, chance)
+        self.groups = Groups(self.broker, chance)
+        self.processes: list[Process] = []
+        self.errors: list[str] = []
+        self.started = 0
+        self.is_healing = False
+        self.violation: str | None = None
+        self._restarts = 0
 
-    def number(self) -> int:
-        self._numbers += 1
-        return self._numbers
+    # What subclasses say
 
-    # The agent's side
+    def wires(self) -> list[Wire]:
+        """Return the wires that may be bad, the broker's first."""
+        raise NotImplementedError
 
-    async def publish(self, session: str, line: dict[str, Json]) -> None:
-        own: dict[str, Json] = {"session_id": session, "uuid": f"{session}-{self.number()}"}
-        full = {**own, **line}
-        self.published.append((session, full))
-        await self._append(MESSAGES, session, json_codec.dumps(full))
+    def startable(self) -> list[str]:
+        """Return the kinds of which another worker may be started."""
+        raise NotImplementedError
 
-    async def _append(self, topic: str, session: str, value: bytes, headers: Headers = ()) -> None:
-        partition = partition_of(session, self.partitions)
-        await self._producer.send(NewRecord(topic, partition, key_bytes(session), value, headers))
+    def work(self, kind: str, group: str, process: Process, common: WorkerPorts) -> Any:
+        """Return what a process does."""
+        raise NotImplementedError
 
-    async def say(self, session: str, turns: int) -> None:
-        for _ in range(turns):
-            number = self.number()
-            content: list[Json] = [{"type": "text", "text": f"answer {number} {WORDS}"}]
-            usage: Json = {"input_tokens": 100 + number, "output_tokens": 20}
-            calls = self.chance.random() < 0.4
-            if calls:
-                content.append(
-                    {"type": "tool_use", "id": f"t{number}", "name": "read", "input": {"a": 1}}
-                )
-            await self.publish(
-                session,
-                {
-                    "type": "user",
-                    "message": {"role": "user", "content": f"question {number} {WORDS}"},
-                },
-            )
-            message: Json = {
-                "id": f"msg-{number}",
-                "role": "assistant",
-                "model": "claude-sonnet-4-5",
-                "content": content,
-                "usage": usage,
-            }
-            await self.publish(session, {"type": "assistant", "message": message})
-            if calls:
-                result: Json = {
-                    "type": "tool_result",
-                    "tool_use_id": f"t{number}",
-                    "content": f"result {number} {WORDS}",
-                }
-                await self.publish(
-                    session, {"type": "user", "message": {"role": "user", "content": [result]}}
-                )
+    def begin(self, chance: random.Random) -> None:
+        """Start what is there at first."""
+        raise NotImplementedError
 
-    async def compact_itself(self, session: str) -> None:
-        """The runtime compacts by itself."""
-        await self.publish(
-            session,
-            {
-                "type": "system",
-                "subtype": "compact_boundary",
-                "compact_metadata": {"trigger": "auto", "pre_tokens": 500},
-            },
-        )
-        await self.publish(
-            session,
-            {
-                "type": "user",
-                "isCompactSummary": True,
-                "message": {"role": "user", "content": f"So far: {self.number()}"},
-            },
-        )
+    def is_done(self) -> bool:
+        """Return whether everything has arrived."""
+        raise NotImplementedError
 
-    # Commands
+    def missing(self) -> str | None:
+        """Return what is wrong once the run has ended."""
+        raise NotImplementedError
 
-    async def send(self, data: CommandData, session: str) -> None:
-        entry = CommandEntry(f"request-{self.number()}", self.clock.now_ms(), data)
-        headers, value = write_entry(entry)
-        await self._append(COMMANDS, session, value, headers)
+    def heal(self) -> None:
+        """Bring what is left, and start what is missing."""
+        raise NotImplementedError
 
-    async def request(self, session: str) -> None:
-        chance = self.chance
-        command_id = f"command-{len(self.commands)}"
-        partition = self.log.partition(MESSAGES, partition_of(session, self.partitions))
-        data = CompactRequested(
-            session_id=session,
-            command_id=command_id,
-            trigger=chance.choice(["manual", "auto", "model_change"]),
-            requested_by="simulation",
-            urgent=chance.random() < 0.15,
-            upto_offset=partition.stable_end() if chance.random() < 0.5 else None,
-        )
-        self.commands.append((session, command_id))
-        await self.send(data, session)
-        if chance.random() < 0.2:
-            await self.send(data, session)
-
-    async def repeat(self) -> None:
-        if self.commands:
-            session, command_id = self.chance.choice(self.commands)
-            again = CompactRequested(
-                session_id=session,
-                command_id=command_id,
-                trigger="manual",
-                requested_by="simulation",
-            )
-            await self.send(again, session)
-
-    async def cancel(self) -> None:
-        if self.commands:
-            session, command_id = self.chance.choice(self.commands[-3:])
-            await self.send(
-                CancelRequested(
-                    session_id=session, command_id=command_id, requested_by="simulation"
-                ),
-                session,
-            )
+    def is_replaced(self, process: Process) -> bool:
+        """Return whether another worker is started where this one ended."""
+        return process.kind in self.kinds
 
     # Workers
 
-    def ports(self, stop: asyncio.Event) -> CommandPorts:
-        stream = AssigningStream(self.partitions)
-        prefix = "control-" if self.stable_ids else f"control-{self.number()}-"
-        return CommandPorts(
-            **vars(worker_ports(self.clock, stop=stop)),
-            stream=stream,
-            log=self.log,
-            store=self.views,
-            conversations=self.kept,
-            asked=MemoryAskedContexts(self.clock),
-            drivers={},
-            owner_of=_no_owner,
-            plan=self.plan,
-            commands_topic=COMMANDS,
-            messages_topic=MESSAGES,
-            partitions=self.partitions,
-            transactional_prefix=prefix,
-            retention_ms=CONTEXT_COMMANDS.retention_ms,
-            fenced_pause_s=2.0,
+    def start_worker(self, kind: str, group: str = "") -> None:
+        self.started += 1
+        name = f"{kind}-{group}{self.started}"
+        process = Process(self.scheduler, name, kind + group, self.schedule.seed)
+        self.processes.append(process)
+        process.stop = asyncio.Event()
+        common = WorkerPorts(
+            telemetry=Silent(),
+            health=Health(name, process.clock, 60.0),
+            clock=process.clock,
+            stop=process.stop,
         )
+        work: Coroutine[Any, Any, None] = self.work(kind, group, process, common)
+        process.start(work, self._ended)
 
-    async def start_worker(self) -> SimulatedWorker:
-        worker = SimulatedWorker(self.ports(asyncio.Event()), self.faults)
-        self.workers.append(worker)
-        return worker
+    def _ended(self, process: Process) -> None:
+        """Start a worker again that ended; note what only a person can mend."""
+        if process not in self.processes or process.main is None:
+            return
+        self.processes.remove(process)
+        error = None if process.main.cancelled() else process.main.exception()
+        self.note(f"{process.name} ended: {error!r}")
+        if error is not None and not isinstance(error, ContextgaugeError):
+            self.fail(f"{process.name} ended with {type(error).__name__}: {error}", error)
+        if isinstance(error, StopError):
+            self.errors.append(f"{process.name}: {type(error).__name__}: {error}")
+        if self.is_replaced(process) and self._restarts < MOST_RESTARTS:
+            self._restarts += isinstance(error, StopError)
+            self.scheduler.after(RESTART_S, self.start_worker, process.kind)
 
-    async def kill_worker(self) -> None:
-        if self.workers:
-            await self.workers.pop(self.chance.randrange(len(self.workers))).kill()
+    def fail(self, text: str, error: BaseException | None = None) -> None:
+        if self.violation is None:
+            self.violation = text
+            self.note(f"VIOLATION: {text}")
+            if self.trace is not None and error is not None:
+                import traceback  # noqa: PLC0415 -- for a person who looks at one run
 
-    def keep(self) -> None:
-        ports = ConversationsPorts(
-            **vars(worker_ports(self.clock)),
-            log=self.log,
-            store=self.kept,
-            config=ConversationsConfig(
-                kept=KeptConversations(sessions=Patterns(("*",))),
-                instance_id="only",
-                poll_timeout_s=1.0,
-                expire_s=1.0,
-            ),
-        )
-        self.keeper = asyncio.create_task(run_conversations(ports))
+                self.note("".join(traceback.format_exception(error)))
+        self.scheduler.stop()
 
-    async def stop_keeping(self) -> None:
-        if self.keeper is not None:
-            keeper, self.keeper = self.keeper, None
-            keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
+    def note(self, text: str) -> None:
+        if self.trace is not None:
+            self.trace(f"{self.scheduler.now_s:9.3f}  {text}")
 
-    async def empty_stores(self) -> None:
-        for partition in range(self.partitions):
-            await self.kept.drop(partition)
-        self.views.__init__()  # type: ignore[misc]  # emptied
+    def kill(self, process: Process) -> None:
+        process.loop.kill()
+        self.processes.remove(process)
+        for group in self.groups.groups.values():
+            for member in group.members:
+                if member.log.process is process:
+                    self.scheduler.after(SESSION_S, group.expel, member)
+        if self.is_replaced(process):
+            self.scheduler.after(RESTART_S, self.start_worker, process.kind)
 
     # The run
 
-    async def run(self) -> None:
-        chance = self.chance
-        await self.log.create_topics([AGENT_MESSAGES, CONTEXT_COMMANDS], self.partitions)
-        for session in self.sessions:
-            await self.say(session, chance.choice([0, 4, 8, 12]))
-        self.keep()
-        await self.start_worker()
-        for number in range(chance.randint(6, 25)):
-            # Its own chances: an act that is skipped changes no other one.
-            chance.seed(f"{self.seed} {number}")
-            if number not in self.skipped:
-                await self._act()
-            self.acts += 1
-            if chance.random() < 0.7:
-                await asyncio.sleep(chance.choice([0.0, 0.01, 0.1, 0.5, 2.0]) * chance.random())
-        await self._heal()
+    def run(self) -> str | None:
+        """Run to the end; return what was wrong, None where all was well."""
+        schedule, scheduler = self.schedule, self.scheduler
+        for topic in TOPICS:
+            self.broker.create_now(topic, self.partitions)
+        self.broker.on_misuse = self.fail
+        for wire in self.wires():
+            wire.rates = schedule.rates
+        self.begin(random.Random(f"{schedule.seed} begin"))
+        for act in schedule.acts:
+            scheduler.at(act.at_s, self._act, act)
+        scheduler.at(schedule.length_s, self._heal)
+        try:
+            scheduler.run(schedule.length_s + HEALING_S)
+        except (SpinningError, ViolationError) as error:
+            self.fail(str(error))
+        for process in self.processes:
+            process.loop.is_dead = True
+        if self.violation is None and (missing := self.missing()) is not None:
+            self.violation = missing
+            self.note(f"VIOLATION: {missing}")
+        return self.violation
 
-    async def _act(self) -> None:  # noqa: C901, PLR0912 -- one case for each act
-        chance, session = self.chance, self.chance.choice(self.sessions)
-        kind = chance.choice(_ACTS)
-        self.done.append(f"{self.acts:4} {self.clock.monotonic_s():9.3f} s  {kind} ({session})")
-        match kind:
-            case "say":
-                await self.say(session, chance.randint(1, 6))
-            case "request":
-                await self.request(session)
-            case "cancel":
-                await self.cancel()
-            case "repeat":
-                await self.repeat()
-            case "own boundary":
-                await self.compact_itself(session)
-            case "reset":
-                await self.publish(session, {"type": "conversation_reset", "trigger": "clear"})
-            case "kill":
-                await self.kill_worker()
-                if not self.workers or chance.random() < 0.3:
-                    await self.start_worker()
-            case "dies at a step" if self.workers:
-                chance.choice(self.workers).steps_left = chance.randint(1, 12)
-            case "second worker" if len(self.workers) < 2:
-                await self.start_worker()
-            case "rebalance" if self.workers and not self.workers[0].running.done():
-                self.workers[0].stream.rebalance()
-            case "keeper":
-                await self.stop_keeping()
-                if chance.random() < 0.7:
-                    self.keep()
-            case "keeper back":
-                if self.keeper is None:
-                    self.keep()
-            case "emptied":
-                await self.empty_stores()
-            case "faults":
-                self._change_faults()
+    def _act(self, act: Act) -> None:
+        if self.is_healing:
+            return
+        self.note(f"ACT {act.kind} {act.number} {act.amount}")
+        self.acts[act.kind](self, act)
 
-    def _change_faults(self) -> None:
-        chance, faults = self.chance, self.faults
-        faults.cut = chance.choice([0, 0, 0.1])
-        faults.lost = chance.choice([0, 0, 0.1])
-        faults.hang = chance.choice([0, 0, 0.05])
-        faults.slow = chance.choice([0, 0.05, 0.3])
-        faults.summary_s = chance.choice([0.1, 1.0, 3.0, 6.0])
-        faults.summary_fails = chance.choice([0, 0, 0.3, 1.0])
+    def _look(self) -> None:
+        """End the run once everything has arrived."""
+        if self.is_done():
+            self.scheduler.stop()
+        else:
+            self.scheduler.after(_LOOK_S, self._look)
 
-    async def _heal(self) -> None:
-        self.faults.heal()
-        while self.workers:
-            await self.kill_worker()
-        if self.keeper is None:
-            self.keep()
-        worker = await self.start_worker()
-        until = self.clock.monotonic_s() + HEALING_S
-        while self.unfinished():
-            if worker.running.done():
-                worker.running.result()
-            assert self.clock.monotonic_s() < until, f"no outcome of {self.unfinished()}"
-            await asyncio.sleep(0.5)
-        for partition in range(self.partitions):
-            end = self.log.partition(MESSAGES, partition).stable_end()
-            while (mark := await self.kept.mark(partition)) is None or mark.position < end:
-                assert self.clock.monotonic_s() < until, "conversations are behind for good"
-                await asyncio.sleep(0.5)
-        await asyncio.sleep(6.0)  # what may still come
-        await worker.kill()
-        await self.stop_keeping()
+    def _heal(self) -> None:
+        self.is_healing = True
+        for wire in self.wires():
+            wire.rates, wire.away_until_s = QUIET, 0.0
+        self.broker.marker_delay_s = self.broker.stale_until_s = 0.0
+        for process in list(self.processes):
+            process.clock.ahead_ms = 0
+            process.loop.resume()
+            if process.kind not in self.kinds:
+                process.loop.call_soon(set_stop, process.stop)
+        self._restarts = 0
+        self.heal()
+        self._look()
 
-    def records(self, topic: str) -> list[LogRecord]:
-        found: list[LogRecord] = []
-        for partition in range(self.partitions):
-            found += self.log.partition(topic, partition).read(0, 1_000_000).records
-        return found
+    def worker_at(self, number: int) -> Process | None:
+        """Return the worker that an act is about."""
+        return self.processes[number % len(self.processes)] if self.processes else None
 
-    def entries(self) -> list[CommandData]:
-        return [read_entry(each.headers, each.value or b"").data for each in self.records(COMMANDS)]
-
-    def unfinished(self) -> set[str]:
-        done = {each.command_id for each in self.entries() if isinstance(each, CommandFinished)}
-        return {command_id for _, command_id in self.commands} - done
-
-
-_ACTS = (
-    *["say"] * 5, *["request"] * 6, *["cancel"] * 3, "repeat", "repeat", "own boundary", "reset",
-    "kill", "kill", "dies at a step", "dies at a step", "second worker", "second worker",
-    "rebalance", "keeper", "keeper back", "keeper back", "emptied", "faults", "faults",
-)  # fmt: skip
+    def members(self) -> list[tuple[Any, GroupReader]]:
+        """Return all members of all groups."""
+        return [(g, member) for g in self.groups.groups.values() for member in g.members]

@@ -16,12 +16,7 @@ class Hashes(Protocol):
         """Return `responses.counts_hash`."""
 
     def is_absent(
-        self,
-        tail: bytes,
-        segments: tuple[tuple[bytes, bytes], ...],
-        boundaries: bytes,
-        cause: bytes,
-        /,
+        self, tail: bytes, segments: tuple[tuple[bytes, bytes], ...], cause: bytes, /
     ) -> bool:
         """Return whether a cause is in no part of `known_causes.KnownCauses`."""
 

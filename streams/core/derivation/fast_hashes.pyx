@@ -145,7 +145,7 @@ cdef inline bint _has(bytes hashes, uint64_t cause) noexcept:
     return alike != 0
 
 
-def is_absent(bytes tail not None, tuple segments not None, bytes boundaries not None, bytes cause not None, /):
+def is_absent(bytes tail not None, tuple segments not None, bytes cause not None, /):
     """Return whether a cause is in none of the parts of `KnownCauses`."""
     cdef uint64_t wanted
     cdef unsigned int number
@@ -154,7 +154,7 @@ def is_absent(bytes tail not None, tuple segments not None, bytes boundaries not
     if PyBytes_GET_SIZE(cause) != HASH_BYTES:
         return False
     memcpy(&wanted, PyBytes_AS_STRING(cause), HASH_BYTES)
-    if _has(tail, wanted) or _has(boundaries, wanted):
+    if _has(tail, wanted):
         return False
     end = <const unsigned char*>PyBytes_AS_STRING(cause) + HASH_BYTES - 2
     number = end[1] << 8 | end[0]

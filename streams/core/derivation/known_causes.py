@@ -68,12 +68,8 @@ class Segment(NamedTuple):
 
 @dataclass(slots=True, init=False)
 class KnownCauses:
-    """`added` counts all causes ever added, `first` those of them that are not held any more.
+    """`added` counts all causes ever added, `first` those of them that are not held any more."""
 
-    `boundaries` are hashes that versions 2 to 4 of the state kept apart; none is added.
-    """
-
-    boundaries: bytes
     segments: tuple[Segment, ...]
     tail: bytes
     added: int
@@ -81,13 +77,11 @@ class KnownCauses:
 
     def __init__(
         self,
-        boundaries: bytes = b"",
         segments: tuple[Segment, ...] = (),
         tail: bytes = b"",
         added: int = 0,
         first: int = 0,
     ) -> None:
-        self.boundaries = boundaries
         self.segments = segments
         self.tail = tail
         self.added = added
@@ -121,14 +115,12 @@ def is_known(known: KnownCauses, cause: bytes) -> bool:
     """Return whether the cause was added and is held."""
     is_absent = False
     if _is_absent is not None:  # pragma: no cover -- compiled
-        is_absent = _is_absent(known.tail, known.segments, known.boundaries, cause)
+        is_absent = _is_absent(known.tail, known.segments, cause)
     return not is_absent and _is_held(known, cause)
 
 
 def _is_held(known: KnownCauses, cause: bytes) -> bool:
-    if _has(known.tail, cause) or (known.boundaries and _has(known.boundaries, cause)):
-        return True
-    return bool(known.segments) and _is_in(known.segments, cause)
+    return _has(known.tail, cause) or _is_in(known.segments, cause)
 
 
 def _is_in(segments: tuple[Segment, ...], cause: bytes) -> bool:
@@ -146,11 +138,11 @@ def add(known: KnownCauses, cause: bytes) -> KnownCauses:
     """Return the causes with one more."""
     tail, added = known.tail + cause, known.added + 1
     if len(tail) < STEP * HASH_BYTES:
-        return KnownCauses(known.boundaries, known.segments, tail, added, known.first)
+        return KnownCauses(known.segments, tail, added, known.first)
     segments, first = _grown(known.segments, tail, added), known.first
     if added % BLOCK == 0 and added - KEPT > first:
         segments, first = _without_oldest(segments, added - KEPT - first), added - KEPT
-    return KnownCauses(known.boundaries, segments, b"", added, first)
+    return KnownCauses(segments, b"", added, first)
 
 
 def _grown(segments: tuple[Segment, ...], tail: bytes, added: int) -> tuple[Segment, ...]:
@@ -237,23 +229,20 @@ def _newest(known: KnownCauses, count: int) -> bytes:
     return b"".join(reversed(parts))
 
 
-def from_chunks(
-    boundaries: bytes, added: int, first: int, newest: bytes, stored: Mapping[int, bytes]
-) -> KnownCauses:
+def from_chunks(added: int, first: int, newest: bytes, stored: Mapping[int, bytes]) -> KnownCauses:
     """Rebuild from the chunks by number and the newest hashes, which are in none of them.
 
     `first` is a multiple of `CHUNK`. Raises ValueError where they do not fit together.
     """
     if added == 0:
-        return KnownCauses(boundaries)
+        return NOTHING_KNOWN
     end = added - len(newest) // HASH_BYTES
     numbers = range(first // CHUNK, -(-end // CHUNK))
     missing = [number for number in numbers if number not in stored]
     if missing or end < first:
         raise ValueError(f"chunks {missing} of the known causes are missing")
-    # The last one may have more: version 3 stored the newest in chunks too.
     sizes = [min(CHUNK, end - number * CHUNK) * HASH_BYTES for number in numbers]
-    parts = [stored[number][:size] for number, size in zip(numbers, sizes, strict=True)]
+    parts = [stored[number] for number in numbers]
     if [len(part) for part in parts] != sizes:
         raise ValueError(f"{added} causes were added, the chunks end elsewhere")
     hashes = b"".join([*parts, newest])
@@ -265,7 +254,7 @@ def from_chunks(
     # Without filters: making them costs more than the searches of the few messages that most
     # sessions get between being read back and being put away again.
     segments = [Segment(hashes[at:to]) for at, to in pairwise(bounds) if at < to]
-    return KnownCauses(boundaries, tuple(segments), hashes[tail_at:], added, first)
+    return KnownCauses(tuple(segments), hashes[tail_at:], added, first)
 
 
 def _filtered(hashes: bytes) -> Segment:

@@ -62,7 +62,7 @@ def find(memory: bytes, key: bytes) -> Remembered | None:
 def remember(memory: bytes, added: int, key: bytes, response: Remembered) -> tuple[bytes, int]:
     """Return the memory with the response, in its old place or as the newest; and how many it got.
 
-    `added` is how many it got before, 0 if that was not counted. Some that are remembered no longer
+    `added` is how many it got before. Some that are remembered no longer
     stay in it, up to seven, so that what is stored of the older ones only grows at its end.
     """
     counts, output, marks = response
@@ -70,7 +70,7 @@ def remember(memory: bytes, added: int, key: bytes, response: Remembered) -> tup
     at = _place(memory, key)
     if at >= 0:
         return memory[:at] + packed + memory[at + _ENTRY.size :], added
-    added = (added or count(memory)) + 1
+    added += 1
     return (memory + packed)[-(KEPT + added % RECENT) * _ENTRY.size :], added
 
 
@@ -85,12 +85,7 @@ def is_whole(memory: bytes, added: int) -> bool:
 
 
 def parted(memory: bytes, added: int) -> tuple[bytes, bytes]:
-    """Return the older entries, which are stored apart, and the newest, stored with the chain.
-
-    None is stored apart of a memory that is still as version 3 stored it, which did not count.
-    """
-    if not added:
-        return b"", memory
+    """Return the older entries, which are stored apart, and the newest, stored with the chain."""
     at = len(memory) - added % RECENT * _ENTRY.size
     return memory[:at], memory[at:]
 

@@ -11,13 +11,7 @@ RULES_VERSION: Final = "3"
 """Version of R1 to R33 as implemented; raised when the same input would give other records."""
 
 STATE_VERSION: Final = 5
-"""Version of the parts of a session's state as they are written.
-
-3 has thresholds by window where 2 had them by epoch alone, and an attempt's last heartbeat. 4 has
-the newest causes in the session's own part, and a chain's older responses in a part of their own. 5
-has causes for a session's life, where 4 had the last 4 096 in a ring of chunks, rollouts' threads
-and compactions' own calls.
-"""
+"""Version of the parts of a session's state: a build refuses a partition that has another."""
 
 DEFAULT_WINDOW: Final = 200_000
 """Window assumed for a model that nothing is known of, tokens (seed: Claude 4.5's)."""

@@ -90,10 +90,9 @@ class Chain:
     response's key, `output` what is finally known of its output. `untimed` is the id of the latest
     boundary if its duration is null (R29). `twin` is the other form in which the latest boundary
     may be reported, until the next reading or attempt. `boundary_id` is the latest boundary's.
-    `remembered` counts the responses that the memory ever got; 0 while it is as version 3 stored
-    it, which did not count them. `thread` is there for a Codex rollout.
-    `calls` are compactions' own calls whose boundaries have not come. `last_ms` is the latest time
-    of its messages.
+    `remembered` counts the responses that the memory ever got. `thread` is there for a Codex
+    rollout. `calls` are compactions' own calls whose boundaries have not come. `last_ms` is the
+    latest time of its messages.
     """
 
     memory: bytes

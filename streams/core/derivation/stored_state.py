@@ -2,8 +2,8 @@
 
 `pack` gives the parts that changed, `unpack` reads them back; the position of the parts in the
 changelog is the flow's affair. A part lists its fields in their order, without their names, which
-would be half of it. One that is shorter leaves the last at their defaults: so a part written by an
-older build can be read.
+would be half of it. One that is shorter leaves the last of a chain or the facts at their defaults,
+so that a field can be added without a new version.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,13 +17,13 @@ from schemas.records import Json, Trigger
 from streams.core.derivation.known_causes import (
     CHUNK,
     HASH_BYTES,
+    RECENT,
     chunks,
     from_chunks,
     left_chunks,
     recent,
 )
 from streams.core.derivation.responses import count, is_whole, parted
-from streams.core.derivation.rules_config import STATE_VERSION
 from streams.core.derivation.state import (
     NEW_CHAIN,
     NEW_SESSION,
@@ -38,18 +38,10 @@ from streams.core.derivation.state import (
 )
 from streams.core.derivation.transitions import Phase, Start, attempt_in
 
-READABLE_VERSIONS: Final = (2, 3, 4, STATE_VERSION)
-"""Versions of parts that are read; a build refuses a partition whose state has another."""
-
 SESSION_PART: Final = "session"
 _CHAIN_PREFIX: Final = "chain:"
 _RESPONSES_PREFIX: Final = "responses:"
 _KNOWN_PREFIX: Final = "known:"
-
-_RING_KEPT: Final = 4_096
-_RING_SLOTS: Final = _RING_KEPT // CHUNK + 1
-"""Up to version 4, a chunk's name was its number modulo these slots. Such a chunk may still be
-there next to the one of its own name, which has more of its hashes."""
 
 
 class StoredPart(NamedTuple):
@@ -80,17 +72,13 @@ def pack(before: Session | None, after: Session) -> dict[str, StoredPart | None]
 
 
 def part_names(session: Session) -> list[str]:
-    """Return the names of all parts that may be stored of a session, for removing it.
-
-    The newest causes are in a chunk only if version 3 wrote it, which cannot be seen any more.
-    """
-    first, end = session.known.first // CHUNK, -(-session.known.added // CHUNK)
-    ring = range(min(first, _RING_SLOTS))
+    """Return the names of all parts that are stored of a session, for removing it."""
+    known = session.known
+    end = -(-(known.added // RECENT * RECENT) // CHUNK)
     return [
         SESSION_PART,
         *chained.from_iterable(_chain_parts(*each) for each in session.chains.items()),
-        *_chunk_names(ring),
-        *_chunk_names(range(first, end)),
+        *_chunk_names(range(known.first // CHUNK, end)),
     ]
 
 
@@ -119,18 +107,16 @@ def unpack(session_id: str, parts: Mapping[str, StoredPart]) -> Session:
 
 
 def _unpack(parts: Mapping[str, StoredPart]) -> Session:
-    own, hashes = parts[SESSION_PART]
-    sequence, applied, last_ms, added, phase, start, hint, last_reset, facts, *others = own
-    # Before version 4 all causes were in chunks, before version 5 the last ones in a ring of them.
-    newest, *others = others or (0,)
-    (first,) = others or (max(0, _whole(added) - _RING_KEPT) // CHUNK * CHUNK,)
-    in_boundaries = len(hashes) - HASH_BYTES * _whole(newest)
+    own, newest = parts[SESSION_PART]
+    sequence, applied, last_ms, added, phase, start, hint, last_reset, facts, size, first = own
+    if len(newest) != HASH_BYTES * _whole(size):
+        raise ValueError("a session has another number of newest causes")
     stored: dict[int, bytes] = {}
     chains = {}
     for name, part in parts.items():
         if name.startswith(_KNOWN_PREFIX):
             (number,) = part.fields
-            stored[_whole(number)] = max(stored.get(_whole(number), b""), part.data, key=len)
+            stored[_whole(number)] = part.data
         elif name.startswith(_CHAIN_PREFIX):
             chain_name = name.removeprefix(_CHAIN_PREFIX)
             chains[chain_name] = _unpack_chain(part, parts.get(_RESPONSES_PREFIX + chain_name))
@@ -141,13 +127,11 @@ def _unpack(parts: Mapping[str, StoredPart]) -> Session:
         _whole(sequence),
         _whole(applied),
         None if last_ms is None else _whole(last_ms),
-        from_chunks(
-            hashes[:in_boundaries], _whole(added), _whole(first), hashes[in_boundaries:], stored
-        ),
+        from_chunks(_whole(added), _whole(first), newest, stored),
         chains,
         attempt_in(
             Phase(cast("str", phase)),
-            None if start is None else _unpack_start(start),
+            None if start is None else Start(*cast("list[Any]", start)),
         ),
         cast("Trigger | None", hint),
         cast("str | None", last_reset),
@@ -172,7 +156,7 @@ def _pack_session(session: Session) -> StoredPart:
             len(newest) // HASH_BYTES,
             known.first,
         ],
-        known.boundaries + newest,
+        newest,
     )
 
 
@@ -209,40 +193,13 @@ def _unpack_chain(part: StoredPart, older: StoredPart | None) -> Chain:
             raise ValueError("a chain has another number of older responses")
         memory = older.data + memory
     chain = Chain(memory, bytes.fromhex(cast("str", response)), *read)
-    # Version 3 did not count them.
-    if chain.remembered and not is_whole(memory, chain.remembered):
+    if not is_whole(memory, chain.remembered):
         raise ValueError("a chain has another number of responses than it counted")
-    if chain.announced and isinstance(chain.announced[0], int):
-        _upgrade_announced(chain)
     return chain
 
 
-def _upgrade_announced(chain: Chain) -> None:
-    """Keep of what version 2 announced what the last reading reaches in its window.
-
-    Others were announced for a window that was corrected since.
-    """
-    thresholds, used = cast("tuple[int, ...]", chain.announced), chain.used or 0
-    window = None if chain.reported_limits is None else chain.reported_limits.window
-    reached = tuple(t for t in thresholds if window is not None and used * 100 >= window * t)
-    chain.announced = ((window, reached),) if window is not None and reached else ()
-
-
-def _unpack_start(fields: Json) -> Start:
-    """Read a start; version 2 has no heartbeat, so the start is the last time that is known."""
-    attempt_id, own_ms, live_ms, *last = cast("list[Any]", fields)
-    return Start(attempt_id, own_ms, live_ms, *(last or (own_ms, live_ms)))
-
-
-def _announced(values: list[Any]) -> tuple[Any, ...]:
-    """Read thresholds by window, or without windows as version 2 has them."""
-    return tuple(
-        (value[0], tuple(value[1])) if isinstance(value, list) else value for value in values
-    )
-
-
 _MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
-    (9, _announced),
+    (9, lambda values: tuple((window, tuple(crossed)) for window, crossed in values)),
     (11, AwaitedSummary._make),
     (12, lambda values: Unmeasured(*values)),
     (13, lambda values: ReportedLimits(*values)),

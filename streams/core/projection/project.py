@@ -168,8 +168,7 @@ def _bound(chain: ChainView, record: Record, data: CompactBoundary) -> ChainView
             time_ms=record.time_ms,
         )
     pending = PendingCompaction(boundary_id=record.id, number=data.number)
-    total = chain.messages_total if data.messages_total is None else data.messages_total
-    chain = replace(begin_epoch(chain, record.time_ms), messages_total=total)
+    chain = replace(begin_epoch(chain, record.time_ms), messages_total=data.messages_total)
     return replace(chain, pending=pending, untimed=untimed, latest=pending)
 
 

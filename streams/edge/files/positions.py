@@ -24,10 +24,7 @@ _KINDS = (*get_args(ContainerKind), "open")
 
 
 _OPTIONAL = ("hint", "thread_id", "origin")
-"""Fields that may be null, or missing where an earlier version wrote the entry."""
-
-_LATER = ("stored_bytes", "closing")
-"""Numbers that may be missing where an earlier version wrote the entry."""
+"""Fields that may be null."""
 
 
 class Position(NamedTuple):
@@ -76,7 +73,7 @@ class Position(NamedTuple):
 def from_entry(entry: Mapping[str, Any]) -> Position:
     """Read a checkpoint's entry. Raises ValueError where it is none."""
     for name, kind in Position.__annotations__.items():
-        value = entry.get(name, 0 if name in _LATER else None)
+        value = entry.get(name)
         if kind is int:
             # A file's time may be before 1970.
             fits = type(value) is int and (value >= 0 or name == "modified_ns")

@@ -1,9 +1,8 @@
 """The view store's twin in memory, for the embedded mode and for tests."""
 
 import asyncio
-import hashlib
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES, EntryStream
@@ -14,13 +13,11 @@ from streams.ports import (
     Generations,
     HeldCheck,
     LiveBounds,
+    PartitionDocuments,
     PartitionDump,
-    PartitionSnapshot,
     ProjectorHeartbeat,
     Ranking,
-    SessionSet,
-    SessionSnapshot,
-    SessionsSnapshot,
+    SessionDocuments,
     ViewChanges,
     ViewPosition,
 )
@@ -33,12 +30,6 @@ def _empty() -> PartitionDump:
     return PartitionDump(
         {}, {}, {"events": {}, "readings": {}}, {"recent": {}, "pressure": {}}, {}, {}, {}, [], {}
     )
-
-
-def _digest(part: object) -> bytes | None:
-    if part in (None, []):
-        return None
-    return hashlib.sha256(repr(part).encode()).digest()
 
 
 def _highest(scores: Mapping[bytes, float], limit: int) -> list[tuple[bytes, float]]:
@@ -138,22 +129,6 @@ class MemoryPartition:
             if then_ms <= left_ms - LEFT_KEPT_MS:
                 del held.left[former]
         held.left[session] = left_ms
-
-    def look(self, session: bytes) -> SessionSnapshot:
-        """Return how a session is; the parts as `look.lua` returns them, by other digests."""
-        held = self.held
-        parts: dict[str, object] = {
-            "compactions": sorted(held.compactions.get(session, {}).items()),
-            "events": held.entries["events"].get(session),
-            "readings": held.entries["readings"].get(session),
-            "recent": held.rankings["recent"].get(session),
-            "pressure": held.rankings["pressure"].get(session),
-            "idle": held.idle.get(session),
-            "left": held.left.get(session),
-        }
-        return SessionSnapshot(
-            held.views.get(session), {name: _digest(part) for name, part in parts.items()}
-        )
 
     def feed(self, after: int, limit: int) -> list[Entry]:
         """Return the live feed's first entries of offsets above `after`."""
@@ -281,48 +256,23 @@ class MemoryViews:
         present = held.rankings["recent"]
         return [session in held.left and session not in present for session in sessions]
 
-    async def look(
+    async def session_documents(
         self, generation: int, partition: int, sessions: Sequence[bytes]
-    ) -> SessionsSnapshot:
+    ) -> tuple[int | None, list[SessionDocuments]]:
         stored = self._partition(generation, partition)
-        return SessionsSnapshot(
-            stored.position and stored.position.offset, [stored.look(name) for name in sessions]
-        )
+        documents = [SessionDocuments.of(stored.held, session) for session in sessions]
+        return stored.position and stored.position.offset, documents
 
-    async def look_at_partition(self, generation: int, partition: int) -> PartitionSnapshot:
+    async def partition_documents(
+        self, generation: int, partition: int
+    ) -> tuple[int | None, PartitionDocuments]:
         stored = self._partition(generation, partition)
-        held = stored.held
-        counts = {
-            "recent": len(held.rankings["recent"]),
-            "pressure": len(held.rankings["pressure"]),
-            "idle": len(held.idle),
-            "left": len(held.left),
-        }
         offset = stored.position and stored.position.offset
-        return PartitionSnapshot(offset, dict(held.stats), list(held.live), counts)
+        return offset, PartitionDocuments.of(stored.held)
 
-    async def pages(
-        self, generation: int, partition: int, of: SessionSet
-    ) -> AsyncGenerator[list[bytes], None]:
-        held = self._partition(generation, partition).held
-        yield list(held.left if of == "left" else held.rankings["recent"])
-
-    async def begin_next(self, generation: int, build: str, *, held: bool = False) -> None:
+    async def begin_next(self, generation: int, build: str) -> None:
         if self.numbers.next is None:
-            self.numbers = Generations(self.numbers.active, generation, build, held)
-
-    async def release(self, generation: int, build: str) -> None:
-        if (self.numbers.next, self.numbers.build) == (generation, build):
-            self.numbers = self.numbers._replace(held=False)
-
-    async def abandon(self, generation: int, build: str) -> None:
-        if self.numbers[1:] == (generation, build, True):
-            self.numbers = Generations(self.numbers.active, None)
-
-    async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
-        stored = self._partition(generation, partition)
-        if stored.position is not None and stored.position.build == build:
-            stored.position = stored.position._replace(limit=offset)
+            self.numbers = Generations(self.numbers.active, generation, build)
 
     async def is_there(self, generation: int, partition: int) -> bool:
         return (generation, partition) in self.partitions

@@ -17,8 +17,8 @@
 local call = redis.call
 local AT_ONCE = 1000
 
-local stored = call('HMGET', KEYS[1], 'offset', 'sessions', 'format', 'stamp')
-local at = stored[4] or stored[1] or '' -- older builds wrote no stamp
+local stored = call('HMGET', KEYS[1], 'stamp', 'sessions', 'format')
+local at = stored[1] or ''
 if at == ARGV[2] then return 'done' end
 if at ~= ARGV[1] then return 'mismatch' end
 local known = at == '' and '0' or stored[2]

@@ -178,8 +178,8 @@ class RedisConversations:
 
 
 def _mark(fields: Sequence[bytes | None]) -> Mark | None:
-    """Return a mark; in one of an older build the offset is the stamp."""
+    """Return a mark; None where nothing is stored. A broker may not report the topic's id."""
     offset, stamp, topic_id = fields
-    if offset is None:
+    if offset is None or stamp is None:
         return None
-    return Mark(int(offset), (stamp or offset).decode(), (topic_id or b"").decode())
+    return Mark(int(offset), stamp.decode(), (topic_id or b"").decode())

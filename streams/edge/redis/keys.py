@@ -55,7 +55,7 @@ class PartitionKeys:
 
     @property
     def session_sets(self) -> dict[str, bytes]:
-        """All sorted sets of sessions, by name, in the order in which `look.lua` takes them."""
+        """All sorted sets of sessions, by name."""
         recent, pressure = self.ranking("recent"), self.ranking("pressure")
         return {"recent": recent, "pressure": pressure, "idle": self.idle, "left": self.left}
 

@@ -30,9 +30,6 @@ _RIVALS_MS: Final = 60_000
 CLOSED_OFFSET: Final = -1
 """The offset of a partition that is being dropped: no batch can follow it."""
 
-HELD: Final = "held:"
-"""In front of the next generation's number: it waits for a comparison before it is activated."""
-
 
 class _Marked(TypedDict):
     writer: str
@@ -67,14 +64,8 @@ class RedisViewReader:
     async def generations(self) -> Generations:
         answer = self._redis.mget(self._keys.active, self._keys.next)
         active, following = await self._ask("reading the generations", answer)
-        text = (following or b"").decode()
-        number, _, build = text.removeprefix(HELD).partition(":")
-        return Generations(
-            int(active) if active else None,
-            int(number) if number else None,
-            build,
-            text.startswith(HELD),
-        )
+        number, _, build = (following or b"").decode().partition(":")
+        return Generations(int(active) if active else None, int(number) if number else None, build)
 
     async def position(self, generation: int, partition: int) -> ViewPosition | None:
         """Return a partition's position, None where it is closed.
@@ -92,7 +83,6 @@ class RedisViewReader:
             partitions=int(fields[b"partitions"]),
             caught_up=b"caught_up" in fields,
             build=fields.get(b"build", b"").decode(),
-            limit=int(fields[b"limit"]) if b"limit" in fields else None,
             heartbeat=_heartbeat(fields),
             **_marked(fields.get(b"mark", b"   ").decode()),
         )

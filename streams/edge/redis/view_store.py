@@ -1,14 +1,14 @@
-"""The view store in Redis: what projectors and rebuilds write with, on top of what readers read.
+"""The view store in Redis: what projectors write with, on top of what readers read.
 
-Documents are written by one script, `apply.lua`; `look.lua` reads many sessions at one moment;
-`check.lua` compares what is there with what was written.
+Documents are written by one script, `apply.lua`; `check.lua` compares what is there with what was
+written.
 
-The next generation's key holds its number, a colon and the name of its build, with `held:` in
-front where the build waits for a comparison: all in one key, so that it changes in one write.
+The next generation's key holds its number, a colon and the name of its build: all in one key, so
+that it changes in one write.
 """
 
 import hashlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Any, Final
 
@@ -17,53 +17,40 @@ from redis.exceptions import NoScriptError
 from schemas.views import FORMAT_VERSION
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.keys import operations
-from streams.edge.redis.reader import CLOSED_OFFSET, HELD, RedisViewReader, entries_of, mark_of
+from streams.edge.redis.reader import CLOSED_OFFSET, RedisViewReader, entries_of, mark_of
 from streams.ports import (
     ApplyResult,
     HeldCheck,
-    PartitionSnapshot,
+    PartitionDocuments,
     ProjectorHeartbeat,
-    SessionSet,
-    SessionSnapshot,
-    SessionsSnapshot,
+    SessionDocuments,
     ViewChanges,
     ViewPosition,
 )
 
-PARTS: Final = ("compactions", "events", "readings", "recent", "pressure", "idle", "left")
-"""What `look.lua` returns of a session after its view, in this order."""
-
 _SCAN_KEYS: Final = 1_000
-"""Keys deleted, or sessions listed, at a time: Redis serves others in between."""
+"""Keys deleted at a time: Redis serves others in between."""
 
 _CHECKED_KEYS: Final = 300
 """Keys that are checked at a time: Redis serves no one else meanwhile, less than 1 ms."""
 
 _ACTIVATE: Final = """
 local following = redis.call('GET', KEYS[2])
-if following ~= ARGV[2] and following ~= ARGV[3] then return 0 end
+if following ~= ARGV[2] then return 0 end
 for i = 3, #KEYS do
   local at = redis.call('HMGET', KEYS[i], 'offset', 'build', 'caught_up')
-  if not at[3] or not at[1] or tonumber(at[1]) < 0 or at[2] ~= ARGV[4] then return 0 end
+  if not at[3] or not at[1] or tonumber(at[1]) < 0 or at[2] ~= ARGV[3] then return 0 end
 end
 local now = tonumber(redis.call('GET', KEYS[1]) or '0')
 if now < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1]) end
 return redis.call('DEL', KEYS[2])
 """
-"""Set a generation, unless it is a later one already, the build was abandoned meanwhile, or any of
-the partitions named has not caught up in it."""
-
-_DELETE_IF: Final = (
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end"
-)
-_REPLACE_IF: Final = (
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end"
-)
+"""Set a generation, unless it is a later one already, another build is under way, or any of the
+partitions named has not caught up in it."""
 
 _CLOSE: Final = """
 if redis.call('GET', KEYS[2]) == ARGV[1] then return 0 end
 local following = redis.call('GET', KEYS[3]) or ''
-if string.sub(following, 1, 5) == 'held:' then following = string.sub(following, 6) end
 if ARGV[2] ~= '' then
   if following ~= ARGV[2] then return 0 end
 elseif string.match(following, '^%d+') == ARGV[1] then
@@ -87,13 +74,6 @@ if build == ARGV[1] then redis.call('HSET', KEYS[1], 'caught_up', 1) end
 return 0
 """
 """Mark a position of this build: never another build's, nor one that does not exist."""
-
-_LIMIT: Final = """
-if redis.call('HGET', KEYS[1], 'build') ~= ARGV[1] then return 0 end
-if ARGV[2] == '' then return redis.call('HDEL', KEYS[1], 'limit') end
-return redis.call('HSET', KEYS[1], 'limit', ARGV[2])
-"""
-"""Set how far a partition of this build may go, or that there is no limit."""
 
 _HEARTBEAT: Final = """
 local found = redis.call('HMGET', KEYS[1], 'offset', 'build')
@@ -128,8 +108,7 @@ class RedisViews(RedisViewReader):
 
     def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
         super().__init__(url, prefix, access)
-        self._apply, self._look = RedisScript("apply.lua"), RedisScript("look.lua")
-        self._check = RedisScript("check.lua")
+        self._apply, self._check = RedisScript("apply.lua"), RedisScript("check.lua")
 
     async def apply(
         self,
@@ -185,75 +164,48 @@ class RedisViews(RedisViewReader):
         pairs = zip(left, present, strict=True)
         return [left_ms is not None and recent is None for left_ms, recent in pairs]
 
-    async def look(
+    async def session_documents(
         self, generation: int, partition: int, sessions: Sequence[bytes]
-    ) -> SessionsSnapshot:
+    ) -> tuple[int | None, list[SessionDocuments]]:
         keys = self._keys.of(generation, partition)
-        names = [keys.position, *keys.session_sets.values()]
-        for session in sessions:
-            names += keys.of_session(session)
-        answer = self._look.run(self._redis, names, sessions)
-        offset, *rows = await self._ask("looking at sessions", answer)
-        return SessionsSnapshot(
-            _offset(offset),
-            [SessionSnapshot(view, dict(zip(PARTS, parts, strict=True))) for view, *parts in rows],
-        )
+        async with self._redis.pipeline(transaction=True) as pipeline:
+            pipeline.hget(keys.position, "offset")
+            for session in sessions:
+                pipeline.get(keys.view(session))
+                pipeline.hgetall(keys.compactions(session))
+                pipeline.xrange(keys.entries("events", session))
+                pipeline.xrange(keys.entries("readings", session))
+            offset, *parts = await self._ask("reading sessions", pipeline.execute())
+        return _offset(offset), [
+            SessionDocuments(view, compactions, entries_of(events), entries_of(readings))
+            for view, compactions, events, readings in _in_fours(parts)
+        ]
 
-    async def look_at_partition(self, generation: int, partition: int) -> PartitionSnapshot:
+    async def partition_documents(
+        self, generation: int, partition: int
+    ) -> tuple[int | None, PartitionDocuments]:
         keys = self._keys.of(generation, partition)
         async with self._redis.pipeline(transaction=True) as pipeline:
             pipeline.hget(keys.position, "offset")
             pipeline.hgetall(keys.stats)
             pipeline.xrange(keys.live)
             for key in keys.session_sets.values():
-                pipeline.zcard(key)
-            reply = await self._ask("looking at a partition", pipeline.execute())
-        offset, stats, live, *counts = reply
-        return PartitionSnapshot(
-            _offset(offset),
-            stats,
-            entries_of(live),
-            dict(zip(keys.session_sets, counts, strict=True)),
-        )
+                pipeline.zrange(key, 0, -1, withscores=True)
+            reply = await self._ask("reading a partition", pipeline.execute())
+        offset, stats, live, *scores = reply
+        sets = dict(zip(keys.session_sets, map(dict, scores), strict=True))
+        return _offset(offset), PartitionDocuments(stats, entries_of(live), **sets)
 
-    async def pages(
-        self, generation: int, partition: int, of: SessionSet
-    ) -> AsyncGenerator[list[bytes], None]:
-        key, cursor = self._keys.of(generation, partition).session_sets[of], 0
-        while True:
-            answer = self._redis.zscan(key, cursor, count=_SCAN_KEYS)
-            cursor, members = await self._ask("listing sessions", answer)
-            yield [session for session, _ in members]
-            if not cursor:
-                return
-
-    async def begin_next(self, generation: int, build: str, *, held: bool = False) -> None:
-        value = _next(generation, build)
-        answer = self._redis.set(self._keys.next, HELD + value if held else value, nx=True)
+    async def begin_next(self, generation: int, build: str) -> None:
+        answer = self._redis.set(self._keys.next, _next(generation, build), nx=True)
         await self._ask("beginning a generation", answer)
-
-    async def release(self, generation: int, build: str) -> None:
-        value = _next(generation, build)
-        answer = self._redis.eval(_REPLACE_IF, 1, self._keys.next, HELD + value, value)
-        await self._ask("releasing a generation", answer)
-
-    async def abandon(self, generation: int, build: str) -> None:
-        value = HELD + _next(generation, build)
-        await self._ask("ending a build", self._redis.eval(_DELETE_IF, 1, self._keys.next, value))
 
     async def activate(self, generation: int, build: str, partitions: int = 0) -> None:
         value, keys = _next(generation, build), self._keys
         positions = [keys.of(generation, number).position for number in range(partitions)]
         names = [keys.active, keys.next, *positions]
-        answer = self._redis.eval(
-            _ACTIVATE, len(names), *names, generation, value, HELD + value, build
-        )
+        answer = self._redis.eval(_ACTIVATE, len(names), *names, generation, value, build)
         await self._ask("activating a generation", answer)
-
-    async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
-        key = self._keys.of(generation, partition).position
-        up_to = "" if offset is None else offset
-        await self._ask("limiting a build", self._redis.eval(_LIMIT, 1, key, build, up_to))
 
     async def is_there(self, generation: int, partition: int) -> bool:
         key = self._keys.of(generation, partition).position
@@ -311,3 +263,8 @@ def _next(generation: int, build: str) -> str:
 def _offset(stored: bytes | None) -> int | None:
     """Return an offset; None where there is no partition, or one that is being dropped."""
     return int(stored) if stored is not None and int(stored) >= 0 else None
+
+
+def _in_fours(parts: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Yield what was asked of each session: four replies."""
+    return (parts[start : start + 4] for start in range(0, len(parts), 4))

@@ -29,7 +29,7 @@ class GenerationTracker:
             stored = await self._store.generations()
         if stored == self.current:
             return
-        logger.info("generations", active=stored.active, next=stored.next, held=stored.held)
+        logger.info("generations", active=stored.active, next=stored.next)
         self.current = stored
         self._newest = max(self._newest, stored.active or 0)
         self._changed.set()
@@ -43,22 +43,11 @@ class GenerationTracker:
         """Begin the next generation, unless there is one, with a number that was never active here.
 
         Another worker may have seen the same number before the store was emptied, so a build has
-        a name too. A generation that is held for a comparison is released: there is no complete
-        one to compare it with.
+        a name too.
         """
-        await self._store.begin_next(self._newest + 1, self.new_build_name())
+        build = f"{self._clock.now_ms()}-{self._worker}"
+        await self._store.begin_next(self._newest + 1, build)
         await self.refresh()
-        if self.current.held and self.current.next is not None:
-            logger.warning(
-                "the generation that is being built becomes active without a comparison",
-                generation=self.current.next,
-            )
-            await self._store.release(self.current.next, self.current.build)
-            await self.refresh()
-
-    def new_build_name(self) -> str:
-        """Return a name for a build that begins now."""
-        return f"{self._clock.now_ms()}-{self._worker}"
 
     async def activate(
         self,
@@ -66,18 +55,14 @@ class GenerationTracker:
         build: str,
         partitions: int,
         *,
-        compared: bool = False,
         topic_id: str = "",
     ) -> None:
         """Make a generation active if all its partitions have caught up, in this build.
 
         One that caught up with another topic than that of the id, where both are known, has not.
-        One that is held must be `compared`, unless there is none that it could be compared with.
         """
         stored = await self._store.generations()
         if (stored.next, stored.build) != (generation, build):
-            return
-        if stored.held and stored.active is not None and not compared:
             return
         for partition in range(partitions):
             try:

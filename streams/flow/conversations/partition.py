@@ -57,7 +57,7 @@ class ConversationPartition:
         self._expected: str | None = None
         """The stamp of the last write, by whomever; None: nothing is stored."""
         self._is_bound = True
-        """Whether the topic's id is stored: older builds did not know it."""
+        """Whether the topic's id is stored: a broker may not know it for a while."""
         self._since_ms: int | None = None
         """Since when all messages are known; it outlives what is dropped to be read again."""
         self._reported_s: float | None = None

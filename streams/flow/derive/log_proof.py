@@ -9,7 +9,7 @@ topics, the last message that was derived, as a digest, and where `context.event
                only; in a topic with another id, the last record is still at its offset
 
 A message that retention deleted proves nothing, and is no contradiction. Where the broker has no
-topic ids, and in positions of older builds, what is missing is not checked.
+topic ids, they are not checked.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ class TopicIds(NamedTuple):
 
 @dataclass(slots=True)
 class LogProof:
-    """What is stored with a position, all of it None in positions of older builds.
+    """What is stored with a position. What there is nothing of yet is None.
 
     `group` is the writer's. `last_offset` is the last derived message's, `event_offset` the last
     record's in `context.events`, which ended at `events_end` after the transaction of this.
@@ -73,7 +73,7 @@ class LogProof:
     events_end: int | None = None
     last_offset: int | None = None
     last_digest: str | None = None
-    anchor_offset: int | None = None
+    anchor_offset: int = -1
     anchor_digest: str | None = None
     event_offset: int | None = None
     event_digest: str | None = None
@@ -165,7 +165,6 @@ class LogCheck:
         self._partition, self._ids = partition, ids
         self.proof = LogProof(config.group, ids.messages, ids.events)
         """What is stored from here on, once `bind` has returned."""
-        self.proof.anchor_offset = -1
 
     async def bind(self, stored: LogProof | None, state_end: int) -> None:
         """Check that the state belongs to the logs; `stored` is None where there is no position.
@@ -180,15 +179,9 @@ class LogCheck:
             proof.messages_id = proof.messages_id or stored.messages_id
             proof.events_id = proof.events_id or stored.events_id
             proof.last_offset, proof.last_digest = stored.last_offset, stored.last_digest
-            if stored.anchor_offset is not None:
-                proof.anchor_offset, proof.anchor_digest = (
-                    stored.anchor_offset,
-                    stored.anchor_digest,
-                )
-            elif stored.last_offset is not None:
-                proof.anchor_offset, proof.anchor_digest = stored.last_offset, stored.last_digest
+            proof.anchor_offset, proof.anchor_digest = stored.anchor_offset, stored.anchor_digest
             proof.event_offset, proof.event_digest = stored.event_offset, stored.event_digest
-            if stored.group not in {None, config.group}:
+            if stored.group != config.group:
                 logger.warning(
                     "another group derived this partition before: only one may",
                     partition=self._partition,
@@ -243,21 +236,17 @@ class LogCheck:
             )
 
     async def _copy(self, reader: PartitionReader, proof: LogProof, first: int) -> None:
-        """Raise PositionError where a topic with another id lacks what was derived of the former.
-
-        It is taken for granted of older builds, which stored no anchor.
-        """
+        """Raise PositionError where a topic with another id is no copy of the former one."""
         topic, offset = self._config.messages_topic, proof.anchor_offset
-        if offset is not None and offset < first:
+        if offset < first:
             raise self._contradiction(
                 topic, "the topic was recreated, and nothing that it still holds shows it is a copy"
             )
-        if offset is not None:
-            found = await self._record(reader, offset, offset + 1)
-            if found is None or digest(found) != proof.anchor_digest:
-                raise self._contradiction(
-                    topic, "the topic was recreated, and a worker went on in it before it noticed"
-                )
+        message = await self._record(reader, offset, offset + 1)
+        if message is None or digest(message) != proof.anchor_digest:
+            raise self._contradiction(
+                topic, "the topic was recreated, and a worker went on in it before it noticed"
+            )
         logger.warning("a copy of the topic", topic=topic, partition=self._partition)
 
     async def _events(self, proof: LogProof | None) -> tuple[int, str | None]:
@@ -269,9 +258,7 @@ class LogCheck:
         topic = self._config.events_topic
         async with started(self._log.reader(topic, [self._partition])) as reader:
             first, end = await reader.bounds(self._partition)
-            expected = 0 if proof is None else proof.events_end
-            if expected is None:
-                return end, None
+            expected = 0 if proof is None or proof.events_end is None else proof.events_end
             lost = "the broker lost its last records, or an older backup was restored"
             if proof is not None:
                 is_other = _differ(proof.events_id, self._ids.events)

@@ -22,7 +22,6 @@ from schemas.records import Json
 from streams.core.derivation.rules_config import STATE_VERSION
 from streams.core.derivation.state import Session
 from streams.core.derivation.stored_state import (
-    READABLE_VERSIONS,
     SESSION_PART,
     StoredPart,
     pack,
@@ -37,14 +36,11 @@ POSITION_KEY: Final = json_codec.dumps(["position"])
 _SLICE_SESSIONS: Final = 1_000
 """Sessions looked at in a row while restoring: a few milliseconds."""
 
-_BEGINNINGS: Final = tuple(b"[%d," % version for version in READABLE_VERSIONS)
+_BEGINNING: Final = b"[%d," % STATE_VERSION
 _ACTIVITY: Final = re.compile(rb"\[[0-9]+,(-?[0-9]+),(?:null|([0-9]+)),")
 
 
 _ACTIVITY_FIELDS: Final = 2
-
-_NO_VALUE: Final = 0
-"""In place of a value's number: of a key that may be in the changelog, and says nothing."""
 
 
 class Activity(NamedTuple):
@@ -110,7 +106,7 @@ class StoredSessions:
 
     def _look_at(self, session_id: str, name: str, value: bytes | None) -> None:
         """Note what `activities` tells of a value that was read back; None: of no value."""
-        if value is not None and not value.startswith(_BEGINNINGS):
+        if value is not None and not value.startswith(_BEGINNING):
             self._unreadable[session_id, name] = value.partition(b"\n")[0]
         elif self._unreadable:
             self._unreadable.pop((session_id, name), None)
@@ -156,19 +152,17 @@ class StoredSessions:
         numbers = self._numbers.pop(session_id, None)
         if numbers is None:
             return None
-        held = {name: number for name, number in numbers.items() if number != _NO_VALUE}
-        values = self._values.get(held.values())
-        self._values.delete(held.values())
-        parts = {name: _part(session_id, value) for name, value in zip(held, values, strict=True)}
+        values = self._values.get(numbers.values())
+        self._values.delete(numbers.values())
+        parts = {
+            name: _part(session_id, value) for name, value in zip(numbers, values, strict=True)
+        }
         del parts[SESSION_PART].fields[:_ACTIVITY_FIELDS]
         return unpack(session_id, parts)
 
     def keep(self, session_id: str, session: Session, activity: Activity) -> None:
         """Take a session that rests, in the storage format."""
-        # The changelog has all of these keys, also those whose value says nothing any more.
-        numbers = self._numbers[session_id] = dict.fromkeys(
-            map(intern, part_names(session)), _NO_VALUE
-        )
+        numbers = self._numbers[session_id] = {}
         new = []
         for name, part in pack(None, session).items():
             if part is not None:
@@ -194,7 +188,7 @@ class StoredSessions:
     def drop(self, session_id: str) -> dict[bytes, bytes | None]:
         """Forget a session; return the changes."""
         numbers = self._numbers.pop(session_id, {})
-        self._values.delete([number for number in numbers.values() if number != _NO_VALUE])
+        self._values.delete(numbers.values())
         return {_key(session_id, name): None for name in numbers}
 
     def _next_number(self) -> int:
@@ -236,13 +230,12 @@ def _key(session_id: str, name: str) -> bytes:
     return json_codec.dumps([session_id, name])
 
 
-def wrong_version(what: str, stored_version: object, readable: Sequence[int]) -> VersionError:
+def wrong_version(what: str, stored_version: object, readable: int) -> VersionError:
     """Return the error for what another version stored."""
     known = stored_version if isinstance(stored_version, int | str) else None
-    read = " to ".join(map(str, sorted({readable[0], readable[-1]})))
     return VersionError(
         f"{what} was stored in version {known}; this build of contextgauge reads version "
-        f"{read}: run the version that wrote it, or a newer one"
+        f"{readable}: run the version that wrote it, or a newer one"
     )
 
 
@@ -278,6 +271,4 @@ def _unreadable(session_id: str, value: bytes) -> VersionError:
     except ValueError:
         fields = None
     version = fields[0] if isinstance(fields, list) and fields else None
-    if isinstance(fields, dict):  # as version 1 had it
-        version = fields.get("v")
-    return wrong_version(_state_of(session_id), version, READABLE_VERSIONS)
+    return wrong_version(_state_of(session_id), version, STATE_VERSION)

@@ -5,14 +5,11 @@ import structlog
 from contextgauge.errors import LostError, PositionError, ReseekError
 from streams.flow.project.partition import PartitionProjector
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
-from streams.ports import Batch, Generations, PartitionReader
+from streams.ports import Generations, PartitionReader
 
 _BACKGROUND_RECORDS = 50
 """Batch size while an active generation is served: some milliseconds, for which records that
 readers wait for may have to wait, several times on their way."""
-
-_LIMIT_POLL_S = 0.05
-"""How often a build at its limit checks whether it may go on: a comparison waits for it."""
 
 logger = structlog.get_logger()
 
@@ -110,8 +107,7 @@ class GenerationBuild:
                 await until_done(ports.store.caught_up, generation, poller.partition, build)
                 has_caught_up = True
                 continue
-            is_held = generations.current.held and generations.current.active is not None
-            if has_caught_up and not has_tried_to_activate and not is_held:
+            if has_caught_up and not has_tried_to_activate:
                 await until_done(
                     generations.activate,
                     generation,
@@ -133,29 +129,13 @@ class GenerationBuild:
                     done=projector.position,
                     total=end,
                 )
-            limit = await self._limit(generation) if has_caught_up else None
-            if limit is not None and projector.position >= limit:
-                await ports.clock.sleep(_LIMIT_POLL_S)
-                continue
             most = ports.config.batch_records
             if generations.current.active is not None:
                 most = min(most, _BACKGROUND_RECORDS)
             batch = await poller.poll(reader, projector.position, most)
             if (generations.current.next, generations.current.build) != (generation, build):
                 return
-            if limit is not None and batch.position > limit:
-                batch = Batch([item for item in batch.records if item.offset < limit], limit)
-                reader.seek(poller.partition, limit)
             await poller.write(projector, batch)
-
-    async def _limit(self, generation: int) -> int | None:
-        """Return how far a build that has caught up may go while it is compared; None: no limit."""
-        ports = self._ports
-        if not ports.generations.current.held:
-            return None
-        partition = self._poller.partition
-        position = await ports.retry.run(ports.store.position, generation, partition)
-        return None if position is None else position.limit
 
     def _note_loss(self, build: str, error: LostError) -> None:
         """Distinguish a loss of the store, which a second try mends, from one of the log."""
@@ -189,7 +169,7 @@ async def clean_up(ports: ProjectPorts, poller: PartitionPoller) -> None:
 
 
 async def _unused(ports: ProjectPorts, seen: Generations, partition: int) -> list[int]:
-    """Return the former generation, and one after the active whose build was abandoned."""
+    """Return the former generation, and one after the active that is not built any more."""
     if seen.active is None:
         return []
     return [

@@ -33,7 +33,7 @@ def full() -> KnownCauses:
 def read_back(seen: KnownCauses, stored: dict[int, bytes]) -> KnownCauses:
     """The causes as they are read back from the chunks and the newest."""
     newest = known.recent(seen)
-    return known.from_chunks(seen.boundaries, seen.added, seen.first, newest, stored)
+    return known.from_chunks(seen.added, seen.first, newest, stored)
 
 
 def test_a_cause_is_known_by_8_bytes_of_its_hash() -> None:
@@ -78,14 +78,6 @@ def test_a_repeated_cause_that_would_leave_soon_is_known_as_long_as_a_new_one() 
     assert not known.is_known(causes, cause(BLOCK + 1))
 
 
-def test_boundaries_that_were_kept_apart_are_known() -> None:
-    causes = with_causes(range(9), KnownCauses(cause(1 << 40) + cause(1 << 41)))
-    assert known.is_known(causes, cause(1 << 40))
-    assert known.is_known(causes, cause(1 << 41))
-    assert not known.is_known(causes, cause(1 << 42))
-    assert known.is_known(causes, cause(8))
-
-
 def test_old_causes_that_share_a_filter_bit_are_distinguished() -> None:
     causes = NOTHING_KNOWN
     for number in range(2 * BLOCK):
@@ -99,8 +91,6 @@ def test_hashes_are_found_at_their_places_only() -> None:
     causes = known.add(known.add(NOTHING_KNOWN, left), right)
     assert not known.is_known(causes, across)
     assert known.is_known(known.add(causes, across), across)
-    bounds = KnownCauses(left + right)
-    assert not known.is_known(bounds, across)
     old = with_causes(range(3 * BLOCK), causes)
     assert known.is_known(old, left)
     assert not known.is_known(old, across)
@@ -108,7 +98,7 @@ def test_hashes_are_found_at_their_places_only() -> None:
 
 def test_nothing_added_is_nothing_stored() -> None:
     assert known.chunks(NOTHING_KNOWN, NOTHING_KNOWN) == {}
-    assert known.from_chunks(b"", 0, 0, b"", {}) == NOTHING_KNOWN
+    assert known.from_chunks(0, 0, b"", {}) == NOTHING_KNOWN
 
 
 def test_a_batch_stores_the_chunks_that_grew() -> None:
@@ -171,39 +161,25 @@ def test_chunks_that_do_not_fit_together_are_refused() -> None:
     assert len(newest) == 7 * HASH_BYTES
     one_less = {key: told for key, told in stored.items() if key != 1}
     with pytest.raises(ValueError, match="missing"):
-        known.from_chunks(b"", 215, 0, newest, one_less)
+        known.from_chunks(215, 0, newest, one_less)
     with pytest.raises(ValueError, match="missing"):
-        known.from_chunks(b"", 300, 0, newest, stored)
+        known.from_chunks(300, 0, newest, stored)
     with pytest.raises(ValueError, match="missing"):
-        known.from_chunks(b"", 215, 256, newest, stored)
+        known.from_chunks(215, 256, newest, stored)
     with pytest.raises(ValueError, match="end elsewhere"):
-        known.from_chunks(b"", 216, 0, newest, stored)
+        known.from_chunks(216, 0, newest, stored)
     with pytest.raises(ValueError, match="end elsewhere"):
-        known.from_chunks(b"", 215, 0, newest[HASH_BYTES:], stored)
+        known.from_chunks(215, 0, newest[HASH_BYTES:], stored)
     with pytest.raises(ValueError, match="end elsewhere"):
-        known.from_chunks(b"", 215, 0, newest, stored | {1: stored[1][:-HASH_BYTES]})
-
-
-@pytest.mark.parametrize("added", [1, 15, 16, 63, 64, 70, 203, 4_101])
-def test_what_version_3_stored_in_chunks_is_read(added: int) -> None:
-    """It stored the newest in chunks too; a chunk that did not grow since has them still."""
-    causes = with_causes(range(added))
-    stored = known.chunks(NOTHING_KNOWN, with_causes(range(-(-added // RECENT) * RECENT)))
-    stored[(added - 1) // CHUNK] = stored[(added - 1) // CHUNK][: ((added - 1) % CHUNK + 1) * 8]
-    assert held(known.from_chunks(b"", added, 0, b"", stored)) == held(causes)
-    if more := -added % RECENT:
-        after = with_causes(range(added, added + more - 1), causes)
-        read = known.from_chunks(b"", after.added, 0, known.recent(after), stored)
-        assert held(read) == held(after)
+        known.from_chunks(215, 0, newest, stored | {1: stored[1][:-HASH_BYTES]})
 
 
 @pytest.mark.parametrize("first", [0, 64, 5 * 64])
 @pytest.mark.parametrize("added", [400, 511, 512, 700, 4_500])
 def test_causes_that_begin_later_grow_on(first: int, added: int) -> None:
-    """A session of version 4 has its last 4 096 causes, from a chunk on."""
     stored = known.chunks(NOTHING_KNOWN, with_causes(range(added)))
     newest = known.recent(with_causes(range(added)))
-    causes = known.from_chunks(b"", added, first, newest, stored)
+    causes = known.from_chunks(added, first, newest, stored)
     causes = with_causes(range(added, added + 2 * BLOCK), causes)
     assert (causes.added, causes.first) == (added + 2 * BLOCK, first)
     assert held(causes) == held(with_causes(range(added + 2 * BLOCK)))[first * HASH_BYTES :]

@@ -56,8 +56,3 @@ def test_nothing_new_leaves_a_session_as_it_is() -> None:
     assert with_windows(known, {}) is known
     parts = {name: part for name, part in pack(None, known).items() if part is not None}
     assert unpack(SESSION, parts).facts.outside_windows == OUTSIDE
-    # As a former version stored it: without the last fields.
-    facts = parts["session"].fields[8]
-    assert isinstance(facts, list)
-    del facts[-2:]
-    assert unpack(SESSION, parts).facts.outside_windows == {}

@@ -339,11 +339,6 @@ def test_a_boundary_counts_the_messages_since_the_last_reading() -> None:
     assert (main(side).messages_total, side.chains["a1"].messages_total) == (111, 110)
 
 
-def test_a_boundary_of_before_leaves_the_messages_as_they_were_read() -> None:
-    told = History()
-    assert main(view_of(told.reading(9, messages=3), told.boundary())).messages_total == 103
-
-
 @pytest.mark.parametrize(
     ("reason", "trigger"), [("manual", "manual"), ("threshold_exceeded", "auto"), (None, None)]
 )

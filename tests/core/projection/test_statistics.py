@@ -86,14 +86,6 @@ def test_few_values_are_stored_in_whatever_order_and_parts(values: list[int], cu
     assert parts.automatic.pre_tokens == whole
 
 
-def test_values_that_a_former_build_did_not_store_stay_unknown() -> None:
-    former = replace(one(5_000, bucket(5_000)), values=None)
-    before = Aggregates(automatic=TriggerAggregates(succeeded=1, pre_tokens=former))
-    total = counted(before, History().boundary("auto", pre=7_000, duration_ms=None), None)
-    assert total.automatic.pre_tokens.count == 2
-    assert total.automatic.pre_tokens.values is None
-
-
 def test_a_completion_is_counted_where_both_sizes_are_known() -> None:
     told = History()
     boundary = told.boundary(pre=50_000)

@@ -21,9 +21,9 @@ def generation(facts: Facts, _: Expected) -> Iterator[Result]:
     """Readers see the active generation; a long build holds twice the memory."""
     views = known(facts.views)
     generations = views.generations
-    active, building, held = generations.active, generations.next, generations.held
+    active, building = generations.active, generations.next
     ready = sum(position is not None and position.caught_up for position in views.building.values())
-    figures = {"active": active, "building": building, "ready": ready, "held": held}
+    figures = {"active": active, "building": building, "ready": ready}
     if active is None and building is None:
         start = "Start a project worker: `contextgauge project`"
         yield note("there are no views yet", start, figures=figures)
@@ -45,17 +45,11 @@ def generation(facts: Facts, _: Expected) -> Iterator[Result]:
         text = (
             f"{state}; generation {building} has been building for {age(age_ms)}, {ready} of "
             f"{counted(len(views.building), 'partition')} ready"
-        ) + ", held for comparison" * held
+        )
         remedy = (
             "`contextgauge rebuild --status` shows the progress; if there is none, see the project "
             "workers' logs"
         )
-        if held and ready == len(views.building):
-            remedy = (
-                "Only the comparison is missing, and memory use is doubled until then: "
-                "`contextgauge rebuild` compares and swaps, `contextgauge rebuild --abandon` "
-                "discards the build"
-            )
         report = warning if age_ms > _OVERDUE_MS or active is None else note
         yield report(text, remedy, figures=figures)
     yield ok(state, figures)

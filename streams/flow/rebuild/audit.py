@@ -1,0 +1,249 @@
+"""Compares the active views with the log: each partition is folded in memory.
+
+The projector goes on meanwhile. Documents are read at one moment with the position that they are
+of, and the fold goes to exactly that position, so nothing has to wait and no reader is affected.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from contextgauge.errors import StopError
+from streams import codec
+from streams.flow.common.ranges import read_range
+from streams.flow.common.unreadable import report_passed
+from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
+from streams.flow.project.partition import LEAVING_SESSIONS
+from streams.flow.project.view_write import ViewWrite
+from streams.ports import (
+    Batch,
+    Clock,
+    Log,
+    PartitionDocuments,
+    PartitionDump,
+    PartitionReader,
+    SessionDocuments,
+    ViewChanges,
+    ViewStore,
+    started,
+)
+
+_SESSIONS_READ = 10
+"""A session's documents may be some megabytes, and Redis serves no one else meanwhile."""
+
+REPORTED_DIFFERENCES = 10
+"""Differences that are reported; the others are counted."""
+
+_REPORTED_FIELDS = 5
+"""Fields that are reported of one session."""
+
+
+class FoldedDocuments(Protocol):
+    """A partition's documents in memory."""
+
+    held: PartitionDump
+
+    def write(self, changes: ViewChanges) -> None:
+        """Write the changes."""
+
+    def longest_idle(self, before_ms: int, limit: int) -> list[bytes]:
+        """Return sessions whose last Kafka timestamp lies before, the longest idle first."""
+
+
+class ViewFold:
+    """Folds one partition's records, as they come, into documents."""
+
+    def __init__(self, documents: FoldedDocuments, idle_ms: int) -> None:
+        self._fold = Fold(strict=False, idle_ms=idle_ms)
+        self._idle_ms = idle_ms
+        self.documents = documents
+        documents.held.stats.update(FIRST_STATS)
+
+    def add(self, placed: LoggedRecord) -> None:
+        """Fold the next record."""
+        fold, call = self._fold, ViewWrite()
+        for missing in fold.missing([placed.session]):
+            fold.put_view(missing, None)
+        idle_since_ms = fold.leaving_before(placed)
+        if idle_since_ms is not None:
+            idle = self.documents.longest_idle(idle_since_ms, LEAVING_SESSIONS)
+            call.agents.update(fold.leave(idle, all_of_them=len(idle) < LEAVING_SESSIONS))
+            call.leaving.update(dict.fromkeys(idle, idle_since_ms + self._idle_ms))
+        documents = fold.add(placed)
+        if documents is not None:
+            call.add(documents)
+        self.documents.write(call.changes())
+
+
+class Difference(NamedTuple):
+    """Fields in which a session, or the partition, differs: their names, never their values."""
+
+    partition: int
+    session: str | None
+    fields: tuple[str, ...]
+
+
+class Cut(NamedTuple):
+    """A partition whose log no longer has records that the views contain."""
+
+    partition: int
+    views_begin: int
+    log_begin: int
+
+
+@dataclass(slots=True)
+class AuditResult:
+    """The result: how many sessions were compared, and how many differences there are."""
+
+    generation: int
+    sessions: int = 0
+    different: int = 0
+    first: list[Difference] = field(default_factory=list)
+    cut: list[Cut] = field(default_factory=list)
+
+    def add(self, partition: int, session: bytes | None, fields: Sequence[str]) -> None:
+        """Count a difference, if there are any fields."""
+        if not fields:
+            return
+        self.different += 1
+        if len(self.first) < REPORTED_DIFFERENCES:
+            more = ("…",) if len(fields) > _REPORTED_FIELDS else ()
+            name = None if session is None else session.decode("utf-8", "backslashreplace")
+            names = (*fields[:_REPORTED_FIELDS], *more)
+            self.first.append(Difference(partition, name, names))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPorts:
+    """What an audit uses. `new_documents` gives an empty partition in memory."""
+
+    log: Log
+    store: ViewStore
+    clock: Clock
+    events_topic: str
+    idle_ms: int
+    new_documents: Callable[[], FoldedDocuments]
+
+
+async def audit(ports: AuditPorts) -> AuditResult:
+    """Compare all partitions of the active generation. Raises RetryError, StopError."""
+    generation = (await ports.store.generations()).active
+    first = None if generation is None else await ports.store.position(generation, 0)
+    if generation is None or first is None:
+        raise StopError("there are no views to compare: project workers build them")
+    audited = AuditResult(generation)
+    for partition in range(first.partitions):
+        async with started(ports.log.reader(ports.events_topic, [partition])) as reader:
+            await _PartitionAudit(ports, reader, partition, audited).run()
+    return audited
+
+
+class _PartitionAudit:
+    """The audit of one partition."""
+
+    def __init__(
+        self, ports: AuditPorts, reader: PartitionReader, partition: int, audited: AuditResult
+    ) -> None:
+        self._ports, self._reader, self._partition = ports, reader, partition
+        self._audited = audited
+        documents = ports.new_documents()
+        self._fold, self._own = ViewFold(documents, ports.idle_ms), documents.held
+        self._place = (audited.generation, partition)
+        self._position = self._end = 0
+
+    async def run(self) -> None:
+        """Fold the log, and compare everything."""
+        store, audited, partition = self._ports.store, self._audited, self._partition
+        self._position, self._end = await self._reader.bounds(partition)
+        stored = await store.position(*self._place)
+        if stored is not None and stored.begin < self._position:
+            audited.cut.append(Cut(partition, stored.begin, self._position))
+        offset, documents = await store.partition_documents(*self._place)
+        await self._fold_to(offset)
+        own = PartitionDocuments.of(self._own)
+        audited.add(partition, None, _differing(documents, own))
+        sessions = sorted({*documents.recent, *own.recent, *documents.left, *own.left})
+        for start in range(0, len(sessions), _SESSIONS_READ):
+            names = sessions[start : start + _SESSIONS_READ]
+            offset, stored_sessions = await store.session_documents(*self._place, names)
+            await self._fold_to(offset)
+            for name, session in zip(names, stored_sessions, strict=True):
+                own_session = SessionDocuments.of(self._own, name)
+                audited.add(partition, name, _differing_session(session, own_session))
+        audited.sessions += len(documents.recent)
+
+    async def _fold_to(self, offset: int | None) -> None:
+        """Fold what the log has before an offset, which is the stored position."""
+        if offset is None:
+            raise StopError(
+                f"generation {self._audited.generation} was replaced, or lost, while it was "
+                "compared: run the command again"
+            )
+        if offset > self._end:
+            _, self._end = await self._reader.bounds(self._partition)
+        async with aclosing(self._read(min(offset, self._end))) as batches:
+            async for records, position in batches:
+                for record in records:
+                    parsed = codec.from_binary(record.headers, record.value or b"")
+                    self._fold.add(LoggedRecord(record.offset, record.timestamp_ms, parsed))
+                self._position = position
+
+    def _read(self, end: int) -> AsyncGenerator[Batch, None]:
+        return read_range(
+            self._reader,
+            self._ports.clock,
+            self._partition,
+            self._position,
+            end,
+            passed=report_passed,
+        )
+
+
+def _differing(one: PartitionDocuments, other: PartitionDocuments) -> list[str]:
+    """Return what differs: fields of the stats by their names, rankings by their own."""
+    fields = [f"stats {_text(name)}" for name in _unequal(one.stats, other.stats)]
+    others = zip(one._fields, one, other, strict=True)
+    return fields + [name for name, a, b in others if name != "stats" and a != b]
+
+
+def _differing_session(one: SessionDocuments, other: SessionDocuments) -> list[str]:
+    """Return what differs: fields of the view by their paths, other documents by their names."""
+    if (one.view is None) != (other.view is None):
+        return ["missing in the views" if one.view is None else "not in the log"]
+    fields = _unequal_fields(_read_view(one.view), _read_view(other.view), "")
+    if one.view != other.view and not fields:
+        fields = ["view"]
+    pairs = zip(one._fields, one, other, strict=True)
+    return fields + [name for name, a, b in pairs if name != "view" and a != b]
+
+
+def _read_view(view: bytes | None) -> object:
+    """Return a view's fields; none if it is damaged."""
+    try:
+        return {} if view is None else codec.loads(view)
+    except ValueError:
+        return {}
+
+
+def _unequal(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> list[Any]:
+    """Return the names whose values differ, or that only one has."""
+    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+
+
+def _unequal_fields(one: object, other: object, path: str) -> list[str]:
+    """Return the paths below which two JSON values differ."""
+    if one == other:
+        return []
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return [path or "view"]
+    below = f"{path}." if path else ""
+    paths: Iterable[list[str]] = (
+        _unequal_fields(one.get(name), other.get(name), below + name)
+        for name in _unequal(one, other)
+    )
+    return [changed for some in paths for changed in some]
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")

@@ -1,0 +1,196 @@
+"""The views compared with the log, while a worker may go on."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+
+from contextgauge.clock import SystemClock
+from contextgauge.errors import StopError
+from schemas.views import SESSION_IDLE_MS
+from streams.edge.memory.view_store import MemoryPartition, MemoryViews
+from streams.flow.rebuild import audit as audit_module
+from streams.flow.rebuild.audit import AuditPorts, AuditResult, audit
+from streams.ports import PartitionDocuments, PartitionDump
+from tests.doubles.log import FaultyLog
+from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
+from tests.flow.rebuild_kit import drip, projecting
+
+RECORDS = [record for part in sample_records() for record in part]
+
+
+@pytest.fixture
+def store() -> MemoryViews:
+    return MemoryViews()
+
+
+@pytest.fixture
+async def kit(store: MemoryViews) -> ProjectKit:
+    kit = ProjectKit(FaultyLog(SystemClock()), store)
+    await kit.create_topic()
+    return kit
+
+
+async def audited(kit: ProjectKit) -> AuditResult:
+    return await audit(
+        AuditPorts(
+            log=kit.log,
+            store=kit.store,
+            clock=kit.clock,
+            events_topic=kit.topic.name,
+            idle_ms=SESSION_IDLE_MS,
+            new_documents=MemoryPartition,
+        )
+    )
+
+
+def change_view(held: PartitionDump, session: bytes) -> None:
+    held.views[session] = held.views[session].replace(b'"task_id":null', b'"task_id":"t"')
+
+
+def damage_view(held: PartitionDump, session: bytes) -> None:
+    held.views[session] = b"{"
+
+
+def reformat_view(held: PartitionDump, session: bytes) -> None:
+    held.views[session] += b" "
+
+
+def lose_view(held: PartitionDump, session: bytes) -> None:
+    del held.views[session]
+
+
+def change_compaction(held: PartitionDump, session: bytes) -> None:
+    held.compactions[session][b"1"] = b"{}"
+
+
+def lose_event(held: PartitionDump, session: bytes) -> None:
+    del held.entries["events"][session][3]
+
+
+def lose_readings(held: PartitionDump, session: bytes) -> None:
+    del held.entries["readings"][session]
+
+
+def change_rank(held: PartitionDump, session: bytes) -> None:
+    held.rankings["pressure"][session] = 12.5
+
+
+def leave(held: PartitionDump, session: bytes) -> None:
+    held.left[session] = 5
+
+
+def change_stats(held: PartitionDump, _: bytes) -> None:
+    held.stats[b"total"] = b"{}"
+
+
+def lose_live(held: PartitionDump, _: bytes) -> None:
+    del held.live[7]
+
+
+def add_session(held: PartitionDump, session: bytes) -> None:
+    held.views[b"more"] = held.views[session]
+    held.rankings["recent"][b"more"] = 1
+
+
+Change: TypeAlias = Callable[[PartitionDump, bytes], None]
+
+CHANGES: dict[Change, list[tuple[str | None, tuple[str, ...]]]] = {
+    change_view: [("session", ("identity.task_id",))],
+    damage_view: [("session", ("chains", "compactions", "identity", "position", "sequence", "…"))],
+    reformat_view: [("session", ("view",))],
+    lose_view: [("session", ("missing in the views",))],
+    change_compaction: [("session", ("compactions",))],
+    lose_event: [("session", ("events",))],
+    lose_readings: [("session", ("readings",))],
+    change_rank: [(None, ("pressure",))],
+    leave: [(None, ("left",))],
+    change_stats: [(None, ("stats total",))],
+    lose_live: [(None, ("live",))],
+    add_session: [(None, ("recent",)), ("more", ("not in the log",))],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+async def test_a_change_is_reported_with_its_fields(
+    kit: ProjectKit, store: MemoryViews, change: Change
+) -> None:
+    async with projecting(kit, RECORDS):
+        pass
+    partition, session = next(
+        (partition, session)
+        for (_, partition), stored in store.partitions.items()
+        for session in stored.held.compactions
+    )
+    assert (await audited(kit)).different == 0
+    change(store.partitions[1, partition].held, session)
+    result = await audited(kit)
+    expected = [
+        (session.decode() if name == "session" else name, fields)
+        for name, fields in CHANGES[change]
+    ]
+    assert [(item.session, item.fields) for item in result.first] == expected
+    assert {item.partition for item in result.first} == {partition}
+
+
+async def test_views_are_compared_while_records_come(
+    kit: ProjectKit, store: MemoryViews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_module, "_SESSIONS_READ", 1)
+    read = store.session_documents
+    offsets = set()
+
+    async def late(generation: int, partition: int, sessions: list[bytes]) -> object:
+        await asyncio.sleep(0.1)
+        answer = await read(generation, partition, sessions)
+        offsets.add(answer[0])
+        return answer
+
+    monkeypatch.setattr(store, "session_documents", late)
+    async with projecting(kit, RECORDS[::2]):
+        live = asyncio.create_task(drip(kit, RECORDS[1::2]))
+        result = await audited(kit)
+        assert not live.done()
+        live.cancel()
+        await asyncio.wait([live])
+    assert (result.different, result.cut) == (0, [])
+    assert len(offsets) > PARTITIONS
+
+
+async def test_only_the_first_differences_are_named(kit: ProjectKit, store: MemoryViews) -> None:
+    async with projecting(kit, RECORDS):
+        pass
+    sessions = 0
+    for stored in store.partitions.values():
+        sessions += len(stored.held.views)
+        for session in stored.held.views:
+            change_view(stored.held, session)
+    result = await audited(kit)
+    assert (result.generation, result.sessions) == (1, sessions)
+    assert (result.different, len(result.first)) == (sessions, 10)
+
+
+async def test_records_that_the_log_no_longer_has_are_reported(kit: ProjectKit) -> None:
+    assert isinstance(kit.log, FaultyLog)
+    async with projecting(kit, RECORDS):
+        kit.log.delete_before(kit.topic.name, 1, 20)
+        result = await audited(kit)
+    assert [tuple(cut) for cut in result.cut] == [(1, 0, 20)]
+    assert {item.partition for item in result.first} == {1}
+
+
+async def test_without_views_there_is_nothing_to_compare(
+    kit: ProjectKit, store: MemoryViews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(StopError, match="no views"):
+        await audited(kit)
+    async with projecting(kit, RECORDS):
+        pass
+
+    async def gone(_generation: int, _partition: int) -> tuple[None, PartitionDocuments]:
+        return None, PartitionDocuments.of(MemoryPartition().held)
+
+    monkeypatch.setattr(store, "partition_documents", gone)
+    with pytest.raises(StopError, match="run the command again"):
+        await audited(kit)
