@@ -359,7 +359,7 @@ def test_ids_are_shortened_to_a_unique_prefix() -> None:
     ],
 )
 def test_only_a_bar_is_clamped(used: float | None, drawn: str) -> None:
-    assert bar(replace(CHAIN, used_percent=used), 10).plain == drawn
+    assert bar(replace(CHAIN, used_percent=used), 10, "normal").plain == drawn
 
 
 def test_what_is_unknown_has_one_name_on_all_screens() -> None:

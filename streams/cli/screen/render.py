@@ -37,7 +37,6 @@ from streams.core.session_status import (
     Severity,
     Status,
     leading_chain,
-    severity_of_chain,
     status_of,
 )
 from streams.core.until_compaction import (
@@ -160,7 +159,7 @@ def _facts(
         if value is not None:
             yield name, Text(safe(value))
     yield "", ""
-    yield "Usage", _usage(chain, doubtful=doubtful)
+    yield "Usage", _usage(chain, status.severities.get(chain.chain, "unknown"), doubtful=doubtful)
     yield "Current", Text(f"{exact(chain.used_tokens)} tokens · {_state(view, now_ms)}")
     yield "Active", Text(ago(view.last_ms, now_ms))
     yield "Window", Text(window_and_source(chain, doubt))
@@ -299,17 +298,17 @@ _COLOURS: Mapping[Severity, str] = {
 }
 
 
-def bar(chain: ChainView, cells: int) -> Text:
+def bar(chain: ChainView, cells: int, severity: Severity) -> Text:
     """Return a bar, the only place where a percentage is clamped; empty and dim if unknown."""
     if chain.used_percent is None:
         return Text("·" * cells, style="dim")
     filled = min(cells, max(0, int(chain.used_percent * cells / 100)))
-    drawn = Text("█" * filled, style=_COLOURS[severity_of_chain(chain)])
+    drawn = Text("█" * filled, style=_COLOURS[severity])
     return drawn.append("░" * (cells - filled), style="dim")
 
 
-def _usage(chain: ChainView, *, doubtful: bool) -> Text:
-    shown = bar(chain, BAR_CELLS)
+def _usage(chain: ChainView, severity: Severity, *, doubtful: bool) -> Text:
+    shown = bar(chain, BAR_CELLS, severity)
     if chain.used_percent is None:
         is_size = chain.used_tokens is not None and chain.window is None
         words = f"share {UNKNOWN}" if is_size else UNKNOWN

@@ -13,7 +13,6 @@ from streams.core.session_status import leading_chain, status_of
 from streams.core.until_compaction import (
     NO_POINTS,
     CompactionPoints,
-    PointSource,
     UntilCompaction,
 )
 from streams.edge.files.runtime_settings import SettingsReader
@@ -63,7 +62,6 @@ class Figures(NamedTuple):
     window_is_doubtful: bool = False
     passed_window: int | None = None
     until_compaction_tokens: int | None = None
-    until_source: PointSource | None = None
     until_is_estimated: bool = False
     attempt_started_ms: int | None = None
     attempt_heartbeat_ms: int | None = None
@@ -176,7 +174,6 @@ def figures_of(
             window_is_doubtful=is_doubtful,
             passed_window=chain.get("passed_window"),
             until_compaction_tokens=None if until is None else until.tokens,
-            until_source=None if until is None else until.source,
             until_is_estimated=until is not None and until.estimated,
             attempt_started_ms=None if attempt is None else attempt["started_ms"],
             attempt_heartbeat_ms=None if attempt is None else attempt["last_heartbeat_ms"],

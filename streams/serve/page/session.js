@@ -11,7 +11,7 @@ import { rawRecords, Tail } from "./raw.js";
 import { meanWords, sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
 import { SizeChart } from "./size.js";
 import {
-  chainWords, compactionCount, doubtOf, failureName, isStep, leadingChain, severityOf, stateOf, untilOf,
+  chainWords, compactionCount, doubtOf, dueWord, failureName, isStep, leadingChain, stateOf, untilOf,
   withThresholds,
 } from "./status.js";
 import { documentChanges, orderWords, pointOf, timelineOf, withFolds } from "./timeline.js";
@@ -252,7 +252,7 @@ export class SessionPage {
     setText(this.t.title, view.title ?? "");
     shown(this.title, view.title !== null);
     this.about.set(aboutOf(view));
-    this.meter.bind(chain, severityOf(view, chain), doubtOf(view, chain));
+    this.meter.bind(view, chain);
     attr(this.hero, "aria-label", `Context of ${chainWords(view, chain.chain)}`);
     setText(this.t.outlook, outlookWords(view, chain));
     this.figures.set(figuresOf(view, chain));
@@ -335,7 +335,7 @@ function figuresOf(view, chain) {
   const many = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`).join(", ");
   const { thrash } = view.status;
   const pairs = [
-    ["Until compaction", more ? `${until}${until === "due" ? ", " : " · "}${more}` : until],
+    ["Until compaction", more ? `${until}${dueWord(untilOf(view, chain)) ? ", " : " · "}${more}` : until],
     ["Growth", meanWords(chain) || UNKNOWN],
     ["Peak", chain.peak_tokens === null ? UNKNOWN : `${tokens(chain.peak_tokens)}${chain.peak_percent === null ? "" : ` · ${guess(percent(chain.peak_percent), doubtOf(view, chain))}`}`],
     ["Messages", messagesWords(chain)],

@@ -6,7 +6,7 @@ import { axis, Chart, colour, colours, dataTable, timeTicks } from "./chart.js";
 import { attr, css, h, Keyed, setText, shown, svg, text, texts } from "./dom.js";
 import { count, exact, guess, moment, percent, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip } from "./gauge.js";
-import { chainName, chainWords, currentThresholds, doubtOf, isHigh, leadingChain, severityOf } from "./status.js";
+import { chainName, chainWords, currentThresholds, doubtOf, isHigh, leadingChain, severityOf, untilOf } from "./status.js";
 import { momentOf } from "./timeline.js";
 import { tipped } from "./tip.js";
 
@@ -34,7 +34,7 @@ const RECORDS = { label: "records of the session, in the order of the log", labe
 
 /** What the legend names, each only where it is drawn. */
 const KEYS = [
-  ["size", "size"], ["window", ""], ["threshold", "compaction threshold"], ["compacting", "compacting"],
+  ["size", "size"], ["window", ""], ["threshold", ""], ["compacting", "compacting"],
   ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["warned", (edge) => `warning below ${percent(edge)} used`], ["warned-high", (edge) => `warning at ${percent(edge)} used or more`],
 ];
 
@@ -71,7 +71,9 @@ export class SizeChart {
     this.none = h("p", { class: "faint", hidden: true }, "No response has reported a size yet.");
     this.windowWords = text();
     this.keys = Object.fromEntries(KEYS.map(([name, words]) => [name, h("span", { class: `key ${name}` }, typeof words === "string" ? words : words(currentThresholds().high_percent))]));
+    this.thresholdWords = text();
     this.keys.window.append(this.windowWords);
+    this.keys.threshold.append(this.thresholdWords);
     this.legend = h("p", { class: "legend faint small" }, ...Object.values(this.keys));
     this.el = h("div", {}, this.none, this.chart.el, h("p", { class: "readout small faint", "aria-hidden": "true" }, this.readout), this.legend, this.table.el, this.lanesTitle, this.lanes);
   }
@@ -128,8 +130,9 @@ export class SizeChart {
 
   #setKeys() {
     const there = new Set(["size", ...this.bands.map((band) => band.key)]);
-    const threshold = this.#threshold();
-    if (threshold !== null && threshold <= this.#top()) there.add("threshold");
+    const until = untilOf(this.view, leadingChain(this.view));
+    if (until !== null && until.threshold_tokens <= this.#top()) there.add("threshold");
+    setText(this.thresholdWords, until?.estimated ? `compaction expected at ~${tokens(until.threshold_tokens)}` : "compaction threshold");
     const { window } = leadingChain(this.view);
     if (window !== null) there.add("window");
     setText(this.windowWords, window === null ? "" : this.#windowWords(window));
@@ -140,11 +143,6 @@ export class SizeChart {
   #windowWords(window) {
     const size = guess(tokens(window), doubtOf(this.view, leadingChain(this.view)));
     return window <= this.#top() ? `window, ${size}` : `window, ${size}: above this chart`;
-  }
-
-  #threshold() {
-    const chain = leadingChain(this.view);
-    return chain.auto_compact_enabled === false ? null : chain.auto_compact_threshold;
   }
 
   #x(point) {
@@ -225,7 +223,7 @@ export class SizeChart {
     ctx.lineWidth = 2 * devicePixelRatio;
     across(leadingChain(this.view).window, paint["--faint"], []);
     ctx.lineWidth = devicePixelRatio;
-    across(this.#threshold(), paint["--amber"], [6, 5]);
+    across(untilOf(this.view, leadingChain(this.view))?.threshold_tokens ?? null, paint["--amber"], [6, 5]);
     ctx.restore();
   }
 

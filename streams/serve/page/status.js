@@ -57,9 +57,10 @@ export function doubtOf(view, chain) {
   return view.status.window_doubts[chain.chain] ?? null;
 }
 
-/** Whether nothing is left until then, of a size that is known and not estimated. */
-export function isDue(until) {
-  return until !== null && !until.estimated && until.tokens !== null && until.tokens <= 0;
+/** Whether nothing is left until compaction: "due", or "expected" of a point that is estimated; else null. */
+export function dueWord(until) {
+  if (until === null || until.tokens === null || until.tokens > 0) return null;
+  return until.estimated ? "expected" : "due";
 }
 
 /** "measured", "estimated", "unknown", "compacting", "stalled" or "stale". */
