@@ -35,7 +35,7 @@ const RECORDS = { label: "records of the session, in the order of the log", labe
 /** What the legend names, each only where it is drawn. */
 const KEYS = [
   ["size", "size"], ["window", ""], ["threshold", ""], ["compacting", "compacting"],
-  ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["warned", (edge) => `warning below ${percent(edge)} used`], ["warned-high", (edge) => `warning at ${percent(edge)} used or more`],
+  ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["reset", "cleared or restarted"], ["warned", (edge) => `warning below ${percent(edge)} used`], ["warned-high", (edge) => `warning at ${percent(edge)} used or more`],
 ];
 
 /** How a compaction of a status is drawn, and what the legend calls it. */
@@ -44,6 +44,7 @@ const LOOKS = {
   failed: { key: "failed", paint: "--red" },
   running: { key: "compacting", paint: "--accent" },
   lost: { key: "lost", paint: "--faint" },
+  reset: { key: "reset", paint: "--text", dashes: [2, 3] },
 };
 
 export class SizeChart {
@@ -111,7 +112,11 @@ export class SizeChart {
       ...LOOKS[item.status],
       start: this.#place(item.started_ms ?? item.ended_ms, item.place),
       end: this.#place(item.ended_ms ?? (item.status === "running" ? now() : item.started_ms), item.place),
-    })).filter((band) => band.end !== null);
+    }));
+    this.bands.push(...mine.filter((item) => item.kind === "context_reset").map((item) => ({
+      ...LOOKS.reset, start: null, end: this.#place(item.time_ms, item.place),
+    })));
+    this.bands = this.bands.filter((band) => band.end !== null);
     this.warnings = mine.filter((item) => item.kind === "context_warning")
       .map((item) => ({ data: item.data, at: this.#place(item.time_ms, item.place) })).filter((warning) => warning.at !== null);
   }
@@ -192,7 +197,7 @@ export class SizeChart {
         },
       ],
       hooks: {
-        drawClear: [(plot) => this.#drawBehind(plot)],
+        drawAxes: [(plot) => this.#drawBehind(plot)], // over the grid, below the curve
         draw: [(plot) => this.#drawWarnings(plot)],
         setCursor: [(plot) => this.#readOut(plot)],
       },
@@ -202,15 +207,16 @@ export class SizeChart {
   /** Compactions as bands from start to end, and over them the window as a line and the threshold as a dashed one. */
   #drawBehind(plot) {
     const { ctx, bbox } = plot;
-    const paint = colours("--amber", "--red", "--red-wash", "--green", "--green-wash", "--accent", "--accent-wash", "--faint", "--track");
+    const paint = colours("--amber", "--red", "--red-wash", "--green", "--green-wash", "--accent", "--accent-wash", "--faint", "--text", "--track");
     ctx.save();
     ctx.lineWidth = devicePixelRatio;
-    for (const { start, end, paint: name } of this.bands) {
+    for (const { start, end, paint: name, dashes = [] } of this.bands) {
       const x1 = clamp(plot.valToPos(end, "x", true), bbox);
       const x0 = clamp(start === null ? x1 : plot.valToPos(start, "x", true), bbox);
       ctx.fillStyle = paint[`${name}-wash`] ?? paint["--track"];
-      ctx.fillRect(x0, bbox.top, Math.max(x1 - x0, 1), bbox.height);
+      if (x1 > x0) ctx.fillRect(x0, bbox.top, x1 - x0, bbox.height);
       ctx.strokeStyle = paint[name];
+      ctx.setLineDash(dashes.map((length) => length * devicePixelRatio));
       line(ctx, x1, bbox.top, x1, bbox.top + bbox.height);
     }
     const across = (size, stroke, dashes) => {
