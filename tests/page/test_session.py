@@ -92,7 +92,7 @@ async def test_warnings_use_the_wording_of_the_chat(page: Page, told: Told) -> N
     for used in (170_000, 181_000):
         told.agent.respond(NOW_MS, used)
     await told.tell()
-    low = page.locator(".item.warning.low").first
+    low = page.locator(".item.warning.critical").first
     await expect(low).to_contain_text("90% used · 10% context remaining")
     await expect(low.locator(".icon[data-name=warning]")).to_be_visible()
     await page.locator(".item.steps summary").first.click()

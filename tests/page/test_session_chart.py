@@ -55,8 +55,9 @@ async def test_the_legend_names_only_what_is_drawn(page: Page, told: Told, api: 
     await expect(legend).to_have_text([*words[:2], "failed", words[3]])
 
 
-async def test_the_legend_shows_warnings_of_both_colours(page: Page, told: Told) -> None:
-    told.agent.respond(NOW_MS, 165_000)
+async def test_warnings_have_the_colours_of_the_bar(page: Page, told: Told) -> None:
+    for used in (165_000, 181_000):
+        told.agent.respond(NOW_MS, used)
     await told.tell()
     legend = page.locator(".legend .key:visible")
     await expect(legend).to_have_text(
@@ -66,12 +67,17 @@ async def test_the_legend_shows_warnings_of_both_colours(page: Page, told: Told)
             "compaction threshold",
             "warning below 80% used",
             "warning at 80% used or more",
+            "warning at 90% used or more",
         ]
     )
     colours = await legend.evaluate_all(
         "(keys) => keys.map((key) => getComputedStyle(key, '::before').backgroundColor)"
     )
-    assert colours[3] != colours[4]
+    assert len({*colours[3:]}) == 3
+    words = page.locator(".item.warning.critical .warn-line")
+    colour = "(e) => getComputedStyle(e).color"
+    share = await page.locator(".hero .gauge-share").evaluate(colour)
+    assert await words.evaluate(colour) == share == colours[5]
 
 
 async def test_the_chart_marks_the_window(page: Page, told: Told, api: Api, charts: str) -> None:

@@ -6,7 +6,7 @@ import { axis, Chart, colour, colours, dataTable, timeTicks } from "./chart.js";
 import { attr, css, h, Keyed, setText, shown, svg, text, texts } from "./dom.js";
 import { count, exact, guess, moment, percent, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip } from "./gauge.js";
-import { chainName, chainWords, currentThresholds, doubtOf, isHigh, leadingChain, severityOf, untilOf } from "./status.js";
+import { chainName, chainWords, currentThresholds, doubtOf, leadingChain, levelOf, severityOf, untilOf } from "./status.js";
 import { momentOf } from "./timeline.js";
 import { tipped } from "./tip.js";
 
@@ -35,7 +35,10 @@ const RECORDS = { label: "records of the session, in the order of the log", labe
 /** What the legend names, each only where it is drawn. */
 const KEYS = [
   ["size", "size"], ["window", ""], ["threshold", ""], ["compacting", "compacting"],
-  ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["reset", "cleared or restarted"], ["warned", (edge) => `warning below ${percent(edge)} used`], ["warned-high", (edge) => `warning at ${percent(edge)} used or more`],
+  ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["reset", "cleared or restarted"],
+  ["warned", ({ high_percent: edge }) => `warning below ${percent(edge)} used`],
+  ["warned-high", ({ high_percent: edge }) => `warning at ${percent(edge)} used or more`],
+  ["warned-critical", ({ critical_percent: edge }) => `warning at ${percent(edge)} used or more`],
 ];
 
 /** How a compaction of a status is drawn, and what the legend calls it. */
@@ -71,7 +74,7 @@ export class SizeChart {
     this.keyed = new Keyed(this.lanes, (lane) => lane.chain.chain, lane);
     this.none = h("p", { class: "faint", hidden: true }, "No response has reported a size yet.");
     this.windowWords = text();
-    this.keys = Object.fromEntries(KEYS.map(([name, words]) => [name, h("span", { class: `key ${name}` }, typeof words === "string" ? words : words(currentThresholds().high_percent))]));
+    this.keys = Object.fromEntries(KEYS.map(([name, words]) => [name, h("span", { class: `key ${name}` }, typeof words === "string" ? words : words(currentThresholds()))]));
     this.thresholdWords = text();
     this.keys.window.append(this.windowWords);
     this.keys.threshold.append(this.thresholdWords);
@@ -141,7 +144,7 @@ export class SizeChart {
     const { window } = leadingChain(this.view);
     if (window !== null) there.add("window");
     setText(this.windowWords, window === null ? "" : this.#windowWords(window));
-    for (const { data } of this.warnings) there.add(isHigh(data) ? "warned-high" : "warned");
+    for (const { data } of this.warnings) there.add(["warned", levelOf(data)].filter(Boolean).join("-"));
     for (const [name, key] of Object.entries(this.keys)) shown(key, there.has(name));
   }
 
@@ -243,16 +246,17 @@ export class SizeChart {
 
   #drawWarnings(plot) {
     const { ctx, bbox } = plot;
-    const paint = colours("--amber", "--faint");
+    const paint = colours("--red", "--amber", "--faint");
     ctx.save();
     const size = 5 * devicePixelRatio;
     for (const { data, at } of this.warnings) {
       const x = plot.valToPos(at, "x", true);
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
       const y = plot.valToPos(data.used_tokens, "y", true) - size * 1.6;
-      ctx.fillStyle = paint[isHigh(data) ? "--amber" : "--faint"];
+      const level = levelOf(data);
+      ctx.fillStyle = paint[{ critical: "--red", high: "--amber" }[level] ?? "--faint"];
       ctx.beginPath();
-      if (isHigh(data)) {
+      if (level) {
         ctx.moveTo(x, y - size);
         ctx.lineTo(x + size, y + size * 0.7);
         ctx.lineTo(x - size, y + size * 0.7);
