@@ -98,3 +98,22 @@ async def test_the_chart_marks_the_window(page: Page, told: Told, api: Api, char
     key = page.locator(".legend .key.window")
     await expect(key).to_have_text("window, ~1M: above this chart")
     assert await page.evaluate(lines) == []
+
+
+async def test_the_pointer_shows_the_step_that_it_is_in(
+    page: Page, told: Told, charts: str
+) -> None:
+    assert charts
+    for after_ms, used in ((0, 156_000), (100_000, 170_000)):
+        told.agent.respond(NOW_MS + after_ms, used)
+    await told.tell()
+    await expect(page.locator(".hero .gauge-share")).to_contain_text("85%")
+    over = page.locator(".u-over")
+    box = await over.bounding_box()
+    assert box
+    shown = []
+    for share in (0.86, 0.98):  # the latter is nearer to the reading at the end
+        await page.mouse.move(box["x"] + share * box["width"], box["y"] + 50)
+        await expect(page.locator(".readout")).to_contain_text("tokens")
+        shown.append(await page.locator(".readout").inner_text())
+    assert all("156,000 tokens" in words for words in shown), shown

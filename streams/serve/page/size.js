@@ -186,7 +186,7 @@ export class SizeChart {
     return {
       legend: { show: false },
       padding: [14, 26, 0, 0],
-      cursor: { y: false, points: { size: 7, fill: accent } },
+      cursor: { y: false, points: { size: 7, fill: accent }, dataIdx: (plot, series, nearest, x) => stepAt(plot.data[0], nearest, x) },
       scales: {
         x: { time: this.byTime, range: () => this.range },
         y: { range: () => [0, this.#top()] },
@@ -269,8 +269,8 @@ export class SizeChart {
   }
 
   #readOut(plot) {
-    const { idx } = plot.cursor;
-    const used = idx === null || idx === undefined ? null : plot.data[1][idx];
+    const idx = plot.cursor.idxs?.[1] ?? null;
+    const used = idx === null ? null : plot.data[1][idx];
     if (used === null || used === undefined) {
       setText(this.readout, "");
       return;
@@ -310,6 +310,14 @@ export class SizeChart {
     const [x1] = at(points.at(-1));
     return `${d}H${Math.min(LANE_W, x1 + 4).toFixed(1)}V${LANE_H}z`;
   }
+}
+
+/** The step that a place of the axis is in: a size holds from its reading to the next one. Null before the first. */
+function stepAt(xs, nearest, x) {
+  let index = nearest;
+  while (index >= 0 && xs[index] > x) index -= 1;
+  while (index + 1 < xs.length && xs[index + 1] <= x) index += 1;
+  return index < 0 ? null : index;
 }
 
 /** The next round figure. */
