@@ -226,7 +226,7 @@ class Api:
     def _told_of(self, view: dict[str, Any]) -> str:
         """Return what a search looks into."""
         title = self.titles.get(view["session_id"])
-        return json.dumps([view["session_id"], view["identity"], title])
+        return json.dumps([view["session_id"], view["identity"], title]).lower()
 
     def _list(self, asked: dict[str, list[str]]) -> dict[str, Any]:
         def used(view: dict[str, Any]) -> float:
@@ -240,7 +240,8 @@ class Api:
             found = [self.sessions[name] for name in names if name in self.sessions]
             return {**self._listed(found), "next": None, "total": len(found)}
         if "q" in asked:
-            found = [view for view in found if asked["q"][0] in self._told_of(view)]
+            words = asked["q"][0].lower().split()
+            found = [view for view in found if all(word in self._told_of(view) for word in words)]
         if "min_percent" in asked:
             found = [view for view in found if used(view) >= float(asked["min_percent"][0])]
         if asked.get("state") == ["compacting"]:
