@@ -160,6 +160,24 @@ async def test_a_server_that_has_titles_serves_them_with_their_sessions(clock: F
         assert answer["total"] == len(names)
 
 
+async def test_estimates_follow_compactions_of_the_model_within_seconds() -> None:
+    class _Ticking(FixedTime):
+        def monotonic_s(self) -> float:
+            return self.time_ms / 1_000
+
+    clock = _Ticking()
+    views = GrowingViews()
+    views.add(History("one").reading(100_000))
+    api = api_over(views, clock=clock)
+    estimates = (await api.json("/v1/projection"))["estimates"]
+    assert (await api.json("/v1/sessions"))["sessions"][0]["status"]["until_compaction"] == {}
+    views.add(History("two").boundary("auto", pre=167_094))
+    clock.time_ms += 5_000
+    assert (await api.json("/v1/projection"))["estimates"] != estimates
+    ranked = {each["session_id"]: each for each in (await api.json("/v1/sessions"))["sessions"]}
+    assert ranked["one"]["status"]["until_compaction"]["main"]["tokens"] == 67_094
+
+
 async def test_a_server_of_this_machine_serves_what_the_runtimes_settings_say(
     clock: FixedTime,
 ) -> None:

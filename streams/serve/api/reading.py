@@ -74,8 +74,8 @@ def read_cursor(text: str | None, of: str, form: CursorForm) -> Cursor | None:
     return Cursor(generation, of, tuple(end))
 
 
-_LEARNED_S: Final = 30.0
-"""What is usual of a model changes slowly."""
+_LEARNED_S: Final = 3.0
+"""What is usual of a model is read again so soon: one field of each partition's aggregates."""
 
 _ADDRESSED: Final = 1_000
 """Sessions named by a hash that are remembered: looking one up goes through all sessions."""
