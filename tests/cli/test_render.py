@@ -161,7 +161,7 @@ def test_the_status_box_shows_bar_breakdown_messages_and_compactions() -> None:
     for part in (
         "█████████░░░░░░░░░░░  45% used · 55% context remaining",
         "58,432 tokens · measured 5 s ago",
-        "128,000 tokens · runtime",
+        "128,000 tokens · reported",
         "Cache read       58,000",
         "Cache creation  unknown",
         "billing-3",
@@ -269,7 +269,7 @@ def test_a_guessed_window_is_marked_and_explained() -> None:
     assert " 45%" in shown
     assert GUESS_EXPLAINED in shown
     assert "~" not in _shown(sessions_table([VIEW], NOW_MS, 120))
-    assert "~200,000 tokens · default, assumed" in _shown(status_box(_with(GUESSED), NOW_MS))
+    assert "~200,000 tokens · assumed" in _shown(status_box(_with(GUESSED), NOW_MS))
 
 
 def test_responses_left_count_to_compaction_or_a_full_window() -> None:

@@ -35,6 +35,7 @@ from streams.cli.screen.window_words import (
 )
 from streams.core.session_status import (
     Severity,
+    State,
     Status,
     leading_chain,
     status_of,
@@ -326,10 +327,31 @@ def _state(view: SessionView, now_ms: int) -> str:
     if state in COMPACTING:
         return f"{attempt_state(status, now_ms)}; the figures are those before it"
     if state == "unknown":
-        return "not measured since the last compaction or reset" if chain.peak_tokens else UNKNOWN
+        return _why_unknown(view, chain)
     as_of = "" if chain.as_of_ms is None else f" {ago(chain.as_of_ms, now_ms)}"
     as_of += ", inherited from the session that it was forked from" if chain.inherited else ""
-    return f"stale, {status.settled}{as_of}" if state == "stale" else f"{state}{as_of}"
+    if state != "stale":
+        return f"{state}{as_of}"
+    silent = ago(view.last_ms, now_ms).removesuffix(" ago")
+    return f"{state_word(state)} for {silent}, {status.settled}{as_of}"
+
+
+def state_word(state: State) -> str:
+    """Return a state as people call it; JSON has the state itself."""
+    return "quiet" if state == "stale" else state
+
+
+def _why_unknown(view: SessionView, chain: ChainView) -> str:
+    """Return since when no size is known, in the words of the page."""
+    ended = [
+        brief
+        for brief in view.compactions.last
+        if brief.chain == chain.chain and brief.outcome == "succeeded"
+    ]
+    is_latest = bool(ended) and ended[-1].time_ms is not None
+    if chain.pending or (is_latest and ended[-1].time_ms == chain.as_of_ms):
+        return "unknown since compaction"
+    return "not measured yet" if chain.peak_tokens is None else "unknown since cleared"
 
 
 def attempt_state(status: Status, now_ms: int) -> str:

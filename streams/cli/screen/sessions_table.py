@@ -20,9 +20,10 @@ from streams.cli.screen.render import (
     messages_words,
     short_ids,
     shown_chain,
+    state_word,
 )
 from streams.cli.screen.tables import Cells, fitted
-from streams.cli.screen.window_words import guess, is_doubtful, window_words
+from streams.cli.screen.window_words import SOURCE_WORDS, guess, is_doubtful, window_words
 from streams.core.session_status import is_live, status_of
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 
@@ -129,7 +130,7 @@ def live_table(
             Cells([_used(view, cells, points) for view in views]) for cells in (10, 8, 6, 0)
         ],
         "Tokens": [_column(views, _tokens)],
-        "Source": [Cells([cell(shown_chain(v).window_source, "dim") for v in views])],
+        "Source": [Cells([_source(shown_chain(view)) for view in views])],
         "Until": _until_forms([_until(view, points).replace(UNKNOWN, "?") for view in views]),
         "Growth": [_column(views, lambda _, chain: _short(chain.growth_tokens, "+"))],
         "Last 10": [_column(views, lambda _, chain: sparkline(chain.differences[-_SPARK_BARS:]))],
@@ -243,6 +244,11 @@ def _used(view: SessionView, cells: int, points: CompactionPoints, *, dim: bool 
     return shown.append(f"{used:>5}", style="dim" if dim or chain.used_percent is None else "")
 
 
+def _source(chain: ChainView) -> Text:
+    words = {**SOURCE_WORDS, "exceeded": "passed"}
+    return cell(words.get(chain.window_source or "unknown"), "dim")
+
+
 def _short(tokens: int | None, sign: str = "") -> str:
     return "?" if tokens is None else f"{sign}{thousands(tokens)}"
 
@@ -251,7 +257,7 @@ def _state(view: SessionView, now_ms: int) -> Text:
     status, attempt = status_of(view), view.attempt
     state = status.state(now_ms)
     if attempt is None:
-        return Text(state, style="dim" if state != "unknown" else "yellow")
+        return Text(state_word(state), style="dim" if state != "unknown" else "yellow")
     if state == "stalled" and status.last_sign_ms is not None:
         return Text(f"stalled {elapsed(status.last_sign_ms, now_ms)}", style="bold red")
     if attempt.started_ms is None:

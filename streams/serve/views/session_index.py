@@ -10,7 +10,6 @@ import hashlib
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -149,8 +148,8 @@ class SessionFilter(NamedTuple):
                 or (session.percent is not None and session.percent >= self.min_percent)
             )
             and all(
-                word in session.text or session.key.session in titled
-                for word, titled in zip_longest(self.words, self.titled, fillvalue=frozenset())
+                word in session.text or (self.titled and session.key.session in self.titled[index])
+                for index, word in enumerate(self.words)
             )
         )
 
