@@ -14,6 +14,7 @@ from starlette.responses import Response
 from contextgauge.addresses import session_address
 from contextgauge.containers import Line
 from contextgauge.window_catalog import bundled
+from schemas.commands import ControlView
 from schemas.records import Record
 from schemas.views import STREAM_ENTRIES
 from streams import codec
@@ -120,6 +121,7 @@ class Api:
         self.compactions: dict[str, list[dict[str, Any]]] = {}
         self.titles: dict[str, str] = {}
         self.points = NO_POINTS
+        self.control: dict[str, dict[str, Any]] = {}
         self.stats: dict[str, Any] = {}
         self.problem: tuple[int, str] | None = None
         self.token: str | None = None
@@ -214,6 +216,10 @@ class Api:
                 "session": self._judged(self.sessions[session]),
                 "thresholds": THRESHOLDS._asdict(),
             }
+        if parts[2] == "control":
+            view = codec.loads(codec.dumps(ControlView(session_id=session)))
+            worker = {"silent_ms": 100, "is_working": True}
+            return {"control": {**view, **self.control.get(session, {})}, "worker": worker}
         if parts[2] == "compactions":
             return {"compactions": self.compactions.get(session, [])}
         return self._part(self.records.get(session, {}).get(parts[2], []), "records", asked)

@@ -85,6 +85,7 @@ export function outlook(view, chain) {
   const offBy = chain && view?.status.switched_off_by?.[chain.chain];
   if (offBy) return `Automatic compaction is off, by ${offBy}.`;
   if (enabled === false) return "Automatic compaction is off.";
+  if (chain && untilOf(view, chain)?.source === "service") return "The compaction service compacts this session.";
   const due = enabled === true ? dueWord(untilOf(view, chain)) : null;
   if (enabled === true) return due ? `Automatic compaction is ${due}.` : "Automatic compaction will trigger when context is low.";
   if (view?.compactions.automatic) return "This session has compacted automatically.";
@@ -92,6 +93,7 @@ export function outlook(view, chain) {
 }
 
 const UNTIL_MEANINGS = {
+  service: (at) => `It does so at ${at}.`,
   reported: (at) => `The runtime reports that it compacts at ${at}.`,
   settings: (at, { setting, estimated }) => `By ${setting}, compaction is expected at ${estimated ? "about " : ""}${at}.`,
   configured: (at) => `Configured: compaction is expected at ${at}.`,
