@@ -65,10 +65,20 @@ _SHORT_CHAIN = 12
 """Minimum length of a shown chain name: names that are words are shown in full."""
 
 
-def chain_labels(chains: Collection[str]) -> dict[str, str]:
-    """Return the label of each of a session's chains, the same on every screen, made safe."""
+def chain_labels(
+    chains: Collection[str], known: Mapping[str, ChainView] | None = None
+) -> dict[str, str]:
+    """Return the label of each of a session's chains, the same on every screen, made safe.
+
+    Of a subagent it is its type, where `known` has it, and the beginning of its id.
+    """
     in_order = sorted(set(chains))
-    return dict(zip(in_order, short_ids(in_order, _SHORT_CHAIN), strict=True))
+    labels = dict(zip(in_order, short_ids(in_order, _SHORT_CHAIN), strict=True))
+    types = {name: chain.subagent_type for name, chain in (known or {}).items()}
+    return {
+        name: f"{safe(kind)} {label}" if (kind := types.get(name)) else label
+        for name, label in labels.items()
+    }
 
 
 def short_ids(session_ids: Sequence[str], least: int = SHORT_ID) -> list[str]:
@@ -127,7 +137,9 @@ def status_box(
     chain = shown_chain(view)
     parts: list[RenderableType] = []
     others = [each for each in view.chains.values() if each.chain != chain.chain]
-    labels = chain_labels({*view.chains, *(brief.chain for brief in view.compactions.last)})
+    labels = chain_labels(
+        {*view.chains, *(brief.chain for brief in view.compactions.last)}, view.chains
+    )
     if others:
         parts += [Text(), _other_chains(view, others, labels, now_ms)]
     if view.compactions.last and compactions:
@@ -213,12 +225,10 @@ def _other_chains(
 ) -> Table:
     table = plain_table("Subagent", "Model", "Context", "Messages", "As of")
     for chain in sorted(chains, key=lambda each: -each.last_sequence):
-        label = labels[chain.chain]
-        name = label if chain.subagent_type is None else f"{label} {safe(chain.subagent_type)}"
         used = guess(percent(chain.used_percent), doubtful=is_doubtful(view, chain))
         size = f"{used} ({thousands(chain.used_tokens)})"
         table.add_row(
-            Text(name),
+            Text(labels[chain.chain]),
             cell(chain.model),
             Text(size if chain.used_tokens is not None else UNKNOWN),
             Text(messages_words(chain)),

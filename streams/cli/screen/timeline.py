@@ -99,7 +99,8 @@ def timeline(
     names the session for a command: by default, its ID; None where no command can read it.
     `contradicted` are chains whose automatic compactions contradict the window of their model.
     """
-    labels = chain_labels({*chains, *(record.subject for record in records)})
+    known = chains if isinstance(chains, Mapping) else None
+    labels = chain_labels({*chains, *(record.subject for record in records)}, known)
     guessed: dict[str, bool] = {}
     day = ""
     lines = []
