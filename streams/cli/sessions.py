@@ -58,7 +58,7 @@ def sessions(
         Order,
         typer.Option(
             "--sort",
-            help="recent: last active first; pressure: fullest first, stale sessions at the end.",
+            help="recent: last active first; pressure: fullest first, quiet sessions at the end.",
         ),
     ] = Order.recent,
     limit: Annotated[

@@ -97,7 +97,7 @@ class Status(NamedTuple):
 
     `leading_chain` is None where the session has no chain yet. `settled` is the state before
     any instant. `last_active_ms` is when its last record was, None where that is unknown.
-    `until_compaction` is by chain, as far as it is known; estimates decide no verdict.
+    `until_compaction` is by chain, as far as it is known, whatever its source.
     `switched_off_by` names, by chain, the runtime's settings by which there is none.
     `window_doubts` are by chain, of windows that may be wrong.
     `last_sign_ms` is the open attempt's last sign of life. `thrash` is the latest thrash that the
@@ -159,12 +159,15 @@ def status_of(view: "SessionView", points: CompactionPoints = NO_POINTS) -> Stat
     """
     leading, attempt = leading_chain(view), view.attempt
     settings = settings_of(view.identity, points)
-    severities = {name: severity_of_chain(chain) for name, chain in view.chains.items()}
     learned = {
         name: session_point_of(chain, view.compactions.last) for name, chain in view.chains.items()
     }
     expected = {
         name: until_compaction(chain, learned[name], points, settings)
+        for name, chain in view.chains.items()
+    }
+    severities = {
+        name: severity_of(chain.used_percent, _tokens_left(expected[name]), chain.window)
         for name, chain in view.chains.items()
     }
     off = {
@@ -249,15 +252,14 @@ def _fullness(chain: "ChainView") -> tuple[float, int, int]:
     return (percent, chain.used_tokens or 0, chain.last_sequence)
 
 
-def severity_of_chain(chain: "ChainView") -> Severity:
-    """Return how full a chain is."""
-    return severity_of(chain.used_percent, chain.until_compaction_tokens, chain.window)
+def _tokens_left(until: UntilCompaction | None) -> int | None:
+    return None if until is None else until.tokens
 
 
 def severity_of(
     used_percent: float | None, until_compaction_tokens: int | None, window: int | None
 ) -> Severity:
-    """Return how full a window is; `until_compaction_tokens` may be negative."""
+    """Return how full a window is; `until_compaction_tokens`, of any source, may be negative."""
     if used_percent is None:
         return "unknown"
     if used_percent >= THRESHOLDS.critical_percent:

@@ -111,8 +111,8 @@ class SettingsPlace(Protocol):
 class UntilCompaction(NamedTuple):
     """How far a chain is from its next automatic compaction.
 
-    `tokens` and `responses` are what is left, None where it is unknown; negative only where the
-    point is no estimate. `threshold_tokens` is the size at which it is expected. `estimated`: it is
+    `tokens` and `responses` are what is left, None where it is unknown, negative where the point
+    was passed. `threshold_tokens` is the size at which it is expected. `estimated`: it is
     learned, or a percentage of a doubtful window. `setting` names the runtime's settings that say
     so, as people write it.
     """
@@ -276,8 +276,6 @@ def _until(
 ) -> UntilCompaction:
     used, growth = chain.used_tokens, chain.growth_tokens
     left = None if used is None else point - used
-    if left is not None and estimated:
-        left = max(left, 0)
     responses = None if left is None or growth is None else left // growth
     return UntilCompaction(left, responses, point, source, estimated)
 

@@ -147,7 +147,7 @@ def test_the_status_box_shows_bar_breakdown_messages_and_compactions() -> None:
     for part in (
         "█████████░░░░░░░░░░░  45% used · 55% context remaining",
         "58,432 tokens · measured 5 s ago",
-        "128,000 tokens · runtime",
+        "128,000 tokens · reported",
         "Cache read       58,000",
         "Cache creation  unknown",
         "billing-3",
@@ -255,7 +255,7 @@ def test_a_guessed_window_is_marked_and_explained() -> None:
     assert " 45%" in shown
     assert GUESS_EXPLAINED in shown
     assert "~" not in _shown(sessions_table([VIEW], NOW_MS, 120))
-    assert "~200,000 tokens · default, assumed" in _shown(status_box(_with(GUESSED), NOW_MS))
+    assert "~200,000 tokens · assumed" in _shown(status_box(_with(GUESSED), NOW_MS))
 
 
 def test_responses_left_count_to_compaction_or_a_full_window() -> None:
@@ -345,7 +345,7 @@ def test_ids_are_shortened_to_a_unique_prefix() -> None:
     ],
 )
 def test_only_a_bar_is_clamped(used: float | None, drawn: str) -> None:
-    assert bar(replace(CHAIN, used_percent=used), 10).plain == drawn
+    assert bar(replace(CHAIN, used_percent=used), 10, "normal").plain == drawn
 
 
 def test_what_is_unknown_has_one_name_on_all_screens() -> None:

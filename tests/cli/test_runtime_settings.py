@@ -63,12 +63,12 @@ def test_the_window_that_the_status_line_was_given_is_that_of_status_and_session
     write(home / "t.jsonl", body)
     path, state = str(home / "t.jsonl"), str(home / "state")
     shown = command("status", path, STATE_FOLDER=state).stdout
-    assert "~200,000 tokens · default, assumed" in shown
+    assert "~200,000 tokens · assumed" in shown
     size = {"context_window_size": 1_000_000}
     given = {"session_id": session_id, "model": {"id": model}, "context_window": size}
     command("statusline", stdin=json.dumps(given), STATE_FOLDER=state)
     shown = command("status", path, STATE_FOLDER=state).stdout
-    assert "1,000,000 tokens · runtime" in shown
+    assert "1,000,000 tokens · reported" in shown
     assert "19% used" in shown
     (session,) = json.loads(command("sessions", path, "--json", STATE_FOLDER=state).stdout)
     assert session["chains"]["main"]["window"] == 1_000_000

@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 
 from schemas.views import ChainView
 from streams.cli.screen.figures import UNKNOWN
-from streams.cli.screen.render import status_box, status_line
+from streams.cli.screen.render import state_word, status_box, status_line
 from streams.cli.screen.sessions_table import live_table, sessions_table
 from streams.cli.statusline.figures import figures_of
 from streams.cli.statusline.line import draw
@@ -55,8 +55,8 @@ def test_top_shows_the_verdict(case: Case) -> None:
     table = live_table([case.view], NOW_MS, 200, range(1))
     header, row = printed(table).splitlines()
     start, end = header.index("State"), header.index("Comp.")
-    assert row[start:end].split()[0] == case.state
-    assert matching([case.view], case.state, NOW_MS) == [case.view]
+    assert row[start:end].split()[0] == state_word(case.state)
+    assert matching([case.view], state_word(case.state), NOW_MS) == [case.view]
     share = row[header.index("Context") : header.index("Tokens")].split()[-1]
     assert (share == "unknown") == (case.severity == "unknown")
     assert bar_colour(printed(table, colour=True)) == COLOURS[case.severity]
@@ -79,9 +79,9 @@ def test_the_status_of_a_session_shows_the_verdict(case: Case) -> None:
     assert bar_colour(printed(box, colour=True)) == COLOURS[case.severity]
     words = printed(box)
     current = next(line for line in words.splitlines() if "Current" in line)
-    known = {"stalled": "compaction stalled", "unknown": ""}.get(case.state, case.state)
+    known = {"stalled": "compaction stalled", "unknown": ""}.get(case.state, state_word(case.state))
     assert known in current
-    assert ("stale" in current) == (case.state == "stale")
+    assert ("quiet for " in current) == (case.state == "stale")
     assert ("thrashing" in words) == case.thrashing
     assert bool(re.search(r"Chain +\w", words)) == (case.leading not in {None, "main"})
 

@@ -84,9 +84,9 @@ def test_tokens_until_compaction_are_of_the_best_source() -> None:
     view = document(model="m", used_tokens=100_000, window=200_000)
     points = CompactionPoints(learned=(("m", 160_000),))
     learned = figures_of(view, points)
-    assert (learned.until_compaction_tokens, learned.until_source) == (60_000, "learned_model")
+    assert (learned.until_compaction_tokens, learned.until_is_estimated) == (60_000, True)
     configured = CompactionPoints((("m", Threshold(tokens=150_000)),))
-    assert figures_of(view, configured).until_source == "configured"
+    assert not figures_of(view, configured).until_is_estimated
     reported = document(model="m", used_tokens=100_000, auto_compact_threshold=190_000)
     assert figures_of(reported, points).until_compaction_tokens == 90_000
     off = document(model="m", used_tokens=100_000, auto_compact_enabled=False)

@@ -18,7 +18,6 @@ FIGURES = Figures(
     window=200_000,
     window_source="runtime",
     until_compaction_tokens=11_000,
-    until_source="reported",
     compactions=3,
     last_duration_ms=42_500,
 )
@@ -60,10 +59,10 @@ def test_states_are_shown_as_text() -> None:
     assert " · compaction is due, 5.2K over · " in draw(due, NOW_MS, 200, in_colour=False)
     now = FIGURES._replace(until_compaction_tokens=0)
     assert " · compaction is due · " in draw(now, NOW_MS, 200, in_colour=False)
-    learned = FIGURES._replace(until_source="learned_model", until_is_estimated=True)
+    learned = FIGURES._replace(until_is_estimated=True)
     assert " · compacts in ~11K · " in draw(learned, NOW_MS, 200, in_colour=False)
-    near = learned._replace(until_compaction_tokens=0)
-    assert " · compacts in ~0 · " in draw(near, NOW_MS, 200, in_colour=False)
+    passed = learned._replace(until_compaction_tokens=-5_200)
+    assert " · compaction is expected, ~5.2K over · " in draw(passed, NOW_MS, 200, in_colour=False)
     assumed = FIGURES._replace(window_is_doubtful=True)
     assert " ~78% 156K/~200K" in draw(assumed, NOW_MS, 200, in_colour=False)
     passed = FIGURES._replace(
@@ -81,5 +80,8 @@ def test_colours_follow_urgency() -> None:
     assert "\x1b[32m78%\x1b[0m" in drawn(78.0)
     assert "\x1b[33m80%\x1b[0m" in drawn(80.0)
     assert "\x1b[31m90%\x1b[0m" in drawn(90.0)
+    for estimated in (False, True):
+        due = FIGURES._replace(until_compaction_tokens=5_000, until_is_estimated=estimated)
+        assert "\x1b[31m78%\x1b[0m" in draw(due, NOW_MS, 200, in_colour=True)
     plain = re.sub(r"\x1b\[[0-9]+m", "", drawn(78.0))
     assert plain == draw(FIGURES, NOW_MS, 200, in_colour=False)

@@ -18,8 +18,10 @@ from schemas.records import (
     WindowSource,
 )
 from streams.cli.screen.output import GUESS_EXPLAINED
+from streams.cli.screen.render import status_box
 from streams.cli.screen.timeline import FOLDED, LOG_ORDER, describe, timeline
 from streams.flow.simulator import SimulationOptions, sample_sessions
+from tests.cli.test_render import CHAIN, VIEW
 from tests.cli.views_kit import records_of
 from tests.core.history import History
 
@@ -179,3 +181,15 @@ def test_a_runtimes_error_codes_are_shown_in_words(records: list[Record]) -> Non
     assert describe(data).endswith("too few messages to compact")
     assert describe(replace(data, error="api_error")).endswith("api error")
     assert describe(replace(data, error="Blocked by a hook")).endswith("Blocked by a hook")
+
+
+def test_a_subagent_has_the_pages_name_in_status_and_events() -> None:
+    chain = "a65613aaccf3b-long"
+    known = {
+        "main": CHAIN,
+        chain: replace(CHAIN, chain=chain, subagent_type="general-purpose"),
+    }
+    records = [replace(History("s").reading(1_000, chain=chain), subject=chain)]
+    name = "general-purpose a65613aaccf3"
+    assert name in _shown(timeline(records, 120, known, show_all=True))
+    assert name in _shown(status_box(replace(VIEW, chains=known), NOW_MS))

@@ -112,7 +112,7 @@ HALF_AN_HOUR_MS = 30 * 60_000
 
 def test_the_filter_finds_a_session_by_its_state() -> None:
     old = measured("s", 80.0, 10 * HALF_AN_HOUR_MS)
-    assert matching([old], "stale", NOW_MS) == [old]
+    assert matching([old], "quiet", NOW_MS) == [old]
     assert matching([old], "measured", NOW_MS) == []
     stalled = replace(old, attempt=replace(ATTEMPT, started_ms=NOW_MS - 10 * HALF_AN_HOUR_MS))
     assert matching([stalled], "compacting stalled", NOW_MS) == [stalled]

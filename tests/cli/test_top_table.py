@@ -56,7 +56,7 @@ def row(shown: SessionView, width: int = 200) -> str:
 
 def test_a_row_has_all_figures() -> None:
     assert row(view()) == (
-        "session-1 claude-sonnet-4-5-20250929 ███████░░░ 75% 150K/200K runtime 17K +3.8K measured "
+        "session-1 claude-sonnet-4-5-20250929 ███████░░░ 75% 150K/200K reported 17K +3.8K measured "
         "6, 4 not completed 5 s ago"
     )
 
@@ -70,16 +70,17 @@ def test_unknown_values_are_not_shown_as_figures() -> None:
         growth_tokens=None,
     )
     assert row(unknown) == (
-        "session-1 unknown ·········· unknown ?/200K runtime ? ? unknown 6, 4 not completed 5 s ago"
+        "session-1 unknown ·········· unknown ?/200K reported ? ? unknown 6, 4 not completed "
+        "5 s ago"
     )
     nothing = replace(unknown, chains={}, last_ms=None)
     assert " ?/? unknown ? ? unknown 6, 4 not completed unknown" in row(nothing)
-    assert " ~75% 150K/~200K default " in row(view(window_source="default"))
+    assert " ~75% 150K/~200K assumed " in row(view(window_source="default"))
 
 
-def test_a_stale_row_is_dim() -> None:
+def test_a_quiet_row_is_dim() -> None:
     old = replace(view(), last_ms=NOW_MS - 344 * 86_400_000)
-    assert " stale " in row(old)
+    assert " quiet " in row(old)
     assert " 344 d ago" in row(old)
     table = live_table([old, view("live")], NOW_MS, 200, range(2), selected=1)
     assert [row.style for row in table.rows] == ["dim", "reverse"]

@@ -68,7 +68,7 @@ def test_a_percentage_needs_a_window() -> None:
 
 def test_a_learned_point_is_disproved_by_a_size_far_above_it_or_a_smaller_window() -> None:
     near, far = replace(CHAIN, used_tokens=180_000), replace(CHAIN, used_tokens=300_000)
-    assert of(near, 165_000, NO_POINTS) == (0, 165_000, "learned_session", True)
+    assert of(near, 165_000, NO_POINTS) == (-15_000, 165_000, "learned_session", True)
     assert of(replace(far, window=1_000_000), 165_000, LEARNED) is None
     assert of(CHAIN, 900_000, LEARNED) == (60_000, 160_000, "learned_model", True)
     reported = replace(far, auto_compact_threshold=150_000)
@@ -142,7 +142,7 @@ def test_a_percentage_of_an_assumed_window_is_an_estimate() -> None:
     assumed = replace(CHAIN, window_source="default")
     assert of(assumed, None, CONFIGURED) == (81_000, 181_000, "configured", True)
     full = replace(assumed, used_tokens=190_000)
-    assert of(full, None, CONFIGURED) == (0, 181_000, "configured", True)
+    assert of(full, None, CONFIGURED) == (-9_000, 181_000, "configured", True)
     known = replace(full, window_source="catalog")
     assert of(known, None, CONFIGURED) == (-9_000, 181_000, "configured", False)
     tokens = CompactionPoints(configured=(("claude", Threshold(tokens=120_000)),))
@@ -204,11 +204,23 @@ def test_a_compaction_of_unknown_size_hides_no_earlier_one() -> None:
     assert status_of(view).until_compaction["main"].threshold_tokens == 150_000
 
 
-def test_an_estimate_decides_no_severity() -> None:
+@pytest.mark.parametrize(
+    ("compacted_at", "points", "severity"),
+    [
+        (None, NO_POINTS, "normal"),
+        (104_900, NO_POINTS, "critical"),
+        (105_100, NO_POINTS, "normal"),
+        (None, CompactionPoints(learned=(("claude-sonnet-5", 104_900),)), "critical"),
+        (None, CompactionPoints(configured=(("claude", Threshold(tokens=90_000)),)), "critical"),
+    ],
+)
+def test_any_known_threshold_that_is_near_is_critical(
+    compacted_at: int | None, points: CompactionPoints, severity: str
+) -> None:
     told = History()
-    view = view_of(told.boundary("auto", pre=100_000), told.reading(100_000))
-    status = status_of(view)
-    assert (status.until_compaction["main"].tokens, status.severity) == (0, "normal")
+    before = [] if compacted_at is None else [told.boundary("auto", pre=compacted_at)]
+    status = status_of(view_of(*before, told.reading(100_000)), points)
+    assert (status.severity, status.severities) == (severity, {"main": severity})
 
 
 def test_models_are_learned_whose_threshold_is_not_reported() -> None:

@@ -75,6 +75,10 @@ class Agent:
             message={"role": "user", "content": text},
         )  # fmt: skip
 
+    def cleared(self, time_ms: int) -> None:
+        """Say that the conversation was cleared."""
+        self._say(time_ms, type="conversation_reset", trigger="clear")
+
     def checked(self, time_ms: int, boundary_id: str, kept: int, lost: list[str]) -> None:
         """Say which rules were found after a boundary."""
         self._say(

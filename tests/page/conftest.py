@@ -94,7 +94,7 @@ DRAWN = """
     return moveTo.call(this, x, y);
   };
   CanvasRenderingContext2D.prototype.lineTo = function (x, y) {
-    drawn.lines.push([...from, x, y, this.lineWidth]);
+    drawn.lines.push([...from, x, y, this.lineWidth, this.strokeStyle]);
     return lineTo.call(this, x, y);
   };
   CanvasRenderingContext2D.prototype.fillRect = function (x, y, width, height) {

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from contextgauge.addresses import session_address
 from contextgauge.containers import Line
 from contextgauge.window_catalog import bundled
+from schemas.commands import ControlView
 from schemas.records import Record
 from schemas.views import STREAM_ENTRIES
 from streams import codec
@@ -120,6 +121,7 @@ class Api:
         self.compactions: dict[str, list[dict[str, Any]]] = {}
         self.titles: dict[str, str] = {}
         self.points = NO_POINTS
+        self.control: dict[str, dict[str, Any]] = {}
         self.stats: dict[str, Any] = {}
         self.problem: tuple[int, str] | None = None
         self.token: str | None = None
@@ -214,6 +216,10 @@ class Api:
                 "session": self._judged(self.sessions[session]),
                 "thresholds": THRESHOLDS._asdict(),
             }
+        if parts[2] == "control":
+            view = codec.loads(codec.dumps(ControlView(session_id=session)))
+            worker = {"silent_ms": 100, "is_working": True}
+            return {"control": {**view, **self.control.get(session, {})}, "worker": worker}
         if parts[2] == "compactions":
             return {"compactions": self.compactions.get(session, [])}
         return self._part(self.records.get(session, {}).get(parts[2], []), "records", asked)
@@ -226,7 +232,7 @@ class Api:
     def _told_of(self, view: dict[str, Any]) -> str:
         """Return what a search looks into."""
         title = self.titles.get(view["session_id"])
-        return json.dumps([view["session_id"], view["identity"], title])
+        return json.dumps([view["session_id"], view["identity"], title]).lower()
 
     def _list(self, asked: dict[str, list[str]]) -> dict[str, Any]:
         def used(view: dict[str, Any]) -> float:
@@ -240,7 +246,8 @@ class Api:
             found = [self.sessions[name] for name in names if name in self.sessions]
             return {**self._listed(found), "next": None, "total": len(found)}
         if "q" in asked:
-            found = [view for view in found if asked["q"][0] in self._told_of(view)]
+            words = asked["q"][0].lower().split()
+            found = [view for view in found if all(word in self._told_of(view) for word in words)]
         if "min_percent" in asked:
             found = [view for view in found if used(view) >= float(asked["min_percent"][0])]
         if asked.get("state") == ["compacting"]:

@@ -289,3 +289,19 @@ async def test_thrash_and_stalled_compactions_are_named(
     quiet = page.locator(".card", has=page.get_by_role("heading", name="Stalled"))
     await expect(quiet).to_contain_text("silent for 1 h")
     await expect(quiet).to_contain_text("Open compactions with no heartbeat for 2 min or more.")
+
+
+async def test_one_value_is_no_distribution_and_a_background_duration_is_no_missing_report(
+    page: Page, page_url: str, filled: Api
+) -> None:
+    total = filled.stats["total"]
+    total["pre_tokens"] = {**total["pre_tokens"], "count": 1}
+    total["duration_ms"] = {**total["duration_ms"], "count": 0, "mean": None}
+    await page.goto(f"{page_url}#/analytics")
+    tiles = page.locator(".tiles > div")
+    size = tiles.filter(has_text=re.compile("^Size before"))
+    await expect(size).to_contain_text("the only one")
+    await expect(size).not_to_contain_text("median")
+    took = tiles.filter(has_text=re.compile("^Duration"))
+    await expect(took).to_contain_text("none is known of what was waited for")
+    await expect(page.locator(".page-head")).to_contain_text("All sessions, at any time")

@@ -85,7 +85,7 @@ async def test_a_session_is_seen_live_from_its_first_message_to_its_compaction(
 
     await row.locator(".row-link").click()
     await expect(page.locator(".hero .gauge-share")).to_contain_text("80%")
-    await expect(page.locator(".item.warning.low")).to_contain_text("20% context remaining")
+    await expect(page.locator(".item.warning.high")).to_contain_text("20% context remaining")
     began_ms = now_ms()
     agent.compacting(began_ms)
     item = page.locator(".item.compaction")

@@ -6,9 +6,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
+from streams.serve.api.doc_pages import of_api
 from streams.serve.api.totals import added_up
 from tests.page.conftest import NARROW, stop_clock
 from tests.page.pretend import Api, folded, records_of, sample_lines
+from tests.serve.kit import GrowingViews, api_over
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -139,3 +141,46 @@ async def test_analytics_fits_and_its_tables_say_that_they_scroll(
     await fits(page, "figures")
     await page.set_viewport_size({"width": 1440, "height": 900})
     await expect(page.get_by_text("This table scrolls")).to_be_hidden()
+
+
+CUT = """
+() => [...document.querySelectorAll(".rows .row")].flatMap((row) =>
+  [".gauge-sizes", ".c-state .more", ".c-until .figure", ".c-count .figure"]
+    .map((part) => row.querySelector(part))
+    .filter((part) => part.checkVisibility() && part.clientWidth)
+    .filter((part) => part.scrollWidth > part.clientWidth + 1
+      || part.scrollHeight > row.clientHeight)
+    .map((part) => part.textContent))
+"""
+
+
+async def test_no_figure_of_the_list_is_cut_or_covered_at_any_width(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    await stop_clock(page, NOW_MS)
+    api.fill(sample)
+    api.many(3)
+    for view, percent in zip(api.sessions.values(), (99.0, 50.0, 85.0), strict=True):
+        view["chains"]["main"].update(
+            used_percent=percent, used_tokens=int(percent * 2_000), window=200_000,
+            window_source="catalog", auto_compact_enabled=None, auto_compact_threshold=None,
+        )  # fmt: skip
+        view.update(last_ms=NOW_MS - 3_600_000, first_ms=NOW_MS - 7_200_000)
+        view["compactions"] = {**view["compactions"], "last": []}
+    await page.goto(page_url)
+    await expect(page.locator(".rows .row:visible")).to_have_count(3)
+    for width in (1440, 1400, 1240, 1100, 1000, 900, 730, 390, 320):
+        await page.set_viewport_size({"width": width, "height": 900})
+        await page.wait_for_timeout(50)
+        assert await page.evaluate(CUT) == [], width
+        assert await page.evaluate(TOO_WIDE, width) == [], width
+        inside = "(e) => e.scrollWidth <= e.clientWidth"
+        assert await page.locator(".segments").evaluate(inside), width
+
+
+async def test_the_description_of_the_api_fits_a_phone(page: Page) -> None:
+    serving = api_over(GrowingViews())
+    document = await serving.json("/openapi.json")
+    await page.set_viewport_size(NARROW)
+    await page.set_content(of_api(document))
+    assert await page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
+from streams.core.until_compaction import CompactionPoints
 from tests.page.conftest import NARROW, stop_clock
 from tests.page.pretend import Api, entry, folded, records_of, sample_lines
 
@@ -281,11 +282,12 @@ async def test_a_long_list_has_few_elements_and_can_be_scrolled_to_its_end(
 
 async def test_colours_follow_severity(page: Page, page_url: str, api: Api, sample: Any) -> None:
     api.fill(sample)
-    api.many(4)
+    api.many(5)
     cases = [
         (79.0, 50_000, "elevated"),
         (80.0, 30_000, "high"),
         (86.0, 4_000, "critical"),
+        (73.0, -1_000, "critical"),
         (90.0, None, "critical"),
     ]
     wanted = {}
@@ -293,7 +295,7 @@ async def test_colours_follow_severity(page: Page, page_url: str, api: Api, samp
         chain = view["chains"]["main"]
         chain.update(
             used_percent=percent, used_tokens=int(percent * 2_000), window=200_000,
-            until_compaction_tokens=until,
+            auto_compact_threshold=None if until is None else int(percent * 2_000) + until,
         )  # fmt: skip
         wanted[view["session_id"]] = level
     await page.goto(page_url)
@@ -351,3 +353,27 @@ async def test_on_a_phone_nothing_is_wider_than_the_screen(
     await page.goto(page_url)
     await expect(page.locator(".rows .row:visible").first).to_be_visible()
     assert await page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+
+
+async def test_an_estimated_point_is_drawn_and_reddens_as_a_reported_one_does(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(1)
+    (view,) = api.sessions.values()
+    view["chains"]["main"].update(
+        auto_compact_enabled=None, auto_compact_threshold=None, used_tokens=147_000,
+        used_percent=73.5, window=200_000, window_source="catalog", model="claude-opus-4-6",
+        growth_tokens=9_000,
+    )  # fmt: skip
+    view["compactions"] = {**view["compactions"], "last": []}
+    api.points = CompactionPoints(learned=(("claude-opus-4-6", 135_000),))
+    await page.goto(page_url)
+    gauge = page.locator(".row .gauge:visible")
+    await expect(gauge).to_have_attribute("data-severity", "critical")
+    await expect(gauge.locator(".triangle")).to_be_visible()
+    at = await gauge.locator(".mark").evaluate("(e) => e.style.getPropertyValue('--at')")
+    assert float(at) == 135_000 / 200_000
+    await expect(page.locator(".row .c-until")).to_have_text("compaction: expected~12K over")
+    await page.locator(".row-link:visible").click()
+    await expect(page.locator(".hero .facts")).to_contain_text("expected, ~12K over")

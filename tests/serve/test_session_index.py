@@ -35,7 +35,7 @@ async def test_many_filters_do_not_have_all_sessions_sorted_again(
     monkeypatch.setattr(Summary, "rank", counted)
     whole = await index.part(snapshot, RECENT, SessionFilter(), None, 5)
     for number in range(100):
-        some = await index.part(snapshot, RECENT, SessionFilter(text=f"no {number}"), None, 5)
+        some = await index.part(snapshot, RECENT, SessionFilter(words=("no", str(number))), None, 5)
         assert some.total == 0
     assert await index.part(snapshot, RECENT, SessionFilter(), None, 5) == whole
     assert len(ranked) == whole.total

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -130,23 +131,51 @@ async def test_a_view_is_served_as_it_is_stored(clock: FixedTime) -> None:
 async def test_a_server_that_has_titles_serves_them_with_their_sessions(clock: FixedTime) -> None:
     views = GrowingViews()
     for name in ("one", "two"):
-        views.add(History(name).reading(1_000))
+        history = History(name)
+        views.add(history.info(runtime="codex", cwd="/srv/shop"), history.reading(1_000))
 
     async def titles(session_ids: Sequence[str]) -> dict[str, str]:
-        return {each: 'Fix "it"' for each in session_ids if each == "one"}
+        return {each: 'Fix "it" in the basket' for each in session_ids if each == "one"}
 
     api = api_over(views, clock=clock, titles=titles)
     for path in ("/v1/sessions", "/v1/sessions?id=one&id=two"):
         listed = (await api.json(path))["sessions"]
         assert {view["session_id"]: view["title"] for view in listed} == {
-            "one": 'Fix "it"',
+            "one": 'Fix "it" in the basket',
             "two": None,
         }
-    assert (await api.json("/v1/sessions/one"))["session"]["title"] == 'Fix "it"'
-    for text, names in (("fix", ["one"]), ("TWO", ["two"]), ("fixed", [])):
-        answer = await api.json(f"/v1/sessions?q={text}")
-        assert [view["session_id"] for view in answer["sessions"]] == names
+    assert (await api.json("/v1/sessions/one"))["session"]["title"] == 'Fix "it" in the basket'
+    for text, names in (
+        ("fix", ["one"]),
+        ("TWO", ["two"]),
+        ("fixed", []),
+        ("Basket fix", ["one"]),  # not in this order
+        ("basket SHOP codex", ["one"]),  # of title, folder and runtime
+        ("basket two", []),
+        ("shop two", ["two"]),
+        (" ", ["one", "two"]),
+    ):
+        answer = await api.json(f"/v1/sessions?q={quote(text)}&sort=folder")
+        assert sorted(view["session_id"] for view in answer["sessions"]) == names
         assert answer["total"] == len(names)
+
+
+async def test_estimates_follow_compactions_of_the_model_within_seconds() -> None:
+    class _Ticking(FixedTime):
+        def monotonic_s(self) -> float:
+            return self.time_ms / 1_000
+
+    clock = _Ticking()
+    views = GrowingViews()
+    views.add(History("one").reading(100_000))
+    api = api_over(views, clock=clock)
+    estimates = (await api.json("/v1/projection"))["estimates"]
+    assert (await api.json("/v1/sessions"))["sessions"][0]["status"]["until_compaction"] == {}
+    views.add(History("two").boundary("auto", pre=167_094))
+    clock.time_ms += 5_000
+    assert (await api.json("/v1/projection"))["estimates"] != estimates
+    ranked = {each["session_id"]: each for each in (await api.json("/v1/sessions"))["sessions"]}
+    assert ranked["one"]["status"]["until_compaction"]["main"]["tokens"] == 67_094
 
 
 async def test_a_server_of_this_machine_serves_what_the_runtimes_settings_say(

@@ -80,10 +80,11 @@ def thousands(tokens: int | None) -> str:
 def tokens_left(
     left: int, figure: Callable[[int], str], unit: str = "", *, estimated: bool = False
 ) -> str:
-    """Return the tokens until compaction: `23K`; `~23K` if estimated; `due, 131K over`."""
-    if left > 0 or estimated:
-        return f"{GUESS if estimated else ''}{figure(left)}{unit}"
-    return f"due, {figure(-left)}{unit} over" if left else "due"
+    """Return the tokens until compaction: `23K`, `due, 131K over`; `expected, ~12K over`."""
+    mark, due = (GUESS, "expected") if estimated else ("", "due")
+    if left > 0:
+        return f"{mark}{figure(left)}{unit}"
+    return f"{due}, {mark}{figure(-left)}{unit} over" if left else due
 
 
 def exact(tokens: int | None) -> str:

@@ -63,4 +63,7 @@ def _left(chain: ChainView, until: UntilCompaction | None) -> str:
     left, what = chain.responses_left, "the window is full"
     if until is not None and until.responses is not None:
         left, what = until.responses, "compaction"
-    return "" if left is None or left < 0 else f" · {roughly(left)} more until {what}"
+    is_due = until is not None and until.tokens is not None and until.tokens <= 0
+    if left is None or left < 0 or is_due:
+        return ""
+    return f" · {roughly(left)} more until {what}" if left else f" · {what} with the next response"

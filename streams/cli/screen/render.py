@@ -35,9 +35,9 @@ from streams.cli.screen.window_words import (
 )
 from streams.core.session_status import (
     Severity,
+    State,
     Status,
     leading_chain,
-    severity_of_chain,
     status_of,
 )
 from streams.core.until_compaction import (
@@ -65,10 +65,20 @@ _SHORT_CHAIN = 12
 """Minimum length of a shown chain name: names that are words are shown in full."""
 
 
-def chain_labels(chains: Collection[str]) -> dict[str, str]:
-    """Return the label of each of a session's chains, the same on every screen, made safe."""
+def chain_labels(
+    chains: Collection[str], known: Mapping[str, ChainView] | None = None
+) -> dict[str, str]:
+    """Return the label of each of a session's chains, the same on every screen, made safe.
+
+    Of a subagent it is its type, where `known` has it, and the beginning of its id.
+    """
     in_order = sorted(set(chains))
-    return dict(zip(in_order, short_ids(in_order, _SHORT_CHAIN), strict=True))
+    labels = dict(zip(in_order, short_ids(in_order, _SHORT_CHAIN), strict=True))
+    types = {name: chain.subagent_type for name, chain in (known or {}).items()}
+    return {
+        name: f"{safe(kind)} {label}" if (kind := types.get(name)) else label
+        for name, label in labels.items()
+    }
 
 
 def short_ids(session_ids: Sequence[str], least: int = SHORT_ID) -> list[str]:
@@ -127,7 +137,9 @@ def status_box(
     chain = shown_chain(view)
     parts: list[RenderableType] = []
     others = [each for each in view.chains.values() if each.chain != chain.chain]
-    labels = chain_labels({*view.chains, *(brief.chain for brief in view.compactions.last)})
+    labels = chain_labels(
+        {*view.chains, *(brief.chain for brief in view.compactions.last)}, view.chains
+    )
     if others:
         parts += [Text(), _other_chains(view, others, labels, now_ms)]
     if view.compactions.last and compactions:
@@ -160,7 +172,7 @@ def _facts(
         if value is not None:
             yield name, Text(safe(value))
     yield "", ""
-    yield "Usage", _usage(chain, doubtful=doubtful)
+    yield "Usage", _usage(chain, status.severities.get(chain.chain, "unknown"), doubtful=doubtful)
     yield "Current", Text(f"{exact(chain.used_tokens)} tokens · {_state(view, now_ms)}")
     yield "Active", Text(ago(view.last_ms, now_ms))
     yield "Window", Text(window_and_source(chain, doubt))
@@ -213,12 +225,10 @@ def _other_chains(
 ) -> Table:
     table = plain_table("Subagent", "Model", "Context", "Messages", "As of")
     for chain in sorted(chains, key=lambda each: -each.last_sequence):
-        label = labels[chain.chain]
-        name = label if chain.subagent_type is None else f"{label} {safe(chain.subagent_type)}"
         used = guess(percent(chain.used_percent), doubtful=is_doubtful(view, chain))
         size = f"{used} ({thousands(chain.used_tokens)})"
         table.add_row(
-            Text(name),
+            Text(labels[chain.chain]),
             cell(chain.model),
             Text(size if chain.used_tokens is not None else UNKNOWN),
             Text(messages_words(chain)),
@@ -299,17 +309,17 @@ _COLOURS: Mapping[Severity, str] = {
 }
 
 
-def bar(chain: ChainView, cells: int) -> Text:
+def bar(chain: ChainView, cells: int, severity: Severity) -> Text:
     """Return a bar, the only place where a percentage is clamped; empty and dim if unknown."""
     if chain.used_percent is None:
         return Text("·" * cells, style="dim")
     filled = min(cells, max(0, int(chain.used_percent * cells / 100)))
-    drawn = Text("█" * filled, style=_COLOURS[severity_of_chain(chain)])
+    drawn = Text("█" * filled, style=_COLOURS[severity])
     return drawn.append("░" * (cells - filled), style="dim")
 
 
-def _usage(chain: ChainView, *, doubtful: bool) -> Text:
-    shown = bar(chain, BAR_CELLS)
+def _usage(chain: ChainView, severity: Severity, *, doubtful: bool) -> Text:
+    shown = bar(chain, BAR_CELLS, severity)
     if chain.used_percent is None:
         is_size = chain.used_tokens is not None and chain.window is None
         words = f"share {UNKNOWN}" if is_size else UNKNOWN
@@ -327,10 +337,31 @@ def _state(view: SessionView, now_ms: int) -> str:
     if state in COMPACTING:
         return f"{attempt_state(status, now_ms)}; the figures are those before it"
     if state == "unknown":
-        return "not measured since the last compaction or reset" if chain.peak_tokens else UNKNOWN
+        return _why_unknown(view, chain)
     as_of = "" if chain.as_of_ms is None else f" {ago(chain.as_of_ms, now_ms)}"
     as_of += ", inherited from the session that it was forked from" if chain.inherited else ""
-    return f"stale, {status.settled}{as_of}" if state == "stale" else f"{state}{as_of}"
+    if state != "stale":
+        return f"{state}{as_of}"
+    silent = ago(view.last_ms, now_ms).removesuffix(" ago")
+    return f"{state_word(state)} for {silent}, {status.settled}{as_of}"
+
+
+def state_word(state: State) -> str:
+    """Return a state as people call it; JSON has the state itself."""
+    return "quiet" if state == "stale" else state
+
+
+def _why_unknown(view: SessionView, chain: ChainView) -> str:
+    """Return since when no size is known, in the words of the page."""
+    ended = [
+        brief
+        for brief in view.compactions.last
+        if brief.chain == chain.chain and brief.outcome == "succeeded"
+    ]
+    is_latest = bool(ended) and ended[-1].time_ms is not None
+    if chain.pending or (is_latest and ended[-1].time_ms == chain.as_of_ms):
+        return "unknown since compaction"
+    return "not measured yet" if chain.peak_tokens is None else "unknown since cleared"
 
 
 def attempt_state(status: Status, now_ms: int) -> str:

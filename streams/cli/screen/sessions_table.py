@@ -20,9 +20,10 @@ from streams.cli.screen.render import (
     messages_words,
     short_ids,
     shown_chain,
+    state_word,
 )
 from streams.cli.screen.tables import Cells, fitted
-from streams.cli.screen.window_words import guess, is_doubtful, window_words
+from streams.cli.screen.window_words import SOURCE_WORDS, guess, is_doubtful, window_words
 from streams.core.session_status import is_live, status_of
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 
@@ -77,7 +78,7 @@ def sessions_table(
     `titles` are by session id, `points` are where compactions are expected.
     """
     compactions = [Text(compactions_words(view)) for view in views]
-    bars = [[_gauge(view, now_ms, cells) for view in views] for cells in (10, 5, 0)]
+    bars = [[_gauge(view, now_ms, cells, points) for view in views] for cells in (10, 5, 0)]
     table = fitted(
         {
             "Session": _ids(views),
@@ -125,9 +126,11 @@ def live_table(
         "Session": _ids(views)[:2],
         **_titles_and_folders(views, titles),
         "Model": [Cells(models, _MODEL - 1), Cells(models, _SHORT_MODEL)],
-        "Context": [Cells([_used(view, cells) for view in views]) for cells in (10, 8, 6, 0)],
+        "Context": [
+            Cells([_used(view, cells, points) for view in views]) for cells in (10, 8, 6, 0)
+        ],
         "Tokens": [_column(views, _tokens)],
-        "Source": [Cells([cell(shown_chain(v).window_source, "dim") for v in views])],
+        "Source": [Cells([_source(shown_chain(view)) for view in views])],
         "Until": _until_forms([_until(view, points).replace(UNKNOWN, "?") for view in views]),
         "Growth": [_column(views, lambda _, chain: _short(chain.growth_tokens, "+"))],
         "Last 10": [_column(views, lambda _, chain: sparkline(chain.differences[-_SPARK_BARS:]))],
@@ -210,7 +213,7 @@ def _until_column(views: Sequence[SessionView], points: CompactionPoints) -> dic
 
 def _until_forms(words: Sequence[str]) -> list[Cells]:
     """Return the forms of tokens until compaction: `due, 131K over`, and `131K over`."""
-    short = [each.removeprefix("due, ") for each in words]
+    short = [each.removeprefix("due, ").removeprefix("expected, ") for each in words]
     return [Cells([Text(each) for each in words]), Cells([Text(each) for each in short])]
 
 
@@ -224,21 +227,26 @@ def _tokens(view: SessionView, chain: ChainView) -> str:
     return f"{thousands(chain.used_tokens)}/{window}".replace(UNKNOWN, "?")
 
 
-def _gauge(view: SessionView, now_ms: int, cells: int) -> Text:
+def _gauge(view: SessionView, now_ms: int, cells: int, points: CompactionPoints) -> Text:
     """Return how full a session's window is, or the state of its open compaction."""
-    status = status_of(view)
+    status = status_of(view, points)
     state = status.state(now_ms)
     if state in COMPACTING:
-        shown = bar(shown_chain(view), cells).append(" ") if cells else Text()
+        shown = bar(shown_chain(view), cells, status.severity).append(" ") if cells else Text()
         return shown.append(attempt_state(status, now_ms), style="magenta")
-    return _used(view, cells, dim=state == "stale")
+    return _used(view, cells, points, dim=state == "stale")
 
 
-def _used(view: SessionView, cells: int, *, dim: bool = False) -> Text:
-    chain = shown_chain(view)
-    shown = bar(chain, cells).append(" ") if cells else Text()
-    used = guess(percent(chain.used_percent), doubtful=is_doubtful(view, chain))
+def _used(view: SessionView, cells: int, points: CompactionPoints, *, dim: bool = False) -> Text:
+    chain, status = shown_chain(view), status_of(view, points)
+    shown = bar(chain, cells, status.severity).append(" ") if cells else Text()
+    used = guess(percent(chain.used_percent), doubtful=chain.chain in status.window_doubts)
     return shown.append(f"{used:>5}", style="dim" if dim or chain.used_percent is None else "")
+
+
+def _source(chain: ChainView) -> Text:
+    words = {**SOURCE_WORDS, "exceeded": "passed"}
+    return cell(words.get(chain.window_source or "unknown"), "dim")
 
 
 def _short(tokens: int | None, sign: str = "") -> str:
@@ -249,7 +257,7 @@ def _state(view: SessionView, now_ms: int) -> Text:
     status, attempt = status_of(view), view.attempt
     state = status.state(now_ms)
     if attempt is None:
-        return Text(state, style="dim" if state != "unknown" else "yellow")
+        return Text(state_word(state), style="dim" if state != "unknown" else "yellow")
     if state == "stalled" and status.last_sign_ms is not None:
         return Text(f"stalled {elapsed(status.last_sign_ms, now_ms)}", style="bold red")
     if attempt.started_ms is None:

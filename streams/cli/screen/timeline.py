@@ -46,7 +46,7 @@ from streams.cli.screen.output import doubts_explained
 from streams.cli.screen.receipt import cost_words
 from streams.cli.screen.render import chain_labels
 from streams.cli.screen.tables import plain_table
-from streams.cli.screen.window_words import guess, used_and_remaining
+from streams.cli.screen.window_words import SOURCE_WORDS, guess, used_and_remaining
 from streams.core.error_words import error_words
 from streams.core.session_status import THRESHOLDS
 from streams.core.until_compaction import WindowDoubt
@@ -62,8 +62,7 @@ _STYLES = {
 }
 
 
-_SOURCES = {"exceeded": "the size passed the assumed one"}
-"""Sources of windows that are no word of plain English."""
+_SOURCES = {**SOURCE_WORDS, "exceeded": "the size passed the assumed one"}
 
 _LEAST_FIGURES = 28
 """Minimum width of the figures; on narrower screens they go on a line of their own."""
@@ -100,7 +99,8 @@ def timeline(
     names the session for a command: by default, its ID; None where no command can read it.
     `contradicted` are chains whose automatic compactions contradict the window of their model.
     """
-    labels = chain_labels({*chains, *(record.subject for record in records)})
+    known = chains if isinstance(chains, Mapping) else None
+    labels = chain_labels({*chains, *(record.subject for record in records)}, known)
     guessed: dict[str, bool] = {}
     day = ""
     lines = []
@@ -282,7 +282,7 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
             return f"{size} ({thousands(data.used_tokens)}/{window}){several}"
         case ContextLimits():
             size = guess(thousands(data.window), doubtful=guessed)
-            window = f"window {size} ({_SOURCES.get(data.window_source, data.window_source)})"
+            window = f"window {size} ({_SOURCES[data.window_source]})"
             if data.auto_compact_enabled is False:
                 return f"{window} · no automatic compaction"
             if data.auto_compact_threshold is None:

@@ -2,14 +2,24 @@
 
 from collections.abc import Callable, Mapping
 
+from schemas.records import WindowSource
 from schemas.views import ChainView, SessionView
 from streams.cli.screen.figures import GUESS, UNKNOWN, exact, percent, remaining, thousands
 from streams.core.session_status import status_of
 from streams.core.until_compaction import WindowDoubt
 
+SOURCE_WORDS: Mapping[WindowSource, str] = {
+    "configured": "configured",
+    "runtime": "reported",
+    "catalog": "by model name",
+    "default": "assumed",
+    "unknown": UNKNOWN,
+}
+"""Sources of windows as people call them, the same on every screen; JSON has those of records."""
+
 _DOUBT_WORDS: Mapping[WindowDoubt | None, str] = {
     None: "",
-    "assumed": ", assumed",
+    "assumed": "",  # its source says so
     "contradicted": ", doubtful: automatic compactions come far below it",
 }
 
@@ -47,6 +57,6 @@ def window_and_source(chain: ChainView, doubt: WindowDoubt | None) -> str:
     """Return a chain's window in full, with its source and what is doubtful of it."""
     if chain.window is None:
         return no_window(chain, exact)
-    source = "" if chain.window_source is None else f" · {chain.window_source}"
+    source = "" if chain.window_source is None else f" · {SOURCE_WORDS[chain.window_source]}"
     window = guess(exact(chain.window), doubtful=doubt is not None)
     return f"{window} tokens{source}{_DOUBT_WORDS[doubt]}"

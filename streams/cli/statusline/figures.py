@@ -10,7 +10,7 @@ from contextgauge.frozen import replace
 from contextgauge.windows import base_name
 from schemas.views import ChainView, SessionView
 from streams.core.session_status import leading_chain, status_of
-from streams.core.until_compaction import NO_POINTS, CompactionPoints, PointSource
+from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.edge.files.runtime_settings import SettingsReader
 
 Object: TypeAlias = Mapping[str, Any]
@@ -42,7 +42,6 @@ class Figures(NamedTuple):
     window_is_doubtful: bool = False
     passed_window: int | None = None
     until_compaction_tokens: int | None = None
-    until_source: PointSource | None = None
     until_is_estimated: bool = False
     attempt_started_ms: int | None = None
     attempt_heartbeat_ms: int | None = None
@@ -114,7 +113,6 @@ def figures_of(
         window_is_doubtful=chain.chain in status.window_doubts,
         passed_window=chain.passed_window,
         until_compaction_tokens=None if until is None else until.tokens,
-        until_source=None if until is None else until.source,
         until_is_estimated=until is not None and until.estimated,
         attempt_started_ms=None if attempt is None else attempt.started_ms,
         attempt_heartbeat_ms=None if attempt is None else attempt.last_heartbeat_ms,
@@ -127,6 +125,7 @@ def figures_of(
             )
         ),
         last_duration_ms=own[-1].duration_ms if own else None,
+        last_ms=view.last_ms,
     )
 
 

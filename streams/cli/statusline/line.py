@@ -66,9 +66,8 @@ def _pieces(figures: Figures, now_ms: int, dropped: Sequence[str]) -> Iterator[_
         yield _Piece(_BETWEEN, _DIM)
         left = figures.until_compaction_tokens
         estimated = figures.until_is_estimated or figures.is_partial
-        is_due = left <= 0 and not estimated
         until = tokens_left(left, thousands, estimated=estimated)
-        yield _Piece(f"{'compaction is' if is_due else 'compacts in'} {until}")
+        yield _Piece(f"{'compaction is' if left <= 0 else 'compacts in'} {until}")
     if figures.compactions and "compactions" not in dropped:
         yield _Piece(_BETWEEN, _DIM)
         yield _Piece(_compactions(figures), _DIM)
@@ -142,7 +141,5 @@ _LOOKS: Mapping[Severity, str] = {
 
 
 def _look(figures: Figures) -> str:
-    # Only what is reported decides a severity.
-    is_reported = figures.until_source == "reported"
-    until_tokens = figures.until_compaction_tokens if is_reported else None
-    return _LOOKS[severity_of(figures.used_percent, until_tokens, figures.window)]
+    left = figures.until_compaction_tokens
+    return _LOOKS[severity_of(figures.used_percent, left, figures.window)]

@@ -40,7 +40,7 @@ _HELP = (
 """What the keys do; docs/TOP.md has the same list."""
 
 _HELP_NOTE = (
-    "Whatever the order, live sessions come before stale ones, which are dimmed: they have had no "
+    "Whatever the order, live sessions come before quiet ones, which are dimmed: they have had no "
     "record for half an hour. Until is what is left until automatic compaction. ~ marks what is "
     "assumed or estimated."
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from schemas.views import ChainView, SessionView
-from streams.cli.screen.render import shown_chain
+from streams.cli.screen.render import shown_chain, state_word
 from streams.cli.screen.sessions_table import folder_words, live_first, successful
 from streams.core.session_status import leading_chain, status_of
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
@@ -125,7 +125,7 @@ def _words(view: SessionView, now_ms: int, title: str | None) -> str:
     known = (
         view.session_id,
         None if leading is None else leading.model,
-        status_of(view).state(now_ms),
+        state_word(status_of(view).state(now_ms)),
         None if view.attempt is None else "compacting",  # one that has stalled is, too
         who.model,
         who.runtime,

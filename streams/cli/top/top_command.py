@@ -79,7 +79,7 @@ def top(
 
     The sessions in Redis; where none is configured, those that runtimes store on this machine.
     Shows how full each window is, which sessions are compacting and for how long; live sessions
-    come before stale ones. Keys: `p` and `r` sort by pressure and by last activity, `<` and `>` by
+    come before quiet ones. Keys: `p` and `r` sort by pressure and by last activity, `<` and `>` by
     any column, `/` filters by ID, model, folder or state, the arrows select, Enter opens a session
     with its compactions, `?` lists all keys, `q` quits.
     """

@@ -77,7 +77,7 @@ _CODE: Final = re.compile("`([^`]+)`")
 
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;"
-    "margin:2rem auto;padding:0 1rem}h2{font-size:1.1rem;margin-top:2rem}"
+    "margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}h2{font-size:1.1rem;margin-top:2rem}"
     "table{border-collapse:collapse}td{padding:.2rem 1rem .2rem 0;vertical-align:top}"
     "section{border-top:1px solid color-mix(in srgb,currentColor 25%,transparent)}"
 )

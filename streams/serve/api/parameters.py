@@ -117,8 +117,8 @@ Text: TypeAlias = Annotated[
     str | None,
     Field(
         max_length=_TEXT,
-        description="Part of the id, the folder, the model, the runtime, the agent, the task, or "
-        "the title where the server has titles; upper and lower case are the same.",
+        description="Words, all of which are in the id, the folder, the model, the runtime, the "
+        "agent, the task, or the title where the server has titles, in upper or lower case.",
     ),
 ]
 After: TypeAlias = Annotated[

@@ -74,8 +74,8 @@ def read_cursor(text: str | None, of: str, form: CursorForm) -> Cursor | None:
     return Cursor(generation, of, tuple(end))
 
 
-_LEARNED_S: Final = 30.0
-"""What is usual of a model changes slowly."""
+_LEARNED_S: Final = 3.0
+"""What is usual of a model is read again so soon: one field of each partition's aggregates."""
 
 _ADDRESSED: Final = 1_000
 """Sessions named by a hash that are remembered: looking one up goes through all sessions."""
@@ -156,8 +156,8 @@ class Reading:
             if points is None:
                 points = await self._learn(snapshot, await self._index.models_to_learn(snapshot))
             order = order._replace(points=points)
-        if session_filter.text is not None and self._titles is not None:
-            titled = await self._titled(snapshot, session_filter.text, self._titles)
+        if session_filter.words and self._titles is not None:
+            titled = await self._titled(snapshot, session_filter.words, self._titles)
             session_filter = session_filter._replace(titled=titled)
         part = await self._index.part(snapshot, order, session_filter, after, limit)
         views = await self.at(snapshot).views(summary.key for summary in part.sessions)
@@ -168,15 +168,14 @@ class Reading:
             following = Cursor(snapshot.generation, order.sort, end).encoded()
         return list(views.values()), following, part
 
-    async def _titled(self, snapshot: Snapshot, text: str, read: ReadTitles) -> frozenset[bytes]:
-        """Return the sessions whose titles have a text, which is in lower case."""
+    async def _titled(
+        self, snapshot: Snapshot, words: Sequence[str], read: ReadTitles
+    ) -> tuple[frozenset[bytes], ...]:
+        """Return, for each of the words in lower case, the sessions whose titles have it."""
         names = await self._index.names(snapshot)
         titles = await read([name.decode("utf-8", "surrogatepass") for name in names])
-        return frozenset(
-            codec.key_bytes(session_id)
-            for session_id, title in titles.items()
-            if text in title.lower()
-        )
+        lowered = [(codec.key_bytes(name), title.lower()) for name, title in titles.items()]
+        return tuple(frozenset(name for name, title in lowered if word in title) for word in words)
 
     def _name(self, points: CompactionPoints) -> str:
         """Return a short name of points, by which they are remembered for a while."""

@@ -87,8 +87,8 @@ def _add_sessions(router: Router, reading: Reading) -> None:
             found = list((await stored.views(dict.fromkeys(map(stored.key, id)))).values())
             following, total, live = None, len(found), None
         else:
-            text = q.lower() if q else None
-            session_filter = SessionFilter(state, model, runtime, agent, min_percent, text)
+            words = tuple((q or "").lower().split())
+            session_filter = SessionFilter(state, model, runtime, agent, min_percent, words)
             found, following, part = await reading.sessions(
                 snapshot, order, session_filter, after, limit
             )

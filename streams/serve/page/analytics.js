@@ -175,7 +175,7 @@ export class Analytics {
       this.models.el,
       h("p", { class: "wide faint small" }, PRECISION_NOTE),
     );
-    this.host.replaceChildren(h("div", { class: "page-head" }, h("h1", {}, "Analytics"), h("p", { class: "faint" }, "All sessions")),
+    this.host.replaceChildren(h("div", { class: "page-head" }, h("h1", {}, "Analytics"), h("p", { class: "faint" }, "All sessions, at any time")),
       tileHost, this.grid);
   }
 
@@ -222,8 +222,8 @@ export class Analytics {
     const of = (known) => (known < counts.succeeded ? ` · known for ${exact(known)}` : "");
     this.tiles.set([
       ["Compactions", exact(counts.succeeded), triggerWords(counts)],
-      ["Size before", tokens(before.mean), before.count ? `on average · median ${size("p50")} · p95 ${size("p95")}${of(before.count)}` : "no size was reported"],
-      ["Duration", duration(took.mean), took.count ? `on average · median ${time("p50")} · p95 ${time("p95")} · p99 ${time("p99")}${of(took.count)}` : "no duration was reported"],
+      ["Size before", tokens(before.mean), before.count > 1 ? `on average · median ${size("p50")} · p95 ${size("p95")}${of(before.count)}` : before.count ? `the only one${of(1)}` : "no size is known"],
+      ["Duration", duration(took.mean), took.count > 1 ? `on average · median ${time("p50")} · p95 ${time("p95")} · p99 ${time("p99")}${of(took.count)}` : took.count ? `the only one${of(1)}` : "none is known of what was waited for"],
       ["Messages between compactions", each === null ? UNKNOWN : exact(each), "on average"],
       ["Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN,
         [`by ${count(total.measured, "measured compaction")}`, remains === null ? "" : `${percent(remains)} of the size before remains`].filter(Boolean).join(" · ")],
@@ -350,7 +350,7 @@ function timeOptions(uPlot, unit) {
 
 function histogramOptions(uPlot, current, format) {
   return {
-    legend: { show: false }, cursor: { show: false }, padding: [8, 14, 0, 0],
+    legend: { show: false }, cursor: { show: false }, padding: [8, 30, 0, 0],
     scales: { x: { time: false, range: () => [-0.6, current().length - 0.4] }, y: { range: fromZero } },
     axes: [
       axis({

@@ -2,11 +2,11 @@
 
 import { attr, css, h, icon, setText, shown, texts } from "./dom.js";
 import { count, exact, guess, percent, remaining, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
-import { doubtOf, isDue, untilOf } from "./status.js";
+import { doubtOf, dueWord, severityOf, untilOf } from "./status.js";
 
 const SEVERITY_WORDS = { high: ", high", critical: ", nearly full" };
 
-/** Make a gauge: {el, bind(chain, severity, doubt)}: percentage, sizes, source of the window, bar. */
+/** Make a gauge: {el, bind(view, chain)}: percentage, sizes, source of the window, bar. */
 export function gauge() {
   const { share, rest, sizes, source, level } = texts("share", "rest", "sizes", "source", "level");
   const triangle = icon("warning");
@@ -25,7 +25,8 @@ export function gauge() {
     ),
     h("div", { class: "bar", "aria-hidden": "true" }, fill, mark),
   );
-  const bind = (chain, severity, doubt) => {
+  const bind = (view, chain) => {
+    const [severity, doubt] = [severityOf(view, chain), doubtOf(view, chain)];
     attr(el, "data-severity", severity);
     attr(el, "data-state", chain.state);
     const known = chain.used_percent !== null;
@@ -35,17 +36,12 @@ export function gauge() {
     setText(sizes, sizesOf(chain, doubt));
     setText(source, chain.window === null && chain.window_source !== "exceeded" ? "" : `· ${windowSource(chain.window_source, chain.passed_window)}`);
     css(fill, "--used", String(known ? Math.min(chain.used_percent, 100) / 100 : 0));
-    const threshold = thresholdOf(chain);
-    shown(mark, threshold !== null);
-    if (threshold !== null) css(mark, "--at", String(Math.min(threshold / chain.window, 1)));
+    const threshold = untilOf(view, chain)?.threshold_tokens ?? null;
+    const isKnown = threshold !== null && Boolean(chain.window);
+    shown(mark, isKnown);
+    if (isKnown) css(mark, "--at", String(Math.min(threshold / chain.window, 1)));
   };
   return { el, bind };
-}
-
-/** The size at which auto-compaction comes, within the window; null where it is not known. */
-function thresholdOf(chain) {
-  if (chain.auto_compact_enabled === false || !chain.window) return null;
-  return chain.auto_compact_threshold;
 }
 
 function sizesOf(chain, doubt) {
@@ -89,12 +85,15 @@ export function outlook(view, chain) {
   const offBy = chain && view?.status.switched_off_by?.[chain.chain];
   if (offBy) return `Automatic compaction is off, by ${offBy}.`;
   if (enabled === false) return "Automatic compaction is off.";
-  if (enabled === true) return isDue(untilOf(view, chain)) ? "Automatic compaction is due." : "Automatic compaction will trigger when context is low.";
+  if (chain && untilOf(view, chain)?.source === "service") return "The compaction service compacts this session.";
+  const due = enabled === true ? dueWord(untilOf(view, chain)) : null;
+  if (enabled === true) return due ? `Automatic compaction is ${due}.` : "Automatic compaction will trigger when context is low.";
   if (view?.compactions.automatic) return "This session has compacted automatically.";
   return "Unknown whether compaction is automatic.";
 }
 
 const UNTIL_MEANINGS = {
+  service: (at) => `It does so at ${at}.`,
   reported: (at) => `The runtime reports that it compacts at ${at}.`,
   settings: (at, { setting, estimated }) => `By ${setting}, compaction is expected at ${estimated ? "about " : ""}${at}.`,
   configured: (at) => `Configured: compaction is expected at ${at}.`,

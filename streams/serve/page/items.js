@@ -6,7 +6,7 @@ import { attr, factList, h, icon, Keyed, plain, setText, setIcon, shown, text, t
 import { ago, count, duration, elapsed, errorWords, exact, guess, moment, percent, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
 import { outlook, windowNote } from "./gauge.js";
 import { DURATION_SOURCES, receiptPart, triggerWords } from "./receipt.js";
-import { chainName, isHigh, MAIN, silence, stateOf } from "./status.js";
+import { chainName, levelOf, MAIN, silence, stateOf } from "./status.js";
 import { tipped } from "./tip.js";
 import { momentOf } from "./timeline.js";
 
@@ -58,11 +58,12 @@ function doubtOfItem({ chain, data }, view) {
 
 function warningItem(item, session) {
   const { data } = item;
+  const level = levelOf(data);
   const doubt = doubtOfItem(item, session());
   const words = h(
     "button",
     { type: "button", class: "warn-line" },
-    isHigh(data) ? icon("warning") : null,
+    level ? icon("warning") : null,
     usage(data.context_used_percent, doubt),
   );
   tipped(words, () => [
@@ -73,7 +74,7 @@ function warningItem(item, session) {
     h("p", { class: "faint" }, `Thresholds crossed: ${data.thresholds_crossed.map(percent).join(", ")} used`),
   ]);
   const sizes = h("span", { class: "faint" }, `${tokens(data.used_tokens)} of ${guess(tokens(data.context_window), doubt)}`);
-  return oneLine(item, session, isHigh(data) ? "warning low" : "warning", [words], sizes);
+  return oneLine(item, session, `warning ${level ?? ""}`.trim(), [words], sizes);
 }
 
 /** Steps between two milestones in one line; the steps themselves on demand. */

@@ -6,7 +6,7 @@ import { ago, beginning, count, duration, elapsed, exact, folderNames, folderOf,
 import { breakdownTip, gauge, SPARK_BOX, sparkPath, untilMeaning } from "./gauge.js";
 import { isLive } from "./order.js";
 import {
-  compactionCount, doubtOf, failureName, isDue, isThrashing, leadingChain, running, severityOf, silence, stateOf, untilOf,
+  compactionCount, doubtOf, failureName, dueWord, isThrashing, leadingChain, running, silence, stateOf, untilOf,
   whyUnknown,
 } from "./status.js";
 import { refreshTip, tipped } from "./tip.js";
@@ -73,8 +73,10 @@ export function untilWords(view, chain) {
   if (chain.auto_compact_enabled === false) return ["off", "no auto-compaction"];
   const until = untilOf(view, chain);
   if (until === null || until.tokens === null) return [UNKNOWN, ""];
-  if (isDue(until)) return ["due", until.tokens ? `${tokens(-until.tokens)} over` : ""];
-  const figure = `${until.estimated ? "~" : ""}${tokens(until.tokens)}`;
+  const mark = until.estimated ? "~" : "";
+  const due = dueWord(until);
+  if (due !== null) return [due, until.tokens ? `${mark}${tokens(-until.tokens)} over` : ""];
+  const figure = `${mark}${tokens(until.tokens)}`;
   const left = until.responses;
   if (left === null) return [figure, ""];
   return [figure, left < 1 ? "next response" : `~${count(roughly(left), "response")}`];
@@ -82,7 +84,7 @@ export function untilWords(view, chain) {
 
 /** What stands before the figure of `untilWords` where no column's head names it. */
 function untilLabel(figure) {
-  return { off: "automatic compaction: ", due: "compaction: " }[figure] ?? "until compaction: ";
+  return { off: "automatic compaction: ", due: "compaction: ", expected: "compaction: " }[figure] ?? "until compaction: ";
 }
 
 /** Compactions in words: [figure, more, failures]. */
@@ -139,7 +141,7 @@ export function sessionRow() {
     setText(t.title, view.title ?? "");
     shown(title, view.title !== null);
     setText(t.about, aboutOf(view, chain));
-    meter.bind(chain, severityOf(view, chain), doubtOf(view, chain));
+    meter.bind(view, chain);
     const [left, more] = untilWords(view, chain);
     setText(t.untilLabel, untilLabel(left));
     writePair(t.until, t.untilMore, [left, more]);

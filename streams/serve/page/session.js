@@ -1,6 +1,7 @@
 // One session: how full it is, how it came to that, and each compaction from its start to its end.
 
 import { decoded, get, now, query, sessionPath } from "./api.js";
+import { controlPart, readControl, withService } from "./control.js";
 import { attr, factList, h, icon, Keyed, segments, setText, setIcon, shown, text, texts } from "./dom.js";
 import { Feed } from "./feed.js";
 import { exact, guess, moment, folderOf, percent, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
@@ -11,7 +12,7 @@ import { rawRecords, Tail } from "./raw.js";
 import { meanWords, sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
 import { SizeChart } from "./size.js";
 import {
-  chainWords, compactionCount, doubtOf, failureName, isStep, leadingChain, severityOf, stateOf, untilOf,
+  chainWords, compactionCount, doubtOf, dueWord, failureName, isStep, leadingChain, stateOf, untilOf,
   withThresholds,
 } from "./status.js";
 import { documentChanges, orderWords, pointOf, timelineOf, withFolds } from "./timeline.js";
@@ -47,6 +48,7 @@ export class SessionPage {
     this.stopped = new AbortController();
     this.#forget();
     this.view = null;
+    this.control = null;
     this.isLive = false;
     this.timers = [];
     this.limit = SHOWN_ITEMS;
@@ -61,6 +63,7 @@ export class SessionPage {
       setInterval(() => this.#tick(), 1_000),
       setInterval(() => {
         if (!this.isLive) this.#soon();
+        this.#control(); // no feed names what the control plane decides
       }, POLL_MS),
     ];
     this.#refresh();
@@ -113,8 +116,10 @@ export class SessionPage {
         this.documents = (await get(sessionPath(this.address, "/compactions"), { signal })).compactions;
         this.documentsAt = changes;
       }
+      const isFirst = this.view === null;
       this.view = session;
       this.id = session.session_id;
+      if (isFirst && this.shell.reading === null) this.control = await readControl(this.address, signal);
       this.hasLookedUp = false;
       this.#show();
     } catch (error) {
@@ -123,6 +128,14 @@ export class SessionPage {
       this.refreshing = false;
       if (this.isBehind) this.#soon();
     }
+  }
+
+  async #control() {
+    if (this.view === null || document.hidden || this.shell.reading !== null) return; // one of transcripts has no control plane
+    const control = await readControl(this.address, this.stopped.signal);
+    if (this.stopped.signal.aborted || control === null) return;
+    this.control = control;
+    this.#show();
   }
 
   /** Follow the feed from where the first answer was. */
@@ -196,6 +209,7 @@ export class SessionPage {
     this.about = factList();
     this.figures = factList();
     this.chart = new SizeChart();
+    this.service = controlPart();
     this.list = h("ol", { class: "timeline" });
     this.parts = new Keyed(this.list, (item) => item.key, (item) => timelineItem(item, () => this.view));
     this.more = h("button", { type: "button", class: "quiet", hidden: true, on: { click: () => {
@@ -214,6 +228,7 @@ export class SessionPage {
       h("div", { class: "page-head session-head" }, h("div", {}, h("h1", {}, this.t.name), this.title, h("p", { class: "mono faint id" }, this.id)), this.#copyButton()),
       this.about.el,
       h("section", { class: "card hero", "aria-label": "Now" }, this.stateLine, hero, h("p", { class: "faint small" }, this.t.outlook), this.figures.el),
+      this.service.el,
       h("section", { class: "card", "aria-labelledby": "size-title" }, h("h2", { id: "size-title" }, this.t.sizeTitle), this.chart.el),
       h("section", { class: "card", "aria-labelledby": "timeline-title" },
         h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline ", h("span", { class: "faint small" }, this.t.order)), kinds.el), this.list, this.none, this.more),
@@ -245,6 +260,8 @@ export class SessionPage {
   #show() {
     if (this.list === undefined || !this.list.isConnected) this.#build();
     const { view } = this;
+    withService(view, this.control);
+    this.service.set(this.control);
     const chain = leadingChain(view);
     const folder = folderOf(view);
     setText(this.t.name, folder || shortId(this.id));
@@ -252,7 +269,7 @@ export class SessionPage {
     setText(this.t.title, view.title ?? "");
     shown(this.title, view.title !== null);
     this.about.set(aboutOf(view));
-    this.meter.bind(chain, severityOf(view, chain), doubtOf(view, chain));
+    this.meter.bind(view, chain);
     attr(this.hero, "aria-label", `Context of ${chainWords(view, chain.chain)}`);
     setText(this.t.outlook, outlookWords(view, chain));
     this.figures.set(figuresOf(view, chain));
@@ -335,7 +352,7 @@ function figuresOf(view, chain) {
   const many = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`).join(", ");
   const { thrash } = view.status;
   const pairs = [
-    ["Until compaction", more ? `${until}${until === "due" ? ", " : " · "}${more}` : until],
+    ["Until compaction", more ? `${until}${dueWord(untilOf(view, chain)) ? ", " : " · "}${more}` : until],
     ["Growth", meanWords(chain) || UNKNOWN],
     ["Peak", chain.peak_tokens === null ? UNKNOWN : `${tokens(chain.peak_tokens)}${chain.peak_percent === null ? "" : ` · ${guess(percent(chain.peak_percent), doubtOf(view, chain))}`}`],
     ["Messages", messagesWords(chain)],

@@ -6,7 +6,7 @@ import { axis, Chart, colour, colours, dataTable, timeTicks } from "./chart.js";
 import { attr, css, h, Keyed, setText, shown, svg, text, texts } from "./dom.js";
 import { count, exact, guess, moment, percent, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip } from "./gauge.js";
-import { chainName, chainWords, currentThresholds, doubtOf, isHigh, leadingChain, severityOf } from "./status.js";
+import { chainName, chainWords, currentThresholds, doubtOf, leadingChain, levelOf, severityOf, untilOf } from "./status.js";
 import { momentOf } from "./timeline.js";
 import { tipped } from "./tip.js";
 
@@ -34,8 +34,11 @@ const RECORDS = { label: "records of the session, in the order of the log", labe
 
 /** What the legend names, each only where it is drawn. */
 const KEYS = [
-  ["size", "size"], ["window", ""], ["threshold", "compaction threshold"], ["compacting", "compacting"],
-  ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["warned", (edge) => `warning below ${percent(edge)} used`], ["warned-high", (edge) => `warning at ${percent(edge)} used or more`],
+  ["size", "size"], ["window", ""], ["threshold", ""], ["compacting", "compacting"],
+  ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["reset", "cleared or restarted"],
+  ["warned", ({ high_percent: edge }) => `warning below ${percent(edge)} used`],
+  ["warned-high", ({ high_percent: edge }) => `warning at ${percent(edge)} used or more`],
+  ["warned-critical", ({ critical_percent: edge }) => `warning at ${percent(edge)} used or more`],
 ];
 
 /** How a compaction of a status is drawn, and what the legend calls it. */
@@ -44,6 +47,7 @@ const LOOKS = {
   failed: { key: "failed", paint: "--red" },
   running: { key: "compacting", paint: "--accent" },
   lost: { key: "lost", paint: "--faint" },
+  reset: { key: "reset", paint: "--text", dashes: [2, 3] },
 };
 
 export class SizeChart {
@@ -70,8 +74,10 @@ export class SizeChart {
     this.keyed = new Keyed(this.lanes, (lane) => lane.chain.chain, lane);
     this.none = h("p", { class: "faint", hidden: true }, "No response has reported a size yet.");
     this.windowWords = text();
-    this.keys = Object.fromEntries(KEYS.map(([name, words]) => [name, h("span", { class: `key ${name}` }, typeof words === "string" ? words : words(currentThresholds().high_percent))]));
+    this.keys = Object.fromEntries(KEYS.map(([name, words]) => [name, h("span", { class: `key ${name}` }, typeof words === "string" ? words : words(currentThresholds()))]));
+    this.thresholdWords = text();
     this.keys.window.append(this.windowWords);
+    this.keys.threshold.append(this.thresholdWords);
     this.legend = h("p", { class: "legend faint small" }, ...Object.values(this.keys));
     this.el = h("div", {}, this.none, this.chart.el, h("p", { class: "readout small faint", "aria-hidden": "true" }, this.readout), this.legend, this.table.el, this.lanesTitle, this.lanes);
   }
@@ -109,7 +115,11 @@ export class SizeChart {
       ...LOOKS[item.status],
       start: this.#place(item.started_ms ?? item.ended_ms, item.place),
       end: this.#place(item.ended_ms ?? (item.status === "running" ? now() : item.started_ms), item.place),
-    })).filter((band) => band.end !== null);
+    }));
+    this.bands.push(...mine.filter((item) => item.kind === "context_reset").map((item) => ({
+      ...LOOKS.reset, start: null, end: this.#place(item.time_ms, item.place),
+    })));
+    this.bands = this.bands.filter((band) => band.end !== null);
     this.warnings = mine.filter((item) => item.kind === "context_warning")
       .map((item) => ({ data: item.data, at: this.#place(item.time_ms, item.place) })).filter((warning) => warning.at !== null);
   }
@@ -128,23 +138,19 @@ export class SizeChart {
 
   #setKeys() {
     const there = new Set(["size", ...this.bands.map((band) => band.key)]);
-    const threshold = this.#threshold();
-    if (threshold !== null && threshold <= this.#top()) there.add("threshold");
+    const until = untilOf(this.view, leadingChain(this.view));
+    if (until !== null && until.threshold_tokens <= this.#top()) there.add("threshold");
+    setText(this.thresholdWords, until?.estimated ? `compaction expected at ~${tokens(until.threshold_tokens)}` : "compaction threshold");
     const { window } = leadingChain(this.view);
     if (window !== null) there.add("window");
     setText(this.windowWords, window === null ? "" : this.#windowWords(window));
-    for (const { data } of this.warnings) there.add(isHigh(data) ? "warned-high" : "warned");
+    for (const { data } of this.warnings) there.add(["warned", levelOf(data)].filter(Boolean).join("-"));
     for (const [name, key] of Object.entries(this.keys)) shown(key, there.has(name));
   }
 
   #windowWords(window) {
     const size = guess(tokens(window), doubtOf(this.view, leadingChain(this.view)));
     return window <= this.#top() ? `window, ${size}` : `window, ${size}: above this chart`;
-  }
-
-  #threshold() {
-    const chain = leadingChain(this.view);
-    return chain.auto_compact_enabled === false ? null : chain.auto_compact_threshold;
   }
 
   #x(point) {
@@ -180,7 +186,7 @@ export class SizeChart {
     return {
       legend: { show: false },
       padding: [14, 26, 0, 0],
-      cursor: { y: false, points: { size: 7, fill: accent } },
+      cursor: { y: false, points: { size: 7, fill: accent }, dataIdx: (plot, series, nearest, x) => stepAt(plot.data[0], nearest, x) },
       scales: {
         x: { time: this.byTime, range: () => this.range },
         y: { range: () => [0, this.#top()] },
@@ -194,7 +200,7 @@ export class SizeChart {
         },
       ],
       hooks: {
-        drawClear: [(plot) => this.#drawBehind(plot)],
+        drawAxes: [(plot) => this.#drawBehind(plot)], // over the grid, below the curve
         draw: [(plot) => this.#drawWarnings(plot)],
         setCursor: [(plot) => this.#readOut(plot)],
       },
@@ -204,15 +210,16 @@ export class SizeChart {
   /** Compactions as bands from start to end, and over them the window as a line and the threshold as a dashed one. */
   #drawBehind(plot) {
     const { ctx, bbox } = plot;
-    const paint = colours("--amber", "--red", "--red-wash", "--green", "--green-wash", "--accent", "--accent-wash", "--faint", "--track");
+    const paint = colours("--amber", "--red", "--red-wash", "--green", "--green-wash", "--accent", "--accent-wash", "--faint", "--text", "--track");
     ctx.save();
     ctx.lineWidth = devicePixelRatio;
-    for (const { start, end, paint: name } of this.bands) {
+    for (const { start, end, paint: name, dashes = [] } of this.bands) {
       const x1 = clamp(plot.valToPos(end, "x", true), bbox);
       const x0 = clamp(start === null ? x1 : plot.valToPos(start, "x", true), bbox);
       ctx.fillStyle = paint[`${name}-wash`] ?? paint["--track"];
-      ctx.fillRect(x0, bbox.top, Math.max(x1 - x0, 1), bbox.height);
+      if (x1 > x0) ctx.fillRect(x0, bbox.top, x1 - x0, bbox.height);
       ctx.strokeStyle = paint[name];
+      ctx.setLineDash(dashes.map((length) => length * devicePixelRatio));
       line(ctx, x1, bbox.top, x1, bbox.top + bbox.height);
     }
     const across = (size, stroke, dashes) => {
@@ -225,7 +232,7 @@ export class SizeChart {
     ctx.lineWidth = 2 * devicePixelRatio;
     across(leadingChain(this.view).window, paint["--faint"], []);
     ctx.lineWidth = devicePixelRatio;
-    across(this.#threshold(), paint["--amber"], [6, 5]);
+    across(untilOf(this.view, leadingChain(this.view))?.threshold_tokens ?? null, paint["--amber"], [6, 5]);
     ctx.restore();
   }
 
@@ -239,16 +246,17 @@ export class SizeChart {
 
   #drawWarnings(plot) {
     const { ctx, bbox } = plot;
-    const paint = colours("--amber", "--faint");
+    const paint = colours("--red", "--amber", "--faint");
     ctx.save();
     const size = 5 * devicePixelRatio;
     for (const { data, at } of this.warnings) {
       const x = plot.valToPos(at, "x", true);
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
       const y = plot.valToPos(data.used_tokens, "y", true) - size * 1.6;
-      ctx.fillStyle = paint[isHigh(data) ? "--amber" : "--faint"];
+      const level = levelOf(data);
+      ctx.fillStyle = paint[{ critical: "--red", high: "--amber" }[level] ?? "--faint"];
       ctx.beginPath();
-      if (isHigh(data)) {
+      if (level) {
         ctx.moveTo(x, y - size);
         ctx.lineTo(x + size, y + size * 0.7);
         ctx.lineTo(x - size, y + size * 0.7);
@@ -261,8 +269,8 @@ export class SizeChart {
   }
 
   #readOut(plot) {
-    const { idx } = plot.cursor;
-    const used = idx === null || idx === undefined ? null : plot.data[1][idx];
+    const idx = plot.cursor.idxs?.[1] ?? null;
+    const used = idx === null ? null : plot.data[1][idx];
     if (used === null || used === undefined) {
       setText(this.readout, "");
       return;
@@ -302,6 +310,14 @@ export class SizeChart {
     const [x1] = at(points.at(-1));
     return `${d}H${Math.min(LANE_W, x1 + 4).toFixed(1)}V${LANE_H}z`;
   }
+}
+
+/** The step that a place of the axis is in: a size holds from its reading to the next one. Null before the first. */
+function stepAt(xs, nearest, x) {
+  let index = nearest;
+  while (index >= 0 && xs[index] > x) index -= 1;
+  while (index + 1 < xs.length && xs[index + 1] <= x) index += 1;
+  return index < 0 ? null : index;
 }
 
 /** The next round figure. */

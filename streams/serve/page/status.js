@@ -57,9 +57,10 @@ export function doubtOf(view, chain) {
   return view.status.window_doubts[chain.chain] ?? null;
 }
 
-/** Whether nothing is left until then, of a size that is known and not estimated. */
-export function isDue(until) {
-  return until !== null && !until.estimated && until.tokens !== null && until.tokens <= 0;
+/** Whether nothing is left until compaction: "due", or "expected" of a point that is estimated; else null. */
+export function dueWord(until) {
+  if (until === null || until.tokens === null || until.tokens > 0) return null;
+  return until.estimated ? "expected" : "due";
 }
 
 /** "measured", "estimated", "unknown", "compacting", "stalled" or "stale". */
@@ -86,9 +87,10 @@ export function isStep({ kind, data }) {
   return kind === "context_warning" && data.threshold_percent < thresholds.elevated_above_percent;
 }
 
-/** Whether a warning's record stands for a high severity, which is shown as a triangle. */
-export function isHigh(warning) {
-  return warning.context_used_percent >= thresholds.high_percent;
+/** The severity that a warning's record stands for, which is shown as a triangle: "high", "critical", or null for a lower one. */
+export function levelOf({ context_used_percent: used }) {
+  if (used >= thresholds.critical_percent) return "critical";
+  return used >= thresholds.high_percent ? "high" : null;
 }
 
 /** Milliseconds that the open attempt has taken so far; null where its start is unknown. */

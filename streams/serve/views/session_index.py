@@ -123,15 +123,18 @@ UNKNOWN_RUNTIME: Final = "unknown"
 
 
 class SessionFilter(NamedTuple):
-    """Which sessions a list has; None: any. `titled`: those whose titles have the text."""
+    """Which sessions a list has; None: any. `words`, in lower case, are all in a session's text.
+
+    Or in its title: `titled` are, by word, the sessions whose titles have it; empty without titles.
+    """
 
     state: str | None = None
     model: str | None = None
     runtime: str | None = None
     agent: str | None = None
     min_percent: float | None = None
-    text: str | None = None
-    titled: frozenset[bytes] = frozenset()
+    words: tuple[str, ...] = ()
+    titled: tuple[frozenset[bytes], ...] = ()
 
     def matches(self, session: Summary) -> bool:
         """Return whether a list with this filter has a session."""
@@ -144,8 +147,9 @@ class SessionFilter(NamedTuple):
                 self.min_percent is None
                 or (session.percent is not None and session.percent >= self.min_percent)
             )
-            and (
-                self.text is None or self.text in session.text or session.key.session in self.titled
+            and all(
+                word in session.text or (self.titled and session.key.session in self.titled[index])
+                for index, word in enumerate(self.words)
             )
         )
 
