@@ -64,8 +64,8 @@ cdef struct Source:  # what a record adds to its message
     Text task
     Text agent
 
-cdef enum Kind:  # as streams/core/normalise names them
-    LINE = 0  # a transcript's, that says nothing of its own
+cdef enum Kind:  # what contextgauge/normalise makes of a message
+    LINE = 0  # a transcript line without a figure of its own
     USER = 1
     RESPONSE = 2
     RESPONSE_END = 3
