@@ -137,7 +137,7 @@ def _part(block: Block, scale: int) -> str:
 
 
 def _json(arguments: str) -> Json:
-    """Return the value of a call's arguments; what is no JSON is a text."""
+    """Return the value of a call's arguments; what is not JSON is a text."""
     try:
         value: Json = loads(arguments)
     except (ValueError, RecursionError):

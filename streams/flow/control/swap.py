@@ -130,7 +130,7 @@ class Swap:
         """Read all messages, until no call of the model is under way.
 
         At most `quiet_s`, and not if it is urgent. An answer to what was sent before the swap would
-        report the size of before it.
+        report the size before it.
         """
         clock = self._ports.clock
         until_s = clock.monotonic_s() + self._ports.plan.quiet_s
