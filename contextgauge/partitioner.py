@@ -12,6 +12,7 @@ _CACHED_SESSIONS = 65_536
 _CACHED_CHARACTERS = 256
 """Longer ids do not occur in practice; caching them could take gigabytes."""
 
+# As in `Utils.murmur2` of Kafka's Java client: other values would be another partitioner.
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _SHIFT = 24
@@ -30,7 +31,7 @@ def murmur2(data: bytes) -> int:
         part = int.from_bytes(data[at : at + 4], "little") * _MULTIPLIER & _MASK
         part = (part ^ part >> _SHIFT) * _MULTIPLIER & _MASK
         mixed = mixed * _MULTIPLIER & _MASK ^ part
-    if whole != length:
+    if whole != length:  # the last one to three bytes are not multiplied before they are mixed in
         mixed = (mixed ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _MASK
     mixed = (mixed ^ mixed >> 13) * _MULTIPLIER & _MASK
     return mixed ^ mixed >> 15

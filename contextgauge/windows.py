@@ -48,7 +48,9 @@ class Catalog:
                     f"window catalog: prefix {prefix!r} is not a plain lower-case model name"
                 )
             if not isinstance(context, int) or isinstance(context, bool) or context < 1:
-                raise ValueError(f"window catalog: context {context!r} of {prefix!r} is no count")
+                raise ValueError(
+                    f"window catalog: context {context!r} of {prefix!r} is not a count"
+                )
             if prefix in context_by_prefix:
                 raise ValueError(f"the window catalog has two rows for {prefix!r}")
             context_by_prefix[prefix] = context

@@ -49,7 +49,7 @@ PRIVATE_WORDS = re.compile(
     re.IGNORECASE,
 )
 """Words that the project's English once had and technical documentation does not: reported,
-unknown, alongside, rebuilt, no one. The table is in CONTRIBUTING.md."""
+unknown, alongside, rebuilt, no one."""
 
 STORED_NAMES = re.compile(r"\btold_(?:ms|end|lag_ms)\b")
 """Fields of a stored position, which keep their names."""

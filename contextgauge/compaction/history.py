@@ -144,7 +144,7 @@ class History:
         what came before it but for system messages (001).
 
         An answer to a call that began before an edit reports the size of what is no longer sent:
-        its usage counts in the sums, and is no size of the conversation.
+        its usage counts in the sums, and is not a size of the conversation.
         """
         if message.usage is not None:
             self.tokens = self.tokens.add(message.usage)

@@ -1,7 +1,7 @@
 """A program's messages on their way to the broker: taken at once, sent in the background.
 
 A message never raises, whatever it holds: it is counted and reported. Only a wrong call does: an
-object that is no message, or a message for a publisher that is not open.
+object that is not a message, or a message for a publisher that is not open.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ class Delivery:
     async def submit(self, message: object, conversation: Conversation) -> Fate:
         """Take a message of a conversation, and note its session there.
 
-        Raises TypeError for what is no message, ClosedError where the publisher is not open.
+        Raises TypeError for what is not a message, ClosedError where the publisher is not open.
         """
         if not self._is_open:
             raise ClosedError("the publisher is not open: publish inside its `async with`")

@@ -69,7 +69,7 @@ def body_of(message: object) -> Mapping[str, object] | bytes | DeadLetter:
             return message
     if is_claude_object(message):
         body = stream_body(message)
-        return body or DeadLetter("not_object", f"a {type(message).__name__} is no message")
+        return body or DeadLetter("not_object", f"a {type(message).__name__} is not a message")
     # What the model SDKs answer with is an object of pydantic.
     dump: Callable[..., dict[str, object]] | None = getattr(message, "model_dump", None)
     if dump is not None:
@@ -86,7 +86,7 @@ def body_of(message: object) -> Mapping[str, object] | bytes | DeadLetter:
 def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
     """Return a line's session and the bytes to send; None where it means nothing to anyone.
 
-    What is no message at all goes to its container's session: the deriver will keep it as a
+    What is not a message at all goes to its container's session: the deriver will keep it as a
     dead letter, whole.
     """
     value = fit(line, limit)

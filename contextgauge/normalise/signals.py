@@ -204,7 +204,7 @@ class ResponseEnd(NamedTuple):
 class UserLine:
     """A `user` line. `mark` says that it may be a compaction's summary (R23).
 
-    Then `text` is what it says, None where its content is no text.
+    Then `text` is what it says, None where its content is not a string.
     """
 
     counted: bool

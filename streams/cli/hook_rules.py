@@ -159,7 +159,7 @@ class _RulesServer:
 
     def __init__(self, url: str, token: str | None) -> None:
         if not url.startswith(("http://", "https://")):
-            raise ValueError(f"--url {url} is no address: begin it with http:// or https://")
+            raise ValueError(f"--url {url} is not an address: begin it with http:// or https://")
         self._url, self._token = url.rstrip("/"), token
 
     def ask(self, path: str) -> dict[str, Any] | None:

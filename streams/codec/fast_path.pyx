@@ -68,8 +68,8 @@ from contextgauge.normalise.runtimes import OWN_CALL_PREFIXES
 
 cdef tuple _own_calls = OWN_CALL_PREFIXES
 
-cdef enum Kind:  # as contextgauge/normalise names them
-    LINE = 0  # a transcript's, that says nothing of its own
+cdef enum Kind:  # what contextgauge/normalise makes of a message
+    LINE = 0  # a transcript line without a figure of its own
     USER = 1
     RESPONSE = 2
     RESPONSE_END = 3

@@ -50,7 +50,7 @@ class Section:
         """Return a table, empty where it is missing."""
         value = self._get(key)
         if value is not None and not isinstance(value, Mapping):
-            self.fault(key, f"is no table: write it as [{key}]")
+            self.fault(key, f"is not a table: write it as [{key}]")
         content = value if isinstance(value, Mapping) else {}
         return Section(content, (*self._path, key), self._faults)
 
@@ -66,7 +66,7 @@ class Section:
                 self.fault(key, f"is missing: write at least one [[{key}]], {what}")
             return []
         if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
-            self.fault(key, f"is no list of tables: write each as [[{key}]]")
+            self.fault(key, f"is not a list of tables: write each as [[{key}]]")
             return []
         return [
             Section(item, (*self._path, key, index), self._faults)
@@ -81,7 +81,8 @@ class Section:
             return ""
         if _NAME.fullmatch(value) is None:
             self.fault(
-                "name", "is no name: letters, digits, space and . _ : / - , at most 100 of them"
+                "name",
+                "is not a valid name: letters, digits, space and . _ : / - , at most 100 of them",
             )
             return ""
         return value
@@ -92,7 +93,7 @@ class Section:
         if value is None:
             return None
         if not isinstance(value, str) or not value.strip():
-            self.fault(key, 'is no text: write it in quotes, "like this"')
+            self.fault(key, 'is not a string: write it in quotes, "like this"')
             return None
         return value
 
@@ -103,7 +104,7 @@ class Section:
             return ()
         listed = value if isinstance(value, list) else [value]
         if not listed or not all(isinstance(item, str) and item.strip() for item in listed):
-            self.fault(key, 'is no list of texts: write it as ["one", "another"]')
+            self.fault(key, 'is not a list of strings: write it as ["one", "another"]')
             return ()
         return tuple(str(item) for item in listed)
 

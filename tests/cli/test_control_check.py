@@ -93,7 +93,7 @@ def test_check_lists_what_is_wrong_with_drivers_and_sizes_too(tmp_path: Path) ->
     faults = str(result.exception).splitlines()
     places = (
         "compaction.toml:1: model is missing",
-        "compaction.toml:4: url is no address",
+        "compaction.toml:4: url is not an address",
         "summariser: key_env: the environment has no NO_SUCH_KEY",
         "[drivers.codex]: url is not valid",
         "[drivers.codex]: timeout_s is not between",

@@ -107,7 +107,7 @@ def test_a_history_of_a_later_build_is_refused() -> None:
     with pytest.raises(VersionError, match="version 2"):
         load_history('{"version": 2}')
     for broken in ("{", "[" * 200_000):
-        with pytest.raises(ConfigError, match="no JSON"):
+        with pytest.raises(ConfigError, match="is not JSON"):
             load_history(broken)
     with pytest.raises(ConfigError, match="it has no version"):
         load_history(b"{}")

@@ -40,10 +40,10 @@ def test_bounds_can_be_set(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "no section"),
-        ("conversations = 1\n", "is no table"),
+        ("conversations = 1\n", "is not a table"),
         ("[conversations]\n", "names no session"),
         ("[conversations]\nsession = 'a'\n", "session is unknown"),
-        ("[conversations]\nsessions = [1]\n", "no list of texts"),
+        ("[conversations]\nsessions = [1]\n", "not a list of strings"),
         ("[conversations]\nsessions = '*'\nidle_days = 0\n", "1 to 365"),
         ("[conversations\n", "not valid TOML"),
     ],

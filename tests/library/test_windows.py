@@ -107,9 +107,9 @@ def test_the_digest_changes_with_a_window_and_with_nothing_else() -> None:
         (row("A"), "plain lower-case"),
         (row(""), "plain lower-case"),
         (row(5), "plain lower-case"),
-        (row("a", None), "is no count"),
-        (row("a", 0), "is no count"),
-        (row("a", context=True), "is no count"),
+        (row("a", None), "is not a count"),
+        (row("a", 0), "is not a count"),
+        (row("a", context=True), "is not a count"),
     ],
 )
 def test_a_wrong_row_is_refused(wrong: dict[str, object], said: str) -> None:

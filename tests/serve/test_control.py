@@ -169,7 +169,7 @@ async def test_thresholds_are_set_and_removed(control: Control) -> None:
 @pytest.mark.parametrize(
     ("body", "detail"),
     [
-        ({"compact_at": "lots"}, "compact_at 'lots' is no size"),
+        ({"compact_at": "lots"}, "compact_at 'lots' is not a size"),
         ({"compact_at": "50%", "compact_to": "60%"}, "compact_to 60% is above compact_at 50%"),
         ({}, "sets nothing: use DELETE"),
         ({"compact_form": "60%"}, "compact_form: Extra inputs are not permitted"),

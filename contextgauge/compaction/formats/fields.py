@@ -124,7 +124,7 @@ def json_text(value: Json) -> str:
 
 
 def json_value(text: str) -> Json:
-    """Return the value of a JSON text; what is no JSON stays text, so that nothing is lost."""
+    """Return the value of a JSON text; what is not JSON stays text, so that nothing is lost."""
     try:
         value: Json = loads(text)
     except (ValueError, RecursionError):

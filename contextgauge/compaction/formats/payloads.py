@@ -78,7 +78,7 @@ def _text(fields: Mapping[str, Json], *names: str) -> str | None:
 
 
 def _located(location: str, media_type: str) -> Payload:
-    """Return what a URL holds or refers to; what is no URL is base64."""
+    """Return what a URL holds or refers to; what is not a URL is base64."""
     if location.startswith("data:"):
         head, _, data = location.removeprefix("data:").partition(",")
         kind, *parameters = head.split(";")

@@ -73,7 +73,7 @@ def project_folder(project: str) -> str:
 class MemoryFolder:
     """The files of one project; names are those that `paths.names_of` returned.
 
-    All methods raise OSError, FileNotFoundError for what is not there or is no file or folder.
+    All methods raise OSError, FileNotFoundError for what is not there or is not a file or folder.
     """
 
     def __init__(self, folder: Path, project: str) -> None:

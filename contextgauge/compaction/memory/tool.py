@@ -258,7 +258,7 @@ class MemoryTool:
         return f"Successfully renamed {old.path} to {new.path}"
 
     def _file(self, memory: OpenMemory, place: _Place, missing: str) -> str:
-        """Return a file's text; a folder is no file, by the documentation."""
+        """Return a file's text; a folder is not a file, by the documentation."""
         try:
             if not memory.is_folder(place.names):
                 return self._read(memory, place)

@@ -42,7 +42,7 @@ def load_history(value: bytes | str) -> History:
     try:
         document = an_object(loads(value), "history")
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"the stored history is no JSON: {error}") from error
+        raise ConfigError(f"the stored history is not JSON: {error}") from error
     if "version" not in document:
         raise ConfigError("no history that `store_history` wrote: it has no version")
     if (version := document["version"]) != VERSION:

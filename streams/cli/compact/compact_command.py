@@ -134,7 +134,7 @@ def compact(  # noqa: PLR0913 -- each is an option
         options = FileOptions(output, force, profile, window, keep, summariser, url, key_variable)
         compact_file(what, options, instructions=instructions, as_json=as_json)
         return
-    _check_options(context, _OF_FILES, f"{what} is no file here: {{}} is for a file")
+    _check_options(context, _OF_FILES, f"{what} is not a file here: {{}} is for a file")
     if cancel:
         if instructions or urgent or wait:
             raise ConfigError("--cancel goes with no other option")

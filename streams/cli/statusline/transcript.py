@@ -67,7 +67,7 @@ class PromptTranscript:
     ) -> TranscriptFigures | None:
         """Read on, and return what is known; None where that is nothing.
 
-        Raises OSError, and ConfigError for what is no file.
+        Raises OSError, and ConfigError for what is not a file.
         """
         name = hashlib.sha256(path.encode(errors="surrogateescape")).hexdigest()[:32]
         stored = self._stored(name)

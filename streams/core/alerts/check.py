@@ -100,7 +100,7 @@ def _page(top: "Section") -> str | None:
     except ValueError:
         good = False
     if not good or any(character.isspace() or not character.isprintable() for character in address):
-        top.fault("page", "is no address of a web page: write https://host/, or http://")
+        top.fault("page", "is not an address of a web page: write https://host/, or http://")
     elif "@" in parts.netloc or "?" in address or "#" in address:
         top.fault("page", "has more than an address: leave out user, password, ? and #")
     return address.rstrip("/")
@@ -128,7 +128,7 @@ def _target(section: "Section") -> Target:
     section.just_one("url", "url_env", "url_file")
     section.at_most_one("secret_env", "secret_file")
     if target.url is not None and not target.url.startswith(("https://", "http://")):
-        section.fault("url", "is no address of a webhook: begin it with https:// or http://")
+        section.fault("url", "is not an address of a webhook: begin it with https:// or http://")
     section.no_others()
     return target
 

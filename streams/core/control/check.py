@@ -111,7 +111,7 @@ def _summariser(section: Section) -> SummariserPlan:
     if provider == "compatible" and plan.url is None:
         section.fault("url", "is missing: a compatible server is known by its address")
     if plan.url is not None and not _is_address(plan.url):
-        section.fault("url", "is no address: begin it with https:// or http://")
+        section.fault("url", "is not an address: begin it with https:// or http://")
     section.no_others()
     return plan
 

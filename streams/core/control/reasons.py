@@ -27,21 +27,19 @@ MEANINGS: Final[dict[DecisionReason, str]] = {
         "The model or its window changed, and the size is above the new compact_at: "
         "a compaction was requested."
     ),
-    "hard_limit": (
-        "The size reached hard_at: a compaction was requested that does not wait for a model."
-    ),
+    "hard_limit": ("The size reached hard_at: a compaction without a model was requested."),
     "default_window": (
-        "The model is unknown and its window assumed: nothing is compacted by an assumption. "
+        "The model is unknown, and nothing is compacted because of an assumed window. "
         "Set the window with CONTEXTGAUGE_WINDOWS."
     ),
     "unknown_window": "The window is unknown: set it with CONTEXTGAUGE_WINDOWS.",
     "record_too_old": (
-        "The reading, or its arrival in Kafka, was older than max_age: what was published late, "
-        "or read late, compacts no session."
+        "The reading, or its arrival in Kafka, was older than max_age: records that were published "
+        "or read late compact no session."
     ),
     "no_driver": (
         "The session's runtime compacts itself, and would not notice a compaction by the service: "
-        "name its driver, or have its agent ask for its context (GET /v1/sessions/{id}/context)."
+        "name its driver, or have its agent request its context (GET /v1/sessions/{id}/context)."
     ),
     "command_open": "A compaction of this session was requested already and is not finished.",
     "pause_after_failure": (
@@ -57,8 +55,8 @@ MEANINGS: Final[dict[DecisionReason, str]] = {
         "until it was below, or its thresholds or window change."
     ),
     "no_effect": (
-        "The next answer reported the size of before the compaction, which is undone in the "
-        "conversation: the agent does not ask for its context (GET /v1/sessions/{id}/context)."
+        "The next answer reported the size before the compaction, which is undone: the agent does "
+        "not request its context (GET /v1/sessions/{id}/context)."
     ),
 }
 

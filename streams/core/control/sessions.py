@@ -88,7 +88,7 @@ class SessionMemory:
     awaits_effect: bool = False
     finished_ms: int = 0
     completed_ms: int = 0
-    """When a command completed last: what was logged before shows the size of before."""
+    """When a command completed last: earlier log entries show the size before it."""
     finished_epoch: int | None = None
     """The epoch that the last compaction ended; None where it is not known."""
     ended_ms: int = 0

@@ -148,7 +148,7 @@ def parse_size(text: object, name: str) -> Threshold:
     threshold = parse_threshold(value)
     if threshold is None:
         raise ConfigError(
-            f"{name} {text!r} is no size: write a share of the window above 0% and up to 100%, "
+            f"{name} {text!r} is not a size: write a share of the window above 0% and up to 100%, "
             'such as "85%", or tokens, such as 120000'
         )
     return threshold

@@ -57,7 +57,7 @@ def check_kept(content: Mapping[str, object]) -> tuple[KeptConversations | None,
     if section is None:
         return None, []
     if not isinstance(section, Mapping):
-        return None, [f"{SECTION} is no table: write [{SECTION}]"]
+        return None, [f"{SECTION} is not a table: write [{SECTION}]"]
     faults = [
         f"{key} is unknown: there are {', '.join((*_PATTERNS, *_LIMITS))}"
         for key in section
@@ -92,7 +92,7 @@ def _patterns(section: Mapping[str, object], key: str, faults: list[str]) -> Pat
     listed = value if isinstance(value, list) else [value]
     texts = tuple(each for each in listed if isinstance(each, str) and each.strip())
     if len(texts) < len(listed):
-        faults.append(f'{key} is no list of texts: write it as ["one", "another"]')
+        faults.append(f'{key} is not a list of strings: write it as ["one", "another"]')
     return Patterns(texts)
 
 

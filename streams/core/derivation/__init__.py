@@ -8,7 +8,7 @@ session, `stored_state.py` how that is stored. Where a rule of docs/RULES.md is 
 | R1 to R3, R5, R7, R8, R11, R25, R29, R32: what a message reports | `contextgauge/normalise/` |
 | R4: messages seen before | `known_causes.py` |
 | R6, R9, R10, R26: sizes, responses, warnings, edits | `readings.py`, `responses.py` |
-| R12, R13: windows and limits | `limits.py`, `windows.py` |
+| R12, R13: windows and limits | `limits.py`, `contextgauge/windows.py` |
 | R14 to R18, R24: attempts and what triggered them | `compaction_attempts.py`, `transitions.py` |
 | R19 to R23, R27, R33: boundaries, durations, summaries, resets | `compact_boundaries.py` |
 | R28, R30: times, ids and forks | `step.py`, `record_ids.py`, `derive.py` |

@@ -124,6 +124,8 @@ def _is_held(known: KnownCauses, cause: bytes) -> bool:
 
 
 def _is_in(segments: tuple[Segment, ...], cause: bytes) -> bool:
+    # The last two bytes of a hash choose its bit; a filter's length is a power of two, so the mask
+    # is a modulo for segments and blocks alike.
     number = cause[-1] << 8 | cause[-2]
     at, bit = number >> 3, 1 << (number & 7)
     for ordered, marks in segments:
@@ -140,6 +142,8 @@ def add(known: KnownCauses, cause: bytes) -> KnownCauses:
     if len(tail) < STEP * HASH_BYTES:
         return KnownCauses(known.segments, tail, added, known.first)
     segments, first = _grown(known.segments, tail, added), known.first
+    # By whole blocks, at numbers that follow from `added` alone: what is held must not depend on
+    # batches or restarts.
     if added % BLOCK == 0 and added - KEPT > first:
         segments, first = _without_oldest(segments, added - KEPT - first), added - KEPT
     return KnownCauses(segments, b"", added, first)

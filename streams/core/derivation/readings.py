@@ -52,6 +52,8 @@ def respond(step: Step, response: Response) -> None:
         return
     remembered = responses.find(chain.memory, key)
     counts, previous_output, marks = remembered or (responses.NOT_COUNTED, None, 0)
+    # First the model, whose window the reading has; then the boundary, which comes before the
+    # reading of the same response and is measured by it (R29).
     if response.model is not None:
         limits.set_model(step, name, base_name(response.model)[0])
     if response.boundary is not None and not marks & responses.BOUNDARY_MARK:
@@ -59,7 +61,7 @@ def respond(step: Step, response: Response) -> None:
         bound(step, response.boundary)
     if remembered is None:
         previous_output = _begin(step, chain, key)
-    if not step.inherited:
+    if not step.inherited:  # a copy's output is the origin's (R30)
         _take_output(chain, key, response.output)
     if response.edits or response.exhausted:
         marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
@@ -71,7 +73,7 @@ def respond(step: Step, response: Response) -> None:
             output = response.output if response.is_whole else None
             _read(step, response.response_id, usage, previous_output, output)
     known = (counts, previous_output, marks)
-    if known != remembered:
+    if known != remembered:  # most lines repeat their response: they change no state to be stored
         _remember(chain, key, known)
 
 

@@ -19,6 +19,8 @@ def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: 
     used, time_ms, before = data.used_tokens, record.time_ms, chain.used_tokens
     differences, growth = chain.differences, chain.growth_tokens
     is_own = not data.inherited
+    # Between a copy's reading and one of its own, or an estimate and a reading, nothing grew. Only
+    # increases count: after an edit a size is smaller, which says nothing of what a response adds.
     is_pair = is_own and not chain.inherited and chain.breakdown is not None
     if is_pair and before is not None and used > before:
         differences = (*differences, used - before)[-GROWTH_DIFFERENCES:]
@@ -136,7 +138,7 @@ def _limit(chain: ChainView, window: int | None) -> int | None:
 def _responses_left(limit: int | None, used: int | None, growth: int | None) -> int | None:
     if limit is None or used is None or growth is None:
         return None
-    return (limit - used) // growth
+    return (limit - used) // growth  # never by 0: growth is a mean of increases
 
 
 def _percent(used: int | None, window: int | None) -> float | None:

@@ -139,7 +139,7 @@ def counted(before: Aggregates, record: Record, view: SessionView | None) -> Agg
     match data:
         case CompactBoundary():
             name, counts = _of_trigger(before, data.trigger)
-            # A size that an idle session had is no size that compactions begin at (R33).
+            # A size that an idle session had is not a size that compactions begin at (R33).
             is_point = data.trigger != "auto" or data.idle_ms is None
             counts = replace(
                 counts,

@@ -42,7 +42,7 @@ class SessionReading:
     """One reading of a session's files: `lines`, then how far it got.
 
     `path` is the session's transcript, `marks` are those of an earlier reading. Raises OSError for
-    a transcript that is not there or cannot be looked at, ConfigError for what is no file.
+    a transcript that is not there or cannot be looked at, ConfigError for what is not a file.
     """
 
     def __init__(self, path: str, marks: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@
 -- compares.
 
 local call, pcall, sub, min = redis.call, redis.pcall, string.sub, math.min
-local base = sub(KEYS[1], 1, -4)
+local base = sub(KEYS[1], 1, -4) -- the position's key without `pos`
 local held, first = base .. 'held', #base + 1
 
 -- By key: what was added, and the most that a stream holds; and by how much `held` itself grew.
@@ -130,6 +130,7 @@ if #names > 0 then
   fields = fields + call('HSET', held, unpack(changed))
 end
 if fields ~= 0 then call('HSET', KEYS[1], 'held', (stored[6] or 0) + fields) end
+-- The position last, when all that it stands for has been written.
 call('HSET', KEYS[1], 'offset', offset, 'mark', mark)
 if at == '' then
   call('HSET', KEYS[1], 'begin', ARGV[3], 'format', ARGV[4], 'partitions', ARGV[5],

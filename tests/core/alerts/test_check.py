@@ -150,14 +150,14 @@ def test_omitted_options_have_defaults() -> None:
         (PRESSURE, ("targets",), "is missing: write at least one [[targets]]"),
         (TARGET, ("rules",), "is missing: write at least one [[rules]]"),
         (TARGET + "rules = 3", ("targets", 0, "rules"), "is not known here"),
-        ("rules = 3\n" + TARGET, ("rules",), "is no list of tables"),
+        ("rules = 3\n" + TARGET, ("rules",), "is not a list of tables"),
         (f"max_age = 3\n{TARGET}{PRESSURE}", ("max_age",), 'is 3: give a time such as "90s"'),
         (f'max_age = "9d"\n{TARGET}{PRESSURE}', ("max_age",), "1s to 7d"),
         (f'memory = "disk"\n{TARGET}{PRESSURE}', ("memory",), "one of auto, redis, file"),
         (f"maxage = 3\n{TARGET}{PRESSURE}", ("maxage",), "(did you mean 'max_age'?)"),
         (TARGET.replace('name = "ops"', "") + PRESSURE, ("targets", 0, "name"), "is missing"),
-        (TARGET.replace('"ops"', '"ö"') + PRESSURE, ("targets", 0, "name"), "is no name"),
-        (TARGET.replace('"ops"', "7") + PRESSURE, ("targets", 0, "name"), "is no text"),
+        (TARGET.replace('"ops"', '"ö"') + PRESSURE, ("targets", 0, "name"), "is not a valid name"),
+        (TARGET.replace('"ops"', "7") + PRESSURE, ("targets", 0, "name"), "is not a string"),
         (TARGET + TARGET + PRESSURE, ("targets", 1, "name"), "'ops' is there already"),
         (TARGET + PRESSURE + PRESSURE, ("rules", 1, "name"), "'full' is there already"),
         (
@@ -192,8 +192,8 @@ def test_omitted_options_have_defaults() -> None:
             "is missing: give a whole number, 1 to 100",
         ),
         (TARGET + PRESSURE.replace('["ops"]', '["opps"]'), ("rules", 0, "targets"), "'ops'?"),
-        (TARGET + PRESSURE.replace('["ops"]', "[]"), ("rules", 0, "targets"), "is no list"),
-        (TARGET + PRESSURE.replace('["ops"]', "[1]"), ("rules", 0, "targets"), "is no list"),
+        (TARGET + PRESSURE.replace('["ops"]', "[]"), ("rules", 0, "targets"), "is not a list"),
+        (TARGET + PRESSURE.replace('["ops"]', "[1]"), ("rules", 0, "targets"), "is not a list"),
         (
             TARGET + PRESSURE.replace('targets = ["ops"]', ""),
             ("rules", 0, "targets"),
@@ -234,12 +234,18 @@ def test_all_faults_are_reported_at_once() -> None:
 @pytest.mark.parametrize(
     ("page", "said"),
     [
-        ("ctx.example", "is no address of a web page: write https://host/, or http://"),
-        ("ftp://ctx.example/", "is no address of a web page: write https://host/, or http://"),
-        ("https:///x", "is no address of a web page: write https://host/, or http://"),
-        ("https://[x/", "is no address of a web page: write https://host/, or http://"),
-        ("https://ctx.example:x/", "is no address of a web page: write https://host/, or http://"),
-        ("https://ctx example/", "is no address of a web page: write https://host/, or http://"),
+        ("ctx.example", "is not an address of a web page: write https://host/, or http://"),
+        ("ftp://ctx.example/", "is not an address of a web page: write https://host/, or http://"),
+        ("https:///x", "is not an address of a web page: write https://host/, or http://"),
+        ("https://[x/", "is not an address of a web page: write https://host/, or http://"),
+        (
+            "https://ctx.example:x/",
+            "is not an address of a web page: write https://host/, or http://",
+        ),
+        (
+            "https://ctx example/",
+            "is not an address of a web page: write https://host/, or http://",
+        ),
         (
             "https://me:pw@ctx.example/",
             "has more than an address: leave out user, password, ? and #",

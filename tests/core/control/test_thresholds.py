@@ -124,7 +124,7 @@ def test_a_size_is_a_share_or_tokens(text: object, tokens: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "0%", "101%", "-5", "much", 0, 1.5, True, None, "½"])
 def test_what_is_no_size_is_refused_with_what_to_write(text: object) -> None:
-    with pytest.raises(ConfigError, match=r'compact_at .* is no size: .*"85%"'):
+    with pytest.raises(ConfigError, match=r'compact_at .* is not a size: .*"85%"'):
         parse_size(text, "compact_at")
 
 

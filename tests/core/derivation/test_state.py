@@ -327,7 +327,7 @@ UNREADABLE: dict[str, Mapping[str, StoredPart]] = {
     "facts that are not known": changed(SESSION_PART, 8, [None] * 40),
     "facts of another shape": changed(SESSION_PART, 8, [*[None] * 9, 5]),
     "a chain's field that is not known": longer("chain:main"),
-    "a chain's response that is no text": changed("chain:main", 0, 5),
+    "a chain's response that is not a string": changed("chain:main", 0, 5),
     "a chain's response that is no hash": changed("chain:main", 0, "!!"),
     "a chain's boundary of other fields": changed("chain:main", 13, ["id"]),
 }

@@ -141,7 +141,7 @@ class Swap:
         """Read all messages, until no call of the model is under way.
 
         At most `quiet_s` in all, and not if it is urgent. An answer to what was sent before the
-        swap would report the size of before it.
+        swap would report the size before it.
         """
         while True:
             _, end = await reader.bounds(self._log.partition)
