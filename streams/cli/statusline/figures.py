@@ -125,7 +125,6 @@ def figures_of(
             )
         ),
         last_duration_ms=own[-1].duration_ms if own else None,
-        last_ms=view.last_ms,
     )
 
 
