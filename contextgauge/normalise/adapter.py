@@ -139,7 +139,7 @@ class LineType(NamedTuple):
 
     `read` gives the signals for the rules. `fields` are those that only these lines have.
     `conversation` reduces a line to what its conversation needs, in a form that
-    `contextgauge/compaction/conversation.py` reads: Claude Code's `user`, `assistant` and
+    `contextgauge/compaction/reading/conversation.py` reads: Claude Code's `user`, `assistant` and
     `compact_boundary`, Codex' items, or an API's answer. `prompt` gives the content of what a
     person typed. `head` is of lines that begin a file. `moment` gives the time of a line without
     `timestamp`, `turn_ms` when the turn began that a line opens, both in milliseconds since 1970.

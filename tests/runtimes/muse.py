@@ -1,4 +1,4 @@
-"""A runtime that does not exist, as one folder: `contextgauge/normalise/muse/__init__.py`.
+"""A runtime that does not exist: the `__init__.py` of a folder `muse` among the other runtimes.
 
 It borrows two types of lines from Claude Code, and spells everything else in its own way.
 """
