@@ -76,7 +76,7 @@ MODULES = (
     ),
     *(
         f"streams/core/projection/{name}.py"
-        for name in ("chain", "documents", "project", "receipts", "statistics")
+        for name in ("chain", "documents", "project", "receipt_views", "statistics")
     ),
     "streams/core/times.py",
     "streams/edge/redis/keys.py",

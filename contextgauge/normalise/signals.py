@@ -1,7 +1,6 @@
 """What a message says, freed of its provider and spelling: the derivation's only input.
 
-A message that says nothing of this is ignorable. Signals are listed in the order in which they
-apply. Token counts are whole tokens; None means «not reported».
+One without signals is ignorable. They apply in their order. Counts are tokens; None: not reported.
 """
 
 from dataclasses import dataclass

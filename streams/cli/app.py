@@ -88,7 +88,7 @@ class Commands(LazyGroup):
         "Maintain": {
             "doctor": ("doctor", "Examine Kafka, topics, publishers, workers and Redis."),
             "dead": ("dead.dead_command", "List dead letters, and send them again."),
-            "rebuild": ("rebuild", "Rebuild all views, compare them and swap them in."),
+            "rebuild": ("rebuild", "Rebuild all views from the log, and swap them in."),
             "schemas": (
                 "schemas",
                 "Write the JSON Schemas of records and views, one file each.",

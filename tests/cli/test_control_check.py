@@ -136,7 +136,7 @@ def test_check_says_what_the_service_does_not_compact(tmp_path: Path) -> None:
     file = tmp_path / "compaction.toml"
     file.write_text(RULE + KEPT)
     shown = " ".join(CliRunner().invoke(app, ["control", "--check", str(file)]).stdout.split())
-    assert "Claude Code and Codex compact themselves" in shown
+    assert "Gemini CLI and Qwen Code compact themselves" in shown
     file.write_text("[drivers.claude-code]\n" + RULE + 'driver = "claude-code"\n' + KEPT)
     shown = " ".join(CliRunner().invoke(app, ["control", "--check", str(file)]).stdout.split())
     assert "compact themselves" not in shown

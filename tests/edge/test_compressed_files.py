@@ -9,7 +9,6 @@ import pytest
 from contextgauge.errors import ConfigError
 from streams.edge.files import reading as files
 from streams.edge.files.origins import copied_history
-from streams.edge.files.positions import from_entry
 from streams.edge.files.session_files import SessionFiles, first_prompt
 from streams.edge.files.session_reading import SessionReading
 from tests.edge.follower_kit import ROLLOUT, Bench, Codex, add, compressed, told
@@ -110,15 +109,3 @@ def test_the_origin_of_a_fork_is_found_where_it_was_put_away(tmp_path: Path) -> 
         assert copied is not None
         assert copied.look(line.encode()) is True
     assert copied_history(str(codex.archive / "rollout-2.jsonl.zst"), THREAD) is not None
-
-
-def test_marks_of_earlier_versions_still_hold(tmp_path: Path) -> None:
-    add(tmp_path / "a.jsonl", told(1))
-    bench = Bench([str(tmp_path)], follow=False)
-    assert bench.lines() == [told(1)]
-    (at,) = bench.follower.positions()
-    entry = at._asdict()
-    del entry["stored_bytes"]
-    bench.positions = [from_entry(entry)]
-    bench.start()
-    assert bench.lines() == []
