@@ -4,7 +4,7 @@ Nothing is cached in this process, so any number of readers may work on one Redi
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 from contextgauge.errors import ConfigError, FormerViewsError, RetryError, VersionError
 from schemas.views import FORMAT_VERSION, LIVE_ENTRIES, EntryStream
@@ -14,8 +14,8 @@ from streams.edge.redis.keys import DOCUMENT, RedisKeys, entry_id, entry_offset
 from streams.ports import (
     Entry,
     Generations,
-    LastRecord,
     LiveBounds,
+    LogPlace,
     ProjectorHeartbeat,
     Ranking,
     ViewPosition,
@@ -32,12 +32,6 @@ CLOSED_OFFSET: Final = -1
 
 HELD: Final = "held:"
 """In front of the next generation's number: it waits for a comparison before it is activated."""
-
-
-class _Marked(TypedDict):
-    writer: str
-    last: LastRecord | None
-    topic_id: str
 
 
 class RedisViewReader:
@@ -86,6 +80,8 @@ class RedisViewReader:
         if not fields or int(fields[b"offset"]) == CLOSED_OFFSET:
             return None
         _check_format(int(fields[b"format"]))
+        mark = fields.get(b"mark", b"   ").decode()
+        writer, offset, topic_id, record_id = mark.split(" ", 3)
         return ViewPosition(
             offset=int(fields[b"offset"]),
             begin=int(fields[b"begin"]),
@@ -94,7 +90,8 @@ class RedisViewReader:
             build=fields.get(b"build", b"").decode(),
             limit=int(fields[b"limit"]) if b"limit" in fields else None,
             heartbeat=_heartbeat(fields),
-            **_marked(fields.get(b"mark", b"   ").decode()),
+            writer=writer,
+            log=LogPlace(topic_id, int(offset), record_id) if offset else LogPlace(topic_id),
         )
 
     async def views(
@@ -223,11 +220,6 @@ def _heartbeat(fields: Mapping[bytes, bytes]) -> ProjectorHeartbeat | None:
 
 def mark_of(position: ViewPosition) -> str:
     """Return who wrote a position and what proves its log, as one field."""
-    offset, record_id = ("", "") if position.last is None else position.last
-    return f"{position.writer} {offset} {position.topic_id} {record_id}"
-
-
-def _marked(mark: str) -> _Marked:
-    writer, offset, topic_id, record_id = mark.split(" ", 3)
-    last = LastRecord(int(offset), record_id) if offset else None
-    return {"writer": writer, "last": last, "topic_id": topic_id}
+    topic_id, offset, record_id = position.log
+    last = " " if offset is None else f"{offset} "
+    return f"{position.writer} {last}{topic_id} {record_id or ''}"

@@ -17,10 +17,10 @@ from schemas.commands import CommandEntry
 from streams.core.control.log import UnfinishedCommand
 from streams.core.control.messages import Line
 from streams.core.conversation.fold import ConversationFold
+from streams.flow.common.log_place import is_of_topic
 from streams.flow.control.command_job import OutcomeError
 from streams.flow.control.command_log import CommandLog
 from streams.flow.control.command_ports import CommandPorts
-from streams.flow.control.conversations import is_of_topic
 from streams.flow.control.tails import MessageTail
 from streams.ports import SCATTERED, Asked, PartitionReader, started
 

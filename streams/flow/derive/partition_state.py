@@ -394,6 +394,6 @@ class PartitionState:
         if not isinstance(position, int) or not isinstance(time_ms, int) or not is_whole:
             raise VersionError(f"the position in {self._config.state_topic} cannot be read")
         self.position = position
-        self.proof = read_proof(document.get("log", {}))
+        self.proof = read_proof(document.get("log"))
         self._time = PartitionTime(time_ms, Claim(*counts) if counts else None)
         self._now = Activity(time_ms // HOUR_MS, counts[0] if counts else None)

@@ -35,6 +35,7 @@ from streams.ports import (
     Batch,
     GroupReader,
     Log,
+    LogPlace,
     NewRecord,
     StepTimer,
     TransactionalProducer,
@@ -110,8 +111,8 @@ class PartitionTask:
         self._label = str(place.partition)
         self._stop = asyncio.Event()
         self._end = 0
-        self._ids = TopicIds(None, None, None)
-        self._anchor: tuple[int, str] | None = None
+        self._ids = TopicIds()
+        self._anchor: LogPlace | None = None
         self._anchor_s = ports.clock.monotonic_s()
         self._lag = Lag(ports, place.partition, "derive_lag_messages", "derive_lag_seconds")
         self.running = False
@@ -270,9 +271,9 @@ class PartitionTask:
         if self._looks.confirmed_s < self._anchor_s + BEHIND_S:
             return
         if self._anchor is not None:
-            proof.anchor_offset, proof.anchor_digest = self._anchor
-        if proof.last_offset is not None and proof.last_digest is not None:
-            self._anchor = (proof.last_offset, proof.last_digest)
+            proof.anchor = self._anchor
+        if proof.messages.offset is not None:
+            self._anchor = proof.messages._replace(topic_id="")
         self._anchor_s = self._ports.clock.monotonic_s()
 
     async def _poll(self, messages: int) -> Batch | UnreadableBatch:
