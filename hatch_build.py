@@ -96,8 +96,8 @@ MODULES = (
 holds all of it, so that calls between them stay in C."""
 
 CYTHON_MODULES = (
-    *(f"streams/codec/{name}.pyx" for name in ("event_writer", "fast_path", "record_batches")),
-    "streams/core/derivation/fast_hashes.pyx",
+    *(f"streams/compiled/{name}.pyx" for name in ("event_writer", "fast_path", "record_batches")),
+    "streams/compiled/fast_hashes.pyx",
 )
 """Written in Cython, and there only where they are compiled; see docs/adr/0036-* and 0053-*."""
 

@@ -25,7 +25,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from xdist.scheduler import LoadScopeScheduling
 
-from streams.codec.compiled import read_usual
+from streams.compiled import read_usual
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
 from tests.environment import settle
 from tests.fork_server import ForkServer

@@ -10,7 +10,7 @@ import pytest
 
 import hatch_build
 from streams.cli import build
-from streams.codec.compiled import read_usual
+from streams.compiled import read_usual
 
 ROOT = Path(__file__).parents[1]
 COMPILED_RUN = bool(os.environ.get("CHECK_COMPILED"))

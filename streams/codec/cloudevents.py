@@ -22,10 +22,10 @@ from schemas.records import (
     RecordData,
     event_type,
 )
-from streams.codec import compiled
+from streams import compiled
 
 if TYPE_CHECKING:
-    from streams.codec.event_writer import EventWriter
+    from streams.compiled.event_writer import EventWriter
 
 _TYPE_NAMES: Final = {kind: event_type(kind) for kind in DATA_CLASS_BY_KIND}
 _METADATA: Final = b'"metadata":'

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from aiokafka.record import default_records
 
-from streams.codec.compiled import record_batches
+from streams.compiled import record_batches
 from streams.edge.kafka.checksum import crc32c
 from streams.ports import LogRecord
 
 if TYPE_CHECKING:
-    from streams.codec.record_batches import FetchedRecords
+    from streams.compiled.record_batches import FetchedRecords
 
 HEADER = 61
 """Bytes of a batch before its records."""

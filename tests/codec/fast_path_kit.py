@@ -7,7 +7,7 @@ from contextgauge.normalise import normalise, normalise_usual
 from contextgauge.normalise.signals import InputMessage, Normal
 from schemas.messages import DeadLetter
 from streams import codec
-from streams.codec.compiled import read_usual
+from streams.compiled import read_usual
 from tests.core.given import (
     any_message,
     assistant,

@@ -6,7 +6,7 @@ import pytest
 
 from contextgauge.normalise import normalise, normalise_usual
 from contextgauge.normalise.signals import InputMessage
-from streams.codec.compiled import read_usual
+from streams.compiled import read_usual
 from tests.codec.fast_path_kit import dump
 from tests.core.given import (
     SESSION,

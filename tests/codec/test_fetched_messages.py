@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.topics import HOUR_MS
-from streams.codec.compiled import read_record, record_batches
+from streams.compiled import read_record, record_batches
 from streams.flow.dead_letters.letters import misrouted_check
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import LARGE_BYTES, Deriver, input_message
@@ -26,7 +26,7 @@ from tests.codec.test_fast_path_any import variations
 from tests.core.given import RULES, SESSION, assistant, user
 
 if TYPE_CHECKING:
-    from streams.codec.record_batches import FetchedRecords
+    from streams.compiled.record_batches import FetchedRecords
 
 pytestmark = pytest.mark.compiled
 

@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.ports import NewRecord
-from streams.codec.compiled import read_record, record_batches
+from streams.compiled import read_record, record_batches
 from streams.edge.kafka.checksum import crc32c
 from streams.ports import LogRecord
 from tests.codec.batches_kit import APPENDED, HEADER, changed, split
 from tests.codec.fast_path_kit import RESPONSE, dump
 
 if TYPE_CHECKING:
-    from streams.codec.record_batches import FetchedRecords
+    from streams.compiled.record_batches import FetchedRecords
 
 pytestmark = pytest.mark.compiled
 

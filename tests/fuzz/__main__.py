@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Final
 
-from streams.codec.compiled import read_usual
+from streams.compiled import read_usual
 from tests.fuzz.portion import Cost, Failure, Input, Portion, run_portion, shrink
 from tests.fuzz.tasks import Task, run_task
 

@@ -29,7 +29,7 @@ from schemas.topics import DAY_MS, RECORD_ROOM_BYTES
 from schemas.views import VIEW_VERSION, SessionView
 from streams import codec
 from streams.codec import views as view_codec
-from streams.codec.compiled import read_record, record_batches
+from streams.compiled import read_record, record_batches
 from streams.core.session_status import status_of
 from streams.flow.derive.deriver import IGNORED, LARGE_BYTES, Deriver, DeriveResult
 from streams.flow.derive.partition_state import NOTHING
@@ -39,7 +39,7 @@ from streams.flow.project.view_write import MAX_BYTES, ViewWrite
 from tests.flow.derive_kit import RULES
 
 if TYPE_CHECKING:
-    from streams.codec.record_batches import FetchedRecords
+    from streams.compiled.record_batches import FetchedRecords
 
 KEPT: Final = Path(__file__).parents[2] / "schemas" / "json"
 REASONS: Final = frozenset(get_args(DeadReason))

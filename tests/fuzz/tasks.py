@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import Final
 
-from streams.codec.compiled import read_usual
+from streams.compiled import read_usual
 from tests.fuzz.entrances import run_entrances
 from tests.fuzz.mutation import ROOT
 from tests.fuzz.portion import Failure, Portion, run_portion

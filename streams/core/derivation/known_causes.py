@@ -17,7 +17,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from streams.core.derivation.compiled import hashes
+from streams.compiled.hashes import hashes
 
 _text_hash: Final = None if hashes is None else hashes.text_hash
 _is_absent: Final = None if hashes is None else hashes.is_absent

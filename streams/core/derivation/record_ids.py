@@ -9,7 +9,7 @@ import hashlib
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from streams.core.derivation.compiled import hashes
+from streams.compiled.hashes import hashes
 
 _record_id: Final = None if hashes is None else hashes.record_id
 

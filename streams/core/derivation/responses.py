@@ -8,7 +8,7 @@ import struct
 from typing import Final, TypeAlias
 
 from contextgauge.normalise.signals import Usage
-from streams.core.derivation.compiled import hashes
+from streams.compiled.hashes import hashes
 from streams.core.derivation.known_causes import HASH_BYTES, short_hash, text_hash
 
 _counts_hash: Final = None if hashes is None else hashes.counts_hash

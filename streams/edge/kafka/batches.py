@@ -1,7 +1,7 @@
 """A transaction's record batches, each made of its records at once.
 
 aiokafka's builder takes one record at a time, as several Python objects. Where the product is
-compiled, a batch is encoded in one go (`streams/codec/record_batches.pyx`) and then given to
+compiled, a batch is encoded in one go (`streams/compiled/record_batches.pyx`) and then given to
 aiokafka, which adds the producer's epoch and sequence.
 """
 
@@ -18,7 +18,7 @@ from contextgauge.kafka import zstd
 from contextgauge.kafka.client import append
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.ports import NewRecord
-from streams.codec.compiled import record_batches
+from streams.compiled import record_batches
 from streams.edge.kafka.checksum import crc32c
 
 _CODECS: Final[dict[str | None, tuple[int, Callable[[bytes], bytes]]]] = {

@@ -2,7 +2,7 @@
 
 from aiokafka.record.util import calc_crc32c
 
-from streams.codec.compiled import record_batches
+from streams.compiled import record_batches
 
 
 def crc32c(content: bytes | memoryview) -> int:

@@ -1,8 +1,8 @@
 """What a fetch brought of a partition, taken as records.
 
 aiokafka makes objects of each record. Where the product is compiled, fetched batches are read in
-place instead (`streams/codec/record_batches.pyx`); fetching, positions and aborted transactions are
-aiokafka's. Elsewhere, and for batches of formats before 2, it reads them too.
+place instead (`streams/compiled/`); fetching, positions and aborted transactions are aiokafka's.
+Elsewhere, and for batches of formats before 2, it reads them too.
 
 Both ways bound what a batch may unpack to, and what is taken at once. A batch that cannot be read
 raises UnreadableError, once what comes before it is taken.
@@ -25,14 +25,14 @@ from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from aiokafka.record.default_records import _DefaultRecordBatchPy as PythonBatch
 from aiokafka.record.memory_records import MemoryRecords
 
-from streams.codec.compiled import record_batches
+from streams.compiled import record_batches
 from streams.edge.kafka.checksum import crc32c
 from streams.edge.kafka.unpacking import LIMIT_BYTES, UnpackedTooLargeError, at_most, unpack
 from streams.edge.kafka.unreadable import UnreadableError, count_of, unreadable
 from streams.ports import LogRecord, UnreadableBatchError
 
 if TYPE_CHECKING:
-    from streams.codec.record_batches import BatchHeader, FetchedRecords
+    from streams.compiled.record_batches import BatchHeader, FetchedRecords
 
 _CREATE_TIME: Final = 0
 """Kafka's timestamp type of a record that carries the producer's clock."""

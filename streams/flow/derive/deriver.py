@@ -35,7 +35,7 @@ from schemas.messages import (
 )
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB, RECORD_ROOM_BYTES
-from streams.codec.compiled import Usual, read_usual
+from streams.compiled import Usual, read_usual
 from streams.core.derivation.derive import derive, derive_in
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session

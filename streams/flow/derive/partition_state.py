@@ -21,7 +21,7 @@ from contextgauge.errors import ConfigError, VersionError
 from contextgauge.partitioner import key_bytes
 from schemas.messages import DeadLetter
 from schemas.topics import HOUR_MS
-from streams.codec.compiled import read_record, record_batches
+from streams.compiled import read_record, record_batches
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
 from streams.flow.dead_letters.letters import misrouted_check
@@ -44,7 +44,7 @@ NOTHING: Final = 2
 """Values that the compiled reader returns of a message that says nothing: its place in time."""
 
 if TYPE_CHECKING:
-    from streams.codec.record_batches import FetchedRecords
+    from streams.compiled.record_batches import FetchedRecords
 
 POSITION_VERSION: Final = 1
 """Version of the position's document."""

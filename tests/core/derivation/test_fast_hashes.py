@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streams.core.derivation.compiled import hashes
+from streams.compiled.hashes import hashes
 from streams.core.derivation.known_causes import KnownCauses, Segment, add, is_known
 from streams.core.derivation.record_ids import NAMESPACE
 

@@ -18,7 +18,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 
-from streams.codec.json_scan cimport (
+from streams.compiled.json_scan cimport (
     Bytes,
     enter,
     is_name,
@@ -38,7 +38,7 @@ from streams.codec.json_scan cimport (
     Text,
 )
 
-from streams.codec.record_batches cimport FetchedRecords, Place, read_varint
+from streams.compiled.record_batches cimport FetchedRecords, Place, read_varint
 
 cdef extern from "Python.h":
     bint PyUnicode_IS_COMPACT_ASCII(PyObject* text)

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from streams.codec.record_batches import FetchedRecords
+    from streams.compiled.record_batches import FetchedRecords
 
 Usual: TypeAlias = tuple[Any, ...]
 """The essential values of a usual message; see `fast_path.pyx`."""
@@ -16,7 +16,7 @@ ReadRecord: TypeAlias = Callable[["FetchedRecords", int, int], Usual | None]
 
 def _compiled(name: str) -> Any:  # noqa: ANN401 -- a module
     """Return a compiled module, None without it; one that is there and cannot be loaded raises."""
-    full_name = f"streams.codec.{name}"
+    full_name = f"streams.compiled.{name}"
     try:
         return import_module(full_name)
     except ModuleNotFoundError as error:

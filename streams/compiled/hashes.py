@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Final, Protocol
 
-_NAME: Final = "streams.core.derivation.fast_hashes"
+_NAME: Final = "streams.compiled.fast_hashes"
 
 
 class Hashes(Protocol):

@@ -1,6 +1,6 @@
 from typing import Any
 
-from streams.codec.record_batches import FetchedRecords
+from streams.compiled.record_batches import FetchedRecords
 
 def read(value: bytes, /) -> tuple[Any, ...] | None: ...
 def read_record(
