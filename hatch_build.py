@@ -48,6 +48,7 @@ MODULES = (
             "signals",
             "spellings",
             "usage",
+            "usual",
         )
     ),
     "contextgauge/partitioner.py",
@@ -95,9 +96,9 @@ MODULES = (
 """What is compiled: what every message passes, and every record on its way into Redis. One library
 holds all of it, so that calls between them stay in C."""
 
-CYTHON_MODULES = (
-    *(f"streams/compiled/{name}.pyx" for name in ("event_writer", "fast_path", "record_batches")),
-    "streams/compiled/fast_hashes.pyx",
+CYTHON_MODULES = tuple(
+    f"streams/compiled/{name}.pyx"
+    for name in ("event_writer", "fast_hashes", "fast_path", "record_batches")
 )
 """Written in Cython, and there only where they are compiled; see docs/adr/0036-* and 0053-*."""
 

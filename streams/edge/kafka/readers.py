@@ -13,6 +13,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 
 from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions, translated
+from streams.edge.kafka.fetched_bytes import place
 from streams.edge.kafka.fetching import Fetched
 from streams.edge.kafka.membership import GroupConfiguration, assignor_of
 from streams.edge.kafka.unreadable import UnreadableError
@@ -252,9 +253,12 @@ class Consumer(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is not typed
     ) -> None:
         super().__init__(**arguments)
         self._options, self._as_log_records = options, as_log_records
+        self._has_place = False
 
     async def start(self) -> None:
-        """Connect."""
+        """Connect. Raises ConfigError on a version of aiokafka that was not tested."""
+        place.take()
+        self._has_place = True
         await super().start()
         fetcher = self._fetcher
         fetcher._records = Fetched(  # noqa: SLF001 -- no option
@@ -263,6 +267,15 @@ class Consumer(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is not typed
             self._options.fetch_bytes,
             as_log_records=self._as_log_records,
         )
+
+    async def stop(self) -> None:
+        """Disconnect."""
+        try:
+            await super().stop()
+        finally:
+            if self._has_place:
+                self._has_place = False
+                place.leave()
 
 
 def known_in(

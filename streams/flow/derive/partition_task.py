@@ -17,6 +17,7 @@ from typing import Any
 import structlog
 
 from contextgauge.errors import PositionError, RetryError
+from streams import compiled
 from streams.core.derivation.rules_config import Rules
 from streams.flow.common.lag import Lag
 from streams.flow.common.ports import WorkerPorts
@@ -28,7 +29,7 @@ from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.log_proof import LogCheck, LogProof, TopicIds, alone, read_ids
 from streams.flow.derive.memory_values import MemoryValues
-from streams.flow.derive.partition_state import InputPartition, PartitionState, Work, value_bytes
+from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.restoring import restore
 from streams.flow.derive.state_store import StateStore
 from streams.ports import (
@@ -51,6 +52,8 @@ _SLICE_MESSAGES = 250
 BEHIND_S = 60.0
 """The metadata of the broker that is asked may be so old: it has the former id of a topic that was
 recreated since."""
+
+_value_bytes = compiled.batches().value_bytes
 
 logger = structlog.get_logger()
 
@@ -303,7 +306,7 @@ class PartitionTask:
         for start in range(0, len(batch.records), _SLICE_MESSAGES):
             state.apply(batch.records[start : start + _SLICE_MESSAGES])
             await asyncio.sleep(0)
-        return len(batch.records), value_bytes(batch.records), batch.position
+        return len(batch.records), _value_bytes(batch.records), batch.position
 
     async def _commit(self, producer: TransactionalProducer, work: Work) -> None:
         """Commit a batch: records, dead letters, state and position, or nothing of it."""
