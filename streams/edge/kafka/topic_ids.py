@@ -78,7 +78,7 @@ async def topic_ids(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[s
     if not topics:
         return ids
     # Never to be made by asking for it: some brokers create what they are asked for.
-    asked = _IdsRequest([(NO_ID, name, {}) for name in topics], False, False, False)  # noqa: FBT003 -- no topics made, no rights told
+    asked = _IdsRequest([(NO_ID, name, {}) for name in topics], False, False, False)  # noqa: FBT003 -- creates no topics, asks for no rights
     try:
         response = await admin._send_request(asked)  # noqa: SLF001 -- no public way
     except (IncompatibleBrokerVersion, NotImplementedError):
