@@ -50,6 +50,7 @@ MODULES = (
             "signals",
             "spellings",
             "usage",
+            "usual",
         )
     ),
     "contextgauge/partitioner.py",
@@ -97,9 +98,9 @@ MODULES = (
 """What is compiled: what every message passes, and every record on its way into Redis. One library
 holds all of it, so that calls between them stay in C."""
 
-CYTHON_MODULES = (
-    *(f"streams/codec/{name}.pyx" for name in ("event_writer", "fast_path", "record_batches")),
-    "streams/core/derivation/fast_hashes.pyx",
+CYTHON_MODULES = tuple(
+    f"streams/compiled/{name}.pyx"
+    for name in ("event_writer", "fast_hashes", "fast_path", "record_batches")
 )
 """Written in Cython, and there only where they are compiled; see docs/adr/0036-* and 0053-*."""
 

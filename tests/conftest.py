@@ -25,7 +25,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from xdist.scheduler import LoadScopeScheduling
 
-from streams.codec.compiled import read_usual
+from streams.cli import build
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
 from tests.environment import settle
 from tests.fork_server import ForkServer
@@ -145,7 +145,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if config.getoption("cov_source", None) and not item.nodeid.startswith(_MEASURED):
             item.add_marker(pytest.mark.no_cover)
     items.sort(key=_rank)
-    if read_usual is None and not os.environ.get("CHECK_COMPILED"):
+    if not build.is_compiled() and not os.environ.get("CHECK_COMPILED"):
         compiled = [item for item in items if item.get_closest_marker("compiled") is not None]
         config.hook.pytest_deselected(items=compiled)
         items[:] = [item for item in items if item.get_closest_marker("compiled") is None]

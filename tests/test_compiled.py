@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import hatch_build
+from streams import compiled
 from streams.cli import build
-from streams.codec.compiled import read_usual
 
 ROOT = Path(__file__).parents[1]
 COMPILED_RUN = bool(os.environ.get("CHECK_COMPILED"))
@@ -30,8 +30,17 @@ def test_the_version_names_the_build() -> None:
     assert build.mark() == (" (compiled)" if COMPILED_RUN else "")
 
 
-def test_the_fast_path_is_available_if_compiled() -> None:
-    assert (read_usual is not None) == COMPILED_RUN
+def test_both_modules_of_each_interface_have_what_it_says() -> None:
+    for interface, module in (
+        (compiled.Hashes, compiled.hashes()),
+        (compiled.Messages, compiled.messages()),
+        (compiled.Batches, compiled.batches()),
+        (compiled.Events, compiled.events()),
+    ):
+        name = getattr(module, "__name__", "")
+        assert name.startswith("streams.compiled.plain_") != COMPILED_RUN
+        functions = {name for name in vars(interface) if not name.startswith("_")}
+        assert {name for name in functions if not callable(getattr(module, name, None))} == set()
 
 
 def test_no_compiled_library_is_next_to_the_sources() -> None:

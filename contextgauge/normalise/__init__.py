@@ -7,7 +7,7 @@ says nothing that could change any record, now or later (R4).
 """
 
 import hashlib
-from typing import Any, Final
+from typing import Final
 
 from contextgauge.normalise import session_facts
 from contextgauge.normalise.adapter import LineType
@@ -38,16 +38,18 @@ from contextgauge.normalise.signals import (
     Usage,
 )
 from contextgauge.normalise.spellings import COMMON, TRANSCRIPT_FIELDS
+from contextgauge.normalise.usual import (
+    USUAL_RESPONSE,
+    USUAL_RESPONSE_END,
+    USUAL_USER,
+    UsualMessage,
+)
 from contextgauge.record_words import Runtime
 from contextgauge.records import Json
 
 _USUAL_RUNTIME: Final[Runtime] = "claude-code"
 """The only one whose lines `fast_path.pyx` reads."""
 
-USUAL_USER: Final = 1
-USUAL_RESPONSE: Final = 2
-USUAL_RESPONSE_END: Final = 3
-"""What `fast_path.pyx` says of a message: its kind. Another is a line that says nothing."""
 
 _OF_ATTEMPTS: Final = (CompactionStatus, CompactionRefused)
 """A status that is marked as a subagent's moves nothing (R15)."""
@@ -126,50 +128,45 @@ def _of_subagent(signal: Signal) -> Signal:
     return signal
 
 
-def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | None:
-    """Do what `normalise` does, for what `fast_path.pyx` says of a message."""
-    kind: int = usual[0]
-    uuid: str | None = usual[2]
-    moment: str | int | None = usual[3]
-    parent_id: str | None = usual[4]
-    agent_id: str | None = usual[5]
-    is_transcript: bool = usual[7]
-    sidechain: bool = usual[8]
+def normalise_usual(usual: UsualMessage, message: InputMessage) -> Normal | None:
+    """Do what `normalise` does, for what a quicker reader says of a message."""
+    kind, is_transcript = usual.kind, usual.is_transcript
+    parent_id, sidechain = usual.parent_id, usual.is_sidechain
     signals: tuple[Signal, ...] = ()
     if kind == USUAL_USER:
         signals = COUNTED_LINE
     elif kind == USUAL_RESPONSE:
-        key: str | None = usual[11]
-        usage = Usage(usual[13], usual[14], usual[15], usual[17])
-        output: int | None = usual[16] if is_transcript else None
+        key = usual.response_id
+        usage = Usage(usual.input, usual.creation, usual.read, usual.creation_1h)
+        output = usual.output if is_transcript else None
         signals = (
-            Response(key, key, usual[12], usage, output, (), exhausted=False, boundary=None),
+            Response(key, key, usual.model, usage, output, (), exhausted=False, boundary=None),
         )
     elif kind == USUAL_RESPONSE_END:
-        counts = Usage(usual[13], usual[14], usual[15], usual[17])
+        counts = Usage(usual.input, usual.creation, usual.read, usual.creation_1h)
         measured = counts if counts.used else None
-        signals = (ResponseEnd(usual[16], (), exhausted=False, usage=measured),)
+        signals = (ResponseEnd(usual.output, (), exhausted=False, usage=measured),)
     if is_transcript:
         only_new = sidechain or parent_id is not None or not signals
-        version: str | None = usual[9]
+        version = usual.version
         runtime = None if version is None else _USUAL_RUNTIME
-        facts = session_facts.facts_of(runtime, version, usual[10], None, only_new=only_new)
+        facts = session_facts.facts_of(runtime, version, usual.folder, None, only_new=only_new)
         signals = (*facts, *signals)
         if not signals:
             return None
     if agent := _short(message.publisher_agent_id, MAX_NAME):
         only_new = sidechain or parent_id is not None
         signals = _of_publisher(signals, agent, None, only_new=only_new)
-    session_id: str | None = usual[1]
+    session_id, uuid, moment = usual.session_id, usual.uuid, usual.moment
     return Normal(
         _short(message.session_hint, MAX_LONG_NAME) if session_id is None else session_id,
         _digest(message.value) if uuid is None else uuid,
         in_range(moment) if isinstance(moment, int) else moment_ms(moment),
         None if message.received_ms is None else in_range(message.received_ms),
-        agent_id,
+        usual.agent_id,
         parent_id,
         sidechain,
-        usual[6],
+        usual.subagent_type,
         _short(message.task_id, MAX_NAME),
         signals,
     )

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,10 +21,7 @@ from schemas.records import (
     RecordData,
     event_type,
 )
-from streams.codec import compiled
-
-if TYPE_CHECKING:
-    from streams.codec.event_writer import EventWriter
+from streams import compiled
 
 _TYPE_NAMES: Final = {kind: event_type(kind) for kind in DATA_CLASS_BY_KIND}
 _METADATA: Final = b'"metadata":'
@@ -182,14 +179,16 @@ def _fields(data_class: type[RecordData]) -> list[tuple[str, bool]]:
     return [(field.name, field.name in optional) for field in dataclasses.fields(data_class)]
 
 
-def event_writer(topic: str, partition: int) -> "EventWriter | None":
-    """Return what writes records for a partition in place of `to_binary`, where it is compiled."""
-    if compiled.event_writer is None:
-        return None
-    writer: EventWriter = compiled.event_writer.EventWriter(
+def event_writer(
+    write: compiled.WriteEvent, topic: str, partition: int, origin: Headers
+) -> compiled.WriteEvent:
+    """Return what writes records for a partition as `write` does, with `to_binary`."""
+    return compiled.events().event_writer(
+        write,
         NewRecord,
         topic,
         partition,
+        origin,
         _fields,
         (_SPEC_VERSION_HEADER,),
         _TYPE_HEADERS,
@@ -197,7 +196,6 @@ def event_writer(topic: str, partition: int) -> "EventWriter | None":
         source_header,
         _rules_header,
     )
-    return writer
 
 
 def _document(data: RecordData) -> dict[str, Any]:

@@ -52,19 +52,20 @@ if TYPE_CHECKING:
     from streams.ports.log import GroupReader as GroupReader
     from streams.ports.log import LineBatch as LineBatch
     from streams.ports.log import Log as Log
+    from streams.ports.log import LogPlace as LogPlace
     from streams.ports.log import LogRecord as LogRecord
     from streams.ports.log import PartitionReader as PartitionReader
     from streams.ports.log import TransactionalProducer as TransactionalProducer
     from streams.ports.log import UnreadableBatch as UnreadableBatch
     from streams.ports.log import UnreadableBatchError as UnreadableBatchError
     from streams.ports.log import UnreadableReason as UnreadableReason
+    from streams.ports.log import id_text as id_text
     from streams.ports.telemetry import Telemetry as Telemetry
     from streams.ports.values import ValueStore as ValueStore
     from streams.ports.view_store import ApplyResult as ApplyResult
     from streams.ports.view_store import Entry as Entry
     from streams.ports.view_store import Generations as Generations
     from streams.ports.view_store import HeldCheck as HeldCheck
-    from streams.ports.view_store import LastRecord as LastRecord
     from streams.ports.view_store import LiveBounds as LiveBounds
     from streams.ports.view_store import PartitionDocuments as PartitionDocuments
     from streams.ports.view_store import PartitionDump as PartitionDump
@@ -91,13 +92,13 @@ _MODULES = {
     ),
     "streams.ports.log": (
         "NO_ID SCATTERED Approval AssignmentCallback Batch Ends GroupReader LineBatch "
-        "Log LogRecord PartitionReader TransactionalProducer UnreadableBatch UnreadableBatchError "
-        "UnreadableReason"
+        "Log LogPlace LogRecord PartitionReader TransactionalProducer UnreadableBatch "
+        "UnreadableBatchError UnreadableReason id_text"
     ),
     "streams.ports.telemetry": ("Telemetry"),
     "streams.ports.values": ("ValueStore"),
     "streams.ports.view_store": (
-        "ApplyResult Entry Generations HeldCheck LastRecord LiveBounds PartitionDump "
+        "ApplyResult Entry Generations HeldCheck LiveBounds PartitionDump "
         "PartitionDocuments ProjectorHeartbeat Ranking SessionDocuments "
         "ViewChanges ViewPosition ViewReader ViewStore"
     ),

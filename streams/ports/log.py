@@ -89,6 +89,29 @@ class LineBatch(NamedTuple):
 NO_ID: Final = UUID(int=0)
 """Kafka's id of a topic that has none."""
 
+
+def id_text(topic_id: UUID | None) -> str:
+    """Return a topic's id as it is stored with positions, empty if it is not known."""
+    return "" if topic_id is None or topic_id == NO_ID else topic_id.hex
+
+
+class LogPlace(NamedTuple):
+    """A place in a partition, and what shows whether a log is still the one that it is in.
+
+    An offset means nothing in another log: a topic may have been deleted and created again,
+    restored from a backup, or have lost its end with a broker. `topic_id` is the topic's, empty
+    if not known; `digest` identifies the record at `offset`, where there was one.
+    """
+
+    topic_id: str = ""
+    offset: int | None = None
+    digest: str | None = None
+
+    def is_of(self, topic_id: str) -> bool:
+        """Return whether it is in the topic of this id, as far as both ids are known."""
+        return not self.topic_id or not topic_id or self.topic_id == topic_id
+
+
 SCATTERED: Final = -1
 """In place of a first offset: others wrote between the transaction's records."""
 

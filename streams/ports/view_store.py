@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from schemas.views import EntryStream
+from streams.ports.log import LogPlace
 
 Ranking: TypeAlias = Literal["recent", "pressure"]
 """How a partition's sessions are ranked: by last activity (ms), by used percent."""
@@ -36,13 +37,6 @@ class ProjectorHeartbeat(NamedTuple):
     rivals: int = 0
 
 
-class LastRecord(NamedTuple):
-    """The last record that is in the views: proof of the log that they were folded from."""
-
-    offset: int
-    record_id: str
-
-
 class ViewPosition(NamedTuple):
     """How far a partition of a generation has come.
 
@@ -50,8 +44,7 @@ class ViewPosition(NamedTuple):
     number of partitions that sessions are spread over.
     `caught_up`: it has reached the end that the log had when the generation was begun. `build`:
     of the generation, when the partition was begun. `heartbeat` is its projector's last one.
-    `writer` names who wrote the position, `topic_id` the topic's identity in Kafka, empty if not
-    known.
+    `writer` names who wrote the position, `log` the last record in the views, by its id.
     """
 
     offset: int
@@ -61,8 +54,7 @@ class ViewPosition(NamedTuple):
     build: str = ""
     heartbeat: ProjectorHeartbeat | None = None
     writer: str = ""
-    last: LastRecord | None = None
-    topic_id: str = ""
+    log: LogPlace = LogPlace()
 
 
 class HeldCheck(NamedTuple):

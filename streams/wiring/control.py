@@ -206,7 +206,6 @@ def _stream(
 ) -> RecordStream:
     settings, clock = role.settings, role.clock
     topic = settings.topic(CONTEXT_EVENTS).name
-    topic_id = common.topics[topic].id
     return FaustStream(
         wiring.kafka_options(settings, _CLIENT_ID),
         topic,
@@ -214,7 +213,7 @@ def _stream(
         settings.instance_id or None,
         lambda: clock.now_ms() - max_age_ms,
         lambda: clock.now_ms() - pending_ms,
-        topic_id="" if topic_id is None else topic_id.hex,
+        topic_id=common.topics[topic].id,
         membership=membership,
     )
 

@@ -75,9 +75,7 @@ class Oracle:
             if not records:
                 continue
             position = await views.position(active, partition)
-            if position is None or position.last is None:
-                return False
-            if position.last.record_id != records[-1].id:
+            if position is None or position.log.digest != records[-1].id:
                 return False
         return True
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from aiokafka.record import default_records
 
-from streams.codec.compiled import record_batches
+from streams import compiled
 from streams.edge.kafka.checksum import crc32c
 from streams.ports import LogRecord
 
 if TYPE_CHECKING:
-    from streams.codec.record_batches import FetchedRecords
+    from streams.compiled.record_batches import FetchedRecords
 
 HEADER = 61
 """Bytes of a batch before its records."""
@@ -81,15 +81,15 @@ def batch_of(
 
 def split(batch: bytes, first_offset: int = 0) -> "FetchedRecords":
     """Return a batch's records as they are read in place; ValueError where it is malformed."""
-    (header,) = record_batches.headers_of(batch)
-    records: FetchedRecords = record_batches.FetchedRecords()
+    (header,) = compiled.batches().headers_of(batch) or []
+    records: FetchedRecords = compiled.batches().FetchedRecords()
     records.split(bytes(header.body(batch)), header, first_offset)
     return records
 
 
 def fetched(records: Sequence[LogRecord]) -> "FetchedRecords":
     """Return records as they are fetched, in batches of a few."""
-    content: FetchedRecords = record_batches.FetchedRecords()
+    content: FetchedRecords = compiled.batches().FetchedRecords()
     begin = 0
     while begin < len(records):
         end = begin + 1
@@ -99,7 +99,7 @@ def fetched(records: Sequence[LogRecord]) -> "FetchedRecords":
         ):
             end += 1
         batch = batch_of(records[begin:end], attributes=0 if records[begin].created else APPENDED)
-        (header,) = record_batches.headers_of(batch)
+        (header,) = compiled.batches().headers_of(batch) or []
         content.split(bytes(header.body(batch)), header, 0)
         begin = end
     return content

@@ -5,9 +5,9 @@ from typing import Any
 
 from contextgauge.normalise import normalise, normalise_usual
 from contextgauge.normalise.signals import InputMessage, Normal
+from contextgauge.normalise.usual import NOTHING, UsualMessage
 from schemas.messages import DeadLetter
-from streams import codec
-from streams.codec.compiled import read_usual
+from streams import codec, compiled
 from tests.core.given import (
     any_message,
     assistant,
@@ -27,9 +27,8 @@ HINT = "the-key's-session"
 SEEN_MS = 1_790_000_000_000
 
 
-def short(value: bytes) -> tuple[Any, ...] | None:
-    assert read_usual is not None
-    return read_usual(value)
+def short(value: bytes) -> UsualMessage | None:
+    return compiled.messages().read(value)
 
 
 def in_full(value: bytes) -> Normal | DeadLetter | None:
@@ -45,7 +44,7 @@ def same(value: bytes) -> bool:
     if said is None:
         return False
     wanted = in_full(value)
-    if said:
+    if said is not NOTHING:
         message = InputMessage(value, HINT, SEEN_MS, "task-9", "agent-9")
         assert normalise_usual(said, message) == wanted
     else:

@@ -13,14 +13,14 @@ import pytest
 
 from contextgauge.normalise import normalise
 from contextgauge.normalise.signals import InputMessage
-from streams.codec.compiled import read_usual
+from streams.cli import build
 from tests.codec.fast_path_kit import UNUSUAL, USUAL
 
-SOURCE = Path(__file__).parents[2] / "streams" / "codec" / "fast_path.pyx"
+SOURCE = Path(__file__).parents[2] / "streams" / "compiled" / "fast_path.pyx"
 KINDS = ("user", "assistant", "stream_event", "progress")
 
 pytestmark = pytest.mark.skipif(
-    read_usual is not None, reason="the compiled modules run here: nobody sees what they ask"
+    build.is_compiled(), reason="the compiled modules run here: nobody sees what they ask"
 )
 
 

@@ -6,7 +6,14 @@ import pytest
 
 from contextgauge.normalise import normalise, normalise_usual
 from contextgauge.normalise.signals import InputMessage
-from streams.codec.compiled import read_usual
+from contextgauge.normalise.usual import (
+    USUAL_LINE,
+    USUAL_RESPONSE,
+    USUAL_RESPONSE_END,
+    USUAL_USER,
+    UsualMessage,
+)
+from streams import compiled
 from tests.codec.fast_path_kit import dump
 from tests.core.given import (
     SESSION,
@@ -20,109 +27,60 @@ from tests.core.given import (
 )
 
 UUID = "the-uuid"
-AT_2 = (SESSION, UUID, START_MS + 2_000)
-NO_RESPONSE = 7 * (None,)
+AT_2 = START_MS + 2_000
 RESPONSE = assistant("msg_1", read=40, creation=5, fresh=6, output=7, uuid=UUID, model="model-1")
-OF_RESPONSE = ("msg_1", "model-1", 6, 5, 40, 7, None)
 
-SAID: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
-    (
-        user("go on", uuid=UUID, at=1),
-        (1, SESSION, UUID, START_MS + 1_000, *3 * (None,), False, False, None, None, *NO_RESPONSE),
-    ),
+USER = UsualMessage(USUAL_USER, SESSION, UUID)
+OF_RESPONSE = UsualMessage(
+    USUAL_RESPONSE,
+    SESSION,
+    UUID,
+    response_id="msg_1",
+    model="model-1",
+    input=6,
+    creation=5,
+    read=40,
+    output=7,
+)
+OF_LINE: dict[str, Any] = {
+    "moment": AT_2,
+    "is_transcript": True,
+    "version": "2.1.329",
+    "folder": "/repo",
+}
+
+SAID: list[tuple[dict[str, Any], UsualMessage]] = [
+    (user("go on", uuid=UUID, at=1), USER._replace(moment=START_MS + 1_000)),
     (
         {**user("go on", uuid=None, parent_tool_use_id="toolu_1"), "session_id": None},
-        (1, None, None, None, "toolu_1", None, None, False, False, None, None, *NO_RESPONSE),
+        UsualMessage(USUAL_USER, parent_id="toolu_1"),
     ),
     (
         {**RESPONSE, "agent_id": "a1", "subagent_type": "Explore"},
-        (2, SESSION, UUID, None, None, "a1", "Explore", False, False, None, None, *OF_RESPONSE),
+        OF_RESPONSE._replace(agent_id="a1", subagent_type="Explore"),
     ),
     (
         {**message_delta(85), "uuid": UUID},
-        (
-            3,
-            SESSION,
-            UUID,
-            *4 * (None,),
-            False,
-            False,
-            None,
-            None,
-            None,
-            None,
-            2,
-            5_000,
-            5_000,
-            85,
-            None,
+        UsualMessage(
+            USUAL_RESPONSE_END, SESSION, UUID, input=2, creation=5_000, read=5_000, output=85
         ),
     ),
-    (
-        line(RESPONSE, at=2),
-        (
-            2,
-            SESSION,
-            UUID,
-            START_MS + 2_000,
-            *3 * (None,),
-            True,
-            False,
-            "2.1.329",
-            "/repo",
-            *OF_RESPONSE,
-        ),
-    ),
+    (line(RESPONSE, at=2), OF_RESPONSE._replace(**OF_LINE)),
     (
         side(user("go on", uuid=UUID), "a1", at=2),
-        (
-            1,
-            SESSION,
-            UUID,
-            START_MS + 2_000,
-            None,
-            "a1",
-            None,
-            True,
-            True,
-            "2.1.329",
-            "/repo",
-            *NO_RESPONSE,
-        ),
+        USER._replace(**OF_LINE, agent_id="a1", is_sidechain=True),
     ),
     (
         line(any_message("progress", uuid=UUID), at=2),
-        (
-            0,
-            SESSION,
-            UUID,
-            START_MS + 2_000,
-            *3 * (None,),
-            True,
-            False,
-            "2.1.329",
-            "/repo",
-            *NO_RESPONSE,
-        ),
+        UsualMessage(USUAL_LINE, SESSION, UUID)._replace(**OF_LINE),
     ),
     (
         {**user("go on", uuid=UUID), "timestamp": "2026-11-01T14:00:00+02:00"},
-        (
-            1,
-            SESSION,
-            UUID,
-            "2026-11-01T14:00:00+02:00",
-            *3 * (None,),
-            False,
-            False,
-            None,
-            None,
-            *NO_RESPONSE,
-        ),
+        USER._replace(moment="2026-11-01T14:00:00+02:00"),
     ),
     (
         line(any_message("progress", uuid=UUID), at=2, version=None, cwd=None),
-        (0, SESSION, UUID, START_MS + 2_000, *3 * (None,), True, False, None, None, *NO_RESPONSE),
+        UsualMessage(USUAL_LINE, SESSION, UUID, AT_2, is_transcript=True),
     ),
 ]
 
@@ -142,5 +100,6 @@ def test_the_expected_result_equals_a_full_reading(
 @pytest.mark.parametrize("number", range(len(SAID)))
 def test_the_fast_path_returns_the_expected_result(number: int) -> None:
     message, said = SAID[number]
-    assert read_usual is not None
-    assert read_usual(dump(message)) == said
+    read = compiled.messages().read(dump(message))
+    assert type(read) is UsualMessage
+    assert read == said

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contextgauge.normalise.usual import NOTHING
 from schemas.topics import HOUR_MS
-from streams.codec.compiled import read_record, record_batches
+from streams import compiled
 from streams.flow.dead_letters.letters import misrouted_check
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import LARGE_BYTES, Deriver, input_message
@@ -26,9 +27,12 @@ from tests.codec.test_fast_path_any import variations
 from tests.core.given import RULES, SESSION, assistant, user
 
 if TYPE_CHECKING:
-    from streams.codec.record_batches import FetchedRecords
+    from streams.compiled.record_batches import FetchedRecords
 
 pytestmark = pytest.mark.compiled
+
+read_record = compiled.messages().read_record
+batches = compiled.batches()
 
 START_MS = 1_790_000_000_000
 PARTITIONS = 3
@@ -88,18 +92,17 @@ def compare(partition: int, records: Sequence[LogRecord]) -> None:
     """Check that records read in place derive what they do as objects."""
     in_place, in_general = deriver(partition), deriver(partition)
     messages = fetched(records)
-    assert read_record is not None
     for index, record in enumerate(records):
         expected = in_general.derive(input_message(record))
         usual = read_record(messages, index, LARGE_BYTES)
         if usual is None:
             in_place.derive(input_message(record))
-        elif len(usual) == 2:
-            assert (expected.records, expected.dead, expected.changed) == ((), None, False)
-            assert usual == (record.offset, record.timestamp_ms)
         else:
-            assert in_place.derive_usual(usual) == expected
-            assert usual[-2:] == (record.offset, record.timestamp_ms)
+            assert (usual.offset, usual.timestamp_ms) == (record.offset, record.timestamp_ms)
+            if usual.message is NOTHING:
+                assert (expected.records, expected.dead, expected.changed) == ((), None, False)
+            else:
+                assert in_place.derive_usual(usual) == expected
         assert messages[index] == record
     assert in_place.end_steps() == in_general.end_steps()
     assert in_place.sessions == in_general.sessions
@@ -133,7 +136,6 @@ def test_a_partition_derives_from_fetched_records_what_it_does_from_objects(batc
     records = list(simulated())
     messages = fetched(records)
     assert messages == records
-    assert read_record is not None
     in_short = sum(read_record(messages, n, LARGE_BYTES) is not None for n in range(len(messages)))
     assert in_short > len(records) // 5
     assert list(applied(messages, batch)) == list(applied(records, batch))
@@ -143,7 +145,6 @@ def test_a_partition_derives_from_fetched_records_what_it_does_from_objects(batc
 def test_a_message_over_the_limit_is_not_read_in_place() -> None:
     value = dump(user("go on"))
     messages = fetched([LogRecord(0, START_MS, None, value, ())])
-    assert read_record is not None
     assert read_record(messages, 0, len(value)) is not None
     assert read_record(messages, 0, len(value) - 1) is None
     for index in (-1, 1):
@@ -154,11 +155,10 @@ def test_a_message_over_the_limit_is_not_read_in_place() -> None:
 def test_what_is_read_in_place_stays_as_it_was() -> None:
     headers = (("observed", b"live"),)
     batch = batch_of([LogRecord(n, START_MS, b"k", one, headers) for n, one in enumerate(VALUES)])
-    (header,) = record_batches.headers_of(batch)
+    (header,) = batches.headers_of(batch) or []
     content = bytes(header.body(batch))
-    messages: FetchedRecords = record_batches.FetchedRecords()
+    messages: FetchedRecords = batches.FetchedRecords()
     messages.split(content, header, 0)
-    assert read_record is not None
     read = [read_record(messages, index, LARGE_BYTES) for index in range(len(messages))]
     assert sum(usual is not None for usual in read) >= len(USUAL) - 1
     assert content == header.body(batch)
@@ -175,9 +175,8 @@ def test_names_that_share_a_place_in_the_cache_stay_apart() -> None:
         for offset, name in enumerate(sessions)
     ]
     messages = fetched(records)
-    assert read_record is not None
     for _ in range(2):
         for index, name in enumerate(sessions):
             usual = read_record(messages, index, LARGE_BYTES)
             assert usual is not None
-            assert (usual[1], usual[18]) == (name, name)
+            assert (usual.message.session_id, usual.key) == (name, name)

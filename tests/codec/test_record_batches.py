@@ -14,16 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.ports import NewRecord
-from streams.codec.compiled import read_record, record_batches
+from streams import compiled
 from streams.edge.kafka.checksum import crc32c
 from streams.ports import LogRecord
 from tests.codec.batches_kit import APPENDED, HEADER, changed, split
 from tests.codec.fast_path_kit import RESPONSE, dump
 
 if TYPE_CHECKING:
-    from streams.codec.record_batches import FetchedRecords
+    from streams.compiled.record_batches import FetchedRecords
 
 pytestmark = pytest.mark.compiled
+
+record_batches: Any = compiled.batches()
+read_record = compiled.messages().read_record
 
 NOW_MS = 1_790_000_000_000
 LIMIT = 1 << 20
@@ -123,7 +126,7 @@ def test_batches_are_read_as_aiokafka_does(
         expected = theirs(reader, batch, first)
         assert fetched == expected
         assert [fetched[place] for place in range(-len(expected), len(expected))] == 2 * expected
-    assert fetched.value_bytes() == sum(len(one.value or b"") for one in expected)
+    assert record_batches.value_bytes(fetched) == sum(len(one.value or b"") for one in expected)
 
 
 def test_headers_of_several_batches_are_read_up_to_the_one_cut_off() -> None:
@@ -227,7 +230,7 @@ def test_fetched_records_are_a_sequence_whose_parts_stay_when_it_is_cut() -> Non
     one = built(WRITTEN[0], SAMPLE)[0]
     fetched = changed(one) + changed(one, base=3)
     records: FetchedRecords = record_batches.FetchedRecords()
-    assert (list(records), records.value_bytes(), not records) == ([], 0, True)
+    assert (list(records), record_batches.value_bytes(records), not records) == ([], 0, True)
     for header in record_batches.headers_of(fetched):
         records.split(bytes(header.body(fetched)), header, 0)
     expected = [*theirs(READ[0], changed(one)), *theirs(READ[0], changed(one, base=3))]

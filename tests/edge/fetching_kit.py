@@ -7,7 +7,8 @@ from aiokafka import TopicPartition
 from aiokafka.consumer.fetcher import READ_COMMITTED, FetchResult, PartitionRecords
 from aiokafka.record.memory_records import MemoryRecords
 
-from streams.edge.kafka.fetching import Fetched, FetchedBytes
+from streams.edge.kafka.fetched_bytes import FetchedBytes
+from streams.edge.kafka.fetching import Fetched
 from streams.edge.kafka.unpacking import LIMIT_BYTES
 from streams.ports import LogRecord
 

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from contextgauge.errors import RetryError
 from contextgauge.kafka import zstd
 from contextgauge.kafka.options import translated
-from streams.edge.kafka.fetching import Fetched, FetchedBytes
+from streams.edge.kafka.fetched_bytes import FetchedBytes
+from streams.edge.kafka.fetching import Fetched
 from streams.edge.kafka.unpacking import LIMIT_BYTES
 from streams.edge.kafka.unreadable import UnreadableError
 from streams.ports import LogRecord

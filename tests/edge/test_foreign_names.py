@@ -39,7 +39,7 @@ def test_without_aiokafkas_compiled_parts_it_stops_no_one_either() -> None:
     record = LogRecord(0, START_MS, b"key", b"value", ((ForeignName(), b"1"),))
     program = """if True:
         import sys
-        from streams.edge.kafka.fetching import FetchedBytes
+        from streams.edge.kafka.fetched_bytes import FetchedBytes
         from aiokafka.record import default_records
         assert default_records.DefaultRecordBatch is default_records._DefaultRecordBatchPy
         print([each.headers for each in FetchedBytes(sys.stdin.buffer.read()).next_batch()])

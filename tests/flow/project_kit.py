@@ -267,19 +267,22 @@ class ProjectKit:
             await producer.commit(new)
         await producer.stop()
 
-    def start_worker(self, config: ProjectConfig | None = None) -> Worker:
-        """Start a worker; whoever does ends it."""
-        stop, figures = asyncio.Event(), Figures()
-        ports = ProjectPorts(
+    def ports(self, figures: Figures, config: ProjectConfig | None = None) -> ProjectPorts:
+        """Return the ports of a worker."""
+        return ProjectPorts(
             log=self.log,
             store=self.store,
             config=config or self.config,
             telemetry=figures,
             health=self.health,
             clock=self.clock,
-            stop=stop,
+            stop=asyncio.Event(),
         )
-        return Worker(asyncio.create_task(run_project(ports)), stop, figures)
+
+    def start_worker(self, config: ProjectConfig | None = None) -> Worker:
+        """Start a worker; whoever does ends it."""
+        ports = self.ports(figures := Figures(), config)
+        return Worker(asyncio.create_task(run_project(ports)), ports.stop, figures)
 
     @asynccontextmanager
     async def running(self, config: ProjectConfig | None = None) -> AsyncIterator[Worker]:

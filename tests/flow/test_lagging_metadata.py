@@ -18,7 +18,7 @@ from streams.flow.derive.partition_state import InputPartition
 from streams.flow.derive.partition_task import DerivePorts, PartitionTask
 from streams.flow.derive.state_store import StateStore
 from streams.flow.derive.stored_sessions import POSITION_KEY
-from streams.ports import NO_ID, Health
+from streams.ports import NO_ID, Health, LogPlace
 from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import RULES, DeriveKit, Figures, HastyClock, samples
 
@@ -60,22 +60,22 @@ async def test_a_broker_without_ids_forgets_none(
         await derived.publish(samples(2))
         await derived.run_until_caught_up()
     assert await _stored_ids(derived) == former
-    assert None not in former
+    assert "" not in former
 
 
-async def _stored_ids(kit: DeriveKit) -> set[str | None]:
+async def _stored_ids(kit: DeriveKit) -> set[str]:
     """Return the topics' ids in the last positions of all partitions."""
-    found = set[str | None]()
+    found = set[str]()
     for partition in range(4):
         records = await kit.read(kit.config.state_topic, partition)
         values = [record.value or b"" for record in records if record.key == POSITION_KEY]
         proof = read_proof(json_codec.loads(values[-1])["log"])
-        found |= {proof.messages_id, proof.events_id}
+        found |= {proof.messages.topic_id, proof.events.topic_id}
     return found
 
 
 def test_a_message_is_an_anchor_once_metadata_that_lags_behind_would_show_another_topic() -> None:
-    clock, looks, proof = SetClock(), TopicLooks(), LogProof(anchor_offset=-1)
+    clock, looks, proof = SetClock(), TopicLooks(), LogProof()
     task = PartitionTask(
         DerivePorts(
             telemetry=Figures(),
@@ -94,7 +94,7 @@ def test_a_message_is_an_anchor_once_metadata_that_lags_behind_would_show_anothe
         BatchSizes(5_000, 20.0),
     )
     anchors = []
-    for clock.now_s, looks.confirmed_s, proof.last_offset in [
+    for clock.now_s, looks.confirmed_s, offset in [
         (10.0, 9.0, 1),
         (61.0, 59.0, 2),
         (70.0, 60.0, 3),  # looked at when what it had at 0 s was known for long: takes message 3
@@ -102,10 +102,10 @@ def test_a_message_is_an_anchor_once_metadata_that_lags_behind_would_show_anothe
         (131.0, 130.0, 5),  # and this one counts
         (140.0, 139.0, 6),
     ]:
-        proof.last_digest = f"of {proof.last_offset}"
+        proof.messages = LogPlace("id", offset, f"of {offset}")
         task.move_anchor(proof)
-        anchors.append((proof.anchor_offset, proof.anchor_digest))
-    assert anchors == [*[(-1, None)] * 4, *[(3, "of 3")] * 2]
+        anchors.append(proof.anchor)
+    assert anchors == [*[LogPlace("", -1)] * 4, *[LogPlace("", 3, "of 3")] * 2]
 
 
 class SetClock(SystemClock):

@@ -10,10 +10,11 @@ import pytest
 from contextgauge.clock import SystemClock
 from contextgauge.ports import Headers
 from schemas.records import Record
-from streams.flow.project.log_identity import foreign_log
-from streams.ports import NO_ID, LastRecord, NewRecord, ViewPosition
+from streams.flow.project.polling import PartitionPoller
+from streams.ports import NO_ID, LogPlace, NewRecord
 from tests.doubles.log import FaultyLog
 from tests.doubles.view_store import FaultyViews
+from tests.flow.derive_kit import Figures
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
 
 # Derived when a test asks for it: every worker of pytest imports this.
@@ -103,9 +104,9 @@ async def test_a_record_that_has_expired_proves_nothing(
     for partition in range(PARTITIONS):
         place = store.partitions[1, partition]
         assert place.position is not None
-        last = place.position.last
-        assert last is not None
-        log.delete_before(kit.topic.name, partition, last.offset + 1)
+        offset = place.position.log.offset
+        assert offset is not None
+        log.delete_before(kit.topic.name, partition, offset + 1)
     await kit.append(old()[-50:])
     async with kit.running() as worker:
         assert await kit.caught_up(worker) == 1
@@ -117,7 +118,7 @@ async def test_a_lost_tail_is_a_lost_generation(kit: ProjectKit, store: FaultyVi
     await _project(kit)
     place = store.partitions[1, 0]
     assert place.position is not None
-    place.position = place.position._replace(last=LastRecord(10**6, "a"))
+    place.position = place.position._replace(log=LogPlace("", 10**6, "a"))
     await _project(kit, at_least=2)
 
 
@@ -129,8 +130,8 @@ async def test_a_record_of_another_program_is_none_that_is_in_the_views(
     await producer.start()
     await producer.send(NewRecord(kit.topic.name, 0, b"s", b"{}", headers))
     await producer.flush()
-    position = ViewPosition(1, 0, PARTITIONS, caught_up=True, last=LastRecord(0, "a"))
-    reason = await foreign_log(kit.log, kit.health, kit.config, 0, position, "")
+    poller = PartitionPoller(kit.ports(Figures()), 0, PARTITIONS)
+    reason = await poller.foreign_log(LogPlace("", 0, "a"))
     assert reason == "record 0 of the log is not the one that is in the views"
 
 
@@ -171,7 +172,7 @@ async def test_the_topic_s_id_is_stored_and_compared(
     for now[0] in (NO_ID, UUID(int=1)):
         await _project(kit)
         positions = [place.position for place in store.partitions.values()]
-        assert {at and at.topic_id for at in positions} == {str(UUID(int=1))}
+        assert {at and at.log.topic_id for at in positions} == {str(UUID(int=1))}
     now[0] = UUID(int=2)
     await _project(kit, at_least=2)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Final
 
-from streams.codec.compiled import read_usual
+from streams.cli import build
 from tests.fuzz.portion import Cost, Failure, Input, Portion, run_portion, shrink
 from tests.fuzz.tasks import Task, run_task
 
@@ -63,7 +63,7 @@ class Totals:
 
     def show(self) -> None:
         """Print a summary."""
-        kind = "compiled" if read_usual is not None else "pure"
+        kind = "compiled" if build.is_compiled() else "pure"
         print(
             f"{self.inputs} inputs ({kind}), {self.size / max(self.inputs, 1):.0f} bytes each, "
             f"{self.inputs / max(self.cpu_s, 0.001):.0f} a second of CPU time; {self.records} "

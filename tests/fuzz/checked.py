@@ -2,7 +2,7 @@
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
 from operator import attrgetter
@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry, Resource
 
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.normalise.usual import NOTHING
 from contextgauge.partitioner import key_bytes
 from contextgauge.ports import Headers, NewRecord
 from schemas.messages import (
@@ -27,19 +28,17 @@ from schemas.messages import (
 from schemas.records import DATA_CLASS_BY_KIND, Record, RecordData
 from schemas.topics import DAY_MS, RECORD_ROOM_BYTES
 from schemas.views import VIEW_VERSION, SessionView
-from streams import codec
+from streams import codec, compiled
 from streams.codec import view_codec
-from streams.codec.compiled import read_record, record_batches
 from streams.core.session_status import status_of
 from streams.flow.derive.deriver import IGNORED, LARGE_BYTES, Deriver, DeriveResult
-from streams.flow.derive.partition_state import NOTHING
 from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
 from streams.flow.project.fold import FIRST_STATS, PARTITION_KEY, Fold, LoggedRecord
 from streams.flow.project.view_write import MAX_BYTES, ViewWrite
 from tests.flow.derive_kit import RULES
 
 if TYPE_CHECKING:
-    from streams.codec.record_batches import FetchedRecords
+    from streams.compiled.record_batches import FetchedRecords
 
 KEPT: Final = Path(__file__).parents[2] / "schemas" / "json"
 REASONS: Final = frozenset(get_args(DeadReason))
@@ -104,15 +103,16 @@ def _no_constant(name: str) -> float:
 
 def _derived(deriver: Deriver, message: InputMessage) -> DeriveResult:
     """Derive a message as a worker does: in place if that is compiled and the message usual."""
-    if read_record is not None and (message.received_ms is None or message.received_ms >= 0):
-        usual = read_record(_fetched(message), 0, LARGE_BYTES)
+    if message.received_ms is None or message.received_ms >= 0:
+        usual = compiled.messages().read_record(_fetched(message), 0, LARGE_BYTES)
         if usual is not None and len(message.value) <= deriver.limit_bytes:
-            return IGNORED if len(usual) == NOTHING else deriver.derive_usual(usual)
+            return IGNORED if usual.message is NOTHING else deriver.derive_usual(usual)
     return deriver.derive(message)
 
 
-def _fetched(message: InputMessage) -> "FetchedRecords":
-    """Return a message as the one record of a fetched batch."""
+def _fetched(message: InputMessage) -> Sequence[object]:
+    """Return a message as the one record of a fetched batch, which is read only if compiled."""
+    batches: Any = compiled.batches()
     names = ((TASK_ID_HEADER, message.task_id), (AGENT_ID_HEADER, message.publisher_agent_id))
     headers = [(name, key_bytes(text)) for name, text in names if text is not None]
     if message.received_ms is not None:
@@ -120,11 +120,14 @@ def _fetched(message: InputMessage) -> "FetchedRecords":
     key = None if message.session_hint is None else key_bytes(message.session_hint)
     time_ms = message.received_ms or 0
     record = NewRecord("", 0, key, message.value, tuple(headers), time_ms)
-    content = record_batches.encode([record], 0, 1 << 30, 0)[0]
+    encoded = batches.encode([record], 0, 1 << 30, 0)
+    if encoded is None:
+        return ()
+    content = encoded[0]
     size = _BATCH.size - _LENGTH_ENDS + len(content)
     batch = _BATCH.pack(0, size, 0, 2, 0, 0, 0, time_ms, time_ms, -1, -1, -1, 1) + content
-    fetched: FetchedRecords = record_batches.FetchedRecords()
-    fetched.split(content, record_batches.headers_of(batch)[0], 0)
+    fetched: FetchedRecords = batches.FetchedRecords()
+    fetched.split(content, batches.headers_of(batch)[0], 0)
     return fetched
 
 

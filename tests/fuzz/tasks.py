@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import Final
 
-from streams.codec.compiled import read_usual
+from streams.cli import build
 from tests.fuzz.entrances import run_entrances
 from tests.fuzz.mutation import ROOT
 from tests.fuzz.portion import Failure, Portion, run_portion
@@ -49,7 +49,7 @@ def run_task(task: Task) -> Portion:
     portion = run_portion(task)
     if task[1] % _PURE_EVERY == 0:
         portion.failures += run_entrances(*task[:2])
-        if read_usual is not None:
+        if build.is_compiled():
             compare(task, portion)
     portion.digests.clear()
     portion.cpu_s = _cpu_s() - began

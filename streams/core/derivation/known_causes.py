@@ -13,20 +13,16 @@ session that was stored and read back goes on as one that was not.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from streams.core.derivation.compiled import hashes
+from streams import compiled
 
-_text_hash: Final = None if hashes is None else hashes.text_hash
-_is_absent: Final = None if hashes is None else hashes.is_absent
+_text_hash: Final = compiled.hashes().text_hash
+_is_absent: Final = compiled.hashes().is_absent
 
 HASH_BYTES: Final = 8
 """Bytes stored of a cause: 2**64 values make a false repeat in 262 144 practically impossible."""
-
-_EMPTY_HASH: Final = blake2b(digest_size=HASH_BYTES)
-"""Only to be copied, which takes three quarters of the time of making another."""
 
 KEPT: Final = 262_144
 """How many causes are known at least (R4): 2 MiB of hashes. Real sessions have some ten thousand;
@@ -93,47 +89,12 @@ NOTHING_KNOWN: Final = KnownCauses()
 
 def cause_hash(cause: str) -> bytes:
     """Return the 8 bytes by which a cause is known."""
-    return text_hash(b"", cause)
-
-
-def text_hash(prefix: bytes, text: str) -> bytes:
-    """Return 8 bytes of BLAKE2b of a text behind a prefix."""
-    found = None if _text_hash is None else _text_hash(prefix, text)
-    if found is not None:  # pragma: no cover -- compiled
-        return found
-    return short_hash(prefix + text.encode("utf-8", "surrogatepass"))
-
-
-def short_hash(content: bytes) -> bytes:
-    """Return 8 bytes of BLAKE2b."""
-    digest = _EMPTY_HASH.copy()
-    digest.update(content)
-    return digest.digest()
+    return _text_hash(b"", cause)
 
 
 def is_known(known: KnownCauses, cause: bytes) -> bool:
     """Return whether the cause was added and is held."""
-    is_absent = False
-    if _is_absent is not None:  # pragma: no cover -- compiled
-        is_absent = _is_absent(known.tail, known.segments, cause)
-    return not is_absent and _is_held(known, cause)
-
-
-def _is_held(known: KnownCauses, cause: bytes) -> bool:
-    return _has(known.tail, cause) or _is_in(known.segments, cause)
-
-
-def _is_in(segments: tuple[Segment, ...], cause: bytes) -> bool:
-    # The last two bytes of a hash choose its bit; a filter's length is a power of two, so the mask
-    # is a modulo for segments and blocks alike.
-    number = cause[-1] << 8 | cause[-2]
-    at, bit = number >> 3, 1 << (number & 7)
-    for ordered, marks in segments:
-        if marks and not marks[at & len(marks) - 1] & bit:
-            continue
-        if _has(ordered, cause):
-            return True
-    return False
+    return not _is_absent(known.tail, known.segments, cause)
 
 
 def add(known: KnownCauses, cause: bytes) -> KnownCauses:
@@ -192,7 +153,8 @@ def refresh(known: KnownCauses, cause: bytes) -> KnownCauses:
     for at, part in enumerate(known.segments):
         old += len(part.ordered) // HASH_BYTES
         if old >= 3 * BLOCK:
-            return add(known, cause) if _is_in(known.segments[: at + 1], cause) else known
+            is_absent = _is_absent(b"", known.segments[: at + 1], cause)
+            return known if is_absent else add(known, cause)
     raise AssertionError("there are more than these")
 
 
@@ -278,11 +240,3 @@ def _marked(marks: bytes, hashes: bytes) -> bytes:
         number = hashes[begin + 7] << 8 | hashes[begin + 6]
         marked[number >> 3 & last] |= 1 << (number & 7)
     return bytes(marked)
-
-
-def _has(hashes: bytes, cause: bytes) -> bool:
-    """Return whether a hash is among others, each at a multiple of its size."""
-    at = hashes.find(cause)
-    while at > 0 and at % HASH_BYTES:
-        at = hashes.find(cause, at + 1)
-    return at >= 0

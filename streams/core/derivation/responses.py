@@ -8,11 +8,12 @@ import struct
 from typing import Final, TypeAlias
 
 from contextgauge.normalise.signals import Usage
-from streams.core.derivation.compiled import hashes
-from streams.core.derivation.known_causes import HASH_BYTES, short_hash, text_hash
+from streams import compiled
+from streams.core.derivation.known_causes import HASH_BYTES
 
-_counts_hash: Final = None if hashes is None else hashes.counts_hash
-_last_place: Final = None if hashes is None else hashes.last_place
+_text_hash: Final = compiled.hashes().text_hash
+_counts_hash: Final = compiled.hashes().counts_hash
+_last_place: Final = compiled.hashes().last_place
 
 KEPT: Final = 32
 """How many responses a chain remembers (R9)."""
@@ -31,7 +32,6 @@ READ_MARK: Final = 8
 """The response gave a reading; without it the counts are empty."""
 
 _ENTRY: Final = struct.Struct(f"<{HASH_BYTES}s{HASH_BYTES}sqB")
-_COUNTS: Final = struct.Struct("<QQQ")
 _UNKNOWN: Final = -1
 
 NOT_COUNTED: Final = bytes(HASH_BYTES)
@@ -46,8 +46,8 @@ where known, and its marks."""
 def key_hash(key: str | None, cause: str) -> bytes:
     """Return the bytes by which a response is remembered; one without a key is its message's."""
     if key is None:
-        return text_hash(b"message ", cause)
-    return text_hash(b"response ", key)
+        return _text_hash(b"message ", cause)
+    return _text_hash(b"response ", key)
 
 
 def find(memory: bytes, key: bytes) -> Remembered | None:
@@ -92,16 +92,10 @@ def parted(memory: bytes, added: int) -> tuple[bytes, bytes]:
 
 def counts_hash(usage: Usage) -> bytes:
     """Return the bytes by which counts are compared: a third of their size; null counts as 0."""
-    counts = usage.input or 0, usage.creation or 0, usage.read or 0
-    return short_hash(_COUNTS.pack(*counts)) if _counts_hash is None else _counts_hash(*counts)
+    return _counts_hash(usage.input or 0, usage.creation or 0, usage.read or 0)
 
 
 def _place(memory: bytes, key: bytes) -> int:
     """Return where the response's entry begins, or -1; the newest are looked at first."""
-    if _last_place is not None:  # pragma: no cover -- compiled
-        at: int = _last_place(memory, _ENTRY.size, key)
-    else:
-        at = memory.rfind(key)
-        while at >= 0 and at % _ENTRY.size:
-            at = memory.rfind(key, 0, at + HASH_BYTES - 1)
+    at = _last_place(memory, _ENTRY.size, key)
     return at if at >= len(memory) - KEPT * _ENTRY.size else -1

@@ -19,7 +19,7 @@ from contextgauge.kafka.options import KafkaOptions, translated
 from streams.edge.kafka.membership import GroupConfiguration
 from streams.edge.kafka.readers import Consumer, consumer_arguments, known_in, succeeds
 from streams.edge.kafka.unreadable import UnreadableError
-from streams.ports import UnreadableBatchError
+from streams.ports import LogPlace, UnreadableBatchError
 
 BATCH_RECORDS: Final = 500
 """Records handed over at once: more take no less work each."""
@@ -119,7 +119,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         offset, former = committed.get(at, (-1, ""))
         if offset < 0:
             return None
-        if former and self.settings.topic_id and former != self.settings.topic_id:
+        if not LogPlace(former).is_of(self.settings.topic_id):
             logger.warning(
                 "the topic was deleted and created again: only recent records are read",
                 topic=at.topic,

@@ -1,7 +1,7 @@
 """A transaction's record batches, each made of its records at once.
 
 aiokafka's builder takes one record at a time, as several Python objects. Where the product is
-compiled, a batch is encoded in one go (`streams/codec/record_batches.pyx`) and then given to
+compiled, a batch is encoded in one go (`streams/compiled/record_batches.pyx`) and then given to
 aiokafka, which adds the producer's epoch and sequence.
 """
 
@@ -18,8 +18,10 @@ from contextgauge.kafka import zstd
 from contextgauge.kafka.client import append
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.ports import NewRecord
-from streams.codec.compiled import record_batches
+from streams import compiled
 from streams.edge.kafka.checksum import crc32c
+
+_encode: Final = compiled.batches().encode
 
 _CODECS: Final[dict[str | None, tuple[int, Callable[[bytes], bytes]]]] = {
     None: (0, bytes),
@@ -105,14 +107,15 @@ def batches_of(
     producer: AIOKafkaProducer, options: KafkaOptions, records: list[NewRecord]
 ) -> Iterator[BatchBuilder]:
     """Yield the batches of one partition's records."""
-    if record_batches is None:
-        yield from _built(producer, records)
-        return
     limit, end = options.batch_bytes - _HEAD.size - _CHECKED.size, 0
     now_ms = int(time.time() * 1000)
     while end < len(records):
         begin = end
-        content, end, first_ms, last_ms = record_batches.encode(records, begin, limit, now_ms)
+        batch = _encode(records, begin, limit, now_ms)
+        if batch is None:
+            yield from _built(producer, records)
+            return
+        content, end, first_ms, last_ms = batch
         encoded = _Encoded(content, end - begin, first_ms, last_ms)
         yield _EncodedBatch(encoded, options.compression)
 

@@ -1,14 +1,17 @@
 """The checksum of record batches, CRC-32C: by the machine's instruction where that is compiled."""
 
+from typing import Final
+
 from aiokafka.record.util import calc_crc32c
 
-from streams.codec.compiled import record_batches
+from streams import compiled
+
+_machine_crc32c: Final = compiled.batches().crc32c
 
 
 def crc32c(content: bytes | memoryview) -> int:
     """Return the checksum of bytes."""
-    if record_batches is not None and record_batches.crc32c is not None:
-        checksum: int = record_batches.crc32c(content)
-    else:
-        checksum = calc_crc32c(bytes(content))
+    if _machine_crc32c is not None:
+        return _machine_crc32c(content)
+    checksum: int = calc_crc32c(bytes(content))
     return checksum

@@ -1,8 +1,8 @@
 """What a fetch brought of a partition, taken as records.
 
 aiokafka makes objects of each record. Where the product is compiled, fetched batches are read in
-place instead (`streams/codec/record_batches.pyx`); fetching, positions and aborted transactions are
-aiokafka's. Elsewhere, and for batches of formats before 2, it reads them too.
+place instead (`streams/compiled/`); fetching, positions and aborted transactions are aiokafka's.
+Elsewhere, and for batches of formats before 2, it reads them too.
 
 Both ways bound what a batch may unpack to, and what is taken at once. A batch that cannot be read
 raises UnreadableError, once what comes before it is taken.
@@ -10,129 +10,37 @@ raises UnreadableError, once what comes before it is taken.
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from struct import Struct
-from struct import error as StructError  # noqa: N812 -- an exception as any other
-from traceback import clear_frames
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, SupportsIndex
+from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
 from aiokafka import TopicPartition
-from aiokafka.consumer import fetcher
 from aiokafka.consumer.fetcher import FetchError, FetchResult, PartitionRecords
-from aiokafka.errors import CorruptRecordException, KafkaError
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
-from aiokafka.record.default_records import _DefaultRecordBatchPy as PythonBatch
-from aiokafka.record.memory_records import MemoryRecords
 
-from streams.codec.compiled import record_batches
+from streams import compiled
 from streams.edge.kafka.checksum import crc32c
-from streams.edge.kafka.unpacking import LIMIT_BYTES, UnpackedTooLargeError, at_most, unpack
-from streams.edge.kafka.unreadable import UnreadableError, count_of, unreadable
+from streams.edge.kafka.fetched_bytes import (
+    NOWHERE,
+    FetchedBytes,
+    check_count,
+    unreadable_where_it_fails,
+    wrong_checksum,
+)
+from streams.edge.kafka.unpacking import LIMIT_BYTES, unpack
+from streams.edge.kafka.unreadable import UnreadableError
 from streams.ports import LogRecord, UnreadableBatchError
 
 if TYPE_CHECKING:
-    from streams.codec.record_batches import BatchHeader, FetchedRecords
+    from streams.compiled.record_batches import BatchHeader, FetchedRecords
+
+_batches: Final = compiled.batches()
 
 _CREATE_TIME: Final = 0
 """Kafka's timestamp type of a record that carries the producer's clock."""
 
-_LENGTH: Final = Struct(">i")
-_LENGTH_AT: Final = 8
-_LENGTH_ENDS: Final = 12
-"""Where a batch says how many bytes follow."""
-
 _TAKEN_BYTES: Final = 10 << 20
 """Where no other limit is given: with so many bytes no further batch is taken at once."""
-
-_RECORD_BYTES: Final = 72
-"""What a record takes in memory besides its own bytes, where it is read in place."""
-
-_NOWHERE: Final = TopicPartition("", -1)
-
-
-class FetchedBytes(MemoryRecords):  # type: ignore[misc]  # aiokafka is not typed
-    """aiokafka's batches of a partition, which keep their bytes to themselves; these do not.
-
-    They read any name of a header: other producers write what is no UTF-8, and aiokafka raises.
-    """
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__(content)
-        self.content = content
-        self.at, self.limit = _NOWHERE, LIMIT_BYTES
-        self._end = 0
-
-    def next_batch(self) -> "_Batch":
-        """Return the next batch."""
-        batch = super().next_batch()
-        begin = self._end
-        self._end += _LENGTH_ENDS + _LENGTH.unpack_from(self.content, begin + _LENGTH_AT)[0]
-        return _Batch(batch, memoryview(self.content)[begin : self._end], self)
-
-
-class _Batch:
-    """A batch of aiokafka that is bounded, and read once more where a name is not UTF-8."""
-
-    def __init__(self, batch: Any, content: memoryview, source: FetchedBytes) -> None:  # noqa: ANN401 -- of any format
-        self._batch, self._content = batch, content
-        self._at, self._limit = source.at, source.limit
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- aiokafka's
-        return getattr(self._batch, name)
-
-    def __next__(self) -> DefaultRecord:
-        return next(self._batch)
-
-    def validate_crc(self) -> bool:
-        """Return that the checksum is right. Raises UnreadableError."""
-        if not self._batch.validate_crc():
-            raise _wrong_checksum(self._at, self._content)
-        return True
-
-    def __iter__(self) -> Iterator[DefaultRecord]:
-        with _unreadable_where_it_fails(self._at, self._content):
-            _check_count(count_of(self._content), self._limit)
-            try:
-                yield from _bounded(self._batch, self._limit)
-            except (UnicodeDecodeError, CorruptRecordException) as error:
-                # aiokafka without its compiled parts makes it the cause of its own error.
-                if not isinstance(error, UnicodeDecodeError) and not isinstance(
-                    error.__cause__, UnicodeDecodeError
-                ):
-                    raise
-                # Who reads passes over the records that it has.
-                yield from _bounded(_LenientBatch(self._content), self._limit)
-
-
-def _bounded(batch: Any, limit: int) -> Iterator[DefaultRecord]:  # noqa: ANN401 -- as above
-    """Yield a batch's records: it is decompressed for the first one."""
-    with at_most(limit):
-        records = iter(batch)
-        record = next(records, None)
-    while record is not None:  # aiokafka's cannot be iterated over twice
-        yield record
-        record = next(records, None)
-
-
-class _LenientBatch(PythonBatch):  # type: ignore[misc]  # as above
-    """A batch whose names are read as the compiled product does, `\ufffd` for what is none."""
-
-    _buffer: bytearray
-
-    def _maybe_uncompress(self) -> None:
-        super()._maybe_uncompress()
-        self._buffer = _LenientBytes(self._buffer)
-
-
-class _LenientBytes(bytearray):
-    def __getitem__(self, place: SupportsIndex | slice) -> Any:  # noqa: ANN401 -- as bytearray's
-        found = super().__getitem__(place)
-        return found if isinstance(found, int) else _LenientBytes(found)
-
-    def decode(self, encoding: str = "utf-8", errors: str = "replace") -> str:
-        return super().decode(encoding, errors)
 
 
 class Fetched(OrderedDict[TopicPartition, FetchResult | FetchError]):
@@ -166,8 +74,8 @@ class Fetched(OrderedDict[TopicPartition, FetchResult | FetchError]):
     def _taker_of(self, fetched: FetchResult, source: object) -> "_BatchTaker | _RecordTaker":
         """Return what takes the records: in place, or by aiokafka where it has to."""
         partition = fetched._partition_records  # noqa: SLF001 -- no other way
-        if self._as_log_records and record_batches is not None and isinstance(source, FetchedBytes):
-            headers = record_batches.headers_of(source.content)
+        if self._as_log_records and isinstance(source, FetchedBytes):
+            headers = _batches.headers_of(source.content)
             if headers is not None:
                 # A generator that never runs, of what holds it: both would stay, with all that
                 # was fetched.
@@ -246,7 +154,7 @@ class _BatchTaker:
         partition = fetched._partition_records  # noqa: SLF001 -- as above
         records, self._rest = self._rest, None
         if records is None:
-            records = record_batches.FetchedRecords()
+            records = _batches.FetchedRecords()
         else:
             partition.next_fetch_offset = self._rest_ends
         try:
@@ -283,13 +191,13 @@ class _BatchTaker:
     def _counts(self, partition: PartitionRecords, header: "BatchHeader") -> bool:
         """Return whether a batch's records are to be read: no markers, nothing aborted."""
         if crc32c(header.checked(self._content)) != header.checksum:
-            raise _wrong_checksum(self._at, self._bytes_of(header))
+            raise wrong_checksum(self._at, self._bytes_of(header))
         if header.producer_id >= 0:
             partition._consume_aborted_up_to(header.base_offset)  # noqa: SLF001 -- its own method
             aborted = partition._aborted_producers  # noqa: SLF001 -- as above
             if header.is_control:
                 marker = DefaultRecordBatch(self._content[header.begin : header.end])
-                with _unreadable_where_it_fails(self._at, self._bytes_of(header)):
+                with unreadable_where_it_fails(self._at, self._bytes_of(header)):
                     is_abort = partition._contains_abort_marker(marker)  # noqa: SLF001 -- as above
                 if is_abort:
                     aborted.discard(header.producer_id)
@@ -299,8 +207,8 @@ class _BatchTaker:
 
     def _split(self, records: "FetchedRecords", header: "BatchHeader", first_offset: int) -> int:
         """Add a batch's records; return how many bytes it was unpacked to."""
-        with _unreadable_where_it_fails(self._at, self._bytes_of(header)):
-            _check_count(header.count, self._limit)
+        with unreadable_where_it_fails(self._at, self._bytes_of(header)):
+            check_count(header.count, self._limit)
             # A copy where nothing is decompressed: reading in place needs bytes that are its own.
             content = unpack(header.codec, header.body(self._content), self._limit)
             size = len(content)
@@ -309,55 +217,6 @@ class _BatchTaker:
 
     def _bytes_of(self, header: "BatchHeader") -> memoryview:
         return memoryview(self._content)[header.begin : header.end]
-
-
-def records_of(content: bytes, limit: int) -> Iterator[LogRecord]:
-    """Yield the records of a batch, as a broker has it. Raises UnreadableBatchError."""
-    source = FetchedBytes(content)
-    source.limit = limit
-    try:
-        while source.has_next():
-            batch = source.next_batch()
-            batch.validate_crc()
-            for record in batch:
-                yield _log_record(_NOWHERE, record)
-    except UnreadableError as error:
-        raise UnreadableBatchError(error.batch) from error
-
-
-def _check_count(count: int, limit: int) -> None:
-    """Raise UnpackedTooLargeError for more records than the limit has room for."""
-    if count * _RECORD_BYTES > limit:
-        raise UnpackedTooLargeError(f"more than {limit // _RECORD_BYTES:,} records are too many")
-
-
-def _wrong_checksum(at: TopicPartition, content: memoryview) -> UnreadableError:
-    return unreadable(at, content, "batch_damaged", "its checksum is wrong", is_intact=False)
-
-
-@contextmanager
-def _unreadable_where_it_fails(at: TopicPartition, content: memoryview) -> Iterator[None]:
-    """Raise UnreadableError for a batch that is too large, or malformed."""
-    try:
-        yield
-    except UnpackedTooLargeError as error:
-        _let_go(error)
-        raise unreadable(at, content, "batch_too_large", _words(error)) from error
-    except (KafkaError, ValueError, IndexError, TypeError, StructError) as error:
-        _let_go(error)
-        raise unreadable(at, content, "batch_damaged", _words(error)) from error
-
-
-def _let_go(error: BaseException | None) -> None:
-    """Clear what an error's frames hold: what the batch was unpacked to, up to the limit."""
-    while error is not None:
-        clear_frames(error.__traceback__)
-        error = error.__context__
-
-
-def _words(error: Exception) -> str:
-    # aiokafka's errors put their number and name in front.
-    return " ".join(map(str, error.args)) or type(error).__name__
 
 
 def _log_record(
@@ -374,4 +233,15 @@ def _log_record(
     )
 
 
-fetcher.MemoryRecords = FetchedBytes
+def records_of(content: bytes, limit: int) -> Iterator[LogRecord]:
+    """Yield the records of a batch, as a broker has it. Raises UnreadableBatchError."""
+    source = FetchedBytes(content)
+    source.limit = limit
+    try:
+        while source.has_next():
+            batch = source.next_batch()
+            batch.validate_crc()
+            for record in batch:
+                yield _log_record(NOWHERE, record)
+    except UnreadableError as error:
+        raise UnreadableBatchError(error.batch) from error

@@ -21,7 +21,7 @@ from contextgauge.tls import refusal
 from streams.edge.kafka.log import NO_COORDINATOR_YET
 from streams.edge.kafka.membership import configuration_of
 from streams.edge.kafka.open_transactions import Address, open_transactions
-from streams.edge.kafka.versions import VersionsRequest, versions
+from streams.edge.kafka.versions import SOFTWARE, VersionsRequest, versions
 from streams.ports.inspection import (
     GROUPS_TOPIC,
     TRANSACTIONS_TOPIC,
@@ -191,7 +191,7 @@ class KafkaInspector:
         failure = await self._connect(address)
         if failure is not None:
             return Broker(node, _joined(address), failure)
-        response = await self._ask(address, VersionsRequest())
+        response = await self._ask(address, VersionsRequest(*SOFTWARE))
         known = not isinstance(response, Failure) and not response.error_code
         resource = (_BROKER, str(node), list(_BROKER_CONFIGS))
         configs = await self._configs(address, [resource])

@@ -10,17 +10,10 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from aiokafka import errors
-from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.types import (
-    CompactArray,
-    CompactString,
-    Int16,
-    Int32,
-    Int64,
-    Schema,
-    TaggedFields,
-)
+from aiokafka.protocol.api import Request
+from aiokafka.protocol.types import CompactArray, Int16, Int32, Int64
 
+from streams.edge.kafka.requests import TEXT, fields, request, rows
 from streams.ports.inspection import OpenTransaction, OpenTransactions
 
 Address: TypeAlias = tuple[str, int]
@@ -28,167 +21,81 @@ Address: TypeAlias = tuple[str, int]
 Ask: TypeAlias = Callable[[Address, Request[Any]], Awaitable[Any]]
 """Asks one broker. Raises aiokafka's errors."""
 
-_PRODUCERS_API, _DESCRIBE_API, _LIST_API, _VERSION = 61, 65, 66, 0
-_TEXT = CompactString("utf-8")
-_NO_TAGS: Mapping[int, bytes] = {}
+_PARTITIONS = rows(("name", TEXT), ("partitions", CompactArray(Int32)))
 
-
-class _ProducersResponse(Response):  # type: ignore[misc]  # aiokafka is not typed
-    API_KEY = _PRODUCERS_API
-    API_VERSION = _VERSION
-    SCHEMA = Schema(
+_ProducersRequest = request(
+    61,
+    0,
+    fields(("topics", _PARTITIONS)),
+    fields(
         ("throttle_time_ms", Int32),
         (
             "topics",
-            CompactArray(
-                ("name", _TEXT),
+            rows(
+                ("name", TEXT),
                 (
                     "partitions",
-                    CompactArray(
+                    rows(
                         ("partition", Int32),
                         ("error_code", Int16),
-                        ("error_message", _TEXT),
+                        ("error_message", TEXT),
                         (
                             "producers",
-                            CompactArray(
+                            rows(
                                 ("producer_id", Int64),
                                 ("producer_epoch", Int32),
                                 ("last_sequence", Int32),
                                 ("last_timestamp", Int64),
                                 ("coordinator_epoch", Int32),
                                 ("transaction_start", Int64),
-                                ("tags", TaggedFields),
                             ),
                         ),
-                        ("tags", TaggedFields),
                     ),
                 ),
-                ("tags", TaggedFields),
             ),
         ),
-        ("tags", TaggedFields),
-    )
+    ),
+)
+"""Asks a leader who writes to its partitions."""
 
-
-class _ProducersStruct(RequestStruct):  # type: ignore[misc]  # aiokafka is not typed
-    FLEXIBLE_VERSION = True
-    API_KEY = _PRODUCERS_API
-    API_VERSION = _VERSION
-    RESPONSE_TYPE = _ProducersResponse
-    SCHEMA = Schema(
-        (
-            "topics",
-            CompactArray(
-                ("name", _TEXT), ("partitions", CompactArray(Int32)), ("tags", TaggedFields)
-            ),
-        ),
-        ("tags", TaggedFields),
-    )
-
-
-class _ProducersRequest(Request[_ProducersStruct]):  # type: ignore[misc]  # aiokafka is not typed
-    """Ask a leader who writes to its partitions."""
-
-    API_KEY = _PRODUCERS_API
-
-    def __init__(self, partitions: Mapping[str, Sequence[int]]) -> None:
-        self._partitions = partitions
-
-    def build(self, request_struct_class: type[_ProducersStruct]) -> _ProducersStruct:
-        topics = [(name, list(numbers), _NO_TAGS) for name, numbers in self._partitions.items()]
-        return request_struct_class(topics, _NO_TAGS)
-
-
-class _ListResponse(Response):  # type: ignore[misc]  # aiokafka is not typed
-    API_KEY = _LIST_API
-    API_VERSION = _VERSION
-    SCHEMA = Schema(
+_ListRequest = request(
+    66,
+    0,
+    fields(("states", CompactArray(TEXT)), ("producer_ids", CompactArray(Int64))),
+    fields(
         ("throttle_time_ms", Int32),
         ("error_code", Int16),
-        ("unknown_states", CompactArray(_TEXT)),
+        ("unknown_states", CompactArray(TEXT)),
         (
             "transactions",
-            CompactArray(
-                ("transactional_id", _TEXT),
-                ("producer_id", Int64),
-                ("state", _TEXT),
-                ("tags", TaggedFields),
-            ),
+            rows(("transactional_id", TEXT), ("producer_id", Int64), ("state", TEXT)),
         ),
-        ("tags", TaggedFields),
-    )
+    ),
+)
+"""Asks a broker which transactions of these producers it coordinates."""
 
-
-class _ListStruct(RequestStruct):  # type: ignore[misc]  # aiokafka is not typed
-    FLEXIBLE_VERSION = True
-    API_KEY = _LIST_API
-    API_VERSION = _VERSION
-    RESPONSE_TYPE = _ListResponse
-    SCHEMA = Schema(
-        ("states", CompactArray(_TEXT)),
-        ("producer_ids", CompactArray(Int64)),
-        ("tags", TaggedFields),
-    )
-
-
-class _ListRequest(Request[_ListStruct]):  # type: ignore[misc]  # aiokafka is not typed
-    """Ask a broker which transactions of these producers it coordinates."""
-
-    API_KEY = _LIST_API
-
-    def __init__(self, producer_ids: Sequence[int]) -> None:
-        self._producer_ids = producer_ids
-
-    def build(self, request_struct_class: type[_ListStruct]) -> _ListStruct:
-        return request_struct_class([], list(self._producer_ids), _NO_TAGS)
-
-
-class _DescribeResponse(Response):  # type: ignore[misc]  # aiokafka is not typed
-    API_KEY = _DESCRIBE_API
-    API_VERSION = _VERSION
-    SCHEMA = Schema(
+_DescribeRequest = request(
+    65,
+    0,
+    fields(("transactional_ids", CompactArray(TEXT))),
+    fields(
         ("throttle_time_ms", Int32),
         (
             "transactions",
-            CompactArray(
+            rows(
                 ("error_code", Int16),
-                ("transactional_id", _TEXT),
-                ("state", _TEXT),
+                ("transactional_id", TEXT),
+                ("state", TEXT),
                 ("timeout_ms", Int32),
                 ("started_ms", Int64),
                 ("producer_id", Int64),
                 ("producer_epoch", Int16),
-                (
-                    "topics",
-                    CompactArray(
-                        ("name", _TEXT), ("partitions", CompactArray(Int32)), ("tags", TaggedFields)
-                    ),
-                ),
-                ("tags", TaggedFields),
+                ("topics", _PARTITIONS),
             ),
         ),
-        ("tags", TaggedFields),
-    )
-
-
-class _DescribeStruct(RequestStruct):  # type: ignore[misc]  # aiokafka is not typed
-    FLEXIBLE_VERSION = True
-    API_KEY = _DESCRIBE_API
-    API_VERSION = _VERSION
-    RESPONSE_TYPE = _DescribeResponse
-    SCHEMA = Schema(("transactional_ids", CompactArray(_TEXT)), ("tags", TaggedFields))
-
-
-class _DescribeRequest(Request[_DescribeStruct]):  # type: ignore[misc]  # aiokafka is not typed
-    """Ask a coordinator for transactions that it lists."""
-
-    API_KEY = _DESCRIBE_API
-
-    def __init__(self, transactional_ids: Sequence[str]) -> None:
-        self._transactional_ids = transactional_ids
-
-    def build(self, request_struct_class: type[_DescribeStruct]) -> _DescribeStruct:
-        return request_struct_class(list(self._transactional_ids), _NO_TAGS)
+    ),
+)
+"""Asks a coordinator for transactions that it lists."""
 
 
 async def open_transactions(
@@ -200,7 +107,8 @@ async def open_transactions(
     """
     found: dict[tuple[str, int], list[OpenTransaction]] = {}
     for address, partitions in leaders.items():
-        response = (await ask(address, _ProducersRequest(partitions))).to_object()
+        topics: list[Any] = [(name, list(numbers), {}) for name, numbers in partitions.items()]
+        response = (await ask(address, _ProducersRequest(topics))).to_object()
         for topic in response["topics"]:
             for part in topic["partitions"]:
                 place = topic["name"], part["partition"]
@@ -230,7 +138,7 @@ async def _coordinated(
     """Return what coordinators say, by producer id, topic and partition."""
     owners: dict[tuple[int, str, int], Mapping[str, Any]] = {}
     for address in brokers:
-        listed = (await ask(address, _ListRequest(producer_ids))).to_object()
+        listed = (await ask(address, _ListRequest([], list(producer_ids)))).to_object()
         names = [each["transactional_id"] for each in listed["transactions"]]
         if not names:
             continue

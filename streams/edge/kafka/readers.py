@@ -13,6 +13,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 
 from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions, translated
+from streams.edge.kafka.fetched_bytes import place
 from streams.edge.kafka.fetching import Fetched
 from streams.edge.kafka.membership import GroupConfiguration, assignor_of
 from streams.edge.kafka.unreadable import UnreadableError
@@ -259,9 +260,12 @@ class Consumer(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is not typed
     ) -> None:
         super().__init__(**arguments)
         self._options, self._as_log_records = options, as_log_records
+        self._has_place = False
 
     async def start(self) -> None:
-        """Connect."""
+        """Connect. Raises ConfigError on a version of aiokafka that was not tested."""
+        place.take()
+        self._has_place = True
         await super().start()
         fetcher = self._fetcher
         fetcher._records = Fetched(  # noqa: SLF001 -- no option
@@ -272,7 +276,7 @@ class Consumer(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is not typed
         )
 
     async def stop(self) -> None:
-        """Stop, and cancel the fetcher until it ends.
+        """Disconnect, and cancel the fetcher until it ends.
 
         It takes no notice where it has just lost its assignment, and would then wait for ever for
         a position that the coordinator, which is closed before it, no longer fetches.
@@ -285,6 +289,9 @@ class Consumer(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is not typed
             stopping.result()
         finally:
             stopping.cancel()
+            if self._has_place:
+                self._has_place = False
+                place.leave()
 
 
 def known_in(

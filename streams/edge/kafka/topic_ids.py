@@ -10,21 +10,10 @@ from uuid import UUID
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import IncompatibleBrokerVersion, TopicAuthorizationFailedError, for_code
-from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.types import (
-    AbstractType,
-    Boolean,
-    CompactArray,
-    CompactString,
-    Int16,
-    Int32,
-    Schema,
-    TaggedFields,
-)
+from aiokafka.protocol.types import AbstractType, Boolean, CompactArray, Int16, Int32
 
+from streams.edge.kafka.requests import TEXT, fields, request, rows
 from streams.ports import NO_ID
-
-_METADATA_API, _VERSION = 3, 10
 
 
 class _Uuid(AbstractType[UUID]):  # type: ignore[misc]  # aiokafka is not typed
@@ -37,76 +26,47 @@ class _Uuid(AbstractType[UUID]):  # type: ignore[misc]  # aiokafka is not typed
         return UUID(bytes=data.read(16))
 
 
-_TEXT = CompactString("utf-8")
 _NODES = CompactArray(Int32)
-_BROKERS = CompactArray(
-    ("node_id", Int32), ("host", _TEXT), ("port", Int32), ("rack", _TEXT), ("tags", TaggedFields)
-)
-_PARTITIONS = CompactArray(
-    ("error_code", Int16),
-    ("partition", Int32),
-    ("leader", Int32),
-    ("leader_epoch", Int32),
-    ("replicas", _NODES),
-    ("in_sync", _NODES),
-    ("offline", _NODES),
-    ("tags", TaggedFields),
-)
 
-
-class _IdsResponse(Response):  # type: ignore[misc]  # aiokafka is not typed
-    API_KEY = _METADATA_API
-    API_VERSION = _VERSION
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        ("brokers", _BROKERS),
-        ("cluster_id", _TEXT),
-        ("controller", Int32),
-        (
-            "topics",
-            CompactArray(
-                ("error_code", Int16),
-                ("name", _TEXT),
-                ("id", _Uuid),
-                ("is_internal", Boolean),
-                ("partitions", _PARTITIONS),
-                ("operations", Int32),
-                ("tags", TaggedFields),
-            ),
-        ),
-        ("operations", Int32),
-        ("tags", TaggedFields),
-    )
-
-
-class _IdsStruct(RequestStruct):  # type: ignore[misc]  # aiokafka is not typed
-    FLEXIBLE_VERSION = True
-    API_KEY = _METADATA_API
-    API_VERSION = _VERSION
-    RESPONSE_TYPE = _IdsResponse
-    SCHEMA = Schema(
-        ("topics", CompactArray(("id", _Uuid), ("name", _TEXT), ("tags", TaggedFields))),
+_IdsRequest = request(
+    3,
+    10,
+    fields(
+        ("topics", rows(("id", _Uuid), ("name", TEXT))),
         ("creates_topics", Boolean),
         ("with_operations_of_cluster", Boolean),
         ("with_operations_of_topics", Boolean),
-        ("tags", TaggedFields),
-    )
-
-
-class _IdsRequest(Request[_IdsStruct]):  # type: ignore[misc]  # aiokafka is not typed
-    API_KEY = _METADATA_API
-
-    def __init__(self, topics: Sequence[str]) -> None:
-        self._topics = topics
-
-    def build(self, request_struct_class: type[_IdsStruct]) -> _IdsStruct:
-        no_tags: dict[int, bytes] = {}
-        topics = [(NO_ID, name, no_tags) for name in self._topics]
-        # Never to be made by asking for it: some brokers create what they are asked for.
-        creates_topics = with_operations = False
-        return request_struct_class(
-            topics, creates_topics, with_operations, with_operations, no_tags
-        )
+    ),
+    fields(
+        ("throttle_time_ms", Int32),
+        ("brokers", rows(("node_id", Int32), ("host", TEXT), ("port", Int32), ("rack", TEXT))),
+        ("cluster_id", TEXT),
+        ("controller", Int32),
+        (
+            "topics",
+            rows(
+                ("error_code", Int16),
+                ("name", TEXT),
+                ("id", _Uuid),
+                ("is_internal", Boolean),
+                (
+                    "partitions",
+                    rows(
+                        ("error_code", Int16),
+                        ("partition", Int32),
+                        ("leader", Int32),
+                        ("leader_epoch", Int32),
+                        ("replicas", _NODES),
+                        ("in_sync", _NODES),
+                        ("offline", _NODES),
+                    ),
+                ),
+                ("operations", Int32),
+            ),
+        ),
+        ("operations", Int32),
+    ),
+)
 
 
 async def topic_ids(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, UUID | None]:
@@ -117,8 +77,10 @@ async def topic_ids(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[s
     ids: dict[str, UUID | None] = dict.fromkeys(topics)
     if not topics:
         return ids
+    # Never to be made by asking for it: some brokers create what they are asked for.
+    asked = _IdsRequest([(NO_ID, name, {}) for name in topics], False, False, False)  # noqa: FBT003 -- creates no topics, asks for no rights
     try:
-        response = await admin._send_request(_IdsRequest(topics))  # noqa: SLF001 -- no public way
+        response = await admin._send_request(asked)  # noqa: SLF001 -- no public way
     except (IncompatibleBrokerVersion, NotImplementedError):
         return dict.fromkeys(topics, NO_ID)
     for code, name, topic_id, *_ in response.topics:

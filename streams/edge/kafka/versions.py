@@ -6,69 +6,33 @@ header is that of version 0 in all versions, so that any client can read a refus
 
 from io import BytesIO
 
-from aiokafka.protocol.api import Request, RequestStruct, Response, ResponseHeader_v0
-from aiokafka.protocol.types import (
-    CompactArray,
-    CompactString,
-    Int16,
-    Int32,
-    Schema,
-    TaggedFields,
-)
+from aiokafka.protocol.api import Response, ResponseHeader_v0
+from aiokafka.protocol.types import CompactArray, Int16, Int32
+
+from streams.edge.kafka.requests import TEXT, fields, request, rows
 
 _SUPPORTED_TAG, _FINALIZED_TAG = 0, 2
 _FEATURE = "metadata.version"
 _PRODUCE_API = 0
-_SOFTWARE = ("contextgauge", "0")
+SOFTWARE = ("contextgauge", "0")
 """Brokers count clients by name and version; ours would only make more kinds of them."""
 
-_SUPPORTED = CompactArray(
-    ("name", CompactString("utf-8")), ("min", Int16), ("max", Int16), ("tags", TaggedFields)
-)
-_FINALIZED = CompactArray(
-    ("name", CompactString("utf-8")), ("max", Int16), ("min", Int16), ("tags", TaggedFields)
-)
+_SUPPORTED = rows(("name", TEXT), ("min", Int16), ("max", Int16))
+_FINALIZED = rows(("name", TEXT), ("max", Int16), ("min", Int16))
 
 
-class _Response(Response):  # type: ignore[misc]  # aiokafka is not typed
-    API_KEY = 18
-    API_VERSION = 3
-    SCHEMA = Schema(
+VersionsRequest = request(
+    18,
+    3,
+    fields(("name", TEXT), ("version", TEXT)),
+    fields(
         ("error_code", Int16),
-        (
-            "api_versions",
-            CompactArray(
-                ("api_key", Int16), ("min", Int16), ("max", Int16), ("tags", TaggedFields)
-            ),
-        ),
+        ("api_versions", rows(("api_key", Int16), ("min", Int16), ("max", Int16))),
         ("throttle_time_ms", Int32),
-        ("tags", TaggedFields),
-    )
-
-
-class _Struct(RequestStruct):  # type: ignore[misc]  # aiokafka is not typed
-    FLEXIBLE_VERSION = True
-    API_KEY = 18
-    API_VERSION = 3
-    RESPONSE_TYPE = _Response
-    SCHEMA = Schema(
-        ("name", CompactString("utf-8")),
-        ("version", CompactString("utf-8")),
-        ("tags", TaggedFields),
-    )
-
-    def parse_response_header(self, read_buffer: BytesIO | bytes) -> ResponseHeader_v0:
-        return ResponseHeader_v0.decode(read_buffer)
-
-
-class VersionsRequest(Request[_Struct]):  # type: ignore[misc]  # aiokafka is not typed
-    """Ask a broker for its APIs and features; one that is too old raises NotImplementedError."""
-
-    API_KEY = 18
-
-    def build(self, request_struct_class: type[_Struct]) -> _Struct:
-        """Build the only version there is here."""
-        return request_struct_class(*_SOFTWARE, {})
+    ),
+    ResponseHeader_v0,
+)
+"""Asks a broker for its APIs and features; one that is too old raises NotImplementedError."""
 
 
 def versions(response: Response) -> dict[str, int | None]:

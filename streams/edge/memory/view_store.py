@@ -59,8 +59,7 @@ class MemoryPartition:
             position = stored._replace(
                 offset=position.offset,
                 writer=position.writer,
-                last=position.last,
-                topic_id=position.topic_id,
+                log=position.log,
             )
         else:
             position = position._replace(caught_up=False)

@@ -4,7 +4,7 @@ Nothing is cached in this process, so any number of readers may work on one Redi
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 from contextgauge.errors import ConfigError, FormerViewsError, RetryError, VersionError
 from schemas.views import FORMAT_VERSION, LIVE_ENTRIES, EntryStream
@@ -14,8 +14,8 @@ from streams.edge.redis.keys import DOCUMENT, RedisKeys, entry_id, entry_offset
 from streams.ports import (
     Entry,
     Generations,
-    LastRecord,
     LiveBounds,
+    LogPlace,
     ProjectorHeartbeat,
     Ranking,
     ViewPosition,
@@ -29,12 +29,6 @@ _RIVALS_MS: Final = 60_000
 
 CLOSED_OFFSET: Final = -1
 """The offset of a partition that is being dropped: no batch can follow it."""
-
-
-class _Marked(TypedDict):
-    writer: str
-    last: LastRecord | None
-    topic_id: str
 
 
 class RedisViewReader:
@@ -77,6 +71,8 @@ class RedisViewReader:
         if not fields or int(fields[b"offset"]) == CLOSED_OFFSET:
             return None
         _check_format(int(fields[b"format"]))
+        mark = fields.get(b"mark", b"   ").decode()
+        writer, offset, topic_id, record_id = mark.split(" ", 3)
         return ViewPosition(
             offset=int(fields[b"offset"]),
             begin=int(fields[b"begin"]),
@@ -84,7 +80,8 @@ class RedisViewReader:
             caught_up=b"caught_up" in fields,
             build=fields.get(b"build", b"").decode(),
             heartbeat=_heartbeat(fields),
-            **_marked(fields.get(b"mark", b"   ").decode()),
+            writer=writer,
+            log=LogPlace(topic_id, int(offset), record_id) if offset else LogPlace(topic_id),
         )
 
     async def views(
@@ -213,11 +210,6 @@ def _heartbeat(fields: Mapping[bytes, bytes]) -> ProjectorHeartbeat | None:
 
 def mark_of(position: ViewPosition) -> str:
     """Return who wrote a position and what proves its log, as one field."""
-    offset, record_id = ("", "") if position.last is None else position.last
-    return f"{position.writer} {offset} {position.topic_id} {record_id}"
-
-
-def _marked(mark: str) -> _Marked:
-    writer, offset, topic_id, record_id = mark.split(" ", 3)
-    last = LastRecord(int(offset), record_id) if offset else None
-    return {"writer": writer, "last": last, "topic_id": topic_id}
+    topic_id, offset, record_id = position.log
+    last = " " if offset is None else f"{offset} "
+    return f"{position.writer} {last}{topic_id} {record_id or ''}"

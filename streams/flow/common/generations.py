@@ -69,7 +69,7 @@ class GenerationTracker:
                 position = await self._store.position(generation, partition)
             except FormerViewsError:
                 return
-            if topic_id and position and position.topic_id not in {"", topic_id}:
+            if position and not position.log.is_of(topic_id):
                 return
         await self._store.activate(generation, build, partitions)
         await self.refresh()

@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 
 from contextgauge.errors import ConfigError, RetryError
-from streams.ports import NO_ID, Clock, Log
+from streams.ports import Clock, Log, LogPlace, id_text
 
 LOOK_S = 5.0
 """One small request each time."""
@@ -37,10 +37,10 @@ logger = structlog.get_logger()
 
 
 class KnownTopic(NamedTuple):
-    """A topic as a worker begins with it. `id` is None where the broker has none."""
+    """A topic as a worker begins with it. `id` is empty where the broker has none."""
 
     partitions: int
-    id: UUID | None
+    id: str
 
 
 async def known_topics(log: Log, clock: Clock, names: Sequence[str]) -> dict[str, KnownTopic]:
@@ -57,7 +57,7 @@ async def known_topics(log: Log, clock: Clock, names: Sequence[str]) -> dict[str
         # Each question may go to another broker.
         lacking = missing or [name for name in names if ids[name] is None]
         if not lacking:
-            return {name: KnownTopic(counts[name] or 0, _known(ids[name])) for name in names}
+            return {name: KnownTopic(counts[name] or 0, id_text(ids[name])) for name in names}
         if look == 0:
             logger.info("waiting for topics", topics=lacking)
         await clock.sleep(_FIRST_LOOK_S)
@@ -67,10 +67,6 @@ async def known_topics(log: Log, clock: Clock, names: Sequence[str]) -> dict[str
             "`contextgauge topics create`"
         )
     raise RetryError(f"a broker does not know {', '.join(lacking)} yet")
-
-
-def _known(topic_id: UUID | None) -> UUID | None:
-    return None if topic_id == NO_ID else topic_id
 
 
 class TopicLooks:
@@ -112,34 +108,32 @@ async def watch_topics(
     do. A broker that is away is reported once, for without new messages nothing else asks it
     anything; one too old to have topic ids is none of this watch's business.
     """
-    ids: Mapping[str, UUID | None]
     counted: Mapping[str, int | None]
-    known = {topic: each.id for topic, each in topics.items() if each.id is not None}
+    known = {topic: each.id for topic, each in topics.items() if each.id}
     counts = {topic: each.partitions for topic, each in topics.items()}
     names, missing = list(topics), dict.fromkeys(topics, 0)
     outage = _Outage()
     for look in count():
-        ids, counted = known, counts
-        began_s, has_looked = clock.monotonic_s(), False
+        ids: Mapping[str, UUID | None] = {}
+        counted, began_s = counts, clock.monotonic_s()
         try:
             if look % _COUNTED_LOOKS == 0:
                 counted = await log.partition_counts(names)
             ids = await log.topic_ids(names)
-            has_looked = True
             outage.end()
         except RetryError as error:
             outage.go_on(error)
         for topic, before in counts.items():
             if counted[topic] not in {before, None}:
                 raise RetryError(f"{topic} has {counted[topic]} partitions now, {before} before")
-        for topic, former in known.items():
+        for topic, former in known.items() if ids else ():
             current = ids[topic]
             missing[topic] = 0 if current is not None else missing[topic] + 1
-            if current not in {None, NO_ID, former}:
+            if not LogPlace(former).is_of(id_text(current)):
                 raise RetryError(f"the topic {topic} was deleted and created again")
             if missing[topic] == _MISSING_LOOKS:
                 raise RetryError(f"the topic {topic} is missing: it was deleted")
-        known |= {topic: new for topic, new in ids.items() if new is not None and new != NO_ID}
-        if looks is not None and has_looked and not any(missing.values()):
+        known |= {topic: id_text(new) for topic, new in ids.items() if id_text(new)}
+        if looks is not None and ids and not any(missing.values()):
             looks.confirmed_s = began_s
         await clock.sleep(outage.pause_s)

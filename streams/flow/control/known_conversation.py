@@ -10,9 +10,10 @@ from contextgauge.compaction.reading.session_conversation import (
 from contextgauge.errors import RetryError
 from contextgauge.windows import base_name
 from streams.core.control.thresholds import Subject
+from streams.flow.common.log_place import is_of_topic
 from streams.flow.control.commands.command_job import OutcomeError
 from streams.flow.control.commands.command_ports import CommandPorts
-from streams.ports import NO_ID, Log, started
+from streams.ports import started
 from streams.ports.conversations import Mark
 
 _LOOK_S: Final = 0.05
@@ -91,14 +92,6 @@ async def _beyond_end(ports: CommandPorts, partition: int, upto: int) -> str | N
         f"{topic}-{partition} ends at {end}, and {upto} is needed: it was deleted and created "
         "again, or lost its end"
     )
-
-
-async def is_of_topic(log: Log, topic: str, topic_id: str) -> bool:
-    """Return whether an id is that of a topic now, as far as both are known. Raises RetryError."""
-    if not topic_id:
-        return True
-    current = (await log.topic_ids([topic]))[topic]
-    return current is None or current == NO_ID or current.hex == topic_id
 
 
 async def whole_conversation(

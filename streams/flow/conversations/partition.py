@@ -22,7 +22,7 @@ from streams.flow.common.ranges import read_range
 from streams.flow.common.unreadable import counted_passed, poll_past
 from streams.flow.conversations.config import ConversationsPorts
 from streams.flow.conversations.sessions import SessionKeeper
-from streams.ports import GroupReader, LogRecord, PartitionReader, started
+from streams.ports import GroupReader, LogPlace, LogRecord, PartitionReader, started
 from streams.ports.conversations import Mark, StoredConversations
 
 _REREAD_PAUSE_S = 0.1
@@ -142,8 +142,7 @@ class ConversationPartition:
 
     async def _is_continued(self, stored: StoredConversations, first: int, end: int) -> bool:
         """Return whether messages follow what is stored, without a gap and in the same log."""
-        former = stored.topic_id
-        if former and self._topic_id and former != self._topic_id:
+        if not LogPlace(stored.topic_id).is_of(self._topic_id):
             logger.warning(
                 "the topic was deleted and created again: what is kept is read again",
                 partition=self._partition,

@@ -56,8 +56,7 @@ class _ConversationsMember(Membership):
         return [watch_topics(self._log, self._ports.clock, self._topics)]
 
     def _take(self, partitions: frozenset[int]) -> None:
-        found = self._topics[self._topic].id
-        topic_id = "" if found is None else found.hex
+        topic_id = self._topics[self._topic].id
         for partition in sorted(partitions):
             for name in ("rereads", "losses", "deletions", "expired"):
                 self._ports.telemetry.count(f"conversations_{name}", 0, partition=str(partition))

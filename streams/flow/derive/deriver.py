@@ -3,7 +3,7 @@
 The derive worker, replay and the embedded mode all run this; they differ in where messages come
 from and where records go.
 
-    bytes ─▶ compiled reader (usual messages) ─┬─▶ normalised message ─▶ core derive ─▶ records
+    bytes ─▶ reader of usual messages ─────────┬─▶ normalised message ─▶ core derive ─▶ records
           └▶ JSON ─▶ normaliser ───────────────┘
 """
 
@@ -22,6 +22,7 @@ from contextgauge.normalise.signals import (
     ResponseEnd,
     Signal,
 )
+from contextgauge.normalise.usual import NOTHING
 from schemas.messages import (
     AGENT_ID_HEADER,
     INHERITED_HEADER,
@@ -35,15 +36,15 @@ from schemas.messages import (
 )
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB, RECORD_ROOM_BYTES
-from streams.codec.compiled import Usual, read_usual
+from streams import compiled
+from streams.compiled.plain_messages import UsualRecord
 from streams.core.derivation.derive import derive, derive_in
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
 from streams.core.derivation.step import Step
 from streams.ports import LogRecord
 
-_read_usual: Final = read_usual
-"""None where it is not compiled. Bound here, as another module's globals take longer to look up."""
+_read_usual: Final = compiled.messages().read
 
 _BLANK: Final = ord(" ")
 """The greatest of the characters that are white space in ASCII."""
@@ -222,11 +223,13 @@ class Deriver:
             return self._derive_large(step, normal)
         return _derived(step, normal)
 
-    def derive_usual(self, usual: Usual) -> DeriveResult:
-        """Derive what the compiled reader says of a fetched record's message."""
+    def derive_usual(self, usual: UsualRecord) -> DeriveResult:
+        """Derive a message that was read in place."""
         # Its value only identifies a message without a uuid, and usual ones have one.
-        message = InputMessage(b"", usual[18], usual[19], usual[20], usual[21])
-        normal = normalise_usual(usual, message)
+        message = InputMessage(
+            b"", usual.key, usual.received_ms, usual.task_id, usual.publisher_agent_id
+        )
+        normal = normalise_usual(usual.message, message)
         if normal is None:
             return IGNORED
         step = self._step_of(normal.session_id)
@@ -287,10 +290,10 @@ class Deriver:
         is_plain = (
             message.thread_id is None and message.inherited is None and message.settings is None
         )
-        if _read_usual is not None and is_plain and len(value) <= self.limit_bytes:
+        if is_plain and len(value) <= self.limit_bytes:
             usual = _read_usual(value)
             if usual is not None:
-                return normalise_usual(usual, message) if usual else None
+                return None if usual is NOTHING else normalise_usual(usual, message)
         body = json_codec.decode_fast(value, self.limit_bytes)
         return body if isinstance(body, DeadLetter) else normalise(body, message)
 

@@ -1,8 +1,7 @@
 """What binds a stored position to the logs that it was stored for, and the check of it.
 
-An offset means nothing in another log: a topic may have been deleted and created again, restored
-from a backup, or have lost its end with a broker. So with each position is stored: the ids of the
-topics, the last message that was derived, as a digest, and where `context.events` ended.
+With each position is stored: the place of the last message that was derived, that of the last
+record in `context.events` (`LogPlace`), and where this topic ended.
 
     messages   the last message is still at its offset; else the topic's id has to be the same
     events     end where the state says, and what follows are records of aborted transactions
@@ -13,24 +12,24 @@ topic ids, they are not checked.
 """
 
 import hashlib
-from collections.abc import Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import structlog
 
 from contextgauge.errors import PositionError, RetryError, VersionError
-from streams.flow.common.ranges import read_range
+from streams.flow.common.log_place import Evidence, evidence, first_record
 from streams.flow.derive.config import DeriveConfig
 from streams.ports import (
-    NO_ID,
     Approval,
     Clock,
     Log,
+    LogPlace,
     LogRecord,
     NewRecord,
     PartitionReader,
+    id_text,
     started,
 )
 
@@ -38,6 +37,8 @@ MARKER = 1
 """Offsets that a transaction's end takes in each partition that it wrote to."""
 
 _DIGEST_BYTES = 16
+_NOWHERE = LogPlace()
+_NO_ANCHOR = LogPlace(offset=-1)
 
 START_ANEW = (
     "Restore all three topics to one point in time; or start again from what {messages} still "
@@ -49,64 +50,81 @@ logger = structlog.get_logger()
 
 
 class TopicIds(NamedTuple):
-    """The ids of the topics; None where the broker has none."""
+    """The ids of the topics; empty where the broker has none."""
 
-    messages: str | None
-    events: str | None
-    state: str | None
+    messages: str = ""
+    events: str = ""
+    state: str = ""
 
 
 @dataclass(slots=True)
 class LogProof:
-    """What is stored with a position. What there is nothing of yet is None.
+    """What is stored with a position. `group` is the writer's.
 
-    `group` is the writer's. `last_offset` is the last derived message's, `event_offset` the last
-    record's in `context.events`, which ended at `events_end` after the transaction of this.
-    `anchor_offset` is a message's that was derived while the topic certainly had `messages_id`, -1
-    where there is none yet: a worker goes on for a while after its topic was recreated, and what
-    it stores then is of the new topic.
+    `messages` is the place of the last derived message, `events` that of the last record in
+    `context.events`, which ended at `events_end` after the transaction of this. `anchor` is the
+    place of a message that was derived while the topic certainly had the id of `messages`, its
+    offset -1 where there is none yet: a worker goes on for a while after its topic was recreated,
+    and what it stores then is of the new topic.
     """
 
     group: str | None = None
-    messages_id: str | None = None
-    events_id: str | None = None
+    messages: LogPlace = _NOWHERE
+    events: LogPlace = _NOWHERE
+    anchor: LogPlace = _NO_ANCHOR
     events_end: int | None = None
-    last_offset: int | None = None
-    last_digest: str | None = None
-    anchor_offset: int = -1
-    anchor_digest: str | None = None
-    event_offset: int | None = None
-    event_digest: str | None = None
 
     def document(self) -> dict[str, str | int]:
         """Return it for the position's document."""
-        values = [(name, getattr(self, name)) for name in _TYPES]
-        return {name: value for name, value in values if value is not None}
+        values = {
+            "group": self.group,
+            "messages_id": self.messages.topic_id,
+            "events_id": self.events.topic_id,
+            "events_end": self.events_end,
+        }
+        for name, place in zip(_PLACES, (self.messages, self.anchor, self.events), strict=True):
+            values |= {f"{name}_offset": place.offset, f"{name}_digest": place.digest}
+        return {name: value for name, value in values.items() if value is not None and value != ""}
 
     def derive(self, message: LogRecord) -> None:
         """Take the last message of a batch."""
-        self.last_offset, self.last_digest = message.offset, digest(message)
+        self.messages = LogPlace(self.messages.topic_id, message.offset, digest(message))
 
     def write(self, records: int, last: NewRecord) -> None:
         """Take the records of a transaction. No one else writes any, so their end is known."""
         if self.events_end is not None:
-            self.event_offset = self.events_end + records - 1
-            self.event_digest = digest(last)
+            offset = self.events_end + records - 1
+            self.events = LogPlace(self.events.topic_id, offset, digest(last))
             self.events_end += records + MARKER
 
 
-_NUMBERS = {"events_end", "last_offset", "anchor_offset", "event_offset"}
-_TYPES = {name: int if name in _NUMBERS else str for name in LogProof.__slots__}
+_PLACES = ("last", "anchor", "event")
+"""Of the last message, the anchor and the last record, as the document names them."""
+
+_TYPES = {
+    "group": str,
+    "messages_id": str,
+    "events_id": str,
+    "events_end": int,
+    **{f"{name}_offset": int for name in _PLACES},
+    **{f"{name}_digest": str for name in _PLACES},
+}
 
 
 def read_proof(document: object) -> LogProof:
     """Return the proof of a position's document. Raises VersionError for a malformed one."""
-    if not isinstance(document, dict):
+    values: dict[str, Any] = document if isinstance(document, dict) else {"group": ()}
+    if not all(isinstance(values[name], _TYPES[name]) for name in values.keys() & _TYPES.keys()):
         raise VersionError("what binds the stored position to its log cannot be read")
-    known: dict[str, Any] = {name: document[name] for name in _TYPES if name in document}
-    if not all(isinstance(value, _TYPES[name]) for name, value in known.items()):
-        raise VersionError("what binds the stored position to its log cannot be read")
-    return LogProof(**known)
+    get = values.get
+    last, anchor, event = ((get(f"{name}_offset"), get(f"{name}_digest")) for name in _PLACES)
+    return LogProof(
+        get("group"),
+        LogPlace(get("messages_id", ""), *last),
+        LogPlace(get("events_id", ""), *event),
+        LogPlace("", *anchor) if "anchor_offset" in values else _NO_ANCHOR,
+        get("events_end"),
+    )
 
 
 def digest(record: LogRecord | NewRecord) -> str:
@@ -119,6 +137,11 @@ def digest(record: LogRecord | NewRecord) -> str:
     return hashed.hexdigest()
 
 
+def _written_digest(record: LogRecord) -> str:
+    """Return a record's digest as of when it was written: the broker may set the timestamp."""
+    return digest(NewRecord("", 0, record.key, record.value, record.headers))
+
+
 async def read_ids(log: Log, config: DeriveConfig) -> TopicIds:
     """Ask for the topics' ids. Raises RetryError, also where the broker does not know a topic."""
     names = (config.messages_topic, config.events_topic, config.state_topic)
@@ -126,9 +149,7 @@ async def read_ids(log: Log, config: DeriveConfig) -> TopicIds:
     for name in names:
         if ids[name] is None:
             raise RetryError(f"the broker does not know the topic {name}, or not yet")
-    return TopicIds(
-        *[found.hex if (found := ids[name]) and found != NO_ID else None for name in names]
-    )
+    return TopicIds(*[id_text(ids[name]) for name in names])
 
 
 class OtherWriterError(RetryError):
@@ -163,7 +184,7 @@ class LogCheck:
     ) -> None:
         self._log, self._clock, self._config = log, clock, config
         self._partition, self._ids = partition, ids
-        self.proof = LogProof(config.group, ids.messages, ids.events)
+        self.proof = LogProof(config.group, LogPlace(ids.messages), LogPlace(ids.events))
         """What is stored from here on, once `bind` has returned."""
 
     async def bind(self, stored: LogProof | None, state_end: int) -> None:
@@ -176,11 +197,12 @@ class LogCheck:
         if stored is not None:
             await self.check_messages(stored)
             # A broker too old for ids, among others, is no reason to forget one.
-            proof.messages_id = proof.messages_id or stored.messages_id
-            proof.events_id = proof.events_id or stored.events_id
-            proof.last_offset, proof.last_digest = stored.last_offset, stored.last_digest
-            proof.anchor_offset, proof.anchor_digest = stored.anchor_offset, stored.anchor_digest
-            proof.event_offset, proof.event_digest = stored.event_offset, stored.event_digest
+            ids = self._ids
+            proof.messages = stored.messages._replace(
+                topic_id=ids.messages or stored.messages.topic_id
+            )
+            proof.events = stored.events._replace(topic_id=ids.events or stored.events.topic_id)
+            proof.anchor = stored.anchor
             if stored.group != config.group:
                 logger.warning(
                     "another group derived this partition before: only one may",
@@ -206,48 +228,40 @@ class LogCheck:
 
     async def check_messages(self, proof: LogProof) -> None:
         """Raise PositionError where the position was stored for another log of messages."""
-        topic, offset = self._config.messages_topic, proof.last_offset
-        is_recreated = _differ(proof.messages_id, self._ids.messages)
+        topic, last = self._config.messages_topic, proof.messages
+        is_recreated = not last.is_of(self._ids.messages)
+        reason = ""
         async with started(self._log.reader(topic, [self._partition])) as reader:
-            first, end = await reader.bounds(self._partition)
-            if offset is not None and offset >= end:
-                raise self._contradiction(
-                    topic,
-                    f"it ends at {end}, and the message at offset {offset} was derived: the topic "
-                    f"was recreated, or {_LOST_END}",
+            found = await self._evidence(reader, last, digest)
+            if found == "beyond_end":
+                reason = (
+                    f"it ends before offset {last.offset}, whose message was derived: the topic "
+                    f"was recreated, or {_LOST_END}"
                 )
-            if offset is not None and first <= offset < end:
-                message = await self._record(reader, offset, offset + 1)
-                if message is None:
-                    first, _ = await reader.bounds(self._partition)  # it may just have expired
-                if first <= offset and (message is None or digest(message) != proof.last_digest):
-                    raise self._contradiction(
-                        topic,
-                        f"the message at offset {offset} is not the one that was derived: "
-                        + ("the topic was recreated" if is_recreated else _LOST_END),
-                    )
-                if message is not None:
-                    if is_recreated:
-                        await self._copy(reader, proof, first)
-                    return
-        if is_recreated:
-            raise self._contradiction(
-                topic, "the topic was recreated, and the stored position belongs to the former one"
-            )
+            elif found in {"other", "absent"}:
+                reason = (
+                    f"the message at offset {last.offset} is not the one that was derived: "
+                    + ("the topic was recreated" if is_recreated else _LOST_END)
+                )
+            elif is_recreated and found != "same":
+                reason = (
+                    "the topic was recreated, and the stored position belongs to the former one"
+                )
+            elif is_recreated:
+                reason = await self._not_a_copy(reader, proof)
+        if reason:
+            raise self._contradiction(topic, reason)
 
-    async def _copy(self, reader: PartitionReader, proof: LogProof, first: int) -> None:
-        """Raise PositionError where a topic with another id is no copy of the former one."""
-        topic, offset = self._config.messages_topic, proof.anchor_offset
-        if offset < first:
-            raise self._contradiction(
-                topic, "the topic was recreated, and nothing that it still holds shows it is a copy"
-            )
-        message = await self._record(reader, offset, offset + 1)
-        if message is None or digest(message) != proof.anchor_digest:
-            raise self._contradiction(
-                topic, "the topic was recreated, and a worker went on in it before it noticed"
-            )
+    async def _not_a_copy(self, reader: PartitionReader, proof: LogProof) -> str:
+        """Return why a topic with another id is no copy of the former one; empty where it is."""
+        found = await self._evidence(reader, proof.anchor, digest)
+        if found == "expired":
+            return "the topic was recreated, and nothing that it still holds shows it is a copy"
+        if found != "same":
+            return "the topic was recreated, and a worker went on in it before it noticed"
+        topic = self._config.messages_topic
         logger.warning("a copy of the topic", topic=topic, partition=self._partition)
+        return ""
 
     async def _events(self, proof: LogProof | None) -> tuple[int, str | None]:
         """Return where the records end, and what contradicts the state, if anything does.
@@ -261,16 +275,17 @@ class LogCheck:
             expected = 0 if proof is None or proof.events_end is None else proof.events_end
             lost = "the broker lost its last records, or an older backup was restored"
             if proof is not None:
-                is_other = _differ(proof.events_id, self._ids.events)
-                holds_last = await self._holds_last(reader, proof, first, end)
-                if is_other and not (holds_last or proof.events_end == 0):
+                found = await self._evidence(reader, proof.events, _written_digest)
+                is_recreated = not proof.events.is_of(self._ids.events)
+                if is_recreated and not (found == "same" or proof.events_end == 0):
                     return end, "the topic was recreated, and the records derived before are gone"
-                if holds_last is False:
+                if found in {"other", "absent"}:
                     # What ends transactions takes offsets too, so its end alone does not show it.
-                    return end, f"the last record is not at offset {proof.event_offset}: {lost}"
+                    return end, f"the last record is not at offset {proof.events.offset}: {lost}"
             if end < expected:
                 return end, f"it ends at {end}, and {expected} offsets were written: {lost}"
-            extra = await self._record(reader, max(first, expected), end)
+            begin = max(first, expected)
+            extra = await first_record(reader, self._clock, self._partition, begin, end)
         if extra is None:
             return end, None
         state = self._config.state_topic
@@ -281,28 +296,10 @@ class LogCheck:
             f"{state} lost its end, or an older backup of it was restored"
         )
 
-    async def _holds_last(
-        self, reader: PartitionReader, proof: LogProof, first: int, end: int
-    ) -> bool | None:
-        """Return whether the last record is at its offset; None where it may have expired."""
-        offset = proof.event_offset
-        if offset is None or not first <= offset < end:
-            return None
-        record = await self._record(reader, offset, offset + 1)
-        if record is None:
-            first, _ = await reader.bounds(self._partition)
-            return None if first > offset else False
-        written = NewRecord("", 0, record.key, record.value, record.headers)
-        return digest(written) == proof.event_digest
-
-    async def _record(self, reader: PartitionReader, begin: int, end: int) -> LogRecord | None:
-        """Return the first committed record of a range; None where there is none."""
-        found = read_range(reader, self._clock, self._partition, begin, end)
-        async with aclosing(found) as batches:
-            async for batch in batches:
-                if batch.records:
-                    return batch.records[0]
-        return None
+    async def _evidence(
+        self, reader: PartitionReader, place: LogPlace, digest_of: Callable[[LogRecord], str]
+    ) -> Evidence:
+        return await evidence(reader, self._clock, self._partition, place, digest_of)
 
     def _contradiction(self, topic: str, reason: str) -> PositionError:
         config = self._config
@@ -313,7 +310,3 @@ class LogCheck:
 
 
 _LOST_END = "the broker lost its last messages and took others, or another backup was restored"
-
-
-def _differ(stored: str | None, now: str | None) -> bool:
-    return stored is not None and now is not None and stored != now

@@ -14,14 +14,16 @@ from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from contextgauge import json_codec
 from contextgauge.errors import ConfigError, VersionError
+from contextgauge.normalise.usual import NOTHING
 from contextgauge.partitioner import key_bytes
 from schemas.messages import DeadLetter
 from schemas.topics import HOUR_MS
-from streams.codec.compiled import read_record, record_batches
+from streams import compiled
+from streams.compiled.plain_messages import UsualRecord
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
 from streams.flow.dead_letters.letters import misrouted_check
@@ -40,11 +42,7 @@ from streams.flow.derive.stored_sessions import (
 )
 from streams.ports import LogRecord, NewRecord, UnreadableBatch, ValueStore
 
-NOTHING: Final = 2
-"""Values that the compiled reader returns of a message that says nothing: its place in time."""
-
-if TYPE_CHECKING:
-    from streams.codec.record_batches import FetchedRecords
+_read_record: Final = compiled.messages().read_record
 
 POSITION_VERSION: Final = 1
 """Version of the position's document."""
@@ -77,14 +75,6 @@ class Work:
     evicted: int = 0
     last_ms: int | None = None
     events_begin: int | None = None
-
-
-def value_bytes(records: Sequence[LogRecord]) -> int:
-    """Return how many bytes the records' values have."""
-    if record_batches is not None and isinstance(records, record_batches.FetchedRecords):
-        count: int = records.value_bytes()
-        return count
-    return sum(len(record.value or b"") for record in records)
 
 
 class InputPartition(NamedTuple):
@@ -157,29 +147,22 @@ class PartitionState:
 
     def apply(self, messages: Sequence[LogRecord]) -> None:
         """Derive messages, in order, as part of the batch that `finish` ends."""
-        if record_batches is not None and isinstance(messages, record_batches.FetchedRecords):
-            for index in range(len(messages)):
-                self._apply_fetched(messages, index)
-        else:
-            for message in messages:
-                self._apply_one(message)
+        for index in range(len(messages)):
+            usual = _read_record(messages, index, self._usual_bytes)
+            if usual is None:
+                self._apply_one(messages[index])
+            else:
+                self._apply_usual(usual, messages, index)
         if messages:
             self._last = messages[-1]
             self._work.last_ms = self._last.timestamp_ms
 
-    def _apply_fetched(self, messages: "FetchedRecords", index: int) -> None:
-        """Derive a message in place if it is a usual one, else as an object."""
-        if read_record is None:
-            raise AssertionError("fetched records are read in place where that is compiled")
-        usual = read_record(messages, index, self._usual_bytes)
-        if usual is None:
-            self._apply_one(messages[index])
-            return
-        offset: int = usual[-2]
-        timestamp_ms: int = usual[-1]
+    def _apply_usual(self, usual: UsualRecord, messages: Sequence[LogRecord], index: int) -> None:
+        """Derive a message that was read in place."""
+        offset, timestamp_ms = usual.offset, usual.timestamp_ms
         if timestamp_ms > self._time.time_ms:
             self._advance(offset, timestamp_ms)
-        if len(usual) == NOTHING:
+        if usual.message is NOTHING:
             self._work.dead.append(False)
             return
         result = self._deriver.derive_usual(usual)

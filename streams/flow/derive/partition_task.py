@@ -17,6 +17,7 @@ from typing import Any
 import structlog
 
 from contextgauge.errors import PositionError, RetryError
+from streams import compiled
 from streams.core.derivation.rules_config import Rules
 from streams.flow.common.lag import Lag
 from streams.flow.common.ports import WorkerPorts
@@ -28,13 +29,14 @@ from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.log_proof import LogCheck, LogProof, TopicIds, alone, read_ids
 from streams.flow.derive.memory_values import MemoryValues
-from streams.flow.derive.partition_state import InputPartition, PartitionState, Work, value_bytes
+from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.restoring import restore
 from streams.flow.derive.state_store import StateStore
 from streams.ports import (
     Batch,
     GroupReader,
     Log,
+    LogPlace,
     NewRecord,
     StepTimer,
     TransactionalProducer,
@@ -50,6 +52,8 @@ _SLICE_MESSAGES = 250
 BEHIND_S = 60.0
 """The metadata of the broker that is asked may be so old: it has the former id of a topic that was
 recreated since."""
+
+_value_bytes = compiled.batches().value_bytes
 
 logger = structlog.get_logger()
 
@@ -110,8 +114,8 @@ class PartitionTask:
         self._label = str(place.partition)
         self._stop = asyncio.Event()
         self._end = 0
-        self._ids = TopicIds(None, None, None)
-        self._anchor: tuple[int, str] | None = None
+        self._ids = TopicIds()
+        self._anchor: LogPlace | None = None
         self._anchor_s = ports.clock.monotonic_s()
         self._lag = Lag(ports, place.partition, "derive_lag_messages", "derive_lag_seconds")
         self.running = False
@@ -270,9 +274,9 @@ class PartitionTask:
         if self._looks.confirmed_s < self._anchor_s + BEHIND_S:
             return
         if self._anchor is not None:
-            proof.anchor_offset, proof.anchor_digest = self._anchor
-        if proof.last_offset is not None and proof.last_digest is not None:
-            self._anchor = (proof.last_offset, proof.last_digest)
+            proof.anchor = self._anchor
+        if proof.messages.offset is not None:
+            self._anchor = proof.messages._replace(topic_id="")
         self._anchor_s = self._ports.clock.monotonic_s()
 
     async def _poll(self, messages: int) -> Batch | UnreadableBatch:
@@ -302,7 +306,7 @@ class PartitionTask:
         for start in range(0, len(batch.records), _SLICE_MESSAGES):
             state.apply(batch.records[start : start + _SLICE_MESSAGES])
             await asyncio.sleep(0)
-        return len(batch.records), value_bytes(batch.records), batch.position
+        return len(batch.records), _value_bytes(batch.records), batch.position
 
     async def _commit(self, producer: TransactionalProducer, work: Work) -> None:
         """Commit a batch: records, dead letters, state and position, or nothing of it."""

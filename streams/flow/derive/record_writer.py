@@ -1,5 +1,7 @@
 """The records of an input partition's messages, as they are written: with where they come from."""
 
+from typing import Final
+
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from streams.codec import cloudevents
@@ -27,20 +29,17 @@ class RecordWriter:
 
     def __init__(self, config: DeriveConfig, partition: int, dead_partition: int) -> None:
         self._config = config
-        self._partition = partition
         self._dead_partition = dead_partition
         self._origin = origin_headers(config.messages_topic, partition)
-        self._compiled = cloudevents.event_writer(config.events_topic, partition)
+        topic, origin = config.events_topic, self._origin
 
-    def event(self, record: Record, key: bytes, offset: int, timestamp_ms: int) -> NewRecord:
-        """Return a derived record; the message's offset and Kafka time are where it comes from."""
-        if self._compiled is not None:
-            written = self._compiled.write(record, key, offset, timestamp_ms, self._origin)
-            if written is not None:
-                return written
-        headers, value = cloudevents.to_binary(record)
-        headers += source_headers(self._origin, offset, timestamp_ms)
-        return NewRecord(self._config.events_topic, self._partition, key, value, headers)
+        def write(record: Record, key: bytes, offset: int, timestamp_ms: int, /) -> NewRecord:
+            headers, value = cloudevents.to_binary(record)
+            headers += source_headers(origin, offset, timestamp_ms)
+            return NewRecord(topic, partition, key, value, headers)
+
+        self.event: Final = cloudevents.event_writer(write, topic, partition, origin)
+        """Returns a derived record; the message's offset and Kafka time are where it comes from."""
 
     def dead_letter(self, message: LogRecord, dead: DeadLetter) -> NewRecord:
         """Return a message that cannot be derived, unchanged, with the reason."""

@@ -72,7 +72,7 @@ class GenerationBuild:
         """Go on with this build where it was left, or begin it at the log's first offset."""
         projector = self._poller.projector(generation, strict=self._lenient_build != build)
         is_open = await projector.open(build)
-        foreign = await self._poller.foreign_log(projector) if is_open else ""
+        foreign = await self._poller.foreign_log(projector.stored.log) if is_open else ""
         if foreign:
             logger.warning(
                 "building from the beginning", partition=self._poller.partition, error=foreign

@@ -89,7 +89,7 @@ class LiveProjection:
             raise LostError("the partition's position is gone")
         if displaced is not None:
             await self._report_rival(displaced, projector)
-        foreign = await self._poller.foreign_log(projector)
+        foreign = await self._poller.foreign_log(projector.stored.log)
         if foreign:
             raise LostError(foreign)
         self._reader.seek(partition, projector.position)

@@ -17,7 +17,7 @@ from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
 from streams.flow.project.view_write import ViewWrite, fold_into
 from streams.ports import (
     Batch,
-    LastRecord,
+    LogPlace,
     LogRecord,
     ProjectorHeartbeat,
     ViewPosition,
@@ -73,7 +73,7 @@ class PartitionProjector:
         self._call = ViewWrite()
         self.writer, self._topic_id = writer, topic_id
         self._stored = ViewPosition(0, 0, place.partitions, caught_up=False)
-        self._last: LastRecord | None = None
+        self._last = LogPlace()
         self._has_loaded = False
         self._cursor = 0
         self.checked_s = 0.0
@@ -118,7 +118,7 @@ class PartitionProjector:
             )
         # Where older records were deleted from the log, a session may well begin in its middle.
         strict = self._strict and stored.begin == 0
-        self._stored, self._last, self._cursor = stored, stored.last, 0
+        self._stored, self._last, self._cursor = stored, stored.log, 0
         self._fold = Fold(strict=strict, idle_ms=self._idle_ms)
         stats = await until_done(store.stats, *self._at)
         await self.verify()
@@ -135,7 +135,7 @@ class PartitionProjector:
             caught_up=False,
             build=build,
             writer=self.writer,
-            topic_id=self._topic_id,
+            log=LogPlace(self._topic_id),
         )
         changes = ViewWrite().changes()._replace(stats=FIRST_STATS)
         await self._retry.run(
@@ -167,13 +167,13 @@ class PartitionProjector:
             number += folded
             if folded:
                 last = some[folded - 1]
-                self._last = LastRecord(last.offset, last.record.id)
+                self._last = LogPlace("", last.offset, last.record.id)
             if unfit is not None:
                 item = placed[number]
                 number += 1
                 await self._flush(item.offset)
                 self._call.add(unfit)
-                self._last = LastRecord(item.offset, item.record.id)
+                self._last = LogPlace("", item.offset, item.record.id)
             on_progress()
             if number < len(placed):
                 await asyncio.sleep(0)
@@ -269,8 +269,7 @@ class PartitionProjector:
         position = self._stored._replace(
             offset=offset,
             writer=self.writer,
-            last=self._last,
-            topic_id=self._topic_id or self._stored.topic_id,
+            log=self._last._replace(topic_id=self._topic_id or self._stored.log.topic_id),
         )
         changes = call.changes()
         self._fold.encoded(changes.views)

@@ -8,20 +8,29 @@ from functools import cached_property
 
 import structlog
 
-from contextgauge.errors import PositionError
+from contextgauge.errors import PositionError, VersionError
+from streams import codec
 from streams.flow.common.generations import GenerationTracker
+from streams.flow.common.log_place import evidence
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
 from streams.flow.common.unreadable import counted_passed, poll_past
 from streams.flow.project.config import ProjectConfig
-from streams.flow.project.log_identity import foreign_log
 from streams.flow.project.partition import PartitionProjector, ViewPartition
-from streams.ports import Batch, Log, PartitionReader, ViewStore
+from streams.ports import Batch, Log, LogPlace, LogRecord, PartitionReader, ViewStore, started
 
 _REREAD_PAUSE_S = 0.1
 """Between a mismatch and reading again: two workers that write to one partition must not race."""
 
 logger = structlog.get_logger()
+
+
+def _record_id(record: LogRecord) -> str:
+    """Return a record's id, empty if it is none of ours."""
+    try:
+        return codec.from_binary(record.headers, record.value or b"").id
+    except VersionError:
+        return ""
 
 
 def _new_writer() -> str:
@@ -90,12 +99,26 @@ class PartitionPoller:
         projector.checked_s = ports.clock.monotonic_s()
         return projector
 
-    async def foreign_log(self, projector: PartitionProjector) -> str:
-        """Return why the log is not the one of an open projector's views; empty if it may be."""
-        ports, stored = self._ports, projector.stored
-        return await foreign_log(
-            ports.log, ports.health, ports.config, self.partition, stored, self.topic_id
-        )
+    async def foreign_log(self, place: LogPlace) -> str:
+        """Return why the log is not the one that views were folded from; empty if it may be.
+
+        Raises RetryError while the broker is away.
+        """
+        ports = self._ports
+        if not place.is_of(self.topic_id):
+            return "the topic was deleted and created again"
+        with ports.health.step("open", self.partition, ports.config.open_timeout_s):
+            async with started(
+                ports.log.reader(ports.config.events_topic, [self.partition])
+            ) as reader:
+                found = await evidence(
+                    reader, ports.clock, self.partition, place, _record_id, self._passed
+                )
+        if found == "beyond_end":
+            return f"the log ends before offset {place.offset}, the last record in the views"
+        if found == "other":
+            return f"record {place.offset} of the log is not the one that is in the views"
+        return ""
 
     async def poll(self, reader: PartitionReader, position: int, max_records: int) -> Batch:
         """Return the records at `position`, where the reader stands. Raises PositionError."""

@@ -18,6 +18,7 @@ rather than wrong figures. What ends what, by the error's name:
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from uuid import UUID
 
 from streams.flow.common.membership import Membership, stay_member
 from streams.flow.common.topic_watch import KnownTopic, known_topics, watch_topics
@@ -93,7 +94,8 @@ class _ProjectMember(Membership):
 
     def _take(self, partitions: frozenset[int]) -> None:
         telemetry = self._ports.telemetry
-        topic_id = str(self._topics[self._topic].id or "")
+        # Spelled with hyphens, as positions have it.
+        topic_id = str(UUID(topic_id)) if (topic_id := self._topics[self._topic].id) else ""
         for partition in sorted(partitions):
             telemetry.count("project_losses", 0, partition=str(partition))
             telemetry.count("project_mismatches", 0, partition=str(partition))

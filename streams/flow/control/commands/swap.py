@@ -16,11 +16,11 @@ from schemas.commands import CommandEntry
 from streams.core.control.log import UnfinishedCommand
 from streams.core.control.messages import Line
 from streams.core.conversation.fold import ConversationFold
+from streams.flow.common.log_place import is_of_topic
 from streams.flow.control.commands.command_job import OutcomeError
 from streams.flow.control.commands.command_log import CommandLog
 from streams.flow.control.commands.command_ports import CommandPorts
 from streams.flow.control.commands.message_tail import MessageTail
-from streams.flow.control.known_conversation import is_of_topic
 from streams.ports import SCATTERED, PartitionReader, started
 
 _QUIET_LOOK_S: Final = 0.1

@@ -20,10 +20,10 @@ from schemas.records import MAIN_CHAIN, CompactBoundary, Record, event_type
 from streams import codec
 from streams.codec.cloudevents import rfc3339
 from streams.core.control.pins import PinsCheck, around_boundary, check_pins, message_of
+from streams.flow.common.log_place import is_of_topic
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
 from streams.flow.control.control_loop import AssignedPartition, PartitionHandler, PendingRecord
-from streams.flow.control.known_conversation import is_of_topic
 from streams.ports import Headers, Log, NewRecord, started
 from streams.ports.conversations import ConversationReader
 

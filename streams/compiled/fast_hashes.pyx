@@ -2,8 +2,7 @@
 """The hashes of the derivation, without an object for each of their steps.
 
 A message is hashed two to four times, over less than a block or two: making, feeding and asking a `hashlib`
-object takes several times what the hash itself does. Each
-function belongs to one in Python, of the same name or what it returns, which does what it leaves.
+object takes several times what the hash itself does. What is long or not ASCII is left to `plain_hashes`.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -11,6 +10,8 @@ from libc.string cimport memcmp, memcpy
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeASCII
+
+from streams.compiled import plain_hashes as plain
 
 cdef extern from "Python.h":
     int PyUnicode_IS_COMPACT_ASCII(object text)
@@ -103,13 +104,10 @@ cdef enum:
 
 
 def text_hash(bytes prefix not None, str text not None, /):
-    """Return the hash of a text behind a prefix; None for other text than ASCII, and for more than a block."""
-    cdef Py_ssize_t size
-    if not PyUnicode_IS_COMPACT_ASCII(text):
-        return None
-    size = PyUnicode_GET_LENGTH(text)
-    if size + PyBytes_GET_SIZE(prefix) > BLOCK:
-        return None
+    """Return the hash of a text behind a prefix."""
+    cdef Py_ssize_t size = PyUnicode_GET_LENGTH(text)
+    if not PyUnicode_IS_COMPACT_ASCII(text) or size + PyBytes_GET_SIZE(prefix) > BLOCK:
+        return plain.text_hash(prefix, text)
     return _hash(
         <const unsigned char*>PyUnicode_DATA(text), size, PyBytes_AS_STRING(prefix), PyBytes_GET_SIZE(prefix)
     )
@@ -152,7 +150,7 @@ def is_absent(bytes tail not None, tuple segments not None, bytes cause not None
     cdef const unsigned char* end
     cdef bytes marks
     if PyBytes_GET_SIZE(cause) != HASH_BYTES:
-        return False
+        return plain.is_absent(tail, segments, cause)
     memcpy(&wanted, PyBytes_AS_STRING(cause), HASH_BYTES)
     if _has(tail, wanted):
         return False
@@ -199,21 +197,24 @@ cdef inline Py_ssize_t _put_json(char* target, Py_ssize_t at, str text) noexcept
     return at + size + 3
 
 
-def record_id(bytes namespace not None, str session_id not None, str chain not None, str kind not None, str cause not None, /):
-    """Return a record's id, a UUIDv5 of its name in the namespace; None for a name that is long or not plain ASCII."""
+cdef bytes NAMESPACE = plain.NAMESPACE
+
+
+def record_id(str session_id not None, str chain not None, str kind not None, str cause not None, tuple extra=(), /):
+    """Return a record's id, a UUIDv5 of its name in the namespace."""
     cdef char name[16 + NAME_BYTES + 80]
     cdef unsigned char digest[20]
     cdef char text[36]
     cdef uint32_t state[5]
     cdef Py_ssize_t size, whole, i, at
-    memcpy(name, PyBytes_AS_STRING(namespace), 16)
+    memcpy(name, PyBytes_AS_STRING(NAMESPACE), 16)
     name[16] = c'['
     size = _put_json(name + 16, 1, session_id)
     size = _put_json(name + 16, size, chain)
     size = _put_json(name + 16, size, kind)
     size = _put_json(name + 16, size, cause)
-    if size < 0:
-        return None
+    if size < 0 or extra:
+        return plain.record_id(session_id, chain, kind, cause, extra)
     size += 16
     name[size - 1] = c']'  # in place of the last comma
     # SHA-1's padding: a one bit, zeros, and the length in bits.

@@ -157,13 +157,6 @@ cdef class FetchedRecords:
         self.count = count
         return rest
 
-    def value_bytes(self):
-        """Return how many bytes all values have."""
-        cdef Py_ssize_t index, total = 0
-        for index in range(self.first, self.first + self.count):
-            total += self.block.places[index].value_size
-        return total
-
     def split(self, bytes buffer not None, BatchHeader header not None, long long first_offset):
         """Add the records of a batch from an offset on; `buffer` is what comes behind its header, decompressed.
 
@@ -398,6 +391,18 @@ cdef Py_ssize_t _body_bytes(tuple record) except -1:
         PyUnicode_AsUTF8AndSize(header[0], &name_size)
         size = _bytes_size(header[1])
         total += _varint_bytes(name_size) + name_size + _varint_bytes(size) + max(size, 0)
+    return total
+
+
+def value_bytes(records):
+    """Return how many bytes the values of records have."""
+    cdef Py_ssize_t index, total = 0
+    cdef FetchedRecords fetched
+    if type(records) is not FetchedRecords:
+        return sum([len(record.value or b"") for record in records])
+    fetched = records
+    for index in range(fetched.first, fetched.first + fetched.count):
+        total += fetched.block.places[index].value_size
     return total
 
 

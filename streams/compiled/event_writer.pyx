@@ -159,29 +159,35 @@ cdef inline void _set(object record, Py_ssize_t place, object value):
 cdef class EventWriter:
     """Writes records for a partition of the events' topic.
 
-    `new_record` is the class of its results, `fields` gives a data class's fields as pairs: the name,
+    `general` writes those that are not plain. `new_record` is the class of the results, `origin` are the
+    headers of the input's partition, which its offset and timestamp follow. `fields` gives a data class's fields as pairs: the name,
     and whether null is left out; `first` are headers of all records, `types` those of the kinds, `last`
     those behind the others; `source_of` and `rules_of` give the headers of a session and of rules.
     """
 
-    cdef object new_record, topic, partition, fields, source_of, rules_of
+    cdef object general, new_record, topic, partition, fields, source_of, rules_of
     cdef dict types, plans, subjects
-    cdef tuple first, last
+    cdef tuple origin, first, last
 
-    def __init__(self, new_record, topic, partition, fields, first, types, last, source_of, rules_of):
+    def __init__(
+        self, general, new_record, topic, partition, origin, fields, first, types, last, source_of, rules_of
+    ):
         if not issubclass(new_record, tuple) or len(new_record._fields) != 6:
             raise TypeError("a record has a topic, partition, key, value, headers and a time")
+        self.general, self.origin = general, origin
         self.new_record, self.topic, self.partition = new_record, topic, partition
         self.fields, self.source_of, self.rules_of = fields, source_of, rules_of
         self.first, self.types, self.last = first, types, last
         self.plans = {}
         self.subjects = {}
 
-    def write(self, record, bytes key, long long offset, long long timestamp_ms, tuple origin, /):
-        """Return the record for its topic; None for one that is not plain.
+    def write(self, record, bytes key, long long offset, long long timestamp_ms, /):
+        """Return the record for its topic."""
+        written = self._write(record, key, offset, timestamp_ms)
+        return self.general(record, key, offset, timestamp_ms) if written is None else written
 
-        `origin` are the headers of the input's partition; its offset and timestamp follow them.
-        """
+    cdef object _write(self, record, bytes key, long long offset, long long timestamp_ms):
+        """Return the record for its topic; None for one that is not plain."""
         cdef char content[ROOM]
         cdef Output output
         cdef PyObject* result
@@ -196,7 +202,7 @@ cdef class EventWriter:
         output.at, output.end = content, content + ROOM
         if not self._put_fields(&output, data, 0):
             return None
-        headers = self._headers(record, data, subject, time, offset, timestamp_ms, origin)
+        headers = self._headers(record, data, subject, time, offset, timestamp_ms)
         value = PyBytes_FromStringAndSize(content, output.at - content)
         result = (<PyTypeObject*>self.new_record).tp_alloc(<PyTypeObject*>self.new_record, 6)
         made = <object>result
@@ -292,7 +298,7 @@ cdef class EventWriter:
         return plan
 
     cdef tuple _headers(
-        self, record, data, str subject, bytes time, long long offset, long long timestamp_ms, tuple origin
+        self, record, data, str subject, bytes time, long long offset, long long timestamp_ms
     ):
         cdef list headers = [
             *self.first,
@@ -306,7 +312,7 @@ cdef class EventWriter:
         ]
         if time is not None:
             headers.append(("ce_time", time))
-        headers.extend(origin)
+        headers.extend(self.origin)
         headers.append(("src_offset", _decimal(offset)))
         headers.append(("src_timestamp", _decimal(timestamp_ms)))
         return tuple(headers)
@@ -319,3 +325,8 @@ cdef class EventWriter:
         if len(self.subjects) < 64 and len(subject) < 64:
             self.subjects[subject] = header
         return header
+
+
+def event_writer(write, *layout):
+    """Return what writes records as `write` does; the layout is as of `EventWriter`."""
+    return EventWriter(write, *layout).write

@@ -14,11 +14,11 @@ from libc.string cimport memcmp, memcpy, memset
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF, Py_XDECREF
-from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 
-from streams.codec.json_scan cimport (
+from streams.compiled.json_scan cimport (
     Bytes,
     enter,
     is_name,
@@ -38,9 +38,16 @@ from streams.codec.json_scan cimport (
     Text,
 )
 
-from streams.codec.record_batches cimport FetchedRecords, Place, read_varint
+from streams.compiled.record_batches cimport FetchedRecords, Place, read_varint
+
+from contextgauge.normalise.usual import NOTHING as _nothing, UsualMessage as _usual_message
+from streams.compiled.plain_messages import UsualRecord as _usual_record
+
+cdef object NOTHING = _nothing, UsualMessage = _usual_message, UsualRecord = _usual_record
 
 cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        PyObject* (*tp_alloc)(PyTypeObject*, Py_ssize_t) except NULL
     bint PyUnicode_IS_COMPACT_ASCII(PyObject* text)
     const void* PyUnicode_DATA(PyObject* text)
     Py_ssize_t PyUnicode_GET_LENGTH(PyObject* text)
@@ -53,8 +60,6 @@ cdef PyObject* _names[_NAMES]
 
 cdef enum:
     VARINT_BYTES = 10  # of a number, at most
-    OWN_VALUES = 18
-    ALL_VALUES = 24
 
 cdef struct Source:  # what a record adds to its message
     long long offset
@@ -68,7 +73,7 @@ from contextgauge.normalise.runtimes import OWN_CALL_PREFIXES
 
 cdef tuple _own_calls = OWN_CALL_PREFIXES
 
-cdef enum Kind:  # what contextgauge/normalise makes of a message
+cdef enum Kind:  # as contextgauge/normalise/usual.py names them
     LINE = 0  # a transcript line without a figure of its own
     USER = 1
     RESPONSE = 2
@@ -524,13 +529,20 @@ cdef inline object _moment(Text text):
     return ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1_000 + ms
 
 
-cdef inline void _put(tuple values, Py_ssize_t place, object value):
+cdef inline void _put(object values, Py_ssize_t place, object value):
     Py_INCREF(value)
     PyTuple_SET_ITEM(values, place, value)
 
 
-cdef tuple _said(Kind kind, Frame* frame, Response* response, Source* source):
-    cdef tuple said = PyTuple_New(OWN_VALUES if source == NULL else ALL_VALUES)
+cdef inline object _new(object cls, Py_ssize_t fields):
+    """Return an instance of a NamedTuple, for `_put` to fill."""
+    made = <object>(<PyTypeObject*>cls).tp_alloc(<PyTypeObject*>cls, fields)
+    Py_DECREF(made)  # the allocation's own
+    return made
+
+
+cdef object _said(Kind kind, Frame* frame, Response* response):
+    said = _new(UsualMessage, 18)
     cdef Text key = frame.request if response.id.at == NULL else response.id
     _put(said, 0, <int>kind)
     _put(said, 1, _name(frame.process if frame.session.at == NULL else frame.session))
@@ -550,38 +562,24 @@ cdef tuple _said(Kind kind, Frame* frame, Response* response, Source* source):
     _put(said, 15, _int(response.counts.read))
     _put(said, 16, _int(response.counts.output))
     _put(said, 17, _int(response.counts.creation_1h))
-    if source != NULL:
-        _put(said, 18, _name(source.key))
-        _put(said, 19, source.timestamp_ms if source.is_live and source.timestamp_ms >= 0 else None)
-        _put(said, 20, _name(source.task))
-        _put(said, 21, _name(source.agent))
-        _put(said, 22, source.offset)
-        _put(said, 23, source.timestamp_ms)
     return said
 
 
 def read(value, /):
-    """Return what a message says, or None where it is not usual.
-
-    A message that says nothing gives an empty tuple. Else it is its kind; session id, uuid, timestamp (in
-    milliseconds since 1970 where it is written as usual); parent's tool use, agent id and subagent's type as they stand; whether it is a transcript's and a
-    side line; the runtime's version and folder; and of a response its id, model, input, cache
-    creation, cache read and output tokens, and what was written to the cache for an hour. What is null or not there is None.
-    """
+    """Return what a message says, or None where it is not usual."""
     if not PyBytes_CheckExact(value):
         return None
-    return _read(<Bytes>PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value), NULL)
+    return _read(<Bytes>PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value), False)
 
 
-def read_record(FetchedRecords records not None, Py_ssize_t index, Py_ssize_t limit_bytes, /):
-    """Return what `read` says of a record's message, and then what the record adds; None where it is not usual.
+def read_record(records not None, Py_ssize_t index, Py_ssize_t limit_bytes, /):
+    """Return what a fetched record's message says, with what the record adds; None where it is not usual.
 
-    That is its key as text; when it was received, its timestamp, where the publisher marked it live; the
-    publisher's task id and agent id; last, its offset and its Kafka timestamp in milliseconds. Of a message
-    that says nothing only these two are returned. A message without a `uuid` is not usual here, nor one of
-    more than so many bytes.
+    A message without a `uuid` is not usual here, nor one of more than so many bytes.
     """
-    cdef Place* place = records.place(index)
+    if type(records) is not FetchedRecords:
+        return None
+    cdef Place* place = (<FetchedRecords>records).place(index)
     cdef unsigned char* end
     cdef unsigned char after
     cdef Source source
@@ -592,9 +590,20 @@ def read_record(FetchedRecords records not None, Py_ssize_t index, Py_ssize_t li
     end = <unsigned char*>place.value + place.value_size
     after, end[0] = end[0], 0
     try:
-        return _read(place.value, place.value_size, &source)
+        message = _read(place.value, place.value_size, True)
     finally:
         end[0] = after
+    if message is None:
+        return None
+    record = _new(UsualRecord, 7)
+    _put(record, 0, message)
+    _put(record, 1, _name(source.key))
+    _put(record, 2, source.timestamp_ms if source.is_live and source.timestamp_ms >= 0 else None)
+    _put(record, 3, _name(source.task))
+    _put(record, 4, _name(source.agent))
+    _put(record, 5, source.offset)
+    _put(record, 6, source.timestamp_ms)
+    return record
 
 
 cdef bint _is_usual_source(Place* place, Source* source) noexcept nogil:
@@ -636,7 +645,7 @@ cdef bint _is_ascii(Text text) noexcept nogil:
     return bits < 0x80
 
 
-cdef object _read(Bytes begin, Py_ssize_t size, Source* source):
+cdef object _read(Bytes begin, Py_ssize_t size, bint is_in_place):
     cdef Reader r
     cdef Frame frame
     cdef Response response
@@ -677,14 +686,14 @@ cdef object _read(Bytes begin, Py_ssize_t size, Source* source):
         return None
     if frame.is_side and frame.agent.at != NULL and _name(frame.agent).startswith(_own_calls):
         return None  # a compaction's own call
-    if source != NULL and frame.uuid.at == NULL and not (has_event and _says_nothing(event)):
+    if is_in_place and frame.uuid.at == NULL and not (has_event and _says_nothing(event)):
         return None  # its bytes are needed to identify it
     if has_message == has_event:
         if has_event or not is_name(frame.type, b"progress", 8):
             return None
-        return _said(LINE, &frame, &response, source) if frame.is_transcript else None
+        return _said(LINE, &frame, &response) if frame.is_transcript else None
     if is_name(frame.type, b"user", 4):
-        return None if has_event or response.is_marked else _said(USER, &frame, &response, source)
+        return None if has_event or response.is_marked else _said(USER, &frame, &response)
     if is_name(frame.type, b"assistant", 9):
         if has_event:
             return None
@@ -694,9 +703,9 @@ cdef object _read(Bytes begin, Py_ssize_t size, Source* source):
         if is_name(event, b"message_delta", 13):
             if not response.has_counts or response.seen or response.counts.output < 0:
                 return None
-            return _said(RESPONSE_END, &frame, &response, source)
+            return _said(RESPONSE_END, &frame, &response)
         if _says_nothing(event):
-            return () if source == NULL else (source.offset, source.timestamp_ms)
+            return NOTHING
         if not is_name(event, b"message_start", 13):
             return None
         if not response.seen:
@@ -705,4 +714,4 @@ cdef object _read(Bytes begin, Py_ssize_t size, Source* source):
         return None
     if response.counts.input < 0 and response.counts.creation < 0 and response.counts.read < 0:
         return None
-    return _said(RESPONSE, &frame, &response, source)
+    return _said(RESPONSE, &frame, &response)
