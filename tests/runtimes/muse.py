@@ -1,4 +1,4 @@
-"""A runtime that does not exist: the `__init__.py` of a folder `muse` among the other runtimes.
+"""A runtime that does not exist: the module of a folder `muse` next to the other runtimes.
 
 It borrows two types of lines from Claude Code, and spells everything else in its own way.
 """
