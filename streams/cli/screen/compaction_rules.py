@@ -15,7 +15,7 @@ from streams.core.conversation.opt_in import KeptConversations
 def show_service(path: Path, plan: ServicePlan, kept: KeptConversations | None) -> None:
     """Print what a file asks for."""
     say(
-        f"{path.name}: {count(len(plan.rules), 'rule')}; summaries by {plan.summariser.name}, "
+        f"{path.name}: {count(len(plan.rules), 'rule')}; summariser: {plan.summariser.name}, "
         f"{count(plan.calls, 'call')} at a time; no compaction by what is older than "
         f"{whole_time(plan.max_age_ms)}, or after {whole_time(plan.deadline_ms)}",
         to=out,
