@@ -29,6 +29,7 @@ from streams.cli import build
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
 from tests.environment import settle
 from tests.fork_server import ForkServer
+from tests.patience import PATIENCE_S
 from tools.kafka_classes import java_options
 
 LONG = bool(os.environ.get("LONG_TESTS"))
@@ -219,7 +220,7 @@ class Command:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE_S,
             check=False,
         )
 

@@ -11,6 +11,7 @@ import pytest
 import hatch_build
 from streams import compiled
 from streams.cli import build
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[1]
 COMPILED_RUN = bool(os.environ.get("CHECK_COMPILED"))
@@ -72,7 +73,7 @@ def test_no_class_of_python_extends_a_compiled_one() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-P", "-c", _EXTENDED]
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert (done.stdout, done.stderr) == ("", "")
 
@@ -85,7 +86,7 @@ def _ask(folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]"
         env={**os.environ, "CONTEXTGAUGE_COMPILE": "1", **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 

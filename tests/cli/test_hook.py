@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from streams.cli import hook
 from streams.cli.hook import app, instructions, standing_rules
+from tests.patience import PATIENCE_S
 
 RULE = "Never change the files below vendor/."
 LATER = "The tests must not need a network."
@@ -108,7 +109,7 @@ def test_the_installed_command_answers(transcript: Path) -> None:
         input=given(transcript),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

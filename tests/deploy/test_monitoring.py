@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from streams.edge.telemetry.metric_catalog import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
 from tests.docs.test_docs import DOCS, ROOT, _anchors, _blocks
+from tests.patience import PATIENCE_S
 from tools.make_dashboard import DOCUMENT, document
 
 PROMETHEUS = ROOT / "deploy" / "prometheus"
@@ -53,7 +54,7 @@ def promtool() -> str:
 
 
 def run(*words: str) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 

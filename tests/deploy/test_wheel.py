@@ -103,7 +103,7 @@ class Installation:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert done.returncode in codes, f"{arguments}: {done.stdout}{done.stderr}"
@@ -130,7 +130,7 @@ class Installation:
         """Stop what was started; return the exit codes."""
         for process in self.started.values():
             process.terminate()
-        codes = {name: process.wait(timeout=60) for name, process in self.started.items()}
+        codes = {name: process.wait(timeout=PATIENCE_S) for name, process in self.started.items()}
         self.started.clear()
         return codes
 

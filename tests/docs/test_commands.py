@@ -147,7 +147,7 @@ class Shell:
                 env=self.environment,
                 capture_output=True,
                 text=True,
-                timeout=120,
+                timeout=PATIENCE_S,
                 check=False,
             )
             if ended.returncode in (0, _WRONG_USE) or time.monotonic() >= until:

@@ -13,6 +13,7 @@ from contextgauge.compaction import EngineEvent, Receipt
 from contextgauge.compaction.profiles import PROFILES, Profile
 from contextgauge.compaction.summarisers.naming import PROVIDERS
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
+from tests.patience import PATIENCE_S
 
 ROOT = DOCS.parent
 TEXT = (DOCS / "COMPACTION.md").read_text(encoding="utf-8")
@@ -26,7 +27,7 @@ def run(code: str, folder: Path) -> str:
         env={"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -15,6 +15,7 @@ from tests.conftest import command_environment
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 from tests.docs.test_library import CLAUDE
 from tests.e2e.test_publisher import create, written
+from tests.patience import PATIENCE_S
 
 TEXT = (DOCS / "DRIVERS.md").read_text(encoding="utf-8")
 
@@ -46,7 +47,7 @@ def test_the_example_runs(tmp_path: Path, kafka: str, topic_prefix: str) -> None
         env=environment | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -18,6 +18,7 @@ from streams.flow.derive.deriver import Deriver, input_message
 from tests.conftest import command_environment
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 from tests.e2e.test_publisher import create, written
+from tests.patience import PATIENCE_S
 
 TEXT = (DOCS / "LIBRARY.md").read_text(encoding="utf-8")
 EXAMPLES = _blocks(TEXT, "python")
@@ -88,7 +89,7 @@ def test_an_example_publishes_what_is_derived(
         env=command_environment(settings) | {"PYTHONPATH": str(stand_ins)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

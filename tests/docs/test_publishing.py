@@ -19,6 +19,7 @@ from streams.core.derivation.rules_config import Rules
 from streams.flow.derive.deriver import Deriver, input_message
 from tests.docs.test_docs import DOCS, ROOT, _blocks, _section
 from tests.e2e.test_publisher import PARTITIONS, create, written
+from tests.patience import PATIENCE_S
 
 SECTION = _section((DOCS / "PUBLISHING.md").read_text(encoding="utf-8"), "From another producer")
 (RECIPE,) = _blocks(SECTION, "python")
@@ -46,7 +47,7 @@ def test_the_recipe_publishes_messages_that_have_times(kafka: str, topic_prefix:
         input="".join(f"{json.dumps(message)}\n" for message in MESSAGES),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

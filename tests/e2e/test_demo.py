@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.conftest import Command
+from tests.patience import PATIENCE_S
 
 STOPPED = "everything is stopped"
 
@@ -140,7 +141,7 @@ def test_an_embedded_demo_that_is_interrupted_ends_without_a_traceback(
         if "worker are running" in line:
             break
     process.send_signal(ending)
-    shown, errors = process.communicate(timeout=60)
+    shown, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + ending, errors
     assert "stopping everything" in shown
     assert not errors
@@ -196,7 +197,7 @@ def test_a_demo_that_is_interrupted_leaves_nothing(
             break
     assert _processes_of(temporary)
     process.send_signal(ending)
-    shown, errors = process.communicate(timeout=60)
+    shown, errors = process.communicate(timeout=PATIENCE_S)
     assert not errors
     assert not LOG_LINE.search(shown)
     # Once everything is being stopped, a signal has nothing left to do.
@@ -217,10 +218,10 @@ def test_an_embedded_demo_serves_the_page_until_interrupted(
     answer = httpx.get(f"{address}v1/sessions").json()
     assert len(answer["sessions"]) == 12
     assert httpx.get(f"{address}readyz").status_code == 200
-    with httpx.stream("GET", f"{address}v1/stream", timeout=30) as stream:
+    with httpx.stream("GET", f"{address}v1/stream", timeout=PATIENCE_S) as stream:
         assert next(stream.iter_lines())
         demo.send_signal(signal.SIGINT)
-        said, errors = demo.communicate(timeout=60)
+        said, errors = demo.communicate(timeout=PATIENCE_S)
     assert (demo.returncode, errors) == (0, "")
     _shown(said, STOPPED, "Try next")
     assert not LOG_LINE.search(before + said)
@@ -253,11 +254,11 @@ def test_with_serve_it_serves_the_page_until_interrupted(
             assert command("topics", "list", **told).returncode == 0
             assert _processes_of(tmp_path)
             demo.send_signal(signal.SIGINT)
-            said, _ = demo.communicate(timeout=60)
+            said, _ = demo.communicate(timeout=PATIENCE_S)
         finally:
             # Not killed: what it started would stay.
             demo.terminate()
-            demo.wait(timeout=60)
+            demo.wait(timeout=PATIENCE_S)
     assert demo.returncode == 0, said
     _shown(said, "stopping Kafka", STOPPED, "Try next")
     assert not _processes_of(tmp_path)

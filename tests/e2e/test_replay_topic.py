@@ -17,6 +17,7 @@ from streams.ports import NewRecord
 from tests.conftest import Command
 from tests.e2e.test_same_everywhere import COMPARED
 from tests.flow.derive_kit import DeriveKit, samples
+from tests.patience import PATIENCE_S
 
 MESSAGES = samples(7)
 SESSION = MESSAGES[0].session_id
@@ -52,7 +53,7 @@ async def derived(command: Command, settings: dict[str, str]) -> list[dict[str, 
         await kit.append([NewRecord(topic, live, b"live", b"{")])
         await kit.caught_up()
         worker.terminate()
-        worker.wait(timeout=60)
+        worker.wait(timeout=PATIENCE_S)
         records = await kit.events()
     finally:
         await log.stop()

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.views_kit import records_of, write_views
 from tests.conftest import command_environment
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def run(*arguments: str, given: str, **settings: str) -> subprocess.CompletedPro
         input=given,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 

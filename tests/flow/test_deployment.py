@@ -11,6 +11,7 @@ from streams.ports.deployment import Deployment
 from tests.doubles.deployment import DeploymentNotes
 from tests.flow.control.control_kit import until_so
 from tests.flow.derive_kit import Figures, HastyClock, board
+from tests.patience import PATIENCE_S
 
 OURS, THEIRS = Deployment("cluster", ""), Deployment("cluster", "b.")
 
@@ -50,7 +51,7 @@ async def test_a_running_worker_stops_where_another_has_taken_the_keys(
     await until_so(lambda: notes.claims >= 5)
     await notes.replace(THEIRS)
     with pytest.raises(ConfigError):
-        await asyncio.wait_for(holding, 10)
+        await asyncio.wait_for(holding, PATIENCE_S)
 
 
 async def test_an_emptied_redis_is_noted_again(ports: WorkerPorts) -> None:
@@ -59,7 +60,7 @@ async def test_an_emptied_redis_is_noted_again(ports: WorkerPorts) -> None:
     notes.deployment = None
     await until_so(lambda: notes.deployment is not None)
     ports.stop.set()
-    await asyncio.wait_for(holding, 10)
+    await asyncio.wait_for(holding, PATIENCE_S)
     assert notes.deployment == OURS
 
 

@@ -37,6 +37,7 @@ from streams.flow.replay.replay import replay
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import Log, LogRecord, NewRecord
 from tests.conftest import Command
+from tests.patience import PATIENCE_S
 
 TOPIC = Topic("messages", "session id", "delete", -1, 9 * MIB)
 PARTITIONS = 4
@@ -355,12 +356,8 @@ def test_the_simulator_publishes_too(command: Command, kafka: str, topic_prefix:
     assert "published 500 messages" in result.stderr
     found = asyncio.run(_read_all(kafka, topic_prefix + AGENT_MESSAGES.name))
     assert len(found) == 500
-    assert all(partition == partition_of(_key(record), 4) for partition, record in found)
-
-
-def _key(record: LogRecord) -> str:
-    assert record.key is not None
-    return record.key.decode()
+    keys = [(partition, (record.key or b"").decode()) for partition, record in found]
+    assert all(partition == partition_of(key, 4) for partition, key in keys)
 
 
 @pytest.mark.parametrize("arguments", [("publish",), ("simulate", "--messages", "1", "--publish")])
@@ -376,7 +373,7 @@ def test_an_unavailable_broker_is_reported_and_ctrl_c_stops_the_command(
     assert "`contextgauge stack up` starts Kafka" in remedy
     assert "retrying" in again  # the remedy is told once
     process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=60)
+    _, rest = process.communicate(timeout=PATIENCE_S)
     assert process.returncode != 0
     assert not any(word in told + rest for word in ("Traceback", "aiokafka"))
 
@@ -395,6 +392,6 @@ def test_publishing_resumes_when_the_broker_returns(
     assert process.stderr is not None
     assert "retrying" in process.stderr.readline()
     stack.start(["kafka"])
-    _, rest = process.communicate(timeout=60)
+    _, rest = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, rest
     assert "published 1 message " in rest

@@ -24,6 +24,7 @@ from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from tests import captures
 from tests.conftest import Command
+from tests.patience import PATIENCE_S
 
 SESSION = "5b1f0c2e-0000-4000-8000-000000000001"
 
@@ -212,7 +213,7 @@ def test_a_closed_output_pipe_is_not_an_error(command: Command, tmp_path: Path) 
     process.stdout.readline()
     process.stdout.close()
     assert process.stderr.read() == ""
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
 
 
 def test_a_long_line_gives_its_records_without_its_content(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_forked_process_gets_an_error_and_can_exit() -> None:
         if child == 0:
             code = 5
             try:
-                signal.alarm(PATIENCE_S)
+                signal.alarm(int(PATIENCE_S))
                 code = _in_child(publisher, made)
             finally:
                 os._exit(code)

@@ -14,18 +14,18 @@ from streams.edge.kafka.log import KafkaLog
 from streams.settings import Settings
 from streams.wiring import kafka_log
 from tests.conftest import Command
+from tests.patience import PATIENCE_S
 from tests.secure.services import SESSION_MS, Secured
 
 _LIFETIMES = 3
 """For so many sessions one after the other there is traffic."""
 
 _PIECE_S = 0.5
-_PATIENCE_S = 90
 
 
 def _until(log: Path, words: str, times: int = 1) -> int:
     """Wait until a log has words so often; return how long it is by then."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     while (text := log.read_text()).count(words) < times:
         assert time.monotonic() < deadline, text
         time.sleep(0.2)
@@ -77,7 +77,7 @@ def test_workers_and_publishers_whose_sessions_expire_go_on_without_a_warning(
 
     replayed = command("replay", "--view", "-", stdin="".join(lines)).stdout
     wanted = {json.loads(line)["session_id"] for line in replayed.splitlines()}
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     while sessions() != wanted:
         assert time.monotonic() < deadline
         time.sleep(0.5)

@@ -102,7 +102,7 @@ def test_debug_logs_and_the_process_list_show_no_password(
     worker = command.start_logging(log, "derive", **settings)
     lines = command("simulate", "--sample").stdout
     assert command("publish", "-", stdin=lines, **settings).returncode == 0
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while "aiokafka" not in log.read_text() and "Committ" not in log.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.2)
