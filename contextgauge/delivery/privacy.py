@@ -122,14 +122,12 @@ def _handler(field: Field) -> Handler:
             return lambda value: [row(each) for each in value] if _is_list(value) else blank(value)
         case ByName(fields):
             return _of(partial(_by_name, row=_of(partial(_object, _handlers(fields)))))
-        case Only(read):
-            return _of(partial(_only, read=read))
-        case Either(by, fields, otherwise):
-            handlers, other = _handlers(fields), _handler(otherwise)
+        case Only(read, meaning):
+            return _of(partial(_only, read=read, handler=_BY_MEANING[meaning]))
+        case Either(by, wanted, fields, otherwise):
+            handlers, others = _handlers(fields), _handlers(otherwise)
             return _of(
-                lambda value: (
-                    other(value) if value.keys().isdisjoint(by) else _object(handlers, value)
-                )
+                lambda value: _object(handlers if value.get(by) == wanted else others, value)
             )
         case _:
             assert_never(field)
@@ -226,9 +224,13 @@ def _by_name(value: dict[str, Json], row: Handler) -> Json:
     return _object(rows, value)
 
 
-def _only(value: dict[str, Json], read: Callable[[dict[str, Json]], Mapping[str, Json]]) -> Json:
+def _only(
+    value: dict[str, Json],
+    read: Callable[[dict[str, Json]], Mapping[str, Json]],
+    handler: Handler,
+) -> Json:
     """Leave out an object but for the few fields of it that are read."""
-    fields = dict(read(value))
+    fields = {name: handler(item) for name, item in read(value).items()}
     return fields | {LEFT_OUT: characters(value)} if fields else blank(value)
 
 

@@ -202,10 +202,10 @@ def _inner_fields(meaning: Field | None, value: dict[str, Json]) -> Fields | Non
     match meaning:
         case Inside(fields, _):
             return fields
-        case Either(by, fields, otherwise):
-            return _inner_fields(otherwise, value) if value.keys().isdisjoint(by) else fields
-        case Only(read):
-            return dict.fromkeys(names, Meaning.NAME) if (names := read(value)) else None
+        case Either(by, wanted, fields, otherwise):
+            return fields if value.get(by) == wanted else otherwise
+        case Only(read, kept):
+            return dict.fromkeys(names, kept) if (names := read(value)) else None
         case _:
             return None
 

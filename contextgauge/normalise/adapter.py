@@ -75,17 +75,19 @@ class ByName(NamedTuple):
 
 
 class Only(NamedTuple):
-    """An object of which `read` gives the few fields that are read."""
+    """An object of which `read` gives the few fields that are read, all of one meaning."""
 
     read: Callable[[dict[str, Json]], Mapping[str, Json]]
+    meaning: Meaning
 
 
 class Either(NamedTuple):
-    """An object with these fields where it has one of those in `by`, else another."""
+    """An object with `fields` where the field `by` is `value`, else with others."""
 
-    by: tuple[str, ...]
+    by: str
+    value: str
     fields: "Fields"
-    otherwise: Only
+    otherwise: "Fields"
 
 
 Field: TypeAlias = Meaning | Words | Blocks | Inside | Rows | ByName | Only | Either

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import ConfigError, StopError
+from contextgauge.errors import ConfigError, RetryError, StopError
 from schemas.views import SessionView
 from streams import wiring
 from streams.cli.listing import Order
@@ -58,16 +58,20 @@ async def find_session(reader: Sessions, name: str) -> tuple[SessionView, Compac
     return view, await reader.points([view], wiring.compaction_points(wiring.settings()))
 
 
-def read_views(read: Callable[[Sessions], Awaitable[_T]]) -> _T:
+def read_views(read: Callable[[Sessions], Awaitable[_T]], within_s: float | None = None) -> _T:
     """Return what `read` returns, of the views in the settings' Redis.
 
-    Raises StopError where there is no such session, or where the views are gone.
+    Raises StopError where there is no such session, or where the views are gone, and RetryError
+    where that takes longer than `within_s`.
     """
     settings = wiring.settings()
 
     async def run() -> _T:
-        async with opened_views(settings) as store:
-            return await read(await active_sessions(store, SystemClock()))
+        try:
+            async with asyncio.timeout(within_s), opened_views(settings) as store:
+                return await read(await active_sessions(store, SystemClock()))
+        except TimeoutError:
+            raise RetryError(f"Redis did not answer within {within_s:g} s") from None
 
     try:
         return asyncio.run(run())

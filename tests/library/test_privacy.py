@@ -117,6 +117,29 @@ def test_text_is_removed_from_every_position(one: Any, other: Any) -> None:
         check_same_records([codec.dumps(body | {"session_id": "s"})])
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"hook_event_name": "S3cret", "model": "S3cret", "task_id": "S3cret", "cwd": "S3cret"},
+        {"session_id": {"note": "S3cret"}},
+        {"sessionId": ["S3cret"]},
+    ],
+)
+def test_what_a_tool_is_given_is_removed_whatever_its_fields_are_called(given: Any) -> None:
+    request = {"subtype": "can_use_tool", "input": given}
+    assert "S3cret" not in json.dumps(stripped({"type": "control_request", "request": request}))
+
+
+@pytest.mark.parametrize(
+    "kind", [{"type": "autocompact_state"}, {"type": "system", "subtype": "autocompact_state"}]
+)
+def test_when_the_runtime_compacts_is_kept_in_both_forms(kind: dict[str, Any]) -> None:
+    value = {"enabled": True, "threshold": 150_000, "source": "user"}
+    body = {**kind, "uuid": "u", "session_id": "s", "value": value}
+    assert stripped(body)["value"] == value
+    check_same_records([codec.dumps(body)])
+
+
 def test_field_names_that_may_be_text_are_removed() -> None:
     assert "S3cret" not in json.dumps(stripped(user(answers={"S3cret": {"S3cret": 1}})))
     told = stripped({"type": "user", "my own words": {"more words": "x"}, "uuid": "u"})

@@ -72,7 +72,7 @@ _FIELDS: Final[Fields] = {
     ),
     **named(Words(texts.error_without_words), "compact_error compactError"),
     **named(Inside(_SESSION, Meaning.LONG_NAME), "forked_from forkedFrom"),
-    **named(Only(_model_of_result), " ".join(messages.TOOL_RESULTS)),
+    **named(Only(_model_of_result, Meaning.NAME), " ".join(messages.TOOL_RESULTS)),
     **named(
         ByName(named(Meaning.NAME, "canonicalModel canonical_model")), "modelUsage model_usage"
     ),
@@ -96,10 +96,18 @@ _FIELDS: Final[Fields] = {
     ),
 }
 
-_HOOK_INPUT: Final = Either(("hook_event_name", "hookEventName"), _FIELDS, Only(_session_of_input))
-_REQUEST: Final = Inside(
-    {"subtype": Meaning.WORD, "request_id": Meaning.NAME, "input": _HOOK_INPUT}
+_OF_REQUEST: Final[Fields] = {"subtype": Meaning.WORD, "request_id": Meaning.NAME}
+_TOOL_INPUT: Final = Only(_session_of_input, Meaning.LONG_NAME)
+_REQUEST: Final = Either(
+    "subtype",
+    "hook_callback",
+    {**_OF_REQUEST, "input": Inside(_FIELDS)},
+    {**_OF_REQUEST, "input": _TOOL_INPUT},
 )
+"""A tool's input is a model's words, whatever its fields are called; a hook's is the runtime's."""
+
+_AUTOCOMPACT: Final[Fields] = {"value": Inside({"source": Meaning.WORD})}
+"""Of the line that says when the runtime compacts, which is a type or a subtype."""
 
 _HOOK: Final = LineType(messages.hook_input)
 _RESET: Final = LineType(messages.conversation_reset, conversation=conversation.nothing_else)
@@ -121,12 +129,12 @@ ADAPTERS: Final = (
                 messages.user, conversation=conversation.message, prompt=conversation.prompt
             ),
             "result": LineType(messages.result, conversation=conversation.nothing_else),
-            "system": LineType(messages.system, conversation=conversation.system),
+            "system": LineType(
+                messages.system, fields=_AUTOCOMPACT, conversation=conversation.system
+            ),
             "stream_event": LineType(stream_event),
             "conversation_reset": _RESET,
-            "autocompact_state": LineType(
-                limits.autocompact_state, fields={"value": Inside({"source": Meaning.WORD})}
-            ),
+            "autocompact_state": LineType(limits.autocompact_state, fields=_AUTOCOMPACT),
             "control_response": LineType(limits.control_response),
             "control_request": LineType(messages.control_request),
         },

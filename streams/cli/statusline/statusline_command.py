@@ -34,6 +34,9 @@ from streams.edge.files.status_windows import StatusWindows
 _INPUT_BYTES = 1_048_576
 """Claude Code passes some kilobytes; anything longer is something else."""
 
+_PROMPT_S = 1.0
+"""A prompt does not wait for a Redis that is away."""
+
 _PADDING = 4
 """Columns that Claude Code leaves free at the sides of the line."""
 
@@ -148,7 +151,8 @@ class _Asked(NamedTuple):
         from streams.serve.views.sessions import SeveralSessionsError
 
         try:
-            view, points = read_views(lambda reader: find_session(reader, session_id))
+            within_s = None if self.is_patient else _PROMPT_S
+            view, points = read_views(lambda reader: find_session(reader, session_id), within_s)
         except ContextgaugeError as error:
             if self.is_patient and isinstance(error.__cause__, SeveralSessionsError):
                 raise

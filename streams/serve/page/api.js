@@ -7,12 +7,13 @@ const TIMEOUT_MS = 20_000;
 
 /** An answer that is an error, by RFC 9457. `status` 0: there was no answer. */
 export class ApiError extends Error {
-  constructor(status, title, detail, retryAfterS = null) {
+  constructor(status, title, detail, retryAfterS = null, type = "") {
     super(detail || title);
     this.status = status;
     this.title = title;
     this.detail = detail;
     this.retryAfterS = retryAfterS;
+    this.type = type;
   }
 }
 
@@ -124,6 +125,7 @@ async function problemOf(response) {
     problem.title ?? `HTTP ${response.status}`,
     problem.detail ?? "",
     Number.isNaN(retry) ? null : retry,
+    problem.type,
   );
 }
 

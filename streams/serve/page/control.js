@@ -36,7 +36,7 @@ export async function readControl(address, signal) {
   try {
     return await get(sessionPath(address, "/control"), { signal });
   } catch (error) {
-    isAbsent = error.status === 404;
+    isAbsent = error.type?.endsWith("no-control") ?? false;
     return null;
   }
 }
@@ -44,7 +44,9 @@ export async function readControl(address, signal) {
 /** Let the service's threshold be the next compaction's, unless a lower one is known for certain. */
 export function withService(view, answer) {
   const chain = leadingChain(view);
-  const decision = answer?.control.decisions.at(-1);
+  view.status.until_compaction = { ...(view.status.own_until ??= view.status.until_compaction) };
+  if (!answer?.worker.is_working) return;
+  const decision = answer.control.decisions.at(-1);
   const at = decision?.threshold_tokens ?? null;
   if (at === null || chain.chain !== MAIN || NEVER.has(decision.reason) || decision.window !== chain.window) return;
   if (answer.control.thresholds?.automatic === false) return;

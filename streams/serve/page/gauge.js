@@ -4,7 +4,7 @@ import { attr, css, h, icon, setText, shown, texts } from "./dom.js";
 import { count, exact, guess, percent, remaining, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
 import { doubtOf, dueWord, severityOf, untilOf } from "./status.js";
 
-const SEVERITY_WORDS = { high: ", high", critical: ", nearly full" };
+const SEVERITY_WORDS = { high: ", high", critical: ", nearly full or about to be compacted" };
 
 /** Make a gauge: {el, bind(view, chain)}: percentage, sizes, source of the window, bar. */
 export function gauge() {
@@ -82,10 +82,10 @@ export function windowNote(source, doubt = null) {
 /** What happens when a chain's context is full: as the runtime reports it, else as it was seen. */
 export function outlook(view, chain) {
   const enabled = chain?.auto_compact_enabled ?? null;
+  if (chain && untilOf(view, chain)?.source === "service") return "The compaction service compacts this session.";
   const offBy = chain && view?.status.switched_off_by?.[chain.chain];
   if (offBy) return `Automatic compaction is off, by ${offBy}.`;
   if (enabled === false) return "Automatic compaction is off.";
-  if (chain && untilOf(view, chain)?.source === "service") return "The compaction service compacts this session.";
   const due = enabled === true ? dueWord(untilOf(view, chain)) : null;
   if (enabled === true) return due ? `Automatic compaction is ${due}.` : "Automatic compaction will trigger when context is low.";
   if (view?.compactions.automatic) return "This session has compacted automatically.";

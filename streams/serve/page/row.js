@@ -70,8 +70,8 @@ function lastWords(view, nowMs) {
 
 /** Tokens until compaction in words: [figure, more]; `~` stands before an estimate. */
 export function untilWords(view, chain) {
-  if (chain.auto_compact_enabled === false) return ["off", "no auto-compaction"];
   const until = untilOf(view, chain);
+  if (chain.auto_compact_enabled === false && until?.source !== "service") return ["off", "no auto-compaction"];
   if (until === null || until.tokens === null) return [UNKNOWN, ""];
   const mark = until.estimated ? "~" : "";
   const due = dueWord(until);

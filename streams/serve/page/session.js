@@ -119,9 +119,9 @@ export class SessionPage {
       const isFirst = this.view === null;
       this.view = session;
       this.id = session.session_id;
-      if (isFirst && this.shell.reading === null) this.control = await readControl(this.address, signal);
       this.hasLookedUp = false;
       this.#show();
+      if (isFirst) this.#control();
     } catch (error) {
       if (!this.stopped.signal.aborted) this.#fail(error);
     } finally {
