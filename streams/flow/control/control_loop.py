@@ -71,7 +71,14 @@ class AssignedPartition:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
+        if not task.cancelled():
+            error = task.exception()
+        elif (
+            self.is_ours
+        ):  # by a client: what it did would be missing
+            error = RetryError(f"work on partition {self.number} was cut off")
+        else:
+            return
         if isinstance(error, Exception):
             self._fail(error)
 

@@ -14,6 +14,7 @@ from streams.flow.control.control_loop import (
     PendingRecord,
 )
 from streams.ports import LogRecord, RecordHandler
+from tests.flow.control.control_kit import until_so
 from tests.flow.derive_kit import worker_ports
 from tests.patience import PATIENCE_S
 
@@ -151,3 +152,27 @@ async def test_what_a_task_of_a_partition_raises_ends_the_loop(pair: Pair) -> No
     pair.handlers[0].partition.spawn(broken())
     with pytest.raises(ArithmeticError, match="it fails"):
         await asyncio.wait_for(running, PATIENCE_S)
+
+
+async def test_work_that_a_client_cuts_off_ends_the_worker() -> None:
+    async def cut_off() -> None:
+        raise asyncio.CancelledError
+
+    failures: list[Exception] = []
+    partition = AssignedPartition(3, 0, failures.append)
+    partition.spawn(cut_off())
+    await until_so(lambda: bool(failures))
+    assert isinstance(failures[0], RetryError)
+    assert "partition 3" in str(failures[0])
+
+
+async def test_work_that_ends_with_its_partition_is_no_failure() -> None:
+    async def _waits() -> None:
+        await asyncio.Event().wait()
+
+    failures: list[Exception] = []
+    partition = AssignedPartition(3, 0, failures.append)
+    partition.spawn(_waits())
+    partition.revoke()
+    await until_so(lambda: not partition.tasks)
+    assert failures == []

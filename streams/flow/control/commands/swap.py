@@ -109,6 +109,7 @@ class Swap:
                 await self._check_topic()
                 await tail.read(at)
                 await self._log.reached(first[ports.commands_topic, partition])
+                is_calling = await self._may_be_calling(tail.fold.result)
         except TimeoutError:
             self._is_unchecked = True
             return False
@@ -119,7 +120,7 @@ class Swap:
         if state is None or state.cancelled is not None:
             return False
         seen = tail.fold.result
-        if await self._may_be_calling(seen) is not self._is_calling:
+        if is_calling is not self._is_calling:
             self._has_moved = True
             return False
         try:
