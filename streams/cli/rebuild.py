@@ -20,7 +20,7 @@ from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, say, write_json
 from streams.cli.screen.tables import plain_table
 from streams.flow.rebuild.audit import AuditResult, audit
-from streams.flow.rebuild.rebuild import PartitionProgress, Rebuild
+from streams.flow.rebuild.rebuild import PartitionProgress, Rebuild, check_log
 from streams.flow.rebuild.rebuild import Progress as RebuildProgress
 from streams.ports import Clock
 from streams.settings import Settings
@@ -52,6 +52,14 @@ def rebuild(
             "they were is gone. The project workers then build the views again.",
         ),
     ] = False,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="Rebuild even if context.events no longer has records that the views contain: "
+            "what only the views have is lost.",
+        ),
+    ] = False,
     status: Annotated[
         bool, typer.Option("--status", help="Show the progress of a rebuild, and start none.")
     ] = False,
@@ -61,10 +69,13 @@ def rebuild(
 
     The project workers build them from context.events, so they must run. Readers use the active
     generation meanwhile, then all switch to the new one. If the command is interrupted, the workers
-    continue; run it again to wait for them.
+    continue; run it again to wait for them. It is refused if context.events no longer has records
+    that the views contain.
     """
     if compare + claim + status > 1:
         raise ConfigError("--audit, --claim and --status cannot be combined")
+    if accept_loss and (compare or claim or status):
+        raise ConfigError("--accept-loss is for a rebuild only")
     settings = wiring.settings()
     try:
         if claim:
@@ -82,19 +93,24 @@ def rebuild(
             if audited.different:
                 raise typer.Exit(Exit.DIFFERENT)
         else:
-            asyncio.run(_rebuild(settings, json=as_json))
+            asyncio.run(_rebuild(settings, accept_loss=accept_loss, json=as_json))
     except KeyboardInterrupt:
         if not (compare or status):
             say("The workers continue to build: `contextgauge rebuild --status` shows the progress")
         raise
 
 
-async def _rebuild(settings: Settings, *, json: bool) -> None:
+async def _rebuild(settings: Settings, *, accept_loss: bool, json: bool) -> None:
+    async def check(generation: int) -> None:
+        if not accept_loss:
+            async with audit_ports(settings) as ports:
+                await check_log(ports.log, ports.events_topic, ports.store, generation)
+
     clock = SystemClock()
     screen = Screen(clock)
     async with wiring.started(wiring.redis_views(settings)) as store:
         rebuild = Rebuild(store, clock, notify=say)
-        progress = await rebuild.begin()
+        progress = await rebuild.begin(check)
         screen.begin(progress, resumed=rebuild.resumed)
         try:
             await rebuild.wait(progress, screen.show)

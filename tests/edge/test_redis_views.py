@@ -156,6 +156,17 @@ async def test_an_unknown_format_is_refused(
     assert await apply(store, 0, 1, SOMETHING) == "mismatch"
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("next", "held:3:1-a"), ("active", "x"), ("next", b"\xff")]
+)
+async def test_a_generation_of_an_unknown_form_is_refused(
+    store: RedisViews, redis: Redis, key_prefix: str, key: str, value: str | bytes
+) -> None:
+    await redis.set(f"{key_prefix}:{key}", value)
+    with pytest.raises(VersionError, match=f"{key_prefix}:{key} .*delete the key"):
+        await store.generations()
+
+
 async def test_a_full_redis_raises_a_retry_error_and_nothing_is_written(
     own_stack: Callable[..., LocalStack],
 ) -> None:

@@ -7,12 +7,12 @@ from typing import TypeAlias
 import pytest
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import StopError
+from contextgauge.errors import StopError, VersionError
 from schemas.views import SESSION_IDLE_MS
 from streams.edge.memory.view_store import MemoryPartition, MemoryViews
 from streams.flow.rebuild import audit as audit_module
 from streams.flow.rebuild.audit import AuditPorts, AuditResult, audit
-from streams.ports import PartitionDocuments, PartitionDump
+from streams.ports import NewRecord, PartitionDocuments, PartitionDump
 from tests.doubles.log import FaultyLog
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
 from tests.flow.rebuild_kit import drip, projecting
@@ -178,6 +178,79 @@ async def test_records_that_the_log_no_longer_has_are_reported(kit: ProjectKit) 
         result = await audited(kit)
     assert [tuple(cut) for cut in result.cut] == [(1, 0, 20)]
     assert {item.partition for item in result.first} == {1}
+
+
+async def test_records_that_are_deleted_while_they_are_read_are_reported(
+    kit: ProjectKit, store: MemoryViews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = kit.log
+    assert isinstance(log, FaultyLog)
+    async with projecting(kit, RECORDS):
+        pass
+    read = store.partition_documents
+
+    async def late(generation: int, partition: int) -> tuple[int | None, PartitionDocuments]:
+        # After the log's beginning was looked up, and before it is read.
+        if partition == 1:
+            log.delete_before(kit.topic.name, 1, 20)
+        return await read(generation, partition)
+
+    monkeypatch.setattr(store, "partition_documents", late)
+    result = await audited(kit)
+    assert [tuple(cut) for cut in result.cut] == [(1, 0, 20)]
+    assert {item.partition for item in result.first} == {1}
+
+
+async def test_views_that_go_back_meanwhile_are_not_compared(
+    kit: ProjectKit, store: MemoryViews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with projecting(kit, RECORDS):
+        pass
+    read = store.session_documents
+
+    async def earlier(generation: int, partition: int, sessions: list[bytes]) -> object:
+        offset, documents = await read(generation, partition, sessions)
+        return (offset or 0) - 1, documents
+
+    monkeypatch.setattr(store, "session_documents", earlier)
+    with pytest.raises(StopError, match=r"earlier position.*run the command again"):
+        await audited(kit)
+
+
+async def test_a_log_that_ends_before_the_views_is_not_compared(kit: ProjectKit) -> None:
+    assert isinstance(kit.log, FaultyLog)
+    async with projecting(kit, RECORDS):
+        pass
+    kit.log.truncate(kit.topic.name, 2, 30)
+    with pytest.raises(StopError, match=r"partition 2: the log ends at 30, .* created again"):
+        await audited(kit)
+
+
+async def test_views_that_ended_before_the_log_begins_are_reported_as_cut(kit: ProjectKit) -> None:
+    assert isinstance(kit.log, FaultyLog)
+    async with projecting(kit, RECORDS[::2]):
+        pass
+    end = (await kit.read(1))[1]
+    await kit.append(RECORDS[1::2])
+    kit.log.delete_before(kit.topic.name, 1, end + 3)
+    assert [tuple(cut) for cut in (await audited(kit)).cut] == [(1, 0, end + 3)]
+
+
+async def test_a_record_that_cannot_be_read_is_named(kit: ProjectKit) -> None:
+    async with projecting(kit, RECORDS):
+        producer = kit.log.producer()
+        await producer.start()
+        offset = (await kit.read(0))[1]
+        record = (await kit.read(0))[0][0]
+        new = NewRecord(kit.topic.name, 0, record.key, b"{", record.headers)
+    await producer.send(new)
+    await producer.flush()
+    position = await kit.store.position(1, 0)
+    assert isinstance(kit.store, MemoryViews)
+    assert position is not None
+    kit.store.partitions[1, 0].position = position._replace(offset=offset + 1)
+    with pytest.raises(VersionError, match=f"record {offset} of partition 0 cannot be read"):
+        await audited(kit)
 
 
 async def test_without_views_there_is_nothing_to_compare(

@@ -7,14 +7,16 @@ from itertools import zip_longest
 import pytest
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import StopError, VersionError
+from contextgauge.errors import ConfigError, FormerViewsError, StopError, VersionError
+from streams.flow.project import background
+from streams.flow.project.partition import PartitionProjector
 from streams.flow.rebuild import rebuild
 from streams.ports import Generations, ViewPosition
 from tests.doubles.log import FaultyLog
 from tests.doubles.view_store import FaultyViews
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, GatedClock, ProjectKit, sample_records
-from tests.flow.rebuild_kit import Reader, Run, drip, polling, projecting
+from tests.flow.rebuild_kit import Reader, Run, drip, polling, projecting, unchecked
 
 RECORDS = [record for turn in zip_longest(*sample_records()) for record in turn if record]
 SOME, MORE = RECORDS[: len(RECORDS) // 2], RECORDS[len(RECORDS) // 2 :]
@@ -155,7 +157,7 @@ async def test_without_a_build_views_of_another_version_are_not_read(
 
 async def test_without_views_there_is_nothing_to_rebuild(store: FaultyViews) -> None:
     with pytest.raises(StopError, match="contextgauge project"):
-        await Run(store).rebuild.begin()
+        await Run(store).rebuild.begin(unchecked)
     with pytest.raises(StopError, match="no views yet"):
         await Run(store).rebuild.status()
     assert await store.generations() == Generations(None, None)
@@ -181,4 +183,88 @@ async def test_rebuild_survives_restarts_of_workers_and_outages_of_the_store(
         live.cancel()
         await asyncio.wait([live])
         await kit.caught_up(worker, at_least=2)
+    assert await kit.documents(2) == await kit.expected()
+
+
+@pytest.mark.parametrize("is_served", [True, False])
+async def test_a_build_reaches_the_end_that_the_log_has_by_then(
+    kit: ProjectKit, store: FaultyViews, monkeypatch: pytest.MonkeyPatch, is_served: bool
+) -> None:
+    monkeypatch.setattr(background, "_NEAR_RECORDS", 5)
+    monkeypatch.setattr(background, "_BACKGROUND_RECORDS", 10)
+    open_build = background.GenerationBuild._open  # noqa: SLF001 -- what comes right before it
+    behind: list[int] = []
+    mark = store.caught_up
+
+    async def slow(
+        build: background.GenerationBuild, generation: int, name: str, begin: int
+    ) -> PartitionProjector:
+        projector = await open_build(build, generation, name, begin)
+        if generation == 2 and build._poller.partition == 0:  # noqa: SLF001 -- once
+            # As if the build had taken long: the end is known, and the log has grown since.
+            await kit.append(MORE)
+            if not is_served:
+                build._poller.is_followed = False  # noqa: SLF001 -- as after a loss
+        return projector
+
+    async def caught_up(generation: int, partition: int, build: str) -> None:
+        position = await store.position(generation, partition)
+        if generation == 2 and partition == 0 and position:
+            behind.append((await kit.read(0))[1] - position.offset)
+        await mark(generation, partition, build)
+
+    monkeypatch.setattr(store, "caught_up", caught_up)
+    monkeypatch.setattr(background.GenerationBuild, "_open", slow)
+    async with projecting(kit, SOME) as worker:
+        await Run(store).to_end()
+        await kit.caught_up(worker, at_least=2)
+    assert (behind[0] <= 5) == is_served
+    assert await kit.documents(2) == await kit.expected()
+
+
+async def test_a_rebuild_is_refused_where_the_log_lacks_what_the_views_have(
+    kit: ProjectKit, store: FaultyViews
+) -> None:
+    assert isinstance(kit.log, FaultyLog)
+    log, topic = kit.log, kit.topic.name
+    async with projecting(kit, RECORDS):
+        pass
+
+    async def check(generation: int) -> None:
+        await rebuild.check_log(log, topic, store, generation)
+
+    await check(1)
+    store.partitions.pop((1, 2))
+    log.delete_before(topic, 1, 20)
+    log.delete_before(topic, 2, 20)  # the views of this partition are lost anyway
+    with pytest.raises(StopError, match=r"partition 1 \(offsets 0 to 19\)\. .*--accept-loss"):
+        await Run(store).rebuild.begin(check)
+    assert await store.generations() == Generations(1, None)
+    await Run(store).rebuild.begin(unchecked)
+    # What is being built already is only waited for.
+    again = Run(store).rebuild
+    await again.begin(check)
+    assert again.resumed
+    with pytest.raises(ConfigError, match="topics create"):
+        await rebuild.check_log(log, "another", store, 1)
+
+
+async def test_views_of_a_former_format_can_be_rebuilt(
+    kit: ProjectKit, store: FaultyViews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with projecting(kit, RECORDS):
+        pass
+    position = store.position
+
+    async def former(generation: int, partition: int) -> ViewPosition | None:
+        if generation == 1:
+            raise FormerViewsError("the views are of a former format")
+        return await position(generation, partition)
+
+    monkeypatch.setattr(store, "position", former)
+    await rebuild.check_log(kit.log, kit.topic.name, store, 1)
+    run = Run(store)
+    assert (await run.rebuild.begin(unchecked)).partitions == ()
+    async with kit.running():
+        await run.to_end()
     assert await kit.documents(2) == await kit.expected()

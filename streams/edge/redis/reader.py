@@ -58,8 +58,21 @@ class RedisViewReader:
     async def generations(self) -> Generations:
         answer = self._redis.mget(self._keys.active, self._keys.next)
         active, following = await self._ask("reading the generations", answer)
-        number, _, build = (following or b"").decode().partition(":")
-        return Generations(int(active) if active else None, int(number) if number else None, build)
+        number, _, build = (following or b"").decode("utf-8", "replace").partition(":")
+        return Generations(
+            self._number(self._keys.active, active), self._number(self._keys.next, number), build
+        )
+
+    def _number(self, key: str, stored: bytes | str | None) -> int | None:
+        """Return the number of a generation. Raises VersionError where it is none."""
+        try:
+            return int(stored) if stored else None
+        except ValueError:
+            raise VersionError(
+                f"the key {key} in Redis has a form that this build does not know: run the build "
+                "that wrote it, or delete the key, and project workers of this build rebuild what "
+                "is missing"
+            ) from None
 
     async def position(self, generation: int, partition: int) -> ViewPosition | None:
         """Return a partition's position, None where it is closed.

@@ -11,6 +11,9 @@ _BACKGROUND_RECORDS = 50
 """Batch size while an active generation is served: some milliseconds, for which records that
 readers wait for may have to wait, several times on their way."""
 
+_NEAR_RECORDS = 3_000
+"""So far behind the log's end a generation may be when readers switch to it from another one."""
+
 logger = structlog.get_logger()
 
 
@@ -97,13 +100,19 @@ class GenerationBuild:
         build: str,
         end: int,
     ) -> None:
-        """Fold the log; at `end` mark the partition as caught up, and go on until activated."""
+        """Fold the log; near its end mark the partition as caught up, and go on until activated.
+
+        `end` is where the log ended when the build was opened: it may have grown a lot since.
+        """
         ports, generations, poller = self._ports, self._ports.generations, self._poller
         until_done = ports.retry.run
         has_caught_up = has_tried_to_activate = False
         tried_s = 0.0
         while (generations.current.next, generations.current.build) == (generation, build):
             if not has_caught_up and projector.position >= end:
+                end = await self._end_to_reach(reader, projector.position)
+                if projector.position < end:
+                    continue
                 await until_done(ports.store.caught_up, generation, poller.partition, build)
                 has_caught_up = True
                 continue
@@ -136,6 +145,20 @@ class GenerationBuild:
             if (generations.current.next, generations.current.build) != (generation, build):
                 return
             await poller.write(projector, batch)
+
+    async def _end_to_reach(self, reader: PartitionReader, position: int) -> int:
+        """Return where the log ends now if that is far; else the position, which is near enough.
+
+        A build takes a while, and readers of what is active would fall back by all that came
+        meanwhile. Where live projection serves none, they wait for this build: no longer than
+        needed.
+        """
+        ports, poller = self._ports, self._poller
+        if ports.generations.current.active is None or not poller.is_followed:
+            return position
+        with ports.health.step("open", poller.partition, ports.config.open_timeout_s):
+            _, end = await reader.bounds(poller.partition)
+        return end if end - position > _NEAR_RECORDS else position
 
     def _note_loss(self, build: str, error: LostError) -> None:
         """Distinguish a loss of the store, which a second try mends, from one of the log."""

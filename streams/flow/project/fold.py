@@ -8,7 +8,7 @@ whole log both run this; they differ in where documents are kept.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from contextgauge.errors import LostError
+from contextgauge.errors import LostError, VersionError
 from contextgauge.frozen import replace
 from schemas.records import CompactionTiming, PinsChecked, Record
 from schemas.topics import DAY_MS
@@ -37,7 +37,7 @@ from streams.core.projection.documents import (
 )
 from streams.core.projection.project import project
 from streams.flow.project.sizes import GROWTH, RANKS, heartbeat_bytes, most_bytes
-from streams.ports import Entry
+from streams.ports import Entry, LogRecord
 
 PARTITION_KEY = PARTITION_FIELD.encode()
 """The field of the aggregates that is the partition's own account."""
@@ -67,6 +67,17 @@ class LoggedRecord:
         self.logged_ms = logged_ms
         self.record = record
         self.session = codec.key_bytes(record.data.session_id)
+
+
+def logged_record(partition: int, record: LogRecord) -> LoggedRecord:
+    """Return a record of a partition as the fold takes it. Raises VersionError."""
+    try:
+        read = codec.from_binary(record.headers, record.value or b"")
+    except (ValueError, VersionError) as error:
+        raise VersionError(
+            f"record {record.offset} of partition {partition} cannot be read: {error}"
+        ) from error
+    return LoggedRecord(record.offset, record.timestamp_ms, read)
 
 
 @dataclass(slots=True, init=False)

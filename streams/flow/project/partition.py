@@ -9,16 +9,14 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from contextgauge.errors import ConfigError, FormerViewsError, LostError, ReseekError, VersionError
-from streams import codec
+from contextgauge.errors import ConfigError, FormerViewsError, LostError, ReseekError
 from streams.flow.common.retry import RetryLoop
 from streams.flow.project import view_write
-from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
+from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord, logged_record
 from streams.flow.project.view_write import ViewWrite, fold_into
 from streams.ports import (
     Batch,
     LogPlace,
-    LogRecord,
     ProjectorHeartbeat,
     ViewPosition,
     ViewStore,
@@ -152,7 +150,9 @@ class PartitionProjector:
         where a record cannot be read: then nothing of the batch was written.
         """
         placed = [
-            self._placed(record) for record in batch.records if record.offset >= self.position
+            logged_record(self._place.partition, record)
+            for record in batch.records
+            if record.offset >= self.position
         ]
         await self._load(placed)
         number = 0
@@ -214,16 +214,6 @@ class PartitionProjector:
             await self._verify_position()
         if is_ahead:
             raise LostError("views are ahead of the stored position")
-
-    def _placed(self, record: LogRecord) -> LoggedRecord:
-        try:
-            read = codec.from_binary(record.headers, record.value or b"")
-        except (ValueError, VersionError) as error:
-            raise VersionError(
-                f"record {record.offset} of partition {self._place.partition} cannot be read: "
-                f"{error}"
-            ) from error
-        return LoggedRecord(record.offset, record.timestamp_ms, read)
 
     async def _load(self, placed: Sequence[LoggedRecord]) -> None:
         """Load the documents that the records change."""

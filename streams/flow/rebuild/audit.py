@@ -13,7 +13,7 @@ from contextgauge.errors import StopError
 from streams import codec
 from streams.flow.common.ranges import read_range
 from streams.flow.common.unreadable import report_passed
-from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
+from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord, logged_record
 from streams.flow.project.partition import LEAVING_SESSIONS
 from streams.flow.project.view_write import ViewWrite
 from streams.ports import (
@@ -151,14 +151,18 @@ class _PartitionAudit:
         self._fold, self._own = ViewFold(documents, ports.idle_ms), documents.held
         self._place = (audited.generation, partition)
         self._position = self._end = 0
+        self._offset = self._views_begin = 0
+        """The stored position as of the last documents, and the first offset in the views."""
+        self._was_deleted = False
+        """Whether retention deleted records just before they were read."""
 
     async def run(self) -> None:
         """Fold the log, and compare everything."""
         store, audited, partition = self._ports.store, self._audited, self._partition
         self._position, self._end = await self._reader.bounds(partition)
         stored = await store.position(*self._place)
-        if stored is not None and stored.begin < self._position:
-            audited.cut.append(Cut(partition, stored.begin, self._position))
+        self._views_begin = 0 if stored is None else stored.begin
+        self._note_cut(self._position)
         offset, documents = await store.partition_documents(*self._place)
         await self._fold_to(offset)
         own = PartitionDocuments.of(self._own)
@@ -175,19 +179,38 @@ class _PartitionAudit:
 
     async def _fold_to(self, offset: int | None) -> None:
         """Fold what the log has before an offset, which is the stored position."""
-        if offset is None:
+        if offset is None or offset < self._offset:
             raise StopError(
-                f"generation {self._audited.generation} was replaced, or lost, while it was "
-                "compared: run the command again"
+                f"generation {self._audited.generation} was replaced, lost, or set back to an "
+                "earlier position while it was compared: run the command again"
             )
+        self._offset = offset
         if offset > self._end:
             _, self._end = await self._reader.bounds(self._partition)
-        async with aclosing(self._read(min(offset, self._end))) as batches:
+        if offset > self._end:
+            raise StopError(
+                f"partition {self._partition}: the log ends at {self._end}, before the views' "
+                f"position {offset}: the topic was created again, or lost its end. Running project "
+                "workers notice it and rebuild the views"
+            )
+        async with aclosing(self._read(offset)) as batches:
             async for records, position in batches:
                 for record in records:
-                    parsed = codec.from_binary(record.headers, record.value or b"")
-                    self._fold.add(LoggedRecord(record.offset, record.timestamp_ms, parsed))
+                    self._fold.add(logged_record(self._partition, record))
                 self._position = position
+        if self._was_deleted:
+            self._was_deleted = False
+            self._note_cut((await self._reader.bounds(self._partition))[0])
+
+    def _note_cut(self, log_begin: int) -> None:
+        """Note where the log begins, if the views have earlier records; once per partition."""
+        if self._views_begin < log_begin:
+            cuts = self._audited.cut
+            cuts[:] = [cut for cut in cuts if cut.partition != self._partition]
+            cuts.append(Cut(self._partition, self._views_begin, log_begin))
+
+    def _note_deleted(self) -> None:
+        self._was_deleted = True
 
     def _read(self, end: int) -> AsyncGenerator[Batch, None]:
         return read_range(
@@ -196,6 +219,7 @@ class _PartitionAudit:
             self._partition,
             self._position,
             end,
+            deleted=self._note_deleted,
             passed=report_passed,
         )
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from contextgauge.backoff import Backoff
-from contextgauge.errors import RetryError, StopError
+from contextgauge.errors import ConfigError, FormerViewsError, RetryError, StopError
 from streams.flow.common.generations import GenerationTracker
-from streams.ports import Clock, ViewStore
+from streams.ports import Clock, Log, ViewPosition, ViewStore, started
 
 _POLL_S = 0.5
 """How often the workers' progress is checked."""
@@ -73,16 +73,19 @@ class Rebuild:
             raise _no_views()
         return None
 
-    async def begin(self) -> Progress:
+    async def begin(self, check: Callable[[int], Awaitable[None]]) -> Progress:
         """Begin the next generation, or take the one that is being built.
 
+        `check` is awaited with the active generation before one is begun; what it raises is raised.
         Raises StopError if no generation is active.
         """
         await self._generations.refresh()
-        if self._generations.current.active is None:
+        active = self._generations.current.active
+        if active is None:
             raise _no_views()
         self.resumed = self._generations.current.next is not None
         if not self.resumed:
+            await check(active)
             await self._generations.begin_next()
         return await self._progress()
 
@@ -116,7 +119,7 @@ class Rebuild:
         count = 1
         while len(partitions) < count:
             number = len(partitions)
-            old = None if active is None else await store.position(active, number)
+            old = None if active is None else await _position(store, active, number)
             new = await store.position(following, number)
             if new is not None and new.build != generations.build:
                 new = None
@@ -149,6 +152,44 @@ class Rebuild:
             except RetryError as error:
                 self._notify(f"{error}: retrying in {backoff.next_s:g} s (Ctrl-C to stop)")
                 await backoff.wait()
+
+
+async def _position(store: ViewStore, generation: int, partition: int) -> ViewPosition | None:
+    """Return a position; None also where the views have a former format: they are replaced."""
+    try:
+        return await store.position(generation, partition)
+    except FormerViewsError:
+        return None
+
+
+async def check_log(log: Log, topic: str, store: ViewStore, generation: int) -> None:
+    """Raise StopError where the log no longer has records that a generation contains.
+
+    A generation that is built from it would lack them, and be activated nevertheless.
+    """
+    partitions = (await log.partition_counts([topic]))[topic]
+    if partitions is None:
+        raise ConfigError(
+            f"no topic {topic}: views that are built now would be empty. `contextgauge topics "
+            "create` creates it"
+        )
+    begins = {}
+    for partition in range(partitions):
+        position = await _position(store, generation, partition)
+        if position is not None:
+            begins[partition] = position.begin
+    lost: list[str] = []
+    async with started(log.reader(topic, list(begins))) as reader:
+        for partition, begin in begins.items():
+            first, _ = await reader.bounds(partition)
+            if begin < first:
+                lost.append(f"partition {partition} (offsets {begin} to {first - 1})")
+    if lost:
+        raise StopError(
+            "the log no longer has records that the views contain, and a rebuild would lose the "
+            f"sessions and totals from them: {', '.join(lost)}. To rebuild nevertheless, pass "
+            "--accept-loss"
+        )
 
 
 def _no_views() -> StopError:
