@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 import pytest
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from redis.asyncio import Redis
 
 from contextgauge.kafka.options import KafkaOptions
@@ -116,6 +118,24 @@ async def test_an_interrupt_leaves_the_build_to_the_workers(
     assert await kit.documents(2) == await kit.expected()
 
 
+async def test_a_rebuild_that_would_lose_records_has_to_be_accepted(
+    command: Command, rebuilding: Rebuilding
+) -> None:
+    kit, _, settings = rebuilding
+    admin = AIOKafkaAdminClient(bootstrap_servers=settings["BOOTSTRAP_SERVERS"])
+    await admin.start()
+    await admin.delete_records({TopicPartition(kit.topic.name, 1): RecordsToDelete(20)})
+    await admin.close()
+    refused = command("rebuild", **settings)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "partition 1 (offsets 0 to 19). To rebuild nevertheless" in refused.stderr
+    assert await rebuilding.keys("next") == []
+    command.start("project", **settings)
+    accepted = command("rebuild", "--accept-loss", **settings)
+    assert accepted.returncode == 0, accepted.stderr
+    assert await kit.documents(2) == await kit.expected()
+
+
 def test_without_views_or_with_exclusive_options_nothing_is_done(
     command: Command, redis_url: str, prefix: str
 ) -> None:
@@ -126,3 +146,6 @@ def test_without_views_or_with_exclusive_options_nothing_is_done(
     both = command("rebuild", "--audit", "--status", **settings)
     assert both.returncode == 2
     assert "cannot be combined" in both.stderr
+    neither = command("rebuild", "--audit", "--accept-loss", **settings)
+    assert neither.returncode == 2
+    assert "for a rebuild only" in neither.stderr

@@ -3,7 +3,8 @@
 Readers use the active generation; a worker follows it on every partition that it is given.
 Where there is none (a new or an emptied store), or where documents were lost or have a former
 format, the next one is built from the log's beginning, on every partition by the worker that has
-it, and becomes active once all have come to where the log ended when they began:
+it, and becomes active once all have come to where the log ended when they began, or near to where
+it ends now if readers have another one meanwhile:
 
     no active generation ──begin──▶ next ──all partitions caught up──▶ active ──loss──▶ next …
 
@@ -94,7 +95,8 @@ class _ProjectMember(Membership):
 
     def _take(self, partitions: frozenset[int]) -> None:
         telemetry = self._ports.telemetry
-        # Spelled with hyphens, as positions have it.
+        # Spelled with hyphens, unlike `id_text`: stored positions have it so, and one that has
+        # another spelling would be of another topic.
         topic_id = str(UUID(topic_id)) if (topic_id := self._topics[self._topic].id) else ""
         for partition in sorted(partitions):
             telemetry.count("project_losses", 0, partition=str(partition))

@@ -178,6 +178,8 @@ async def check_log(log: Log, topic: str, store: ViewStore, generation: int) -> 
         position = await _position(store, generation, partition)
         if position is not None:
             begins[partition] = position.begin
+    if not begins:
+        return  # all of them are lost or replaced anyway
     lost: list[str] = []
     async with started(log.reader(topic, list(begins))) as reader:
         for partition, begin in begins.items():
