@@ -97,14 +97,14 @@ def effects(facts: Facts, _: Expected) -> Iterator[Result]:
             f"compactions of {counted(undone, 'session')} had no effect, and are undone in the "
             "conversation",
             "See `contextgauge why SESSION`, and have the agent ask for its context "
-            "(docs/CONTROL.md); else take it out of CONTEXTGAUGE_COMPACTION_FILE",
+            "(CONTROL.md); else take it out of CONTEXTGAUGE_COMPACTION_FILE",
             figures=figures,
         )
     elif without_driver:
         yield note(
             f"nothing compacts {counted(without_driver, 'session')} above its threshold: the "
             "runtime compacts itself, and no driver is named",
-            "Name its driver in CONTEXTGAUGE_COMPACTION_FILE (docs/DRIVERS.md), or have the agent "
+            "Name its driver in CONTEXTGAUGE_COMPACTION_FILE (DRIVERS.md), or have the agent "
             "ask for its context",
             figures=figures,
         )

@@ -133,7 +133,7 @@ def spellings(facts: Facts, expected: Expected) -> Iterator[Result]:
         yield note(
             f"of the newest {counted(keying.looked, 'message')}, {texts}",
             "Claude Code writes such lines after /clear. Other readers of these messages must take "
-            "the same spelling: see R1 in docs/RULES.md",
+            "the same spelling: see R1 in RULES.md",
             expected.messages.name,
             figures,
         )
