@@ -73,9 +73,7 @@ class AssignedPartition:
         self.tasks.discard(task)
         if not task.cancelled():
             error = task.exception()
-        elif (
-            self.is_ours
-        ):  # by a client: what it did would be missing
+        elif self.is_ours:  # by a client: what it did would be missing
             error = RetryError(f"work on partition {self.number} was cut off")
         else:
             return
