@@ -128,7 +128,9 @@ class Api:
         self.stale_ms: int | None = None
         self.reading: dict[str, int] | None = None
         self.gone = False
-        self.delay_s = 0.0
+        self.is_open = asyncio.Event()
+        """No answer is given before it is set."""
+        self.is_open.set()
         self.now_ms = 0
         self.generation = 1
         self.asked: list[str] = []
@@ -169,8 +171,7 @@ class Api:
         """Answer what a tab asks; no answer is kept."""
         path, query = request.scope["raw_path"].decode(), request.url.query
         self.asked.append(f"{path}?{query}")
-        if self.delay_s:
-            await asyncio.sleep(self.delay_s)
+        await self.is_open.wait()
         if self.gone:
             return Response(headers={GONE: "1"})
         problem = self.problem

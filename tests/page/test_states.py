@@ -31,10 +31,11 @@ async def test_without_sessions_instructions_are_shown(
 
 
 async def test_a_loading_state_is_shown(page: Page, page_url: str, api: Api) -> None:
-    api.delay_s = 1.0
+    api.is_open.clear()
     await page.goto(page_url)
     await expect(page.locator(".skeleton")).to_be_visible()
     await expect(page.get_by_text("Loading")).to_be_attached()
+    api.is_open.set()
     await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
 
 
