@@ -85,24 +85,39 @@ async def browser() -> AsyncIterator[Browser]:
 
 DRAWN = """
 (() => {
-  // What charts draw: words with where they stand, bars and bands from where to where, and lines.
-  window.drawn = { words: [], bars: [], bands: [], lines: [] };
-  const { fillText, fillRect, moveTo, lineTo } = CanvasRenderingContext2D.prototype;
+  // What charts show: words with where they stand, bars and bands from where to where, and lines.
+  // A chart that is drawn again clears its canvas, and one that is replaced leaves the page: what
+  // either showed before counts no more.
+  let marks = [];
+  const draws = (kind, canvas, value) => marks.push({ kind, canvas, value });
+  const shows = (kind) =>
+    marks.filter((mark) => mark.kind === kind && mark.canvas.isConnected).map(({ value }) => value);
+  window.drawn = {
+    get words() { return shows("words"); },
+    get bands() { return shows("bands"); },
+    get lines() { return shows("lines"); },
+    bars: [],
+  };
+  const { clearRect, fillText, fillRect, moveTo, lineTo } = CanvasRenderingContext2D.prototype;
   let from = [0, 0];
+  CanvasRenderingContext2D.prototype.clearRect = function (...area) {
+    marks = marks.filter(({ canvas }) => canvas !== this.canvas);
+    return clearRect.apply(this, area);
+  };
   CanvasRenderingContext2D.prototype.moveTo = function (x, y) {
     from = [x, y];
     return moveTo.call(this, x, y);
   };
   CanvasRenderingContext2D.prototype.lineTo = function (x, y) {
-    drawn.lines.push([...from, x, y, this.lineWidth, this.strokeStyle]);
+    draws("lines", this.canvas, [...from, x, y, this.lineWidth, this.strokeStyle]);
     return lineTo.call(this, x, y);
   };
   CanvasRenderingContext2D.prototype.fillRect = function (x, y, width, height) {
-    drawn.bands.push([x, x + width]);
+    draws("bands", this.canvas, [x, x + width]);
     return fillRect.call(this, x, y, width, height);
   };
   CanvasRenderingContext2D.prototype.fillText = function (words, x, ...more) {
-    drawn.words.push([words, x]);
+    draws("words", this.canvas, [words, x]);
     return fillText.call(this, words, x, ...more);
   };
   const { arcTo } = Path2D.prototype;
