@@ -26,7 +26,7 @@ from contextgauge.compaction.formats.requests import (
     system_of,
     tools_of,
 )
-from contextgauge.compaction.messages import FormatName, Message, ModelRequest
+from contextgauge.compaction.messages import FormatName, Message, ModelRequest, in_context
 from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 
@@ -55,15 +55,24 @@ def read_messages(
     format: FormatName,  # noqa: A002 -- its name everywhere
     *,
     after: Sequence[Message] = (),
+    is_user_turn: bool | None = None,
 ) -> list[Message]:
     """Read a conversation, or what follows the messages `after` of one.
 
     Where a format has no ids of calls, `after` is needed to pair results with calls before them.
-    Raises ConfigError with the path of what is wrong, such as `messages[3].content[0].text`.
+    `is_user_turn` is whether a person wrote what has the user's role in these messages, where the
+    caller knows it. Raises ConfigError with the path of what is wrong, such as
+    `messages[3].content[0].text`.
     """
     read, _ = _functions(format)
-    messages = read(an_array(value, "messages"), after)
-    return with_ids(messages)
+    messages = with_ids(read(an_array(value, "messages"), after))
+    if is_user_turn is not None:
+        return [
+            replace(each, from_user=is_user_turn) if each.role == "user" else each
+            for each in messages
+        ]
+    before = (after[-1] if after else None, *messages)
+    return list(map(in_context, messages, before))
 
 
 def write_messages(messages: Sequence[Message], format: FormatName) -> list[Json]:  # noqa: A002 -- as above

@@ -149,6 +149,6 @@ ADAPTERS: Final = (
         own_calls=OwnCalls("acompact", messages.own_call),
         prompt_words=("user",),
         beginning=texts.beginning_of,
-        not_typed=texts.NOT_TYPED,
+        marks=texts.MARKS,
     ),
 )

@@ -8,8 +8,10 @@ from contextgauge.normalise.adapter import (
     Folders,
     Inside,
     LineType,
+    Mark,
     Meaning,
     named,
+    tagged,
 )
 from contextgauge.normalise.codex import conversation, lines
 from contextgauge.normalise.responses import CONTENT
@@ -49,6 +51,23 @@ _COMPACTED: Final = _payload(
             {"response_id": Meaning.NAME, "usage": Meaning.FIGURES}
         ),
     }
+)
+
+_MARKS: Final = (
+    # openai/codex, codex-rs/core/src/context/contextual_user_message.rs and the fragments it lists
+    Mark(
+        tagged(
+            "user_instructions environment_context additional_context extension_context skill "
+            "user_shell_command turn_aborted subagent_notification goal_context hook_prompt"
+        )
+    ),
+    Mark(r"# AGENTS\.md instructions for [^\n]*\n\s*<INSTRUCTIONS>.*</INSTRUCTIONS>\s*(.*)"),
+    Mark(r"<external_[\w-]+>.*</external_[\w-]+>"),
+    # Rollouts of its editor extension: the words come last, after files and selections.
+    Mark(
+        r"# (?:Context from my IDE setup|Files mentioned by the user):\n.*\n"
+        r"## My request for Codex:\s*(.*)"
+    ),
 )
 
 ADAPTERS: Final = (
@@ -105,7 +124,7 @@ ADAPTERS: Final = (
         compacts_itself=True,
         folders=FOLDERS,
         prompt_words=("user", "user_message"),
-        not_typed=("<", "# AGENTS.md"),
+        marks=_MARKS,
         without_size=(
             (
                 r"(thread|turn|item)\.(started|updated|completed|failed)",

@@ -11,6 +11,7 @@ from contextgauge.normalise.adapter import (
     Folders,
     Inside,
     LineType,
+    Mark,
     Meaning,
     Rows,
 )
@@ -86,6 +87,8 @@ ADAPTERS: Final = (
         versions=("qwen_code_version",),
         is_transcript=True,
         compacts_itself=True,
+        # QwenLM/qwen-code: packages/core/src/utils/environmentContext.ts
+        marks=(Mark(r"This is the Qwen Code\. We are setting up the context for our chat\..*"),),
         folders=Folders(("QWEN_RUNTIME_DIR", "QWEN_HOME"), ("~/.qwen",), "projects"),
     ),
 )

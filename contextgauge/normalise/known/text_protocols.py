@@ -1,0 +1,85 @@
+"""What frameworks without calls of tools write in the user's role: observations, files, notices."""
+
+from typing import Final
+
+from contextgauge.normalise.adapter import Mark, tagged
+
+_ANY_ANSWER: Final = r""
+"""Before the first answer of a model there is no observation, but the task may be worded as one."""
+
+_ACTION: Final = (
+    # LangChain's ReAct agent, and its structured chat: the action is the last thing that is said.
+    r"(?:^|\n)\**Action\**:[^\n]*\n+\**Action Input\**:(?!.*\n(?:Observation|Final Answer):)"
+    r"|(?:^|\n)Action:\s*```(?:json)?\s*\{.*\}\s*```\s*\Z"
+    # Hermes' and Qwen's templates, OpenHands and SWE-agent, Cline, mini-swe-agent
+    r"|</tool_call>\s*\Z"
+    r"|<function=[^<>]*>.*</function>\s*\Z"
+    r"|</(?:read_file|write_to_file|replace_in_file|apply_diff|insert_content|execute_command|"
+    r"search_files|list_files|list_code_definition_names|codebase_search|browser_action|web_fetch|"
+    r"use_mcp_tool|access_mcp_resource|update_todo_list|switch_mode)>\s*\Z"
+    r"|\n```mswea_bash_command\n.*\n```\s*\Z"
+)
+"""Actions of protocols: whatever comes next in the user's role is what they gave."""
+
+_RESULT: Final = r"(?:\]| (?:for|to) '.{0,10000}?'[^\n]*?\]) Result:"
+_ASKS: Final = r"ask_followup_question|attempt_completion|plan_mode_respond|new_task"
+_ANSWERED: Final = (
+    r"[^<]*<(?:answer|feedback|user_message)>\n(.*?)\n</(?:answer|feedback|user_message)>.*"
+)
+
+MARKS: Final[dict[str, tuple[Mark, ...]]] = {
+    # The ReAct paper's format, as loops of one's own, smolagents and SWE-agent have it
+    "ReAct": (
+        Mark(r"(?:Call id: \S+\n)?(?:Observation|OBSERVATION):.*", after=_ANY_ANSWER),
+        Mark(r".*", after=_ACTION),
+    ),
+    # Chat templates of Hermes and Qwen; Anthropic's calls of functions before its API had them
+    "chat templates": (Mark(tagged("tool_response function_results")),),
+    # SWE-agent/SWE-agent: config/default.yaml, sweagent_0_7/07.yaml there, sweagent/agent/agents.py
+    "SWE-agent": (
+        Mark(
+            r".*\(Open file: [^\n]*\)\n(?:\(Current directory: [^\n]*\)\n)?bash-\$",
+            after=_ANY_ANSWER,
+        ),
+        Mark(r"Your command ran successfully and did not produce any output\."),
+        Mark(r"Your bash command contained syntax errors and was NOT executed\..*"),
+        Mark(r"The command '.*' was cancelled because it took more than \d+ seconds\..*"),
+        Mark(r"Here is a demonstration of how to correctly accomplish this task\.\n.*"),
+    ),
+    # SWE-agent/mini-swe-agent: src/minisweagent/config/default.yaml
+    "mini-swe-agent": (
+        Mark(r"(?:<exception>.*</exception>\s*)?<returncode>.*"),
+        Mark(r"(?:Format error:\s*)?<error>.*</error>.*", after=_ANY_ANSWER),
+        Mark(
+            r"Please always provide EXACTLY ONE action in triple backticks, found \d+ actions\..*"
+        ),
+    ),
+    # All-Hands-AI/OpenHands: openhands/llm/fn_call_converter.py
+    "OpenHands": (Mark(r"EXECUTION RESULT of \[[^\]\n]*\]:\n.*"),),
+    # cline/cline: src/core/prompts/responses.ts and src/core/task; Roo Code and Kilo Code the same
+    "Cline": (
+        Mark(rf"\[(?:{_ASKS}){_RESULT}", rest=_ANSWERED),
+        Mark(rf"\[[a-z]+(?:_[a-z]+)+{_RESULT}", rest=r"(?!)"),
+        Mark(tagged("environment_details explicit_instructions mode_notice")),
+        Mark(rf"(?:\[TASK RESUMPTION\] |You seem to be having trouble proceeding\.){_ANSWERED}"),
+        Mark(rf"New (?:instructions for task continuation|message to respond to){_ANSWERED}"),
+        Mark(r"\[TASK RESUMPTION\] .*"),
+        Mark(r"\[ERROR\] You did not use a tool in your previous response!.*"),
+        Mark(r"\[NOTE\] Some previous conversation history with the user has been removed.*"),
+    ),
+    # Aider-AI/aider: aider/prompts.py, aider/commands.py, aider/linter.py, aider/coders
+    "aider": (
+        Mark(r"I have \*added these files to the chat\*.*"),
+        Mark(r"Here are some READ ONLY files, provided for your reference\.\n.*"),
+        Mark(r"Here are summaries of some files present in my git repository\.\n.*"),
+        Mark(r"(?:[^\s`<>]*[./][^\s`<>]*\n```\n.*\n```\s*)", after=_ANY_ANSWER),
+        Mark(r"I ran this command:\n\n.*\n\nAnd got this output:\n\n.*"),
+        Mark(r"# Fix any errors below, if possible\.\n\n.*"),
+        Mark(r"Here is the content of \S+:\n\n.*"),
+        Mark(r"Don't try and edit any existing code without asking me to add the files.*"),
+        Mark(r"I am not sharing any files that you can edit yet\."),
+        Mark(r"I committed the changes with git hash [^\n]*|I updated the files\."),
+        Mark(r"I didn't see any properly formatted edits in your reply\?!"),
+    ),
+}
+"""By framework. Its own repository, or where that is named, public transcripts have the words."""
