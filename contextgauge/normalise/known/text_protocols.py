@@ -54,8 +54,21 @@ MARKS: Final[dict[str, tuple[Mark, ...]]] = {
             r"Please always provide EXACTLY ONE action in triple backticks, found \d+ actions\..*"
         ),
     ),
-    # All-Hands-AI/OpenHands: openhands/llm/fn_call_converter.py
-    "OpenHands": (Mark(r"EXECUTION RESULT of \[[^\]\n]*\]:\n.*"),),
+    # All-Hands-AI/OpenHands: openhands/llm/fn_call_converter.py and prompts; R2E-Gym has its format
+    "OpenHands": (
+        Mark(r"(?:Exit code: -?\d+\n)?(?:EXECUTION RESULT|Execution output) of \[[^\]\n]*\]:\n.*"),
+        Mark(r"Observed result of command executed by user:\n.*"),
+        Mark(tagged("RUNTIME_INFORMATION REPOSITORY_INFO REPOSITORY_INSTRUCTIONS EXTRA_INFO")),
+    ),
+    # Transcripts of microsoft/autogen's executor, and of Terminal-Bench's Terminus
+    "AutoGen": (Mark(r"exitcode: -?\d+ \(execution (?:succeeded|failed)\)\nCode output:.*"),),
+    "Terminus": (
+        Mark(
+            r"(?:Previous response had [^\n]*:\n.*)?"
+            r"(?:New Terminal Output|Current Terminal Screen):\n.*",
+            after=_ANY_ANSWER,
+        ),
+    ),
     # cline/cline: src/core/prompts/responses.ts and src/core/task; Roo Code and Kilo Code the same
     "Cline": (
         Mark(rf"\[(?:{_ASKS}){_RESULT}", rest=_ANSWERED),
