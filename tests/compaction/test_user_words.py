@@ -1,7 +1,6 @@
 """Whose words a text in the user's role is: a person's, or those of a harness."""
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from contextgauge.compaction.messages import (
 from contextgauge.compaction.reading.conversation import ConversationReading
 from contextgauge.compaction.store.stored_history import load_history, store_history
 from contextgauge.json_codec import loads
-from contextgauge.normalise.user_words import words_of
 from tests.cases.user_words import INJECTED, NOTICES, OBSERVATIONS, OWN, QUEUED, WITHIN
+from tests.linear_time import is_linear
 
 
 def blocks(texts: str | list[str]) -> Any:
@@ -147,12 +146,20 @@ def test_the_first_turn_is_the_first_of_a_person() -> None:
     assert first_turn([reminder]) == ""
 
 
-def test_a_long_text_is_looked_at_in_time_that_grows_with_its_length() -> None:
-    hostile = "<system-reminder>" * 30_000 + "</system-reminder" * 30_000
-    begun = time.process_time()
-    for text in (hostile, "x" * 3_000_000, f"I ran this command:\n\n{hostile}"):
-        assert words_of([text])[0].of_user == text
-    assert time.process_time() - begun < 5
+PARTS = [
+    "<system-reminder>", "</system-reminder", "\n\nAnd got this output:\n\n", "<function=", " ",
+    "</function>", "Action: x\nAction Input", "Action:```{", "\nFinal Answer:", "}```", "bash-$",
+    "```mswea_bash_command\n", "</tool_call>", "[read_file for '", "' ]", "<command-args>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("first", PARTS)
+def test_whose_a_hostile_text_is_takes_time_that_grows_with_its_length(first: str) -> None:
+    def looked_at(size: int) -> None:
+        text = first + "".join(each * (size // len(each)) for each in PARTS)
+        after(text, text)
+
+    assert is_linear(looked_at, 40_000)
 
 
 def reading(*lines: dict[str, Any]) -> ConversationReading:

@@ -13,14 +13,14 @@ COMMAND: Final = re.compile(r"(?:<command-name>)?/(clear|compact)(?![\w:-])")
 
 _NAME: Final = r"<command-name>(/[^<]*)</command-name>"
 _MESSAGE: Final = r"<command-message>[^<]*</command-message>"
-_ARGUMENTS: Final = r"<command-args>\s*(\S.*?)\s*</command-args>"
+_ARGUMENTS: Final = r"<command-args>\s*(\S.*)</command-args>"
 
 MARKS: Final = (
     # Public transcripts: what a user writes while a tool runs comes with the tool's results.
     Mark(
-        r"<system-reminder>\s*The user sent (?:a new message while you were working|the following "
-        r"message):\s*(.*?)\s*(?:IMPORTANT: After completing your current task|This is how Claude "
-        r"Code surfaces|Please address this message)(?:(?!</system-reminder>).)*</system-reminder>"
+        r"<system-reminder>\nThe user sent (?:a new message while you were working|the following "
+        r"message):\n(.*)\n\n(?:IMPORTANT: After completing your current task|This is how Claude "
+        r"Code surfaces|Please address this message).*</system-reminder>"
     ),
     # A command of the runtime itself has its name first, a prompt that a user stored its message.
     Mark(rf"{_NAME}\s*{_MESSAGE}\s*{_ARGUMENTS}"),

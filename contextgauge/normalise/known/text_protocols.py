@@ -7,21 +7,24 @@ from contextgauge.normalise.adapter import Mark, tagged
 _ANY_ANSWER: Final = r""
 """Before the first answer of a model there is no observation, but the task may be worded as one."""
 
-_ACTION: Final = (
-    # LangChain's ReAct agent, and its structured chat: the action is the last thing that is said.
-    r"(?:^|\n)\**Action\**:[^\n]*\n+\**Action Input\**:(?!.*\n(?:Observation|Final Answer):)"
-    r"|(?:^|\n)Action:\s*```(?:json)?\s*\{.*\}\s*```\s*\Z"
-    # Hermes' and Qwen's templates, OpenHands and SWE-agent, Cline, mini-swe-agent
-    r"|</tool_call>\s*\Z"
-    r"|<function=[^<>]*>.*</function>\s*\Z"
-    r"|</(?:read_file|write_to_file|replace_in_file|apply_diff|insert_content|execute_command|"
+_CLINES_TOOLS: Final = (
+    r"read_file|write_to_file|replace_in_file|apply_diff|insert_content|execute_command|"
     r"search_files|list_files|list_code_definition_names|codebase_search|browser_action|web_fetch|"
-    r"use_mcp_tool|access_mcp_resource|update_todo_list|switch_mode)>\s*\Z"
-    r"|\n```mswea_bash_command\n.*\n```\s*\Z"
+    r"use_mcp_tool|access_mcp_resource|update_todo_list|switch_mode"
+)
+_ACTIONS: Final = (
+    # LangChain's ReAct agent, and its structured chat: the action is the last thing that is said.
+    r"\A(?>.*Action\**:[^\n]{0,200}\n+\**Action Input)(?!.*\n(?:Observation|Final Answer):)",
+    r"\A(?>.*Action:\s{0,9}```(?:json)?\s{0,9}\{).*\}\s*```\s*\Z",
+    # Hermes' and Qwen's templates, OpenHands and SWE-agent, mini-swe-agent, Cline
+    r"</tool_call>\s*\Z",
+    r"\A(?=.*<function=)(?>.*</function>)\s*\Z",
+    r"\A(?>.*```mswea_bash_command\n).*\n```\s*\Z",
+    rf"</(?:{_CLINES_TOOLS})>\s*\Z",
 )
 """Actions of protocols: whatever comes next in the user's role is what they gave."""
 
-_RESULT: Final = r"(?:\]| (?:for|to) '.{0,10000}?'[^\n]*?\]) Result:"
+_RESULT: Final = r"(?:\]| (?:for|to) '.{0,2000}?'[^\n]{0,200}?\]) Result:"
 _ASKS: Final = r"ask_followup_question|attempt_completion|plan_mode_respond|new_task"
 _ANSWERED: Final = (
     r"[^<]*<(?:answer|feedback|user_message)>\n(.*?)\n</(?:answer|feedback|user_message)>.*"
@@ -31,7 +34,7 @@ MARKS: Final[dict[str, tuple[Mark, ...]]] = {
     # The ReAct paper's format, as loops of one's own, smolagents and SWE-agent have it
     "ReAct": (
         Mark(r"(?:Call id: \S+\n)?(?:Observation|OBSERVATION):.*", after=_ANY_ANSWER),
-        Mark(r".*", after=_ACTION),
+        *(Mark(r".*", after=each) for each in _ACTIONS),
     ),
     # Chat templates of Hermes and Qwen; Anthropic's calls of functions before its API had them
     "chat templates": (Mark(tagged("tool_response function_results")),),
