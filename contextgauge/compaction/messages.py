@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from contextgauge.compaction.format_names import FormatName as FormatName  # noqa: PLC0414 -- of this module too
-from contextgauge.normalise.user_words import Words, is_observation, words_of
+from contextgauge.normalise.user_words import SplitText, is_observation, words_of
 from contextgauge.records import Json
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -234,7 +234,7 @@ class Message:
             return self.text if self.role == "user" else ""
         return "\n".join(each.of_harness for each in self._words() if each.of_harness)
 
-    def _words(self) -> list[Words]:
+    def _words(self) -> list[SplitText]:
         """Return whose words each text is: as reported, else by its shape.
 
         A text next to a tool's result is the tool's, unless a runtime marks it as the person's.
@@ -243,10 +243,12 @@ class Message:
             return []
         texts = [each.text for each in self.blocks if isinstance(each, Text)]
         if self.from_user is not None:
-            return [Words(each, "") if self.from_user else Words("", each) for each in texts]
+            return [
+                SplitText(each, "") if self.from_user else SplitText("", each) for each in texts
+            ]
         words = words_of(texts)
         if self.results:
-            return [each if each.of_harness else Words("", each.of_user) for each in words]
+            return [each if each.of_harness else SplitText("", each.of_user) for each in words]
         return words
 
     @property

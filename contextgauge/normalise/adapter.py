@@ -162,7 +162,7 @@ class LineType(NamedTuple):
 _NO_TYPES: Final[Mapping[str, LineType]] = {}
 
 
-class Mark(NamedTuple):
+class TextMark(NamedTuple):
     """What a harness writes in the user's role, by the whole shape of a text (a block's).
 
     `shape` is a regular expression of the whole text; its groups are what in it a person wrote,
@@ -248,8 +248,8 @@ class Adapter(NamedTuple):
     """JSON strings, one of which is in each line that may have a prompt."""
     beginning: Callable[[str], str] | None = None
     """Gives the beginning of a text that is read, as of a user's commands; it may be empty."""
-    marks: tuple[Mark, ...] = ()
-    """What it writes in the user's role, by which a person's words are told from it."""
+    marks: tuple[TextMark, ...] = ()
+    """What it writes in the user's role, which is no person's."""
     without_size: Sequence[tuple[str, str]] = ()
     """Regular expressions of types that never give a size, and what to publish instead."""
 

@@ -12,17 +12,17 @@ from typing import NamedTuple
 from contextgauge.normalise.runtimes import MARKS
 
 
-class Words(NamedTuple):
+class SplitText(NamedTuple):
     """A text, taken apart: what a person wrote in it, byte for byte, and what a harness did."""
 
     of_user: str
     of_harness: str
 
 
-def words_of(texts: Sequence[str]) -> list[Words]:
+def words_of(texts: Sequence[str]) -> list[SplitText]:
     """Return whose words each text of one message is."""
     shapes, headings = _shapes(), _headings()
-    words: list[Words] = []
+    words: list[SplitText] = []
     rest: re.Pattern[str] | None = None
     for text in texts:
         for heading, what_follows in headings:
@@ -37,7 +37,7 @@ def words_of(texts: Sequence[str]) -> list[Words]:
             elif (match := shapes.fullmatch(text)) is not None:
                 words.append(_taken_apart(text, match))
             else:
-                words.append(Words(text, ""))
+                words.append(SplitText(text, ""))
     return words
 
 
@@ -49,7 +49,7 @@ def is_observation(text: str, answer: str) -> bool:
     )
 
 
-def _taken_apart(text: str, match: re.Match[str] | None) -> Words:
+def _taken_apart(text: str, match: re.Match[str] | None) -> SplitText:
     spans = [] if match is None else [match.span(each + 1) for each in range(match.re.groups)]
     spans = [(start, end) for start, end in spans if start < end]
     of_harness = "".join(
@@ -60,7 +60,7 @@ def _taken_apart(text: str, match: re.Match[str] | None) -> Words:
             strict=True,
         )
     )
-    return Words(" ".join(text[start:end] for start, end in spans), of_harness)
+    return SplitText(" ".join(text[start:end] for start, end in spans), of_harness)
 
 
 def _compiled(shape: str) -> re.Pattern[str]:

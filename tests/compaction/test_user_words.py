@@ -100,7 +100,7 @@ def test_a_text_next_to_a_result_is_the_tools_unless_the_runtime_marks_it_as_the
     assert (queued.is_user_turn, queued.user_text) == (True, "not on main!")
 
 
-def test_what_the_caller_says_decides() -> None:
+def test_the_caller_decides() -> None:
     value = {"role": "user", "content": result("use tabs")}
     (own,) = read_messages([value], "anthropic", is_user_turn=True)
     assert (own.is_user_turn, own.user_text, own.data_text) == (True, "use tabs", "")
@@ -111,7 +111,7 @@ def test_what_the_caller_says_decides() -> None:
     assert write_messages([answer, other], "plain") == texts
 
 
-def test_what_was_said_of_a_message_is_stored_with_it() -> None:
+def test_whose_a_message_is_stays_with_it_when_stored() -> None:
     history = History(read_messages([{"role": "user", "content": "x"}], "plain"))
     history.extend(read_messages([{"role": "assistant", "content": "Action: cat"}], "plain"))
     history.extend(read_messages([{"role": "user", "content": "Observation: y"}], "plain"))
@@ -218,7 +218,7 @@ def test_what_was_written_while_a_tool_ran_is_a_turn_after_its_result() -> None:
 
 
 @pytest.mark.parametrize("first", ["attachment", "remove"])
-def test_what_an_attachment_says_too_is_one_turn(first: str) -> None:
+def test_a_prompt_in_queue_and_attachment_is_one_turn(first: str) -> None:
     attached = {"type": "queued_command", "commandMode": "prompt", "prompt": "not on main!"}
     both = [{"type": "attachment", "attachment": attached}, {**REMOVE, "content": "not on main!"}]
     conversation = reading(

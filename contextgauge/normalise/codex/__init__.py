@@ -8,8 +8,8 @@ from contextgauge.normalise.adapter import (
     Folders,
     Inside,
     LineType,
-    Mark,
     Meaning,
+    TextMark,
     named,
     tagged,
 )
@@ -55,16 +55,16 @@ _COMPACTED: Final = _payload(
 
 _MARKS: Final = (
     # openai/codex, codex-rs/core/src/context/contextual_user_message.rs and the fragments it lists
-    Mark(
+    TextMark(
         tagged(
             "user_instructions environment_context additional_context extension_context skill "
             "user_shell_command turn_aborted subagent_notification goal_context hook_prompt"
         )
     ),
-    Mark(r"# AGENTS\.md instructions for [^\n]*\n\s*<INSTRUCTIONS>.*</INSTRUCTIONS>\s*(.*)"),
-    Mark(r"<external_[\w-]+>.*</external_[\w-]+>"),
+    TextMark(r"# AGENTS\.md instructions for [^\n]*\n\s*<INSTRUCTIONS>.*</INSTRUCTIONS>\s*(.*)"),
+    TextMark(r"<external_[\w-]+>.*</external_[\w-]+>"),
     # Rollouts of its editor extension: the words come last, after files and selections.
-    Mark(
+    TextMark(
         r"# (?:Context from my IDE setup|Files mentioned by the user):\n.*\n"
         r"## My request for Codex:\s*(.*)"
     ),

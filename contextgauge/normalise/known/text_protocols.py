@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from contextgauge.normalise.adapter import Mark, tagged
+from contextgauge.normalise.adapter import TextMark, tagged
 
 _ANY_ANSWER: Final = r""
 """Before the first answer of a model there is no observation, but the task may be worded as one."""
@@ -13,7 +13,7 @@ _CLINES_TOOLS: Final = (
     r"use_mcp_tool|access_mcp_resource|update_todo_list|switch_mode"
 )
 _ACTIONS: Final = (
-    # LangChain's ReAct agent, and its structured chat: the action is the last thing that is said.
+    # LangChain's ReAct agent, and its structured chat: the action comes last.
     r"\A(?>.*Action\**:[^\n]{0,200}\n+\**Action Input)(?!.*\n(?:Observation|Final Answer):)",
     r"\A(?>.*Action:\s{0,9}```(?:json)?\s{0,9}\{).*\}\s*```\s*\Z",
     # Hermes' and Qwen's templates, OpenHands and SWE-agent, mini-swe-agent, Cline
@@ -30,43 +30,45 @@ _ANSWERED: Final = (
     r"[^<]*<(?:answer|feedback|user_message)>\n(.*?)\n</(?:answer|feedback|user_message)>.*"
 )
 
-MARKS: Final[dict[str, tuple[Mark, ...]]] = {
+MARKS: Final[dict[str, tuple[TextMark, ...]]] = {
     # The ReAct paper's format, as loops of one's own, smolagents and SWE-agent have it
     "ReAct": (
-        Mark(r"(?:Call id: \S+\n)?(?:Observation|OBSERVATION):.*", after=_ANY_ANSWER),
-        *(Mark(r".*", after=each) for each in _ACTIONS),
+        TextMark(r"(?:Call id: \S+\n)?(?:Observation|OBSERVATION):.*", after=_ANY_ANSWER),
+        *(TextMark(r".*", after=each) for each in _ACTIONS),
     ),
     # Chat templates of Hermes and Qwen; Anthropic's calls of functions before its API had them
-    "chat templates": (Mark(tagged("tool_response function_results")),),
+    "chat templates": (TextMark(tagged("tool_response function_results")),),
     # SWE-agent/SWE-agent: config/default.yaml, sweagent_0_7/07.yaml there, sweagent/agent/agents.py
     "SWE-agent": (
-        Mark(
+        TextMark(
             r".*\(Open file: [^\n]*\)\n(?:\(Current directory: [^\n]*\)\n)?bash-\$",
             after=_ANY_ANSWER,
         ),
-        Mark(r"Your command ran successfully and did not produce any output\."),
-        Mark(r"Your bash command contained syntax errors and was NOT executed\..*"),
-        Mark(r"The command '.*' was cancelled because it took more than \d+ seconds\..*"),
-        Mark(r"Here is a demonstration of how to correctly accomplish this task\.\n.*"),
+        TextMark(r"Your command ran successfully and did not produce any output\."),
+        TextMark(r"Your bash command contained syntax errors and was NOT executed\..*"),
+        TextMark(r"The command '.*' was cancelled because it took more than \d+ seconds\..*"),
+        TextMark(r"Here is a demonstration of how to correctly accomplish this task\.\n.*"),
     ),
     # SWE-agent/mini-swe-agent: src/minisweagent/config/default.yaml
     "mini-swe-agent": (
-        Mark(r"(?:<exception>.*</exception>\s*)?<returncode>.*"),
-        Mark(r"(?:Format error:\s*)?<error>.*</error>.*", after=_ANY_ANSWER),
-        Mark(
+        TextMark(r"(?:<exception>.*</exception>\s*)?<returncode>.*"),
+        TextMark(r"(?:Format error:\s*)?<error>.*</error>.*", after=_ANY_ANSWER),
+        TextMark(
             r"Please always provide EXACTLY ONE action in triple backticks, found \d+ actions\..*"
         ),
     ),
     # All-Hands-AI/OpenHands: openhands/llm/fn_call_converter.py and prompts; R2E-Gym has its format
     "OpenHands": (
-        Mark(r"(?:Exit code: -?\d+\n)?(?:EXECUTION RESULT|Execution output) of \[[^\]\n]*\]:\n.*"),
-        Mark(r"Observed result of command executed by user:\n.*"),
-        Mark(tagged("RUNTIME_INFORMATION REPOSITORY_INFO REPOSITORY_INSTRUCTIONS EXTRA_INFO")),
+        TextMark(
+            r"(?:Exit code: -?\d+\n)?(?:EXECUTION RESULT|Execution output) of \[[^\]\n]*\]:\n.*"
+        ),
+        TextMark(r"Observed result of command executed by user:\n.*"),
+        TextMark(tagged("RUNTIME_INFORMATION REPOSITORY_INFO REPOSITORY_INSTRUCTIONS EXTRA_INFO")),
     ),
     # Transcripts of microsoft/autogen's executor, and of Terminal-Bench's Terminus
-    "AutoGen": (Mark(r"exitcode: -?\d+ \(execution (?:succeeded|failed)\)\nCode output:.*"),),
+    "AutoGen": (TextMark(r"exitcode: -?\d+ \(execution (?:succeeded|failed)\)\nCode output:.*"),),
     "Terminus": (
-        Mark(
+        TextMark(
             r"(?:Previous response had [^\n]*:\n.*)?"
             r"(?:New Terminal Output|Current Terminal Screen):\n.*",
             after=_ANY_ANSWER,
@@ -74,28 +76,30 @@ MARKS: Final[dict[str, tuple[Mark, ...]]] = {
     ),
     # cline/cline: src/core/prompts/responses.ts and src/core/task; Roo Code and Kilo Code the same
     "Cline": (
-        Mark(rf"\[(?:{_ASKS}){_RESULT}", rest=_ANSWERED),
-        Mark(rf"\[[a-z]+(?:_[a-z]+)+{_RESULT}", rest=r"(?!)"),
-        Mark(tagged("environment_details explicit_instructions mode_notice")),
-        Mark(rf"(?:\[TASK RESUMPTION\] |You seem to be having trouble proceeding\.){_ANSWERED}"),
-        Mark(rf"New (?:instructions for task continuation|message to respond to){_ANSWERED}"),
-        Mark(r"\[TASK RESUMPTION\] .*"),
-        Mark(r"\[ERROR\] You did not use a tool in your previous response!.*"),
-        Mark(r"\[NOTE\] Some previous conversation history with the user has been removed.*"),
+        TextMark(rf"\[(?:{_ASKS}){_RESULT}", rest=_ANSWERED),
+        TextMark(rf"\[[a-z]+(?:_[a-z]+)+{_RESULT}", rest=r"(?!)"),
+        TextMark(tagged("environment_details explicit_instructions mode_notice")),
+        TextMark(
+            rf"(?:\[TASK RESUMPTION\] |You seem to be having trouble proceeding\.){_ANSWERED}"
+        ),
+        TextMark(rf"New (?:instructions for task continuation|message to respond to){_ANSWERED}"),
+        TextMark(r"\[TASK RESUMPTION\] .*"),
+        TextMark(r"\[ERROR\] You did not use a tool in your previous response!.*"),
+        TextMark(r"\[NOTE\] Some previous conversation history with the user has been removed.*"),
     ),
     # Aider-AI/aider: aider/prompts.py, aider/commands.py, aider/linter.py, aider/coders
     "aider": (
-        Mark(r"I have \*added these files to the chat\*.*"),
-        Mark(r"Here are some READ ONLY files, provided for your reference\.\n.*"),
-        Mark(r"Here are summaries of some files present in my git repository\.\n.*"),
-        Mark(r"(?:[^\s`<>]*[./][^\s`<>]*\n```\n.*\n```\s*)", after=_ANY_ANSWER),
-        Mark(r"I ran this command:\n\n.*\n\nAnd got this output:\n\n.*"),
-        Mark(r"# Fix any errors below, if possible\.\n\n.*"),
-        Mark(r"Here is the content of \S+:\n\n.*"),
-        Mark(r"Don't try and edit any existing code without asking me to add the files.*"),
-        Mark(r"I am not sharing any files that you can edit yet\."),
-        Mark(r"I committed the changes with git hash [^\n]*|I updated the files\."),
-        Mark(r"I didn't see any properly formatted edits in your reply\?!"),
+        TextMark(r"I have \*added these files to the chat\*.*"),
+        TextMark(r"Here are some READ ONLY files, provided for your reference\.\n.*"),
+        TextMark(r"Here are summaries of some files present in my git repository\.\n.*"),
+        TextMark(r"(?:[^\s`<>]*[./][^\s`<>]*\n```\n.*\n```\s*)", after=_ANY_ANSWER),
+        TextMark(r"I ran this command:\n\n.*\n\nAnd got this output:\n\n.*"),
+        TextMark(r"# Fix any errors below, if possible\.\n\n.*"),
+        TextMark(r"Here is the content of \S+:\n\n.*"),
+        TextMark(r"Don't try and edit any existing code without asking me to add the files.*"),
+        TextMark(r"I am not sharing any files that you can edit yet\."),
+        TextMark(r"I committed the changes with git hash [^\n]*|I updated the files\."),
+        TextMark(r"I didn't see any properly formatted edits in your reply\?!"),
     ),
 }
 """By framework. Its own repository, or where that is named, public transcripts have the words."""

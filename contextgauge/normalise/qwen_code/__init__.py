@@ -11,9 +11,9 @@ from contextgauge.normalise.adapter import (
     Folders,
     Inside,
     LineType,
-    Mark,
     Meaning,
     Rows,
+    TextMark,
 )
 from contextgauge.normalise.claude_code import conversation
 from contextgauge.normalise.fields import count, items, mapping
@@ -88,7 +88,9 @@ ADAPTERS: Final = (
         is_transcript=True,
         compacts_itself=True,
         # QwenLM/qwen-code: packages/core/src/utils/environmentContext.ts
-        marks=(Mark(r"This is the Qwen Code\. We are setting up the context for our chat\..*"),),
+        marks=(
+            TextMark(r"This is the Qwen Code\. We are setting up the context for our chat\..*"),
+        ),
         folders=Folders(("QWEN_RUNTIME_DIR", "QWEN_HOME"), ("~/.qwen",), "projects"),
     ),
 )
