@@ -109,6 +109,13 @@ def test_the_caller_decides() -> None:
     assert answer.from_user is None
     assert (other.is_user_turn, other.user_text, other.data_text) == (False, "", "use tabs")
     assert write_messages([answer, other], "plain") == texts
+    first, *others = read_messages(
+        [{"role": "user", "content": "RESULT x"}, *texts],
+        "plain",
+        is_user_turn=lambda message: False if message.text.startswith("RESULT") else None,
+    )
+    assert first.from_user is False
+    assert others[-1].is_user_turn
 
 
 def test_whose_a_message_is_stays_with_it_when_stored() -> None:
