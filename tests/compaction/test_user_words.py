@@ -20,7 +20,7 @@ from contextgauge.compaction.messages import (
 from contextgauge.compaction.reading.conversation import ConversationReading
 from contextgauge.compaction.store.stored_history import load_history, store_history
 from contextgauge.json_codec import loads
-from tests.cases.user_words import INJECTED, NOTICES, OBSERVATIONS, OWN, QUEUED, WITHIN
+from tests.cases.user_words import ANSWERS, INJECTED, NOTICES, OBSERVATIONS, OWN, QUEUED, WITHIN
 from tests.linear_time import is_linear
 
 
@@ -50,7 +50,7 @@ def test_what_a_harness_writes_is_never_the_users_and_nothing_of_it_is_lost(name
 
 
 @pytest.mark.parametrize("text", OWN)
-@pytest.mark.parametrize("answer", ["Done.", "```sh\nmake\n```", "<config>\n<port/>\n</config>"])
+@pytest.mark.parametrize("answer", ANSWERS)
 def test_what_a_person_wrote_stays_byte_for_byte(text: str, answer: str) -> None:
     for message in (after(answer, text), after(answer, blocks([text]))):
         assert message.is_user_turn

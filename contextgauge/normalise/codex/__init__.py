@@ -57,10 +57,11 @@ _MARKS: Final = (
     # openai/codex, codex-rs/core/src/context/contextual_user_message.rs and the fragments it lists
     TextMark(
         tagged(
-            "user_instructions environment_context additional_context extension_context skill "
-            "user_shell_command turn_aborted subagent_notification goal_context hook_prompt"
+            "environment_context user_shell_command turn_aborted subagent_notification "
+            "goal_context hook_prompt"
         )
     ),
+    TextMark(r"<skill>\s*<name>.*</skill>|<user_instructions>\n\n.*\n\n</user_instructions>"),
     TextMark(r"# AGENTS\.md instructions for [^\n]*\n\s*<INSTRUCTIONS>.*</INSTRUCTIONS>\s*(.*)"),
     TextMark(r"<external_[\w-]+>.*</external_[\w-]+>"),
     # Rollouts of its editor extension: the words come last, after files and selections.

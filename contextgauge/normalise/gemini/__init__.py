@@ -44,8 +44,11 @@ ADAPTERS: Final = (
         files=r"[/\\]chats[/\\]session-[^/\\]*\.json\Z",
         marks=(
             # google-gemini/gemini-cli, packages/core/src: core/client.ts, utils/environment*.ts
-            TextMark(tagged("session_context hook_context")),
-            TextMark(r"This is the Gemini CLI\. We are setting up the context for our chat\..*"),
+            TextMark(tagged("hook_context")),
+            TextMark(
+                r"(?:<session_context>\s*)?This is the Gemini CLI\. We are setting up the context "
+                r"for our chat\..*"
+            ),
             TextMark(r"Here is the user's editor context as a JSON object\b.*"),
         ),
         folders=Folders(("GEMINI_CLI_HOME",), ("~",), ".gemini/tmp"),

@@ -14,7 +14,7 @@ _CLINES_TOOLS: Final = (
 )
 _ACTIONS: Final = (
     # LangChain's ReAct agent, and its structured chat: the action comes last.
-    r"\A(?>.*Action\**:[^\n]{0,200}\n+\**Action Input)(?!.*\n(?:Observation|Final Answer):)",
+    r"\A(?>.*Action\**:[^\n]{0,200}\n+\**Action Input)\**:(?:(?!\n\s{0,9}\n|\n```).)*\s*\Z",
     r"\A(?>.*Action:\s{0,9}```(?:json)?\s{0,9}\{).*\}\s*```\s*\Z",
     # Hermes' and Qwen's templates, OpenHands and SWE-agent, mini-swe-agent, Cline
     r"</tool_call>\s*\Z",
@@ -27,8 +27,10 @@ _ACTIONS: Final = (
 _RESULT: Final = r"(?:\]| (?:for|to) '.{0,2000}?'[^\n]{0,200}?\]) Result:"
 _ASKS: Final = r"ask_followup_question|attempt_completion|plan_mode_respond|new_task"
 _ANSWERED: Final = (
-    r"[^<]*<(?:answer|feedback|user_message)>\n(.*?)\n</(?:answer|feedback|user_message)>.*"
+    r"\s*(?:<answer>|<user_message>|The user has provided [^\n<]*\n<feedback>)"
+    r"\n(.*?)\n</(?:answer|user_message|feedback)>.*"
 )
+"""Right at the beginning of a text: what a command printed stands behind words of Cline's."""
 
 MARKS: Final[dict[str, tuple[TextMark, ...]]] = {
     # The ReAct paper's format, as loops of one's own, smolagents and SWE-agent have it
@@ -52,7 +54,7 @@ MARKS: Final[dict[str, tuple[TextMark, ...]]] = {
     # SWE-agent/mini-swe-agent: src/minisweagent/config/default.yaml
     "mini-swe-agent": (
         TextMark(r"(?:<exception>.*</exception>\s*)?<returncode>.*"),
-        TextMark(r"(?:Format error:\s*)?<error>.*</error>.*", after=_ANY_ANSWER),
+        TextMark(r"(?:Format error|Tool call error):\s*<error>.*"),
         TextMark(
             r"Please always provide EXACTLY ONE action in triple backticks, found \d+ actions\..*"
         ),
@@ -78,12 +80,13 @@ MARKS: Final[dict[str, tuple[TextMark, ...]]] = {
     "Cline": (
         TextMark(rf"\[(?:{_ASKS}){_RESULT}", rest=_ANSWERED),
         TextMark(rf"\[[a-z]+(?:_[a-z]+)+{_RESULT}", rest=r"(?!)"),
-        TextMark(tagged("environment_details explicit_instructions mode_notice")),
+        TextMark(tagged("environment_details mode_notice")),
         TextMark(
-            rf"(?:\[TASK RESUMPTION\] |You seem to be having trouble proceeding\.){_ANSWERED}"
+            r"(?:\[TASK RESUMPTION\] |New instructions for task continuation|New message to respond to|"
+            r"You seem to be having trouble proceeding\.)[^<]*<(?:user_message|feedback)>"
+            r"\n(.*?)\n</(?:user_message|feedback)>.*"
         ),
-        TextMark(rf"New (?:instructions for task continuation|message to respond to){_ANSWERED}"),
-        TextMark(r"\[TASK RESUMPTION\] .*"),
+        TextMark(r"\[TASK RESUMPTION\] .*|<explicit_instructions type=.*</explicit_instructions>"),
         TextMark(r"\[ERROR\] You did not use a tool in your previous response!.*"),
         TextMark(r"\[NOTE\] Some previous conversation history with the user has been removed.*"),
     ),
@@ -95,10 +98,10 @@ MARKS: Final[dict[str, tuple[TextMark, ...]]] = {
         TextMark(r"(?:[^\s`<>]*[./][^\s`<>]*\n```\n.*\n```\s*)", after=_ANY_ANSWER),
         TextMark(r"I ran this command:\n\n.*\n\nAnd got this output:\n\n.*"),
         TextMark(r"# Fix any errors below, if possible\.\n\n.*"),
-        TextMark(r"Here is the content of \S+:\n\n.*"),
+        TextMark(r"Here is the content of https?://\S+:\n\n.*"),
         TextMark(r"Don't try and edit any existing code without asking me to add the files.*"),
         TextMark(r"I am not sharing any files that you can edit yet\."),
-        TextMark(r"I committed the changes with git hash [^\n]*|I updated the files\."),
+        TextMark(r"I committed the changes with git hash [^\n]*"),
         TextMark(r"I didn't see any properly formatted edits in your reply\?!"),
     ),
 }
