@@ -82,8 +82,8 @@ MARKS: Final[dict[str, tuple[TextMark, ...]]] = {
         TextMark(rf"\[[a-z]+(?:_[a-z]+)+{_RESULT}", rest=r"(?!)"),
         TextMark(tagged("environment_details mode_notice")),
         TextMark(
-            r"(?:\[TASK RESUMPTION\] |New instructions for task continuation|New message to respond to|"
-            r"You seem to be having trouble proceeding\.)[^<]*<(?:user_message|feedback)>"
+            r"(?:\[TASK RESUMPTION\] |New instructions for task continuation|"
+            r"New message to respond to|You seem to be having trouble proceeding\.)[^<]*<(?:user_message|feedback)>"
             r"\n(.*?)\n</(?:user_message|feedback)>.*"
         ),
         TextMark(r"\[TASK RESUMPTION\] .*|<explicit_instructions type=.*</explicit_instructions>"),
