@@ -83,8 +83,8 @@ MARKS: Final[dict[str, tuple[TextMark, ...]]] = {
         TextMark(tagged("environment_details mode_notice")),
         TextMark(
             r"(?:\[TASK RESUMPTION\] |New instructions for task continuation|"
-            r"New message to respond to|You seem to be having trouble proceeding\.)[^<]*<(?:user_message|feedback)>"
-            r"\n(.*?)\n</(?:user_message|feedback)>.*"
+            r"New message to respond to|You seem to be having trouble proceeding\.)"
+            r"[^<]*<(?:user_message|feedback)>\n(.*?)\n</(?:user_message|feedback)>.*"
         ),
         TextMark(r"\[TASK RESUMPTION\] .*|<explicit_instructions type=.*</explicit_instructions>"),
         TextMark(r"\[ERROR\] You did not use a tool in your previous response!.*"),
