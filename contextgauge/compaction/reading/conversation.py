@@ -38,11 +38,11 @@ from contextgauge.compaction.reading.lines import (
     digest_of,
     folder_of,
     is_boundary,
+    is_reset,
     model_of,
     own_edit,
     reduced,
     report_of,
-    reset_of,
     text_of,
 )
 from contextgauge.compaction.reading.reading_state import ReadingState
@@ -122,7 +122,7 @@ class ConversationReading(ReadingState):
                 self._add_message(line, message, uuid, key)
             case _ if (answer := answer_of(line)) is not None:
                 self._add_answer(line, answer, key)
-            case _ if reset_of(line) == "reset":
+            case _ if is_reset(line):
                 self._reset(uuid)
 
     def _add_message(
@@ -146,7 +146,7 @@ class ConversationReading(ReadingState):
             self._summarise(read, text_of(message), uuid)
         elif (rest := self._begin_inside(read, message, uuid)) is not None:
             self._append(self._once(rest, message), uuid)
-        if reset_of(line) == "clear":
+        if is_reset(line):
             self._reset(uuid)
         elif isinstance(superseded := line.get("supersedes"), list):
             self._do(uuid, ActiveCleared(self._ids_without(superseded)))
