@@ -157,7 +157,7 @@ class ConversationReading(ReadingState):
         """Add what a person wrote meanwhile, once the results are there with which it was sent."""
         if line.get("type") == "user":
             self._queued.came(text_of(message))
-        elif not open_calls(self.history.active):
+        elif self._queued.has_absorbed and not open_calls(self.history.active):
             turns: list[Json] = [
                 {"role": "user", "content": each} for each in self._queued.absorbed()
             ]

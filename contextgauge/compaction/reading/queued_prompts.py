@@ -37,6 +37,11 @@ class QueuedPrompts:
                 prompts.remove(prompt)
                 return
 
+    @property
+    def has_absorbed(self) -> bool:
+        """Whether the model got something without a message of it."""
+        return bool(self._absorbed)
+
     def absorbed(self) -> list[str]:
         """Return what the model got without a message of it, once."""
         prompts, self._absorbed = self._absorbed, []
