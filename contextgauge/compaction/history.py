@@ -13,7 +13,7 @@ from contextgauge.compaction.counting import CumulativeTokens
 from contextgauge.compaction.engine.compaction_receipt import Receipt
 from contextgauge.compaction.engine.plan import Plan, PlanRejectedError, digest
 from contextgauge.compaction.engine.trigger import TriggerState
-from contextgauge.compaction.messages import Message
+from contextgauge.compaction.messages import Message, in_context
 from contextgauge.errors import ConfigError
 
 
@@ -155,6 +155,7 @@ class History:
             message = replace(message, id=self._new_id("cg-m"))
         elif message.id in self._by_id:
             raise ConfigError(f"the history has a message with the id {message.id!r} already")
+        message = in_context(message, self._active[-1] if self._active else None)
         self._remember(message)
         self._entries.append(message)
         if message.compaction is not None:

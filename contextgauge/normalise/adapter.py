@@ -162,6 +162,30 @@ class LineType(NamedTuple):
 _NO_TYPES: Final[Mapping[str, LineType]] = {}
 
 
+class TextMark(NamedTuple):
+    """What a harness writes in the user's role, by the whole shape of a text (a block's).
+
+    `shape` is a regular expression of the whole text; its groups are what in it a person wrote,
+    and where all are empty or missing, nothing is. With `after`, it is only a mark right after an
+    answer of the model in which that is found: the text alone could be a person's. With `rest`,
+    the text is a heading: what follows it in the message is of the harness too, but for what
+    `rest` has in its group.
+    """
+
+    shape: str
+    after: str | None = None
+    rest: str | None = None
+
+
+def tagged(names: str) -> str:
+    """Return the shape of a text in one of these tags; what follows the last one is a person's.
+
+    A closing tag within the content is not the last, so content cannot end what it stands in.
+    """
+    tag = "|".join(names.split())
+    return rf"<(?:{tag})(?:\s[^<>]*)?>.*</(?:{tag})>\s*(.*)"
+
+
 class OwnCalls(NamedTuple):
     """Chains in which a runtime writes a compaction's own call: how their ids begin (R11)."""
 
@@ -224,8 +248,8 @@ class Adapter(NamedTuple):
     """JSON strings, one of which is in each line that may have a prompt."""
     beginning: Callable[[str], str] | None = None
     """Gives the beginning of a text that is read, as of a user's commands; it may be empty."""
-    not_typed: tuple[str, ...] = ()
-    """Beginnings of what the runtime writes in the user's name."""
+    marks: tuple[TextMark, ...] = ()
+    """What it writes in the user's role, which is no person's."""
     without_size: Sequence[tuple[str, str]] = ()
     """Regular expressions of types that never give a size, and what to publish instead."""
 

@@ -168,6 +168,9 @@ def beginning_of(text: str) -> str:
     return max((beginning(text) for beginning in _BEGINNINGS), key=len)
 
 
+MARKS: Final = tuple(mark for each in ADAPTERS for mark in each.marks)
+"""Of all runtimes: a conversation does not say which one wrote it."""
+
 _BEGINNINGS: Final = tuple(each.beginning for each in ADAPTERS if each.beginning is not None)
 
 

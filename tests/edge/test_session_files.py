@@ -19,6 +19,10 @@ def write(path: Path, *bodies: dict[str, Any]) -> Path:
     return path
 
 
+CLEAR = "<command-name>/clear</command-name>\n<command-message>clear</command-message>"
+AGENTS = "# AGENTS.md instructions for /srv\n\n<INSTRUCTIONS>\nuse tabs\n</INSTRUCTIONS>"
+
+
 def typed(text: object, **fields: Any) -> dict[str, Any]:
     return {"type": "user", "message": {"role": "user", "content": text}, **fields}
 
@@ -34,11 +38,12 @@ def codex(text: str) -> dict[str, Any]:
     [
         ([typed("Fix the\n  parser")], "Fix the parser"),
         ([typed([{"type": "text", "text": "Look at this"}])], "Look at this"),
-        ([typed("Caveat: ...", isMeta=True), typed("<command-name>/x"), typed("now")], "now"),
+        ([typed("Caveat: ...", isMeta=True), typed(CLEAR), typed("now")], "now"),
+        ([typed("<rules>\nuse tabs\n</rules>")], "<rules> use tabs </rules>"),
         ([typed("a subagent's", isSidechain=True), typed("mine")], "mine"),
         ([typed("a summary", isCompactSummary=True)], None),
         ([typed([{"type": "tool_result", "content": "x"}])], None),
-        ([codex("# AGENTS.md instructions"), codex("<environment_context>"), codex("go")], "go"),
+        ([codex(AGENTS), codex("<environment_context>…</environment_context>"), codex("go")], "go"),
         ([{"type": "event_msg", "payload": {"type": "user_message", "message": "hi"}}], "hi"),
         ([{"type": "event_msg", "payload": {"type": "agent_message", "message": "user"}}], None),
         ([typed("x" * 1_000)], "x" * 200),
@@ -58,7 +63,7 @@ def test_a_transcript_that_is_not_readable_has_no_title(tmp_path: Path) -> None:
 def test_a_prompt_is_read_once_and_looked_for_again_when_the_file_has_grown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write(tmp_path / "a.jsonl", typed("Caveat: nothing typed yet"))
+    path = write(tmp_path / "a.jsonl", typed(CLEAR))
     reads: list[Path] = []
 
     def counted(path: Path) -> str | None:
@@ -69,7 +74,7 @@ def test_a_prompt_is_read_once_and_looked_for_again_when_the_file_has_grown(
     prompts = FirstPrompts()
     assert [prompts.of(path) for _ in range(3)] == [None] * 3
     assert len(reads) == 1
-    write(path, typed("Caveat: nothing typed yet"), typed("go"))
+    write(path, typed(CLEAR), typed("go"))
     assert [prompts.of(path) for _ in range(3)] == ["go"] * 3
     assert len(reads) == 2
     assert prompts.of(tmp_path / "gone.jsonl") is None
@@ -88,10 +93,10 @@ def test_transcripts_of_both_runtimes_are_found_by_session(tmp_path: Path) -> No
 
 
 def test_a_prompt_that_is_typed_later_is_found(tmp_path: Path) -> None:
-    path = write(tmp_path / f"{ID}.jsonl", typed("Caveat: nothing typed yet"))
+    path = write(tmp_path / f"{ID}.jsonl", typed(CLEAR))
     local = SessionFiles([tmp_path])
     assert local.titles([ID]) == {}
-    write(path, typed("Caveat: nothing typed yet"), typed("go"))
+    write(path, typed(CLEAR), typed("go"))
     assert local.titles([ID]) == {ID: "go"}
 
 

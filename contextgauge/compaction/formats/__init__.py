@@ -26,7 +26,7 @@ from contextgauge.compaction.formats.requests import (
     system_of,
     tools_of,
 )
-from contextgauge.compaction.messages import FormatName, Message, ModelRequest
+from contextgauge.compaction.messages import FormatName, Message, ModelRequest, in_context
 from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 
@@ -37,6 +37,8 @@ __all__ = [
     "read_request",
     "write_messages",
 ]
+
+IsUserTurn: TypeAlias = bool | Callable[[Message], bool | None] | None
 
 _Read: TypeAlias = Callable[[Sequence[Json], Sequence[Message]], list[Message]]
 _Write: TypeAlias = Callable[[Sequence[Message]], list[Json]]
@@ -55,15 +57,28 @@ def read_messages(
     format: FormatName,  # noqa: A002 -- its name everywhere
     *,
     after: Sequence[Message] = (),
+    is_user_turn: IsUserTurn = None,
 ) -> list[Message]:
     """Read a conversation, or what follows the messages `after` of one.
 
     Where a format has no ids of calls, `after` is needed to pair results with calls before them.
-    Raises ConfigError with the path of what is wrong, such as `messages[3].content[0].text`.
+    `is_user_turn` is whether a person wrote what has the user's role in these messages, or gives
+    it for each; None: their shapes decide. Raises ConfigError with the path of what is wrong, such
+    as `messages[3].content[0].text`.
     """
     read, _ = _functions(format)
-    messages = read(an_array(value, "messages"), after)
-    return with_ids(messages)
+    messages = with_ids(read(an_array(value, "messages"), after))
+    if is_user_turn is not None:
+        messages = [_marked(each, is_user_turn) for each in messages]
+    before = (after[-1] if after else None, *messages)
+    return list(map(in_context, messages, before))
+
+
+def _marked(message: Message, is_user_turn: IsUserTurn) -> Message:
+    if message.role != "user":
+        return message
+    mark = is_user_turn(message) if callable(is_user_turn) else is_user_turn
+    return replace(message, from_user=mark)
 
 
 def write_messages(messages: Sequence[Message], format: FormatName) -> list[Json]:  # noqa: A002 -- as above

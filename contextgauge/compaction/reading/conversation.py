@@ -23,6 +23,7 @@ from contextgauge.compaction.messages import (
     JsonSource,
     Message,
     Opaque,
+    open_calls,
 )
 from contextgauge.compaction.reading.branches import preserved_segment
 from contextgauge.compaction.reading.context_changes import (
@@ -37,11 +38,11 @@ from contextgauge.compaction.reading.lines import (
     digest_of,
     folder_of,
     is_boundary,
+    is_reset,
     model_of,
     own_edit,
     reduced,
     report_of,
-    reset_of,
     text_of,
 )
 from contextgauge.compaction.reading.reading_state import ReadingState
@@ -91,6 +92,7 @@ class ConversationReading(ReadingState):
         rewound = self._branches.add(line)
         self.model = model_of(line) or self.model
         self.folder = folder_of(line) or self.folder
+        self._queued.note(line)
         try:
             self._read(line, uuid, key)
         except ConfigError:
@@ -120,7 +122,7 @@ class ConversationReading(ReadingState):
                 self._add_message(line, message, uuid, key)
             case _ if (answer := answer_of(line)) is not None:
                 self._add_answer(line, answer, key)
-            case _ if reset_of(line) == "reset":
+            case _ if is_reset(line):
                 self._reset(uuid)
 
     def _add_message(
@@ -136,15 +138,31 @@ class ConversationReading(ReadingState):
             self._clear(uuid)  # a summary without a boundary
         if flag(line, "isReplay") and uuid is None and self._repeats(message):
             return
-        (read,) = self._named(read_messages([message], "anthropic"), key, line)
+        self._take_queued(line, message, uuid, key)
+        is_harness = flag(line, "isMeta") or flag(line, "isSynthetic")
+        messages = read_messages([message], "anthropic", is_user_turn=False if is_harness else None)
+        (read,) = self._named(messages, key, line)
         if is_summary:
             self._summarise(read, text_of(message), uuid)
         elif (rest := self._begin_inside(read, message, uuid)) is not None:
             self._append(self._once(rest, message), uuid)
-        if reset_of(line) == "clear":
+        if is_reset(line):
             self._reset(uuid)
         elif isinstance(superseded := line.get("supersedes"), list):
             self._do(uuid, ActiveCleared(self._ids_without(superseded)))
+
+    def _take_queued(
+        self, line: Line, message: dict[str, Json], uuid: str | None, key: str
+    ) -> None:
+        """Add what a person wrote meanwhile, once the results are there with which it was sent."""
+        if line.get("type") == "user":
+            self._queued.came(text_of(message))
+        elif self._queued.has_absorbed and not open_calls(self.history.active):
+            turns: list[Json] = [
+                {"role": "user", "content": each} for each in self._queued.absorbed()
+            ]
+            for each in self._named(read_messages(turns, "anthropic"), f"{key}.queued", {}):
+                self._append(each, uuid)
 
     def _ids_without(self, superseded: Sequence[Json]) -> tuple[str, ...]:
         return tuple(each.id for each in self.history.active if each.id not in superseded)

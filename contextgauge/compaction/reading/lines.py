@@ -6,15 +6,14 @@ as Codex does, or an API's answer. They are stored so, and read by `conversation
 """
 
 import hashlib
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 from contextgauge.json_codec import dumps
 from contextgauge.normalise.claude_code.conversation import OWN_FIELD
-from contextgauge.normalise.claude_code.texts import COMMAND, first_text
 from contextgauge.normalise.fields import flag, long_name, mapping, name
 from contextgauge.normalise.responses import SYNTHETIC_MODEL, answer_of, inner_boundary
-from contextgauge.normalise.runtimes import line_of
-from contextgauge.normalise.signals import Response
+from contextgauge.normalise.runtimes import HEADS, line_of
+from contextgauge.normalise.signals import Reset, Response
 from contextgauge.records import Json
 
 Line: TypeAlias = dict[str, Json]
@@ -30,7 +29,6 @@ DIGEST_BYTES: Final = 8
 
 _NAMES: Final = ("type", "subtype", "uuid", "parentUuid", "logicalParentUuid")
 _FLAGS: Final = ("isCompactSummary", "isSynthetic", "isReplay", "isMeta")
-_FACTS: Final = ("session_meta", "turn_context")
 
 
 def reduced(line: Line) -> dict[str, Json] | None:
@@ -85,22 +83,14 @@ def model_of(line: Line) -> str | None:
 
 def folder_of(line: Line) -> str | None:
     """Return the folder in which a line says that its agent works."""
-    payload = mapping(line, "payload") if line.get("type") in _FACTS else None
-    return long_name(line if payload is None else payload, "cwd")
+    return long_name(line, "cwd") or long_name(mapping(line, "payload") or {}, "cwd")
 
 
-Kind: TypeAlias = Literal["reset", "clear", "other"]
-
-
-def reset_of(line: Line) -> Kind:
-    """Return whether a line begins the conversation again: by itself, or as the user's command."""
-    if "conversation_reset" in (line.get("type"), line.get("subtype")):
-        return "reset"
-    if line.get("type") != "user":
-        return "other"
-    begin = first_text((mapping(line, "message") or {}).get("content"))
-    command = COMMAND.match(begin) if begin.startswith("<") else None
-    return "clear" if command is not None and command[1] == "clear" else "other"
+def is_reset(line: Line) -> bool:
+    """Whether a line begins the conversation again: by itself, or as the user's command."""
+    return any(
+        isinstance(each, Reset) and not each.keeps_messages for each in line_of(line).read(line)
+    )
 
 
 def text_of(item: Json) -> str:
@@ -152,13 +142,13 @@ def begins_anew(line: Line) -> bool:
     return (
         line.get("type") == "compacted"
         or line.get("isCompactSummary") is True
-        or reset_of(line) != "other"
+        or is_reset(line)
         or compacts_inside(line)
     )
 
 
 def names_beginning(line: Line) -> bool:
     """Whether a line can only be the first of its conversation."""
-    if line.get("type") == "session_meta":
+    if line.get("type") in HEADS:
         return True
     return is_linked(line) and parent_of(line) is None and not is_boundary(line)

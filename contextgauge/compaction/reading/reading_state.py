@@ -18,6 +18,7 @@ from contextgauge.compaction.reading.branches import Branches
 from contextgauge.compaction.reading.compaction_effect import CompactionEffect
 from contextgauge.compaction.reading.context_changes import MessagesAdded, ServiceEdit, Step
 from contextgauge.compaction.reading.lines import DIGEST_BYTES
+from contextgauge.compaction.reading.queued_prompts import QueuedPrompts
 from contextgauge.compaction.store.stored_messages import read_message, write_message
 from contextgauge.records import Json
 
@@ -57,6 +58,7 @@ class ReadingState:
         self._steps: list[tuple[str | None, Step]] = []
         self._items: list[Json] = []
         """The items of the last message, where the next may continue it."""
+        self._queued = QueuedPrompts()
         self._answer: str | None = None
         self._answer_message = ""
         self._before_answer = self.history.tokens
@@ -76,6 +78,7 @@ class ReadingState:
             "_branches": self._branches.copy(),
             "_steps": list(self._steps),
             "_items": list(self._items),
+            "_queued": QueuedPrompts.from_json(self._queued.to_json()),
         }
         return copy
 
@@ -104,6 +107,7 @@ class ReadingState:
             "tokens": self.history.tokens.to_json(),
             "flags": [getattr(self, each) for each in _FLAGS],
             "links": links,
+            "queued": self._queued.to_json(),
             "effects": {key: each.to_json() for key, each in self.effects.items()},
             "seen": base64.b64encode(b"".join(sorted(self.seen))).decode("ascii"),
         }
@@ -127,6 +131,7 @@ class ReadingState:
         for name_, flag_ in zip(_FLAGS, an_array(fields.get("flags"), "base"), strict=True):
             setattr(reading, name_, flag_ is True)
         reading._branches = Branches.of_links(an_object(fields.get("links"), "base.links"))
+        reading._queued = QueuedPrompts.from_json(fields.get("queued"))
         for key, effect in an_object(fields.get("effects", {}), "base.effects").items():
             reading.effects[key] = CompactionEffect.from_json(effect, f"base.effects.{key}")
         seen = base64.b64decode(a_text(fields, "seen", "base"))

@@ -42,6 +42,7 @@ from contextgauge.records import Json
 _ROLE: Final[TypeAdapter[Role]] = TypeAdapter(Role)
 _FORMAT: Final[TypeAdapter[FormatName]] = TypeAdapter(FormatName)
 _USAGE: Final = TypeAdapter(ApiUsage | None)
+_MARK: Final = TypeAdapter(bool | None)
 
 _KINDS: Final[Mapping[type, str]] = {
     Text: "text",
@@ -57,6 +58,7 @@ _ADAPTERS: Final[Mapping[str, TypeAdapter[_Sourced]]] = {
 }
 
 _BEFORE: Final = "before"
+_FROM_USER: Final = "from_user"
 _T = TypeVar("_T")
 
 
@@ -73,6 +75,8 @@ def write_message(message: Message, before: Message | None = None) -> Json:
     written |= {"role": message.role, "blocks": [_write_block(each) for each in message.blocks]}
     if message.usage is not None:
         written["usage"] = message.usage._asdict()
+    if message.from_user is not None:
+        written[_FROM_USER] = message.from_user
     return written
 
 
@@ -92,6 +96,8 @@ def _changes(message: Message, before: Message) -> Fields | None:
     changes: Fields = {"blocks": blocks} if blocks else {}
     if message.usage != before.usage:
         changes["usage"] = None if message.usage is None else message.usage._asdict()
+    if message.from_user is not before.from_user:
+        changes[_FROM_USER] = message.from_user
     return changes
 
 
@@ -125,7 +131,8 @@ def read_message(value: Json, path: str, before: Mapping[str, Message]) -> Messa
         _read_block(an_object(each, f"{path}.blocks[{index}]"), f"{path}.blocks[{index}]")
         for index, each in enumerate(an_array(fields["blocks"], f"{path}.blocks"))
     )
-    return Message(role, blocks, message_id, _read_usage(fields, path), source)
+    from_user = _read_from_user(fields, path)
+    return Message(role, blocks, message_id, _read_usage(fields, path), source, from_user)
 
 
 def _read_changes(fields: Fields, path: str, before: Message) -> Message:
@@ -138,7 +145,12 @@ def _read_changes(fields: Fields, path: str, before: Message) -> Message:
             raise wrong(where, f"a position below {len(blocks)}", key)
         blocks[index] = _read_block(an_object(value, where), where, blocks[index])
     usage = _read_usage(fields, path) if "usage" in fields else before.usage
-    return replace(before, blocks=tuple(blocks), usage=usage)
+    from_user = _read_from_user(fields, path) if _FROM_USER in fields else before.from_user
+    return replace(before, blocks=tuple(blocks), usage=usage, from_user=from_user)
+
+
+def _read_from_user(fields: Fields, path: str) -> bool | None:
+    return validated(_MARK, fields.get(_FROM_USER), f"{path}.{_FROM_USER}")
 
 
 def _read_usage(fields: Fields, path: str) -> ApiUsage | None:

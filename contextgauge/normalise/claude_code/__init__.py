@@ -132,6 +132,8 @@ ADAPTERS: Final = (
             "system": LineType(
                 messages.system, fields=_AUTOCOMPACT, conversation=conversation.system
             ),
+            "attachment": LineType(conversation=conversation.attachment),
+            "queue-operation": LineType(conversation=conversation.queue),
             "stream_event": LineType(stream_event),
             "conversation_reset": _RESET,
             "autocompact_state": LineType(limits.autocompact_state, fields=_AUTOCOMPACT),
@@ -149,6 +151,6 @@ ADAPTERS: Final = (
         own_calls=OwnCalls("acompact", messages.own_call),
         prompt_words=("user",),
         beginning=texts.beginning_of,
-        not_typed=texts.NOT_TYPED,
+        marks=texts.MARKS,
     ),
 )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from contextgauge.normalise.fields import mapping
+from contextgauge.normalise.fields import flag, mapping
 from contextgauge.normalise.signals import Body
 from contextgauge.records import Json
 
@@ -23,7 +23,34 @@ def message(line: Body) -> dict[str, Json] | None:
         return {"message": {"role": "user", "content": content}}
     if not isinstance(content, dict):
         return None
-    return {"message": content, **{each: line[each] for each in ("supersedes",) if each in line}}
+    kept: dict[str, Json] = {"message": content}
+    if "supersedes" in line:
+        kept["supersedes"] = line["supersedes"]
+    if not _is_of_person(line):
+        kept["isMeta"] = True
+    return kept
+
+
+def attachment(line: Body) -> dict[str, Json] | None:
+    """Reduce a line of what was attached: a person's message that came while the agent worked."""
+    attached = mapping(line, "attachment") or {}
+    prompt = attached.get("prompt")
+    if attached.get("type") != "queued_command" or not isinstance(prompt, str | list):
+        return None
+    kept: dict[str, Json] = {"type": "user", "message": {"role": "user", "content": prompt}}
+    if attached.get("commandMode", "prompt") != "prompt" or not _is_of_person(attached):
+        kept["isMeta"] = True
+    return kept
+
+
+def queue(line: Body) -> dict[str, Json] | None:
+    """Reduce a line of the queue of what a person writes while the agent works."""
+    return {each: line[each] for each in ("operation", "content") if each in line}
+
+
+def _is_of_person(fields: Body) -> bool:
+    origin = mapping(fields, "origin") or {}
+    return not flag(fields, "isMeta", "is_meta") and origin.get("kind", "human") == "human"
 
 
 def system(line: Body) -> dict[str, Json] | None:
@@ -49,7 +76,7 @@ def nothing_else(_: Body) -> dict[str, Json]:
 def prompt(line: Body) -> Json:
     """Return the content of a person's message."""
     content = line.get("message")
-    if line.get("isSidechain") or line.get("isMeta") or line.get("isCompactSummary"):
+    if line.get("isSidechain") or line.get("isCompactSummary") or not _is_of_person(line):
         return None
     if not isinstance(content, dict) or content.get("role", "user") != "user":
         return None

@@ -9,7 +9,9 @@ from contextgauge.normalise.adapter import (
     Inside,
     LineType,
     Meaning,
+    TextMark,
     named,
+    tagged,
 )
 from contextgauge.normalise.codex import conversation, lines
 from contextgauge.normalise.responses import CONTENT
@@ -49,6 +51,24 @@ _COMPACTED: Final = _payload(
             {"response_id": Meaning.NAME, "usage": Meaning.FIGURES}
         ),
     }
+)
+
+_MARKS: Final = (
+    # openai/codex, codex-rs/core/src/context/contextual_user_message.rs and the fragments it lists
+    TextMark(
+        tagged(
+            "environment_context user_shell_command turn_aborted subagent_notification "
+            "goal_context hook_prompt"
+        )
+    ),
+    TextMark(r"<skill>\s*<name>.*</skill>|<user_instructions>\n\n.*\n\n</user_instructions>"),
+    TextMark(r"# AGENTS\.md instructions for [^\n]*\n\s*<INSTRUCTIONS>.*</INSTRUCTIONS>\s*(.*)"),
+    TextMark(r"<external_[\w-]+>.*</external_[\w-]+>"),
+    # Rollouts of its editor extension: the words come last, after files and selections.
+    TextMark(
+        r"# (?:Context from my IDE setup|Files mentioned by the user):\n.*\n"
+        r"## My request for Codex:\s*(.*)"
+    ),
 )
 
 ADAPTERS: Final = (
@@ -105,7 +125,7 @@ ADAPTERS: Final = (
         compacts_itself=True,
         folders=FOLDERS,
         prompt_words=("user", "user_message"),
-        not_typed=("<", "# AGENTS.md"),
+        marks=_MARKS,
         without_size=(
             (
                 r"(thread|turn|item)\.(started|updated|completed|failed)",

@@ -6,7 +6,7 @@ again with the same id. `$rewindTo` removes the messages from one on: the size i
 
 from typing import Final
 
-from contextgauge.normalise.adapter import Adapter, Folders, LineType, Meaning
+from contextgauge.normalise.adapter import Adapter, Folders, LineType, Meaning, TextMark, tagged
 from contextgauge.normalise.fields import count, mapping, name
 from contextgauge.normalise.signals import ROLLED_BACK, Body, Response, Signal
 from contextgauge.normalise.usage import read_gemini_tokens
@@ -42,6 +42,15 @@ ADAPTERS: Final = (
         compacts_itself=True,
         document="messages",
         files=r"[/\\]chats[/\\]session-[^/\\]*\.json\Z",
+        marks=(
+            # google-gemini/gemini-cli, packages/core/src: core/client.ts, utils/environment*.ts
+            TextMark(tagged("hook_context")),
+            TextMark(
+                r"(?:<session_context>\s*)?This is the Gemini CLI\. We are setting up the context "
+                r"for our chat\..*"
+            ),
+            TextMark(r"Here is the user's editor context as a JSON object\b.*"),
+        ),
         folders=Folders(("GEMINI_CLI_HOME",), ("~",), ".gemini/tmp"),
     ),
 )

@@ -1,8 +1,9 @@
-"""Runtimes whose files are only recognised: this version does not read them."""
+"""Runtimes whose files are only recognised, or whose texts in the user's role."""
 
 from typing import Final
 
 from contextgauge.normalise.adapter import ABSENT, PRESENT, Adapter, Sign
+from contextgauge.normalise.known.text_protocols import MARKS
 
 _INIT: Final = {"type": "system", "subtype": "init"}
 _EVENT: Final = {"id": PRESENT, "timestamp": str, "source": frozenset({"agent", "user"})}
@@ -34,5 +35,6 @@ _SIGNS: Final[dict[str, tuple[Sign, ...]]] = {
 }
 
 ADAPTERS: Final = tuple(
-    Adapter(runtime="other", label=label, signs=signs) for label, signs in _SIGNS.items()
+    Adapter(runtime="other", label=label, signs=_SIGNS.get(label, ()), marks=MARKS.get(label, ()))
+    for label in dict.fromkeys((*_SIGNS, *MARKS))
 )

@@ -13,6 +13,7 @@ from contextgauge.normalise.adapter import (
     LineType,
     Meaning,
     Rows,
+    TextMark,
 )
 from contextgauge.normalise.claude_code import conversation
 from contextgauge.normalise.fields import count, items, mapping
@@ -86,6 +87,10 @@ ADAPTERS: Final = (
         versions=("qwen_code_version",),
         is_transcript=True,
         compacts_itself=True,
+        # QwenLM/qwen-code: packages/core/src/utils/environmentContext.ts
+        marks=(
+            TextMark(r"This is the Qwen Code\. We are setting up the context for our chat\..*"),
+        ),
         folders=Folders(("QWEN_RUNTIME_DIR", "QWEN_HOME"), ("~/.qwen",), "projects"),
     ),
 )

@@ -13,6 +13,7 @@ from typing import Any, Final
 from contextgauge.containers import NAMES, SIGNS
 from contextgauge.normalise import session_of
 from contextgauge.normalise.runtimes import ADAPTERS, line_of
+from contextgauge.normalise.user_words import words_of
 from streams.edge.files.content import Content, open_content
 from streams.edge.files.documents import HEAD_BYTES, document_of, objects_in
 from streams.edge.files.housekeeping import plain_path, session_in
@@ -32,8 +33,6 @@ _PROMPTS: Final = re.compile(
     '"(?:{})"'.format("|".join(word for each in ADAPTERS for word in each.prompt_words)).encode()
 )
 """JSON spellings, one of which is in any line with a prompt."""
-
-_NOT_TYPED: Final = tuple(text for each in ADAPTERS for text in each.not_typed)
 
 
 class FirstPrompts:
@@ -166,12 +165,9 @@ def _prompt(body: dict[str, Any]) -> str | None:
     """Return what a line says that the user typed."""
     read = line_of(body).prompt
     content = None if read is None else read(body)
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        content = next((part for part in parts if isinstance(part, str)), None)
-    if not isinstance(content, str):
-        return None
-    text = " ".join(content.split())
-    if not text or text.startswith(_NOT_TYPED):
-        return None
-    return text[:_CHARACTERS]
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    for words in words_of([text for text in texts if isinstance(text, str)]):
+        if title := " ".join(words.of_user.split()):
+            return title[:_CHARACTERS]
+    return None
