@@ -88,7 +88,7 @@ async def test_what_a_runtime_does_not_report_is_unknown(page: Page, told: Told)
         "Context compacted #1 · 154,000 tokens before"
     )
     await receipt.locator("summary").click()
-    for name in ("After", "Writing the summary", "Messages archived", "Rules"):
-        value = receipt.locator(f"dt:text-is('{name}') + dd")
+    for name in ("After", "Writing the summary", "Messages archived", "User's turns"):
+        value = receipt.locator(f'dt:text-is("{name}") + dd')
         await expect(value).to_have_text("unknown")
     await expect(receipt.locator("dt:text-is('Command')")).to_have_count(0)
