@@ -218,10 +218,10 @@ class CompactionSummary(Common):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinsChecked(Common):
-    """Which of the user's standing rules the model still sees after a boundary (R31).
+    """Which of the user's turns the model still sees after a boundary (R31): estimates.
 
-    `number` is the boundary's. `lost_pins` are the first of the lost ones, shortened; none where
-    they may not be published.
+    `number` is the boundary's. `pins_kept` counts those that are there, word for word or in other
+    words. `lost_pins` are some of the lost ones, shortened; none where they may not be published.
     """
 
     kind: ClassVar[Literal["pins_checked"]] = "pins_checked"

@@ -50,12 +50,14 @@ _LONGEST_FIRST = ("secure", "chaos", "deploy", "docs", "e2e")
 _MEASURED = tuple(
     f"tests/{each}"
     for each in (
-        *("core/", "codec/", "library/", "compaction/", "contract/", "edge/", "doctor/", "cli/"),
-        *("flow/control/", "flow/test_conversations.py", "flow/test_restoring.py"),
-        *("test_settings.py", "test_compiled.py"),
+        *("core/", "codec/", "library/", "compaction/", "test_settings.py", "test_compiled.py"),
+        *("flow/control/", "flow/test_conversations.py", "doctor/test_keying.py"),
+        *("edge/test_alert_file.py", "edge/test_conversations_file.py", "edge/test_documents.py"),
+        *("edge/test_service_file.py", "edge/test_session_files.py"),
+        *("edge/test_session_reading.py", "edge/test_turns.py"),
     )
 )
-"""Whose tests cover the pure parts (`PURE` in the Makefile): what is measured takes longer."""
+"""Whose tests cover the pure parts (`PURE` in the Makefile): measuring triples a test's time."""
 
 _ON_ONE_WORKER = ("tests/secure/", "tests/test_tidy.py")
 """What shares what is costly: a Kafka with all its users and rights, all modules parsed."""

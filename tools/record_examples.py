@@ -106,7 +106,7 @@ def _session() -> list[Record]:
 
 
 def _with_check(records: list[Record]) -> list[Record]:
-    """Return the records with a check of the user's rules after the last boundary."""
+    """Return the records with a check of the user's turns after the last boundary."""
     boundary_id, boundary = [
         (record.id, record.data) for record in records if isinstance(record.data, CompactBoundary)
     ][-1]

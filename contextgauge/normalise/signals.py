@@ -130,7 +130,7 @@ class OwnCall(NamedTuple):
 
 
 class PinCheck(NamedTuple):
-    """Which standing rules are still there after a boundary (R31); `texts` are some of the lost."""
+    """Which of the user's turns are there after a boundary (R31); `texts` are some of the lost."""
 
     boundary_id: str
     kept: int

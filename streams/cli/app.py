@@ -34,7 +34,7 @@ class Commands(LazyGroup):
             ),
             "hook": (
                 "hook",
-                "Answer a hook of Claude Code: carry the user's rules over its compactions.",
+                "Answer a hook of Claude Code: carry the user's turns over its compactions.",
             ),
             "demo": (
                 "demo.demo_command",

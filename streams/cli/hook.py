@@ -12,8 +12,7 @@ from typing import Final
 
 import typer
 
-from contextgauge.compaction.carried.pins import carry
-from contextgauge.compaction.messages import Carried
+from contextgauge.compaction.engine.cutting import middle_cut
 from contextgauge.compaction.reading.lines import compacts_inside, is_boundary
 from contextgauge.compaction.reading.transcripts import read_conversation
 from contextgauge.errors import ConfigError
@@ -21,7 +20,7 @@ from contextgauge.json_codec import loads
 from streams.cli.hook_rules import session_start, user_prompt_submit
 
 app = typer.Typer(
-    help="Answer a hook of Claude Code: carry the user's rules over its compactions.",
+    help="Answer a hook of Claude Code: carry the user's turns over its compactions.",
     add_completion=False,
 )
 
@@ -31,17 +30,18 @@ _MARKS: Final = (b"compact_boundary", b'"compaction"')
 """What a line that archives has in it: the others need not be parsed for that."""
 _MOST_INPUT_BYTES: Final = 1024 * 1024
 _MOST_CHARACTERS: Final = 8_000
-"""Of rules: about 2,000 tokens, a tenth of what a summary may have."""
+"""Of turns: about 2,000 tokens, a tenth of what a summary may have."""
+_MOST_OF_A_TURN: Final = 900
 _INTRODUCTION: Final = (
-    "The user laid these rules down, and they stay in force. Write each of them into the summary, "
-    "word for word, under the heading «Rules of the user»; where two contradict each other, the "
-    "later one holds:"
+    "The user wrote this, in this order; where two turns contradict each other, the later one "
+    "holds. Write each of them into the summary, word for word, under the heading «What the user "
+    "wrote»:"
 )
 
 
 @app.callback()
 def hook() -> None:
-    """Answer a hook of Claude Code: carry the user's rules over its compactions."""
+    """Answer a hook of Claude Code: carry the user's turns over its compactions."""
 
 
 app.command("session-start")(session_start)
@@ -50,14 +50,14 @@ app.command("user-prompt-submit")(user_prompt_submit)
 
 @app.command("pre-compact")
 def pre_compact() -> None:
-    """Print the user's rules as instructions for the compaction that is about to begin.
+    """Print the user's turns as instructions for the compaction that is about to begin.
 
     Reads the hook's JSON on standard input, and the transcript that it names.
     """
     try:
-        rules = standing_rules(_transcript(sys.stdin.buffer.read(_MOST_INPUT_BYTES)))
-        if rules:
-            sys.stdout.write(f"{instructions(rules)}\n")
+        turns = user_turns(_transcript(sys.stdin.buffer.read(_MOST_INPUT_BYTES)))
+        if turns:
+            sys.stdout.write(f"{instructions(turns)}\n")
             sys.stdout.flush()
     except Exception as error:  # noqa: BLE001 -- no failure may block a compaction
         why = error if isinstance(error, ConfigError) else type(error).__name__
@@ -82,16 +82,16 @@ def _transcript(given: bytes) -> bytes:
         raise ConfigError(f"the transcript cannot be read ({error.strerror})") from None
 
 
-def standing_rules(transcript: bytes) -> tuple[str, ...]:
-    """Return the constraints that the user laid down, oldest first, from before any compaction."""
-    carried = Carried()
+def user_turns(transcript: bytes) -> list[str]:
+    """Return the user's turns in order, from before any compaction too."""
+    turns: list[str] = []
     for epoch in _epochs(transcript):
         try:
             conversation = read_conversation(epoch)
         except ConfigError:  # nothing was written yet
             continue
-        carried = carry(carried, conversation.request.messages)
-    return tuple(pin.text for pin in carried.pins if pin.kind == "constraint")
+        turns += [each.user_text for each in conversation.request.messages if each.user_text]
+    return turns
 
 
 def _epochs(transcript: bytes) -> Iterator[bytes]:
@@ -113,14 +113,13 @@ def _archives(line: bytes) -> bool:
     return isinstance(document, dict) and (is_boundary(document) or compacts_inside(document))
 
 
-def instructions(rules: Sequence[str]) -> str:
-    """Return the instructions, without the oldest rules where there are too many."""
-    lines: list[str] = []
-    room = _MOST_CHARACTERS
-    for rule in reversed(rules):
-        line = f"- {' '.join(rule.split())}"
-        room -= len(line) + 1
+def instructions(turns: Sequence[str]) -> str:
+    """Return the instructions: where there are too many turns, the first and the newest."""
+    lines = [f"{n}. {middle_cut(turn, _MOST_OF_A_TURN)}" for n, turn in enumerate(turns, 1)]
+    room = _MOST_CHARACTERS - len(lines[0])
+    for index in range(len(lines) - 1, 0, -1):
+        room -= len(lines[index]) + 1
         if room < 0:
+            lines[1 : index + 1] = [f"({index} more)"]
             break
-        lines.append(line)
-    return "\n".join([_INTRODUCTION, *reversed(lines)])
+    return "\n".join([_INTRODUCTION, *lines])

@@ -1,4 +1,4 @@
-"""Hooks that hand the user's rules back which the summary of a compaction lost.
+"""Hooks that hand back what the user wrote and the summary of a compaction lost.
 
 They never stand in the way: whatever goes wrong is one line on standard error, and the exit code
 is 0.
@@ -35,8 +35,8 @@ _LOOK_EVERY_S: Final = 0.5
 _KEPT_MS: Final = 30 * DAY_MS
 
 _INTRODUCTION: Final = (
-    "The user laid these rules down earlier in this session. The summary of the conversation left "
-    "them out; they still apply:"
+    "The user wrote this earlier in this session, in this order. The summary of the conversation "
+    "seems to have left it out:"
 )
 
 Url = Annotated[str, typer.Option("--url", metavar="URL", help="Address of `contextgauge serve`.")]
@@ -65,12 +65,10 @@ def session_start(
     token_file: TokenFile = None,
     wait: Annotated[
         float,
-        typer.Option(
-            metavar="SECONDS", min=0, max=60, help="How long to wait for the rules to be checked."
-        ),
+        typer.Option(metavar="SECONDS", min=0, max=60, help="How long to wait for the check."),
     ] = 8.0,
 ) -> None:
-    """Hand the user's rules back that the summary of a compaction lost.
+    """Hand back what the user wrote and the summary of a compaction lost.
 
     For SessionStart with the matcher `compact`. Needs `contextgauge control` and kept
     conversations; other session starts do nothing.
@@ -79,7 +77,7 @@ def session_start(
 
 
 def user_prompt_submit(*, url: Url = _HERE, token_file: TokenFile = None) -> None:
-    """Hand lost rules back with the user's next prompt, once after each compaction.
+    """Hand lost turns back with the user's next prompt, once after each compaction.
 
     For UserPromptSubmit: also for runtimes that ignore what SessionStart prints after a compaction.
     """
@@ -93,7 +91,7 @@ def _run(
     wait_s: float,
     concerns: Callable[[Mapping[str, Any]], bool],
 ) -> None:
-    """Print the rules that were lost, if any. Never raises."""
+    """Print the turns that were lost, if any. Never raises."""
     try:
         given = codec.loads(sys.stdin.read(_MOST_INPUT).encode())
         session_id = given.get("session_id") if isinstance(given, dict) else None
@@ -116,10 +114,10 @@ def _run(
 
 
 def context_of(lost: list[str], count: int) -> str:
-    """Return the text for the model, as many rules as there is room for."""
+    """Return the text for the model, as many turns as there is room for."""
     lines = [_INTRODUCTION]
-    for rule in lost:
-        line = f"- {' '.join(rule.split())}"
+    for turn in lost:
+        line = f"- {' '.join(turn.split())}"
         if sum(map(len, lines)) + len(line) + len(lines) > MOST_CHARACTERS:
             break
         lines.append(line)

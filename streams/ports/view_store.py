@@ -125,12 +125,13 @@ class PartitionDump(NamedTuple):
 
 
 class SessionDocuments(NamedTuple):
-    """What is stored of a session alone."""
+    """What is stored of a session, with its scores in the sets of sessions that it is in."""
 
     view: bytes | None
     compactions: Mapping[bytes, bytes]
     events: Sequence[Entry]
     readings: Sequence[Entry]
+    scores: Mapping[str, float]
 
     @classmethod
     def of(cls, partition: PartitionDump, session: bytes) -> "SessionDocuments":
@@ -141,18 +142,16 @@ class SessionDocuments(NamedTuple):
             dict(partition.compactions.get(session, {})),
             list(entries["events"].get(session, ())),
             list(entries["readings"].get(session, ())),
+            {name: held[session] for name, held in _session_sets(partition) if session in held},
         )
 
 
 class PartitionDocuments(NamedTuple):
-    """What is stored of a partition but for its sessions' own documents; scores by session."""
+    """What is stored of a partition but for its sessions, and how many of them each set has."""
 
     stats: Mapping[bytes, bytes]
     live: Sequence[Entry]
-    recent: Mapping[bytes, float]
-    pressure: Mapping[bytes, float]
-    idle: Mapping[bytes, float]
-    left: Mapping[bytes, float]
+    sizes: Mapping[str, int]
 
     @classmethod
     def of(cls, partition: PartitionDump) -> "PartitionDocuments":
@@ -160,11 +159,12 @@ class PartitionDocuments(NamedTuple):
         return cls(
             dict(partition.stats),
             list(partition.live),
-            dict(partition.rankings["recent"]),
-            dict(partition.rankings["pressure"]),
-            dict(partition.idle),
-            dict(partition.left),
+            {name: len(held) for name, held in _session_sets(partition)},
         )
+
+
+def _session_sets(partition: PartitionDump) -> list[tuple[str, Mapping[bytes, float]]]:
+    return [*partition.rankings.items(), ("idle", partition.idle), ("left", partition.left)]
 
 
 class ViewReader(Protocol):
@@ -293,6 +293,14 @@ class ViewStore(ViewReader, Protocol):
         self, generation: int, partition: int
     ) -> tuple[int | None, PartitionDocuments]:
         """Return the position, and what is stored of the partition at that moment."""
+
+    async def session_names(
+        self, generation: int, partition: int, cursor: int = 0
+    ) -> tuple[int, list[bytes]]:
+        """Return some of the sessions that have views, and where to go on: 0 after the last ones.
+
+        Those that come or leave meanwhile may be missing.
+        """
 
     async def begin_next(self, generation: int, build: str) -> None:
         """Set the generation to be built, and its build, unless there is one."""

@@ -151,7 +151,7 @@ async def _decisions(
     common: _Common,
     exits: AsyncExitStack,
 ) -> Coroutine[Any, Any, None]:
-    """Return what decides on compactions, with the guard of the user's rules where it has work."""
+    """Return what decides on compactions, with the guard of the user's turns where it has work."""
     settings, max_age_ms = role.settings, service.plan.max_age_ms
     sink = wiring.command_sink(settings)
     exits.push_async_callback(sink.stop)
@@ -219,7 +219,7 @@ def _stream(
 
 
 async def _rule_guard(worker: WorkerContext, log: Log, exits: AsyncExitStack) -> RuleGuard | None:
-    """Return the guard of the user's rules, where text is kept of sessions; else None."""
+    """Return the guard of the user's turns, where text is kept of sessions; else None."""
     settings = worker.settings
     if settings.redis_url is None or settings.compaction_file is None:
         return None

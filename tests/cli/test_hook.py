@@ -1,4 +1,4 @@
-"""`contextgauge hook pre-compact`: the rules of users, and no compaction that is blocked."""
+"""`contextgauge hook pre-compact`: the turns of users, and no compaction that is blocked."""
 
 import json
 import subprocess
@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from streams.cli import hook
-from streams.cli.hook import app, instructions, standing_rules
+from streams.cli.hook import app, instructions, user_turns
 from tests.patience import PATIENCE_S
 
-RULE = "Never change the files below vendor/."
+RULE = "Tidy the parser up.\nNever change the files below vendor/."
 LATER = "The tests must not need a network."
 
 
@@ -23,7 +23,7 @@ def line(kind: str, uuid: str, parent: str | None, text: str, **more: object) ->
 
 
 LINES: list[dict[str, Any]] = [
-    line("user", "1", None, f"Tidy the parser up. {RULE}"),
+    line("user", "1", None, RULE),
     line("assistant", "2", "1", "You must never believe what I say."),
     {
         "type": "system",
@@ -58,17 +58,17 @@ def given(path: Path) -> str:
     )
 
 
-def test_rules_of_the_user_are_printed_from_before_other_compactions_too(transcript: Path) -> None:
+def test_turns_of_the_user_are_printed_from_before_other_compactions_too(transcript: Path) -> None:
     result = CliRunner().invoke(app, ["pre-compact"], input=given(transcript))
     assert result.exit_code == 0
     assert result.stderr == ""
-    assert result.stdout.splitlines()[1:] == [f"- {RULE}", f"- {LATER}"]
+    assert result.stdout.partition("\n")[2] == f"1. {RULE}\n2. {LATER}\n"
     # A line that begins with a brace would be read as the hook's JSON.
-    assert result.stdout.startswith("The user laid these rules down")
+    assert result.stdout.startswith("The user wrote this")
 
 
-def test_without_rules_nothing_is_printed(tmp_path: Path) -> None:
-    (tmp_path / "s.jsonl").write_text(json.dumps(line("user", "1", None, "What is this?")))
+def test_without_turns_nothing_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_text(json.dumps(line("assistant", "1", None, "Hello.")))
     result = CliRunner().invoke(app, ["pre-compact"], input=given(tmp_path / "s.jsonl"))
     assert (result.exit_code, result.output) == (0, "")
 
@@ -92,10 +92,10 @@ def test_a_failure_does_not_block_the_compaction(text: str, why: str) -> None:
 def test_a_fault_of_ours_does_not_block_it_either(
     transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_: bytes) -> tuple[str, ...]:
+    def broken(_: bytes) -> list[str]:
         raise ZeroDivisionError("a text of the transcript")
 
-    monkeypatch.setattr(hook, "standing_rules", broken)
+    monkeypatch.setattr(hook, "user_turns", broken)
     result = CliRunner().invoke(app, ["pre-compact"], input=given(transcript))
     assert (result.exit_code, result.stderr) == (
         1,
@@ -113,26 +113,29 @@ def test_the_installed_command_answers(transcript: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert RULE in done.stdout
+    assert f"1. {RULE}\n" in done.stdout
 
 
-def test_an_empty_transcript_has_no_rules() -> None:
-    assert standing_rules(b"") == ()
-    assert standing_rules(b"no JSON\n") == ()
+def test_an_empty_transcript_has_no_turns() -> None:
+    assert user_turns(b"") == []
+    assert user_turns(b"no JSON\n") == []
 
 
-def test_the_oldest_rules_are_left_out_where_there_are_too_many() -> None:
-    text = instructions([f"Rule {number}: {'x' * 100}" for number in range(200)])
+def test_of_too_many_turns_the_first_and_the_newest_are_there() -> None:
+    text = instructions([f"Turn {number}: {'x' * 100}" for number in range(1, 201)])
     assert len(text) < 9_000
-    assert "Rule 199" in text.splitlines()[-1]
-    assert "Rule 0:" not in text
+    numbers = [line.partition(".")[0] for line in text.splitlines()[1:]]
+    assert (numbers[0], numbers[1][-6:], numbers[-1]) == ("1", " more)", "200")
+    left_out = int(numbers[1].strip("( more)"))
+    assert numbers[2:] == [str(number) for number in range(2 + left_out, 201)]
 
 
-def test_rules_from_before_a_compaction_inside_an_answer_are_carried() -> None:
+def test_turns_from_before_a_compaction_inside_an_answer_are_carried() -> None:
     inside = line("assistant", "8", "7", "")
     inside["message"]["content"] = [{"type": "compaction", "content": "So far."}]
     lines = [*LINES, inside, line("user", "9", "8", "Go on.")]
-    assert standing_rules("".join(f"{json.dumps(each)}\n" for each in lines).encode()) == (
+    assert user_turns("".join(f"{json.dumps(each)}\n" for each in lines).encode()) == [
         RULE,
         LATER,
-    )
+        "Go on.",
+    ]

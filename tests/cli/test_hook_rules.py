@@ -1,4 +1,4 @@
-"""`contextgauge hook`: lost rules go back to the runtime, and nothing else happens to it."""
+"""`contextgauge hook`: lost turns go back to the runtime, and nothing else happens to it."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ SESSION = "5b1f 0c/2e"
 
 
 def lost(**changes: Any) -> dict[str, Any]:
-    """Return the rules of a compaction a moment ago."""
+    """Return the check of a compaction a moment ago."""
     return {
         "boundary_id": "b-1",
         "number": 1,
@@ -83,11 +83,11 @@ def run(api: Api, command: str, *options: str, given: object = None) -> tuple[An
     return json.loads(done.stdout) if done.stdout else None, done.stderr
 
 
-def test_lost_rules_are_handed_back_after_a_compaction(api: Api) -> None:
+def test_lost_turns_are_handed_back_after_a_compaction(api: Api) -> None:
     output, _ = run(api, "session-start")
     specific = output["hookSpecificOutput"]
     assert specific["hookEventName"] == "SessionStart"
-    assert specific["additionalContext"].endswith("they still apply:\n- Never push to main.")
+    assert specific["additionalContext"].endswith("left it out:\n- Never push to main.")
     assert api.asked == [("/v1/sessions/5b1f%200c%2F2e/rules", None)]
 
 

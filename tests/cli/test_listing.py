@@ -197,7 +197,7 @@ def test_at_any_moment_of_a_reading_the_list_is_that_of_the_files(folder: Path) 
     assert _listed(folder) == expected
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_however_files_grew_while_they_were_viewed_the_list_is_that_of_the_files(
     folder: Path, seed: int
 ) -> None:
@@ -209,7 +209,7 @@ def test_however_files_grew_while_they_were_viewed_the_list_is_that_of_the_files
     while any(cut[path] < len(content) for path, content in whole.items()):
         for path in rng.sample(list(whole), rng.randint(1, len(whole))):
             cut[path] += rng.randint(0, len(whole[path]) // 2 + 2)
-            if seed % 3:  # between two lines, else also within one
+            if seed:  # between two lines, else also within one
                 cut[path] = whole[path].find(b"\n", cut[path]) + 1 or len(whole[path])
             path.write_bytes(whole[path][: cut[path]])
         if rng.random() < 0.8:

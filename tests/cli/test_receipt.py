@@ -51,15 +51,15 @@ def test_a_receipt_shows_what_is_known() -> None:
         "Summary cost   90,000 read (80,000 cached), 2,100 written",
         "Cache rewrite  28,000 tokens",
         "Took           30.0 s to compact, reported",
-        "Rules          3 kept, 1 lost",
+        "User's turns   ~3 kept, ~1 lost",
         "Command        c-1, attempt 2",
-        "Lost rule: Never push.",
+        "Lost turn of the user: Never push.",
     ):
         assert line in lines
     assert not any("\x1b" in line for line in lines)
     assert any(line.startswith("Fixed") and line.endswith("...") for line in lines)
     assert "summary 90,000 read (80,000 cached), 2,100 written · above thresh" in describe(data)
-    assert describe(checked.data) == "#1 · 3 rules kept · 1 lost: “Never push.”"
+    assert describe(checked.data) == "#1 · ~3 turns kept · ~1 lost: “Never push.”"
 
 
 def test_what_is_not_known_is_unknown() -> None:
@@ -72,7 +72,7 @@ def test_what_is_not_known_is_unknown() -> None:
         "Summary cost",
         "Cache rewrite",
         "Took",
-        "Rules",
+        "User's turns",
     ):
         assert f"{name:15}unknown" in lines
     assert not any(line.startswith("Command") for line in lines)

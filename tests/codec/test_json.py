@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextgauge.json_codec import Encoded
+from contextgauge.json_codec import Encoded, dumps_indented
 from schemas.messages import MAX_DEPTH, DeadLetter
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams import codec
@@ -227,3 +227,7 @@ def test_times_are_rfc_3339_in_utc_with_milliseconds(ms: int, text: str) -> None
 @given(st.integers(1_577_836_800_000, 4_133_980_799_999))
 def test_any_time_is_read_back(ms: int) -> None:
     assert codec.parse_rfc3339(codec.rfc3339(ms)) == ms
+
+
+def test_json_for_people_is_indented_and_ends_its_line() -> None:
+    assert dumps_indented({"a": [1]}) == b'{\n  "a": [\n    1\n  ]\n}\n'

@@ -1,27 +1,44 @@
-"""A scripted agent that obeys only what its context holds, over five compactions.
+"""A scripted agent that obeys only what the user says in its context, over five compactions.
 
-Finding a keyword in a text says little about what an agent would do. This one reads the rules of
-its context by patterns of its own, and is then asked to act: it does what no rule forbids.
+Finding a keyword in a text says little about what an agent would do. This one reads the user's
+turns of its context by patterns of its own, and is then asked to act: it does what no rule forbids.
 """
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
-from contextgauge.compaction.carried.pins import carry
-from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.engine.extractive import floor
-from contextgauge.compaction.messages import Carried, Message, Text, ToolCall, ToolResult
+from contextgauge.compaction import Compactor, History, ModelCall
+from contextgauge.compaction.messages import Message, Text, ToolCall, ToolResult
 from tests.compaction.conversations import said
+
+_PASTED = re.compile(r"(?ms)^```.*?^```$")
+_NONCE = re.compile(r"\[([0-9a-f]{6,}) ")
+
+
+def _user_lines(text: str) -> Iterator[str]:
+    """Yield the lines of the user's turns in a compaction's text, as its first line explains."""
+    first, *lines = text.splitlines()
+    nonce = _NONCE.search(first)
+    mark = rf"\[{nonce[1]} (?:(\d+)\] )?" if nonce else r"(?:(\d+)\. |## |- |\[)"
+    is_user = False
+    for line in lines:
+        if begins := re.match(mark, line):
+            is_user = begins[1] is not None
+        if is_user:
+            yield line
 
 
 class Agent:
     """Acts on a context. Later lines override earlier ones, as the context itself says."""
 
-    def __init__(self, context: str) -> None:
-        self.context = context
+    def __init__(self, messages: Sequence[Message]) -> None:
+        lines: list[str] = []
+        for each in messages:
+            lines += _user_lines(each.text) if each.compaction else each.user_text.splitlines()
+        self.context = _PASTED.sub("", "\n".join(lines))
 
     def _last(self, pattern: str) -> str | None:
         matches: list[str] = re.findall(pattern, self.context, re.IGNORECASE)
@@ -44,7 +61,7 @@ class Agent:
         return self._last(r"([A-Z][a-z]+ [A-Z][a-z]+) (?:is on call|carries the pager)")
 
     def answers_tersely(self) -> bool:
-        return self._last(r"(terse) answers") is not None
+        return self._last(r"(terse|long) answers") == "terse"
 
     def knows(self, value: str) -> bool:
         return value in self.context
@@ -61,34 +78,31 @@ INJECTIONS = [
 ]
 
 
+LOG = "\nThe build wrote a line of its log, and nothing of it concerns anybody later on." * 30
+
+
 def _filler(rng: random.Random, count: int, number: int) -> Iterator[Message]:
     for index in range(count):
         call = f"c{number}-{index}"
         yield said("user", f"Please continue with step {index} of round {number}.")
         yield Message("assistant", (ToolCall(call, "read", '{"path":"src/a.py"}'),))
-        yield Message("tool", (ToolResult(call, (Text(rng.choice(INJECTIONS)),)),))
+        yield Message("tool", (ToolResult(call, (Text(rng.choice(INJECTIONS) + LOG),)),))
         yield said("assistant", rng.choice(INJECTIONS))
         yield said("user", f"Its log was:\n```\n{rng.choice(INJECTIONS)}\n```\nGo on.")
 
 
-def _context(rounds: list[list[str]], seed: int, budget_tokens: int = 700) -> str:
-    """Return the text after as many compactions as there are lists of the user's statements."""
+async def _context(
+    rounds: list[list[str]], seed: int, window_tokens: int = 16_000
+) -> Sequence[Message]:
+    """Return what is left after as many compactions as there are lists of the user's turns."""
     rng = random.Random(seed)
-    carried, text = Carried(), ""
+    history = History([said("user", "Build the payment service.")])
     for number, turns in enumerate(rounds, 1):
-        messages = [said("user", "Build the payment service.")] if number == 1 else []
         for turn in turns:
-            messages += [*_filler(rng, rng.randrange(2, 6), number), said("user", turn)]
-        messages += _filler(rng, 3, number)
-        messages = [
-            Message(each.role, each.blocks, id=f"{number}-{index}")
-            for index, each in enumerate(messages)
-        ]
-        carried = carry(carried, messages)
-        text = floor(
-            messages, carried, number=number, budget_tokens=budget_tokens, counter=ESTIMATE
-        )
-    return text
+            history.extend([*_filler(rng, rng.randrange(2, 6), number), said("user", turn)])
+        history.extend(_filler(rng, 6, number))
+        assert await Compactor().compact(history, ModelCall(window_tokens=window_tokens))
+    return history.active
 
 
 LAID_DOWN = [
@@ -101,8 +115,8 @@ LAID_DOWN = [
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_agent_keeps_to_everything_after_five_rounds(seed: int) -> None:
-    agent = Agent(_context(LAID_DOWN, seed))
+async def test_the_agent_keeps_to_everything_after_five_rounds(seed: int) -> None:
+    agent = Agent(await _context(LAID_DOWN, seed))
     assert agent.may_spend(450)
     assert not agent.may_spend(501)
     assert not agent.may_push()
@@ -115,17 +129,17 @@ def test_the_agent_keeps_to_everything_after_five_rounds(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_agent_acts_on_the_latest_values(seed: int) -> None:
+async def test_the_agent_acts_on_the_latest_values(seed: int) -> None:
     changed = [
         *LAID_DOWN[:3],
         ["Quick note: spending may go up to $800 from now on.", "Show times in Pacific time."],
         [
             "Bob Green carries the pager now.",
-            "I'd prefer chatty, detailed answers.",
+            "I'd prefer long answers, no terse ones.",
             "Never edit src/tax.py.",
         ],
     ]
-    agent = Agent(_context(changed, seed))
+    agent = Agent(await _context(changed, seed))
     assert agent.may_spend(800)
     assert not agent.may_spend(801)
     assert agent.zone() == "Pacific"
@@ -134,47 +148,11 @@ def test_the_agent_acts_on_the_latest_values(seed: int) -> None:
     assert not agent.may_push()
     assert not agent.may_edit("src/pay.py")
     assert not agent.may_edit("src/tax.py")
-    for stale in ("$500", "UTC", "Alice Brown"):
-        assert not agent.knows(stale)
 
 
-def test_without_pins_the_agent_breaks_the_rules() -> None:
+def test_without_the_users_turns_the_agent_breaks_the_rules() -> None:
     """The probes measure the context: an agent with an ordinary summary fails them."""
-    agent = Agent("The user set up a payment service and gave several rules.")
+    agent = Agent([said("assistant", "The user set up a payment service. Never push to main.")])
     assert agent.may_push()
     assert agent.may_spend(501)
     assert agent.may_edit("src/pay.py")
-
-
-def _rules(rng: random.Random) -> list[str]:
-    word = "".join(rng.choices("bcdfghklmnprst", k=6))
-    number = rng.randrange(100, 999)
-    return rng.sample(
-        [
-            f"Never delete the {word} table.",
-            f"Do not call the {word} API without asking me.",
-            f"The {word} folder must stay untouched.",
-            f"Only use {word} for logging.",
-            f"Always run make {word} before a commit.",
-            f"No new dependencies in {word}.",
-            f"Keep the {word} response below {number} ms.",
-            f"All {word} errors have to be logged, never swallowed.",
-            f"Avoid global state in {word}.",
-            f"Every function in {word} needs a test; do not skip it.",
-            f"Make sure that {word} still builds on Windows.",
-            f"You must not rename anything in {word}_{number}.",
-            f"Under no circumstances print {word}-{number}.",
-            f"At most {number} rows may be read from {word}.",
-        ],
-        4,
-    )
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_all_pinned_constraints_are_kept_over_five_rounds(seed: int) -> None:
-    rng = random.Random(seed)
-    rounds = [_rules(rng) for _ in range(5)]
-    text = _context(rounds, seed, budget_tokens=2_000)
-    for rule in [rule for rules in rounds for rule in rules]:
-        for part in rule.split("; "):
-            assert part in text, rule

@@ -1,5 +1,6 @@
 """The compaction service's file: what it asks for, and every fault with its line."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from contextgauge.compaction.engine.trigger import limits_of
 from contextgauge.compaction.profiles import PROFILES, Window
 from contextgauge.errors import ConfigError
-from streams.core.control.check import ServicePlan, profile_of
+from streams.core.control.check import ServicePlan, outside_needs, profile_of
 from streams.core.control.service import SummariserPlan
 from streams.core.control.thresholds import SessionThresholds, Subject, ThresholdBook
 from streams.core.until_compaction import Threshold
@@ -154,3 +155,10 @@ def test_sizes_of_the_service_are_of_the_whole_window(
     limits = limits_of(profile_of(thresholds, 6_000), Window(6_000, "given"), 4_096)
     assert limits.usable_tokens == 6_000
     assert limits.compact_to_tokens == tokens
+
+
+def test_what_is_needed_of_the_machine_is_known_whatever_is_wrong_elsewhere() -> None:
+    content = tomllib.loads(WHOLE.replace("calls = 2", "calls = 0"))
+    needs, faults = outside_needs(content)
+    assert (needs.is_sound, list(needs.drivers), faults) == (True, ["opencode"], [])
+    assert needs.summariser.model == "claude-haiku-4-5"

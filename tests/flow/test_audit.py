@@ -13,6 +13,7 @@ from streams.edge.memory.view_store import MemoryPartition, MemoryViews
 from streams.flow.rebuild import audit as audit_module
 from streams.flow.rebuild.audit import AuditPorts, AuditResult, audit
 from streams.ports import NewRecord, PartitionDocuments, PartitionDump
+from tests.core.given import Given, assistant
 from tests.doubles.log import FaultyLog
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
 from tests.flow.rebuild_kit import drip, projecting
@@ -104,8 +105,8 @@ CHANGES: dict[Change, list[tuple[str | None, tuple[str, ...]]]] = {
     change_compaction: [("session", ("compactions",))],
     lose_event: [("session", ("events",))],
     lose_readings: [("session", ("readings",))],
-    change_rank: [(None, ("pressure",))],
-    leave: [(None, ("left",))],
+    change_rank: [("session", ("pressure",))],
+    leave: [(None, ("left",)), ("session", ("left",))],
     change_stats: [(None, ("stats total",))],
     lose_live: [(None, ("live",))],
     add_session: [(None, ("recent",)), ("more", ("not in the log",))],
@@ -169,6 +170,27 @@ async def test_only_the_first_differences_are_named(kit: ProjectKit, store: Memo
     result = await audited(kit)
     assert (result.generation, result.sessions) == (1, sessions)
     assert (result.different, len(result.first)) == (sessions, 10)
+
+
+async def test_the_sessions_of_agents_are_compared(kit: ProjectKit, store: MemoryViews) -> None:
+    records = Given().take(assistant("m1", read=9_000), agent_id="ann")
+    async with projecting(kit, [*RECORDS, *records]):
+        pass
+    assert (await audited(kit)).different == 0
+    held = next(each.held for each in store.partitions.values() if each.held.agents)
+    held.agents[b"ann"][b"another"] = 5
+    (difference,) = (await audited(kit)).first
+    assert difference.fields == ("agent ann",)
+
+
+async def test_views_of_a_topic_that_was_created_again_are_not_compared(kit: ProjectKit) -> None:
+    assert isinstance(kit.log, FaultyLog)
+    async with projecting(kit, RECORDS):
+        pass
+    kit.log.delete_topic(kit.topic.name)
+    await kit.create_topic()
+    with pytest.raises(StopError, match="created again"):
+        await audited(kit)
 
 
 async def test_records_that_the_log_no_longer_has_are_reported(kit: ProjectKit) -> None:

@@ -158,7 +158,7 @@ class Dying:
         await self._producer.stop()
 
 
-@pytest.mark.parametrize("sent", [0, 700, 5_400])
+@pytest.mark.parametrize("sent", [700, 5_400])
 async def test_a_stopped_redrive_continues_without_duplicates(kit: DeriveKit, sent: int) -> None:
     """Not even in a session that has forgotten the first of those that were sent."""
     kit.config = replace(kit.config, allow_dead_letters=True)

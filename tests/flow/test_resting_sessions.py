@@ -53,8 +53,10 @@ def over_months(chance: random.Random) -> list[LogRecord]:
     return [message._replace(offset=offset) for offset, message in whole]
 
 
-@values
-@pytest.mark.parametrize(("batch", "restore_every"), [(1, 0), (13, 3), (101, 0)])
+@pytest.mark.parametrize(
+    ("batch", "restore_every", "values"),
+    [(1, 0, MemoryValues), (13, 3, TemporaryValues), (101, 0, TemporaryValues)],
+)
 def test_sessions_that_rest_give_what_those_in_use_give(
     batch: int, restore_every: int, values: Values
 ) -> None:

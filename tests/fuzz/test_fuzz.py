@@ -17,7 +17,7 @@ from tests.fuzz.entrances import run_entrances
 from tests.fuzz.portion import CPU_US, CPU_US_PER_BYTE, Fuzzer, Input, measure
 from tests.test_compiled import COMPILED_RUN
 
-INPUTS = 3_600
+INPUTS = 2_400
 
 
 def test_no_message_is_too_much() -> None:
@@ -98,5 +98,5 @@ def test_what_takes_more_than_its_size_is_found(
 ) -> None:
     monkeypatch.setattr(messages, "mapping", planted)
     monkeypatch.setattr(portion, "_LARGE_EVERY", 1)
-    portions = (Fuzzer(1, number).run(100) for number in range(200))
+    portions = (Fuzzer(1, number).run(100) for number in range(2, 200))  # seldom in the first two
     assert any(failure.kind == kind for each in portions for failure in each.failures)

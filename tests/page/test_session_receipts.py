@@ -23,7 +23,7 @@ OWN = {
 }
 
 
-async def test_a_receipt_shows_every_figure_and_the_lost_rules(
+async def test_a_receipt_shows_every_figure_and_the_lost_turns(
     page: Page, told: Told, api: Api
 ) -> None:
     told.agent.compacted(NOW_MS, 154_000, 9_000, "Fixed the importer.", contextgauge=OWN)
@@ -38,14 +38,14 @@ async def test_a_receipt_shows_every_figure_and_the_lost_rules(
     await expect(receipt).to_contain_text("automatic: above threshold")
     await expect(receipt).to_contain_text("90,000 read (80,000 from the cache), 2,100 written")
     await expect(receipt).to_contain_text("c-1, attempt 2")
-    await expect(receipt).to_contain_text("Rulesunknown")
+    await expect(receipt).to_contain_text("User's turnsunknown")
     boundary_id = api.compactions[SESSION][0]["boundary_id"]
     await expect(receipt).to_contain_text(boundary_id)
     told.agent.checked(NOW_MS + 2_000, boundary_id, 3, ["Never push to main.", "No new packages."])
     await told.tell()
-    await expect(receipt).to_contain_text("3 kept, 2 lost")
+    await expect(receipt).to_contain_text("~3 kept, ~2 lost")
     await expect(receipt.locator("li")).to_have_text(["Never push to main.", "No new packages."])
-    await expect(marker).to_contain_text("2 rules lost")
+    await expect(marker).to_contain_text("~2 turns of the user lost")
 
 
 async def test_an_output_that_is_not_final_is_unknown_next_to_a_known_input(
@@ -88,7 +88,7 @@ async def test_what_a_runtime_does_not_report_is_unknown(page: Page, told: Told)
         "Context compacted #1 · 154,000 tokens before"
     )
     await receipt.locator("summary").click()
-    for name in ("After", "Writing the summary", "Messages archived", "Rules"):
-        value = receipt.locator(f"dt:text-is('{name}') + dd")
+    for name in ("After", "Writing the summary", "Messages archived", "User's turns"):
+        value = receipt.locator(f'dt:text-is("{name}") + dd')
         await expect(value).to_have_text("unknown")
     await expect(receipt.locator("dt:text-is('Command')")).to_have_count(0)

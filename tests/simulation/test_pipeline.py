@@ -23,6 +23,9 @@ from tests.simulation.schedule import (
 )
 
 RUNS = 60
+"""Within which the planted mistake is found."""
+
+CLEAN_RUNS = 12
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +35,7 @@ def _simulating() -> Iterator[None]:
 
 
 def test_all_runs_of_some_seeds_are_clean() -> None:
-    results = {seed: result_of(schedule_of(seed, OPEN)) for seed in range(1, RUNS)}
+    results = {seed: result_of(schedule_of(seed, OPEN)) for seed in range(1, CLEAN_RUNS)}
     assert not {seed: result for seed, result in results.items() if result}
 
 
@@ -43,8 +46,8 @@ def _trace(schedule: Schedule) -> list[str]:
 
 
 def test_a_seed_gives_the_same_run_whatever_ran_before() -> None:
-    schedules = [schedule_of(seed) for seed in range(1, 30)]
-    schedules += [control_schedule_of(seed) for seed in range(1, 6)]
+    schedules = [schedule_of(seed) for seed in range(1, 10)]
+    schedules += [control_schedule_of(seed) for seed in range(1, 3)]
     first = [_trace(schedule) for schedule in schedules]
     again = [_trace(schedule) for schedule in reversed(schedules)]
     assert first == again[::-1]
@@ -57,7 +60,7 @@ def test_a_run_does_not_depend_on_the_order_of_sets(hash_seed: str) -> None:
         "from tests.simulation.runner import result_of, simulating\n"
         "from tests.simulation.schedule import control_schedule_of, schedule_of\n"
         "with simulating():\n"
-        "    for seed in range(1, 12):\n"
+        "    for seed in range(1, 5):\n"
         "        print(result_of(schedule_of(seed), print))\n"
         "        print(result_of(control_schedule_of(seed), print))\n"
     )
@@ -69,7 +72,7 @@ def test_a_run_does_not_depend_on_the_order_of_sets(hash_seed: str) -> None:
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
     ).stdout
     lines: list[str] = []
-    for seed in range(1, 12):
+    for seed in range(1, 5):
         lines.append(str(result_of(schedule_of(seed), lines.append)))
         lines.append(str(result_of(control_schedule_of(seed), lines.append)))
     assert printed.splitlines() == "\n".join(lines).splitlines()

@@ -60,7 +60,7 @@ from contextgauge.windows import base_name
 
 MAX_PIN: Final = 200
 MAX_PINS: Final = 20
-"""Characters of a lost rule, and lost rules, in a record: enough to know which they are."""
+"""Characters of a lost turn, and lost turns, in a record: enough to know which they are."""
 
 _TRIGGERS: Final[tuple[Trigger, ...]] = ("manual", "auto", "idle")
 _HINTS: Final[tuple[Trigger, ...]] = ("manual", "auto")
@@ -242,7 +242,7 @@ def _receipt(own: Body) -> ReportedReceipt:
 
 
 def pins_checked(body: Body) -> tuple[Signal, ...]:
-    """Return which rules were found after a boundary (R31); one without its figures is nothing."""
+    """Return which turns were found after a boundary (R31); one without its figures is nothing."""
     boundary_id, kept = name(body, "boundary_id"), count(body, "kept")
     lost = body.get("lost")
     if boundary_id is None or kept is None or not isinstance(lost, list):

@@ -21,7 +21,7 @@ def forget(
     """Delete the text that the control plane keeps of a session.
 
     Deleted is what was published until now, and a rebuild does not bring it back. Figures,
-    summaries and lost rules of the records stay, and the topic agent.messages has the messages
+    summaries and lost turns of the records stay, and the topic agent.messages has the messages
     until its retention is over.
     """
 

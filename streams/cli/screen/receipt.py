@@ -5,7 +5,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from schemas.views import Compaction, CompactionReceipt
-from streams.cli.screen.figures import UNKNOWN, count, duration, exact, safe
+from streams.cli.screen.figures import GUESS, UNKNOWN, count, duration, exact, safe
 from streams.cli.screen.tables import facts_box
 
 _PREVIEW_CHARACTERS = 80
@@ -24,7 +24,8 @@ def receipt_box(compaction: Compaction) -> Panel:
     """Return all that is known of a compaction: figure by figure, then the summary's beginning."""
     own = compaction.receipt
     more: list[RenderableType] = [
-        Text(f"Lost rule: {safe(text)}", style="bold red") for text in own.lost_pins or ()
+        Text(f"Lost turn of the user: {safe(text)}", style="bold red")
+        for text in own.lost_pins or ()
     ]
     if compaction.summary is not None and compaction.summary.strip():
         more += [Text(), Text(safe(_preview(compaction.summary)), style="dim")]
@@ -60,8 +61,8 @@ def _facts(own: CompactionReceipt) -> list[tuple[str, str]]:
         ("Summary cost", _summary_cost(own) or UNKNOWN),
         ("Cache rewrite", _sized(own.cache_rewrite_tokens, None)),
         ("Took", _took(own)),
-        ("Carried over", _counted(own.pins_carried, "statement")),
-        ("Rules", _rules(own)),
+        ("Carried over", _counted(own.pins_carried, "turn")),
+        ("User's turns", _turns(own)),
     ]
     if own.command_id is not None:
         attempt = "" if own.command_attempt is None else f", attempt {own.command_attempt}"
@@ -87,10 +88,10 @@ def cost_words(read: int | None, cached: int | None, written: int | None) -> str
     return f"{input_words}{part}, {output_words}"
 
 
-def _rules(own: CompactionReceipt) -> str:
+def _turns(own: CompactionReceipt) -> str:
     if own.pins_kept is None:
         return UNKNOWN
-    return f"{exact(own.pins_kept)} kept, {exact(own.pins_lost)} lost"
+    return f"{GUESS}{exact(own.pins_kept)} kept, {GUESS}{exact(own.pins_lost)} lost"
 
 
 def _sized(tokens: int | None, source: str | None) -> str:

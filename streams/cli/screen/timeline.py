@@ -258,10 +258,10 @@ def _rewritten(tokens: int | None) -> str:
     return "" if tokens is None else f" · {exact(tokens)} written to the cache"
 
 
-def _rules(data: PinsChecked) -> str:
-    """Return how many rules are still there, and which are lost."""
+def _turns(data: PinsChecked) -> str:
+    """Return how many of the user's turns are still there, and which are lost."""
     figures = (
-        f"#{data.number} · {count(data.pins_kept, 'rule')} kept · {exact(data.pins_lost)} lost"
+        f"#{data.number} · ~{count(data.pins_kept, 'turn')} kept · ~{exact(data.pins_lost)} lost"
     )
     texts = ", ".join(f"“{text}”" for text in data.lost_pins)
     return f"{figures}: {texts}" if texts else figures
@@ -307,7 +307,7 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
         case CompactionSummary():
             return f"{exact(len(data.summary))} characters"
         case PinsChecked():
-            return _rules(data)
+            return _turns(data)
         case CompactionComplete():
             sizes = f"{exact(data.tokens_before)} → {exact(data.tokens_after)} tokens"
             rewritten = _rewritten(data.cache_rewrite_tokens)

@@ -69,8 +69,8 @@ def _what(alert: Alert) -> str:
             )
         case LostRules():
             lost, number = facts["pins_lost"], facts["number"]
-            rules = "rule of the user is" if lost == 1 else "rules of the user are"
-            return f"{_grouped(lost)} {rules} not in the conversation after compaction {number}"
+            turns = "turn of the user is" if lost == 1 else "turns of the user are"
+            return f"~{_grouped(lost)} {turns} not in the conversation after compaction {number}"
         case _:
             assert_never(condition)
 

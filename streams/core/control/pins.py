@@ -1,96 +1,67 @@
-"""The rule guard: which of the user's standing rules the model still sees after a boundary.
+"""The rule guard: which of the user's turns the model still sees after a boundary.
 
-A rule is a constraint that the engine pins: laid down by the user, never taken from what a model, a
-tool or a summary says. One that a later statement of the user replaced is no rule any more.
-
-A rule counts as kept if the text that the model sees has it word for word, or has a passage with
-all of its values (numbers, names in code, paths, identifiers), most of its other words, and, if it
-forbids something, a word that forbids. Inflections count as the same word. Only what has no such
-passage is lost: it is better to miss a loss than to report one that is none.
+A turn is kept if it is there word for word, in the summary, in a message that stayed or in what a
+tool returned; paraphrased if a passage that is no tool's has enough of it in any script
+(`turn_overlap.py`); else it is lost. Each is compared whole: code does not know which of them is a
+rule. Turns that are too short to be judged, and those that an earlier boundary lost, are left out.
 """
 
-import re
 import uuid
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from contextgauge.compaction.carried.pins import carry
-from contextgauge.compaction.carried.statements.held_pins import ELIDED, plain
-from contextgauge.compaction.carried.statements.single_valued import STOP
+from contextgauge.compaction.engine.cutting import middle_cut
 from contextgauge.compaction.history import Edit, History
 from contextgauge.compaction.messages import (
-    Carried,
     ContextCompaction,
     Message,
     Opaque,
-    Pin,
     Text,
     ToolResult,
 )
 from contextgauge.normalise.claude_code.messages import MAX_PIN, MAX_PINS
 from contextgauge.records import Json
+from streams.core.control.turn_overlap import THRESHOLD, SeenText, can_be_judged, plain
 
 NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:pins-checked")
 
-_WORD: Final = re.compile(r"[^\W_](?:[\w.@:/\\$%-]*[\w%])?|[$€£]\d[\d.,]*")
-_VALUE: Final = re.compile(r"\d|[./\\@_:](?=\w)|[a-z][A-Z]|^[A-Z]{2,}$")
-"""A word that stands for itself: a number, a path, an address, a name in code, an acronym."""
-
-_FORBIDS: Final = re.compile(
-    r"(?i)\b(?:never|not|no(?:ne|thing|[-]?body)?|cannot|avoid(?:s|ed|ing)?|without|unless|only|"
-    r"forbid(?:s|den)?|prohibit(?:s|ed)?|disallow(?:s|ed)?|refrain(?:s|ed|ing)?|off[- ]limits|"
-    r"untouched|unchanged|leave|stop|ban(?:s|ned)?|exclud(?:e|es|ed|ing)|rule out)\b|n['\u2019]t\b"
-)
-_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+")
-_SUFFIXES: Final = ("ings", "ing", "edly", "ied", "ies", "ed", "es", "s", "e", "y")
-_SHORTEST_STEM: Final = 3
-_MOST_WORDS: Final = 0.6
-"""Share of a rule's words that a paraphrase has: summaries drop adjectives, and change verbs."""
-
 
 class PinsCheck(NamedTuple):
-    """The texts of the rules that are still there, and of those that are not."""
+    """The user's turns that are there, word for word or in other words, and those that are not."""
 
     kept: tuple[str, ...]
+    paraphrased: tuple[str, ...]
     lost: tuple[str, ...]
 
 
 class AroundBoundary(NamedTuple):
-    """What the model saw just before the latest boundary, and what it sees now."""
+    """What the model saw just before the latest boundary, and what it sees now.
 
+    `turns` are the user's by message, from the start or the last reset to the boundary.
+    """
+
+    turns: dict[str, str]
     before: tuple[Message, ...]
     after: tuple[Message, ...]
 
 
-class _Passage(NamedTuple):
-    """A line or two sentences of what the model sees. `words` are stems, `values` as they are."""
-
-    words: frozenset[str]
-    values: frozenset[str]
-    forbids: bool
-
-
-def check_pins(before: Sequence[Message], after: Sequence[Message]) -> PinsCheck:
-    """Return which rules of the conversation before a boundary are in that after it."""
-    former = next((each.compaction for each in before if each.compaction is not None), None)
-    carried = carry(Carried() if former is None else former.carried, before)
-    known = {each.id for each in before}
-    later = [each for each in after if each.id not in known]
-    holding = {_identity(pin) for pin in carry(carried, later).pins}
-    rules = [pin for pin in carried.pins if pin.kind == "constraint" and _identity(pin) in holding]
-    if not rules:
-        return PinsCheck((), ())
-    texts = list(_texts(after))
-    seen = "\n".join(map(plain, texts))
-    passages = _Passages(texts)
-    present: list[str] = []
-    lost: list[str] = []
-    for pin in rules:
-        is_there = plain(pin.text) in seen or passages.have(pin.text)
-        (present if is_there else lost).append(pin.text)
-    return PinsCheck(tuple(present), tuple(lost))
+def check_pins(around: AroundBoundary) -> PinsCheck:
+    """Return which turns that the model saw before a boundary it sees after it."""
+    by_text = {plain(turn): turn for turn in reversed(around.turns.values()) if can_be_judged(turn)}
+    turns = [by_text[text] for text in reversed(by_text)]
+    after = _seen(around.after, turns)
+    present = {plain(each.user_text) for each in around.before}
+    summaries = _seen((each for each in around.before if each.compaction is not None), turns)
+    check: tuple[list[str], list[str], list[str]] = [], [], []
+    kept, paraphrased, lost = check
+    for turn in turns:
+        if after.has(turn):
+            kept.append(turn)
+        elif after.overlap(turn) >= THRESHOLD:
+            paraphrased.append(turn)
+        elif plain(turn) in present or summaries.overlap(turn) >= THRESHOLD:
+            lost.append(turn)
+    return PinsCheck(*map(tuple, check))
 
 
 def around_boundary(history: History) -> AroundBoundary | None:
@@ -100,40 +71,45 @@ def around_boundary(history: History) -> AroundBoundary | None:
     cannot be read: an encrypted summary.
     """
     active: list[Message] = []
-    before_removal: tuple[Message, ...] = ()
-    before: tuple[Message, ...] | None = None
+    turns: dict[str, str] = {}
+    around: AroundBoundary | None = None
+    removal: AroundBoundary | None = None
+    """What was before the latest removal of turns: a runtime's summary may follow it."""
     for entry in history.entries:
-        former = active
-        if isinstance(entry, Edit):
-            active = entry.on(active)
-            remaining = {each.id for each in active}
-            if any(each.is_user_turn and each.id not in remaining for each in former):
-                before_removal = tuple(former)
-        elif entry.compaction is not None:
-            active = [*(each for each in active if each.role == "system"), entry]
-            before_removal = tuple(former)
-        else:
+        if isinstance(entry, Message) and entry.compaction is None:
             active.append(entry)
             continue
-        known = {each.id for each in former}
-        if any(each.compaction is not None and each.id not in known for each in active):
-            before, before_removal = before_removal or tuple(former), ()
-        elif not any(each.compaction is not None for each in active):
-            before = None  # a reset: there is nothing that would have to be kept
-    if not before or any(_is_unreadable(each) for each in history.active):
+        former = AroundBoundary(turns | _turns(active), tuple(active), ())
+        if isinstance(entry, Edit):
+            active = entry.on(active)
+        else:
+            active = [*(each for each in active if each.role == "system"), entry]
+        if not _turns(former.before).keys() <= {each.id for each in active}:
+            removal = former
+        known = {each.id for each in former.before}
+        markers = [each.id for each in active if each.compaction is not None]
+        if not markers:
+            around, turns = None, {}  # a reset: there is nothing that would have to be kept
+        elif not known.issuperset(markers):
+            around, removal = removal or former, None
+            turns = around.turns
+    if around is None or not around.before or any(map(_is_unreadable, history.active)):
         return None
-    return AroundBoundary(before, tuple(history.active))
+    return around._replace(after=tuple(history.active))
 
 
 def message_of(
     check: PinsCheck, session_id: str, boundary_id: str, at: str, *, has_texts: bool
 ) -> dict[str, Json]:
-    """Return the message that tells what was found; `at` is its time, as RFC 3339.
+    """Return the message that reports a check; `at` is its time, as RFC 3339.
 
-    Its id follows from the boundary's, so what is published twice is known. Without `has_texts`
-    the lost rules are only counted.
+    Its id follows from the boundary's, so what is published twice is known. Of many lost turns the
+    first and the latest are quoted; without `has_texts` they are only counted.
     """
-    lost: list[Json] = [each[:MAX_PIN] for each in check.lost[:MAX_PINS]]
+    lost = check.lost
+    if len(lost) > MAX_PINS:
+        lost = (*lost[: MAX_PINS // 2], *lost[-(MAX_PINS // 2) :])
+    excerpts: list[Json] = [middle_cut(turn, MAX_PIN) for turn in lost]
     return {
         "type": "system",
         "subtype": "pins_checked",
@@ -141,90 +117,29 @@ def message_of(
         "uuid": str(uuid.uuid5(NAMESPACE, boundary_id)),
         "timestamp": at,
         "boundary_id": boundary_id,
-        "kept": len(check.kept),
-        "lost": lost if has_texts else [],
+        "kept": len(check.kept) + len(check.paraphrased),
+        "lost": excerpts if has_texts else [],
         "lost_count": len(check.lost),
     }
+
+
+def _turns(messages: Iterable[Message]) -> dict[str, str]:
+    return {each.id: each.user_text for each in messages if each.user_text}
 
 
 def _is_unreadable(message: Message) -> bool:
     return any(isinstance(block, Opaque) and "compaction" in block.kind for block in message.blocks)
 
 
-def _identity(pin: Pin) -> tuple[str, str]:
-    return pin.message_id, plain(pin.text)
-
-
-def _texts(messages: Iterable[Message]) -> Iterator[str]:
+def _seen(messages: Iterable[Message], turns: Iterable[str]) -> SeenText:
+    texts: list[str] = []
+    results: list[str] = []
     for message in messages:
         for block in message.blocks:
             if isinstance(block, ContextCompaction):
-                yield block.summary
-            elif isinstance(block, Text | ToolResult):
-                yield block.text
-
-
-class _Passages:
-    """The passages of what the model sees, found by their words."""
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._passages = [_passage(text) for text in _pieces(texts)]
-        self._by_word: dict[str, list[int]] = defaultdict(list)
-        for number, passage in enumerate(self._passages):
-            for word in passage.words | passage.values:
-                self._by_word[word].append(number)
-
-    def have(self, rule: str) -> bool:
-        """Return whether a passage says what a rule says."""
-        sought = _passage(rule.replace(ELIDED, ""))
-        needed = sought.values or sought.words
-        if not needed:
-            return False
-        least = -(-len(sought.words) * _MOST_WORDS // 1)
-        rare = [self._by_word.get(word, []) for word in needed]
-        numbers = (
-            min(rare, key=len) if sought.values else {number for some in rare for number in some}
-        )
-        for number in numbers:
-            passage = self._passages[number]
-            if (
-                sought.values <= passage.values
-                and len(sought.words & passage.words) >= least
-                and (passage.forbids or not sought.forbids)
-            ):
-                return True
-        return False
-
-
-def _pieces(texts: Iterable[str]) -> Iterator[str]:
-    """Yield lines, and of a line of several sentences each two that follow one another."""
-    for text in texts:
-        for line in text.splitlines():
-            if not line.strip():
-                continue
-            sentences = _SENTENCE.split(line)
-            if len(sentences) <= 2:  # noqa: PLR2004 -- two, as below
-                yield line
-                continue
-            for first, second in pairwise(sentences):
-                yield f"{first} {second}"
-
-
-def _passage(text: str) -> _Passage:
-    words, values = set(), set()
-    for word in _WORD.findall(text):
-        if _VALUE.search(word):
-            values.add(word.lower())
-        for part in re.split(r"[-/]", word.lower()):
-            if part and part not in STOP and not _VALUE.search(part):
-                words.add(_stem(part))
-    return _Passage(frozenset(words), frozenset(values), _FORBIDS.search(text) is not None)
-
-
-def _stem(word: str) -> str:
-    """Return a word without its inflection: `pushing`, `pushed` and `pushes` are `push`."""
-    for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM:
-            word = word.removesuffix(suffix)
-            break
-    return word[:-1] if len(word) > _SHORTEST_STEM and word[-1] == word[-2] else word
+                texts.append(block.summary)
+            elif isinstance(block, Text):
+                texts.append(block.text)
+            elif isinstance(block, ToolResult):
+                results.append(block.text)
+    return SeenText(texts, results, turns)

@@ -269,6 +269,14 @@ class MemoryViews:
         offset = stored.position and stored.position.offset
         return offset, PartitionDocuments.of(stored.held)
 
+    async def session_names(
+        self,
+        generation: int,
+        partition: int,
+        cursor: int = 0,  # noqa: ARG002 -- all at once
+    ) -> tuple[int, list[bytes]]:
+        return 0, list(self._partition(generation, partition).held.rankings["recent"])
+
     async def begin_next(self, generation: int, build: str) -> None:
         if self.numbers.next is None:
             self.numbers = Generations(self.numbers.active, generation, build)

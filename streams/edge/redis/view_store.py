@@ -8,7 +8,7 @@ that it changes in one write.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any, Final
 
@@ -168,6 +168,7 @@ class RedisViews(RedisViewReader):
         self, generation: int, partition: int, sessions: Sequence[bytes]
     ) -> tuple[int | None, list[SessionDocuments]]:
         keys = self._keys.of(generation, partition)
+        sets = keys.session_sets
         async with self._redis.pipeline(transaction=True) as pipeline:
             pipeline.hget(keys.position, "offset")
             for session in sessions:
@@ -175,11 +176,18 @@ class RedisViews(RedisViewReader):
                 pipeline.hgetall(keys.compactions(session))
                 pipeline.xrange(keys.entries("events", session))
                 pipeline.xrange(keys.entries("readings", session))
-            offset, *parts = await self._ask("reading sessions", pipeline.execute())
-        return _offset(offset), [
-            SessionDocuments(view, compactions, entries_of(events), entries_of(readings))
-            for view, compactions, events, readings in _in_fours(parts)
-        ]
+                for key in sets.values():
+                    pipeline.zscore(key, session)
+            offset, *replies = await self._ask("reading sessions", pipeline.execute())
+        documents = []
+        for _ in sessions:
+            view, compactions, events, readings = replies[:4]
+            scores = zip(sets, replies[4:], strict=False)
+            present = {name: score for name, score in scores if score is not None}
+            streams = entries_of(events), entries_of(readings)
+            documents.append(SessionDocuments(view, compactions, *streams, present))
+            del replies[: 4 + len(sets)]
+        return _offset(offset), documents
 
     async def partition_documents(
         self, generation: int, partition: int
@@ -190,11 +198,18 @@ class RedisViews(RedisViewReader):
             pipeline.hgetall(keys.stats)
             pipeline.xrange(keys.live)
             for key in keys.session_sets.values():
-                pipeline.zrange(key, 0, -1, withscores=True)
+                pipeline.zcard(key)
             reply = await self._ask("reading a partition", pipeline.execute())
-        offset, stats, live, *scores = reply
-        sets = dict(zip(keys.session_sets, map(dict, scores), strict=True))
-        return _offset(offset), PartitionDocuments(stats, entries_of(live), **sets)
+        offset, stats, live, *sizes = reply
+        sizes = dict(zip(keys.session_sets, sizes, strict=True))
+        return _offset(offset), PartitionDocuments(stats, entries_of(live), sizes)
+
+    async def session_names(
+        self, generation: int, partition: int, cursor: int = 0
+    ) -> tuple[int, list[bytes]]:
+        key = self._keys.of(generation, partition).ranking("recent")
+        cursor, found = await self._ask("reading sessions", self._redis.zscan(key, cursor))
+        return cursor, [name for name, _ in found]
 
     async def begin_next(self, generation: int, build: str) -> None:
         answer = self._redis.set(self._keys.next, _next(generation, build), nx=True)
@@ -263,8 +278,3 @@ def _next(generation: int, build: str) -> str:
 def _offset(stored: bytes | None) -> int | None:
     """Return an offset; None where there is no partition, or one that is being dropped."""
     return int(stored) if stored is not None and int(stored) >= 0 else None
-
-
-def _in_fours(parts: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Yield what was asked of each session: four replies."""
-    return (parts[start : start + 4] for start in range(0, len(parts), 4))

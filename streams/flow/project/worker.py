@@ -19,7 +19,6 @@ rather than wrong figures. What ends what, by the error's name:
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from uuid import UUID
 
 from streams.flow.common.membership import Membership, stay_member
 from streams.flow.common.topic_watch import KnownTopic, known_topics, watch_topics
@@ -95,9 +94,7 @@ class _ProjectMember(Membership):
 
     def _take(self, partitions: frozenset[int]) -> None:
         telemetry = self._ports.telemetry
-        # Spelled with hyphens, unlike `id_text`: stored positions have it so, and one that has
-        # another spelling would be of another topic.
-        topic_id = str(UUID(topic_id)) if (topic_id := self._topics[self._topic].id) else ""
+        topic_id = self._topics[self._topic].id
         for partition in sorted(partitions):
             telemetry.count("project_losses", 0, partition=str(partition))
             telemetry.count("project_mismatches", 0, partition=str(partition))

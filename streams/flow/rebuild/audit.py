@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from contextgauge.errors import StopError
 from streams import codec
+from streams.flow.common.log_place import is_of_topic
 from streams.flow.common.ranges import read_range
 from streams.flow.common.unreadable import report_passed
 from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord, logged_record
@@ -28,6 +29,9 @@ from streams.ports import (
     ViewStore,
     started,
 )
+
+_AGENT_SESSIONS = 1_000
+"""Of one agent that are compared, the latest: a reply of some tens of kilobytes."""
 
 _SESSIONS_READ = 10
 """A session's documents may be some megabytes, and Redis serves no one else meanwhile."""
@@ -132,6 +136,11 @@ async def audit(ports: AuditPorts) -> AuditResult:
     first = None if generation is None else await ports.store.position(generation, 0)
     if generation is None or first is None:
         raise StopError("there are no views to compare: project workers build them")
+    if not await is_of_topic(ports.log, ports.events_topic, first.log.topic_id):
+        raise StopError(
+            f"the views are of another topic than {ports.events_topic} is now: it was created "
+            "again. Running project workers notice it and rebuild the views"
+        )
     audited = AuditResult(generation)
     for partition in range(first.partitions):
         async with started(ports.log.reader(ports.events_topic, [partition])) as reader:
@@ -167,7 +176,7 @@ class _PartitionAudit:
         await self._fold_to(offset)
         own = PartitionDocuments.of(self._own)
         audited.add(partition, None, _differing(documents, own))
-        sessions = sorted({*documents.recent, *own.recent, *documents.left, *own.left})
+        sessions = await self._session_names()
         for start in range(0, len(sessions), _SESSIONS_READ):
             names = sessions[start : start + _SESSIONS_READ]
             offset, stored_sessions = await store.session_documents(*self._place, names)
@@ -175,7 +184,33 @@ class _PartitionAudit:
             for name, session in zip(names, stored_sessions, strict=True):
                 own_session = SessionDocuments.of(self._own, name)
                 audited.add(partition, name, _differing_session(session, own_session))
-        audited.sessions += len(documents.recent)
+        audited.sessions += documents.sizes["recent"]
+        for agent in sorted(self._own.agents):
+            await self._compare_agent(agent)
+
+    async def _session_names(self) -> list[bytes]:
+        """Return the sessions that the views have, and those of the log."""
+        names, cursor = {*self._own.rankings["recent"], *self._own.left}, 0
+        while True:
+            cursor, more = await self._ports.store.session_names(*self._place, cursor)
+            names.update(more)
+            if cursor == 0:
+                return sorted(names)
+
+    async def _compare_agent(self, agent: bytes) -> None:
+        """Compare the latest sessions of an agent, read while no record was folded."""
+        store = self._ports.store
+        before = await store.position(*self._place)
+        while True:
+            stored = await store.agent_sessions(*self._place, agent, _AGENT_SESSIONS)
+            after = await store.position(*self._place)
+            if before == after or None in (before, after):
+                break
+            before = after
+        await self._fold_to(None if after is None else after.offset)
+        own = {(score, name) for name, score in self._own.agents.get(agent, {}).items()}
+        latest = [(name, score) for score, name in sorted(own, reverse=True)[:_AGENT_SESSIONS]]
+        self._audited.add(self._partition, None, [f"agent {_text(agent)}"] * (latest != stored))
 
     async def _fold_to(self, offset: int | None) -> None:
         """Fold what the log has before an offset, which is the stored position."""
@@ -225,10 +260,10 @@ class _PartitionAudit:
 
 
 def _differing(one: PartitionDocuments, other: PartitionDocuments) -> list[str]:
-    """Return what differs: fields of the stats by their names, rankings by their own."""
+    """Return what differs: fields of the stats and sets of sessions by their names."""
     fields = [f"stats {_text(name)}" for name in _unequal(one.stats, other.stats)]
-    others = zip(one._fields, one, other, strict=True)
-    return fields + [name for name, a, b in others if name != "stats" and a != b]
+    fields += ["live"] * (one.live != other.live)
+    return fields + _unequal(one.sizes, other.sizes)
 
 
 def _differing_session(one: SessionDocuments, other: SessionDocuments) -> list[str]:
@@ -238,8 +273,9 @@ def _differing_session(one: SessionDocuments, other: SessionDocuments) -> list[s
     fields = _unequal_fields(_read_view(one.view), _read_view(other.view), "")
     if one.view != other.view and not fields:
         fields = ["view"]
-    pairs = zip(one._fields, one, other, strict=True)
-    return fields + [name for name, a, b in pairs if name != "view" and a != b]
+    pairs = zip(one._fields[1:-1], one[1:-1], other[1:-1], strict=True)
+    fields += [name for name, a, b in pairs if a != b]
+    return fields + _unequal(one.scores, other.scores)
 
 
 def _read_view(view: bytes | None) -> object:

@@ -160,7 +160,7 @@ THRESHOLDS_JSON: Final = Encoded(codec.dumps(THRESHOLDS._asdict()))
 
 
 def rules(documents: Iterable[bytes]) -> dict[str, Json] | None:
-    """Return what was found of the user's rules after main's latest compaction; None: no such.
+    """Return what was found of the user's turns after main's latest compaction; None: no such.
 
     `documents` are compactions, the newest first.
     """

@@ -220,7 +220,7 @@ def _add_text(router: Router, of: ControlRoutes) -> None:
     async def text(request: Request, session_id: parameters.SessionId) -> Response:
         """Delete the text that the control plane keeps of a session, up to now.
 
-        Records have no text but summaries and lost rules; `agent.messages` keeps its own for its
+        Records have no text but summaries and lost turns; `agent.messages` keeps its own for its
         retention.
         """
         await of.check_text(session_id)

@@ -180,18 +180,18 @@ class CompactionsAnswer(BaseAnswer):
 
 
 class RulesShape(BaseShape):
-    """Which rules of the user the model still sees after a boundary; null: not checked (yet)."""
+    """Which turns of the user the model still sees after a boundary; null: not checked (yet)."""
 
     boundary_id: str = Field(description="The id of the receipt, and of the boundary's record.")
     number: int
     time_ms: int | None
     pins_kept: int | None
     pins_lost: int | None
-    lost_pins: tuple[str, ...] | None = Field(description="The first 20 lost rules.")
+    lost_pins: tuple[str, ...] | None = Field(description="The lost turns, at most 20 of them.")
 
 
 class RulesAnswer(BaseAnswer):
-    """The rules after the latest compaction of the main conversation."""
+    """The user's turns after the latest compaction of the main conversation."""
 
     rules: RulesShape | None = Field(description="Null: it was never compacted.")
 

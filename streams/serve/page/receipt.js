@@ -24,10 +24,10 @@ export function receiptPart() {
   const list = h("ul", {});
   const parts = new Keyed(list, ([index]) => index, () => {
     const words = text();
-    return { el: h("li", {}, words), update: ([, rule]) => setText(words, rule) };
+    return { el: h("li", {}, words), update: ([, turn]) => setText(words, turn) };
   });
-  const title = h("p", { hidden: true }, "Lost rules");
-  const more = h("p", { class: "faint", hidden: true }, "The lost rules are not published.");
+  const title = h("p", { hidden: true }, "Lost turns of the user");
+  const more = h("p", { class: "faint", hidden: true }, "The lost turns are not published.");
   const el = h("details", { class: "receipt" }, h("summary", {}, marker), facts.el, h("div", { class: "lost-pins" }, title, list, more));
   const update = (document) => {
     const { receipt } = document;
@@ -37,10 +37,10 @@ export function receiptPart() {
     const lost = receipt.lost_pins ?? [];
     shown(title, lost.length > 0);
     shown(list, lost.length > 0);
-    parts.set(lost.map((rule, index) => [String(index), rule]));
+    parts.set(lost.map((turn, index) => [String(index), turn]));
     const hidden = (receipt.pins_lost ?? 0) - lost.length;
     shown(more, hidden > 0);
-    more.textContent = lost.length === 0 ? "The lost rules are not published." : `and ${exact(hidden)} more`;
+    more.textContent = lost.length === 0 ? "The lost turns are not published." : `and ${exact(hidden)} more`;
   };
   return { el, update };
 }
@@ -53,7 +53,7 @@ function markerWords({ number, receipt, summary, inherited }) {
     inherited ? "Inherited compaction" : `Context compacted #${number}`,
     archived === null ? null : `${count(archived, "message")} archived`,
     sizes,
-    lost ? `${count(lost, "rule")} lost` : null,
+    lost ? `~${count(lost, "turn")} of the user lost` : null,
     summary === null ? null : preview(summary),
   ];
   return parts.filter(Boolean).join(" · ");
@@ -73,8 +73,8 @@ function factsOf(receipt) {
     ["Written to the cache again", sized(receipt.cache_rewrite_tokens, null)],
     ["Duration", receipt.duration_ms === null ? UNKNOWN : withSource(duration(receipt.duration_ms), DURATION_SOURCES[receipt.duration_source])],
     ["Messages archived", exact(receipt.messages_archived)],
-    ["Statements carried over", exact(receipt.pins_carried)],
-    ["Rules", receipt.pins_kept === null ? UNKNOWN : `${exact(receipt.pins_kept)} kept, ${exact(receipt.pins_lost)} lost`],
+    ["User's turns carried over", exact(receipt.pins_carried)],
+    ["User's turns", receipt.pins_kept === null ? UNKNOWN : `~${exact(receipt.pins_kept)} kept, ~${exact(receipt.pins_lost)} lost`],
     ["Command", receipt.command_id === null ? null : commandWords(receipt)],
     ["Caused by record", receipt.cause_id],
     ["Receipt", receipt.id],

@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from streams.core.alerts.check import check_plan
+from streams.core.alerts.check import check_plan, targets_of_content
 from streams.core.alerts.rules import (
     AlertPlan,
     Exhaustion,
@@ -263,3 +263,9 @@ def test_an_invalid_page_address_is_a_fault(page: str, said: str) -> None:
 
 def test_without_a_page_there_is_no_link() -> None:
     assert plan(TARGET + PRESSURE).link("s") is None
+
+
+def test_targets_that_are_right_are_known_whatever_is_wrong_elsewhere() -> None:
+    text = TARGET + '[[targets]]\nname = "half"\n' + "[[rules]]\n"
+    targets, faults = targets_of_content(tomllib.loads(text))
+    assert ([each.name for each in targets], faults) == (["ops"], [])

@@ -1,13 +1,11 @@
-"""The rule guard: which of the user's rules are still there after a boundary."""
+"""The rule guard: which of the user's turns are still there after a boundary."""
 
 import pytest
 
-from contextgauge.compaction.carried.pins import carry
 from contextgauge.compaction.engine.compaction_receipt import Receipt
 from contextgauge.compaction.engine.plan import plan_of
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import (
-    Carried,
     ContextCompaction,
     Message,
     Opaque,
@@ -16,12 +14,17 @@ from contextgauge.compaction.messages import (
     ToolResult,
 )
 from contextgauge.compaction.profiles import Window
-from streams.core.control import pins
-from streams.core.control.pins import AroundBoundary, PinsCheck, around_boundary, check_pins
+from contextgauge.normalise.claude_code.messages import MAX_PIN, MAX_PINS
+from streams.core.control.pins import (
+    PinsCheck,
+    around_boundary,
+    check_pins,
+    message_of,
+)
 
 PUSH = "Never push to main."
-BUDGET = "Never spend more than $500 on cloud."
 SCHEMA = "Do not change db/schema.sql without my approval."
+BUDGET = "Never spend more than $500 on cloud."
 
 
 def turn(text: str, number: int = 1) -> Message:
@@ -34,91 +37,128 @@ def said(text: str, number: int = 1) -> Message:
     return Message("assistant", (Text(text),), f"a{number}")
 
 
-NOTHING = Carried()
-
-
-def summary(text: str, carried: Carried = NOTHING, number: int = 1) -> Message:
+def summary(text: str, number: int = 1) -> Message:
     """Return the message that a compaction begins the conversation with."""
-    marker = ContextCompaction(number, 0, text, 2, 100, carried=carried)
-    return Message("user", (marker,), f"s{number}")
+    return Message("user", (ContextCompaction(number, 0, text, 2, 100),), f"s{number}")
 
 
-def checked(rule: str, after: str) -> PinsCheck:
-    """Return the check of one rule against a summary."""
-    return check_pins([turn(rule), said("Ok.")], [summary(after)])
+def judged(before: list[Message], *after: Message) -> PinsCheck:
+    """Return the check of a boundary."""
+    history = History(before)
+    history.extend(after)
+    around = around_boundary(history)
+    assert around is not None
+    return check_pins(around)
+
+
+IN_OTHER_WORDS = [
+    (
+        "Always run the linter before committing.",
+        ("Run the linter before each commit.", "The linter has to run before committing anything."),
+        ("The tests were run twice before the release.", "All commits were squashed."),
+    ),
+    (
+        "Die Rechnungen müssen immer als PDF in Euro verschickt werden.",
+        ("Rechnungen: Versand immer als PDF, in Euro.", "PDF-Rechnungen in Euro verschicken."),
+        ("Die Berichte zeigen alle Zeiten in UTC.", "Der Importer wurde repariert."),
+    ),
+    (
+        "N'ajoute aucune dépendance sans me demander d'abord.",
+        ("Demander avant d'ajouter une dépendance.", "Aucune dépendance ajoutée sans demander."),
+        ("Le schéma de la base a été modifié.", "Les réponses doivent rester brèves."),
+    ),
+    (
+        "Удаляй временные файлы только после проверки резервной копии.",
+        ("Временные файлы удалять после проверки резервной копии.",),
+        ("Импортёр исправлен, тесты проходят.", "Отчёты показывают время в UTC."),
+    ),
+    (
+        "数据库的备份必须每天晚上自动运行。",
+        ("备份必须每天自动运行一次。", "每天晚上数据库备份自动运行。"),
+        ("导入器已经修复,测试通过。", "用户要求重写解析器。"),
+    ),
+    (
+        "ログには絶対に個人情報を出力しないこと。",
+        ("個人情報をログに出力してはいけない。", "ログに個人情報を出力しない。"),
+        ("テストはすべて通った。", "設定ページが追加された。"),
+    ),
+]
+"""A turn, what says the same, and what says something else; the threshold was set by other ones."""
+
+
+@pytest.mark.parametrize(("said_by_user", "same", "other"), IN_OTHER_WORDS)
+def test_a_paraphrase_is_distinguished_from_absence_in_six_languages(
+    said_by_user: str, same: tuple[str, ...], other: tuple[str, ...]
+) -> None:
+    before = [turn(said_by_user), said("Ok.")]
+    for text in same:
+        assert judged(before, summary("\n".join([*other, text]))) == ((), (said_by_user,), ())
+    assert judged(before, summary("\n".join(other))) == ((), (), (said_by_user,))
+    assert judged(before, summary(f"{other[0]}\n> {said_by_user}")) == ((said_by_user,), (), ())
 
 
 @pytest.mark.parametrize(
-    ("rule", "after"),
+    ("said_by_user", "same"),
     [
-        (PUSH, "The user's rules:\n- Never push to main."),
-        (PUSH, "The user asked to avoid pushing to main; work goes to branches."),
-        (PUSH, "Nothing may be pushed to `main`."),
-        (BUDGET, "Cloud servers must not cost more than $500 (never spend more)."),
-        (SCHEMA, "db/schema.sql: do not change it without approval."),
-        ("Always run the linter before committing.", "Run the linter before each commit."),
+        (PUSH, "Everything goes to branches; the trunk is off limits."),
+        (PUSH, "Niemals direkt in den Hauptzweig."),
+        ("数据库的备份必须每天晚上自动运行。", "数据库每晚自动备份。"),
+        ("ログには絶対に個人情報を出力しないこと。", "ログへの個人情報の出力は禁止。"),
     ],
 )
-def test_a_rule_that_is_there_in_any_words_is_kept(rule: str, after: str) -> None:
-    assert checked(rule, after) == PinsCheck((rule,), ())
+def test_a_free_rewording_is_taken_for_absence(said_by_user: str, same: str) -> None:
+    """A limit, as the next one but two: figures of the guard are shown with `~`."""
+    assert judged([turn(said_by_user)], summary(same)).lost == (said_by_user,)
 
 
-@pytest.mark.parametrize(
-    ("rule", "after"),
-    [
-        (PUSH, "The importer was fixed. Its tests pass."),
-        (PUSH, "The fix was pushed to main after review."),
-        (BUDGET, "Never spend more than $800 on cloud."),
-        (SCHEMA, "Nothing was changed without approval."),
-        ("Always run the linter before committing.", "The tests were run twice."),
-    ],
-)
-def test_a_rule_that_is_not_there_is_lost(rule: str, after: str) -> None:
-    assert checked(rule, after) == PinsCheck((), (rule,))
+def test_another_number_is_another_statement() -> None:
+    assert judged([turn(BUDGET)], summary("Never spend more than $800 on cloud.")).lost == (BUDGET,)
+    text = "No more than $500 may be spent on cloud."
+    assert judged([turn(BUDGET)], summary(text)).paraphrased == (BUDGET,)
 
 
 def test_words_that_are_far_apart_say_nothing() -> None:
-    after = "Never mind the weather.\nWe push data to the queue.\n" + "x.\n" * 9 + "main is fine."
-    assert checked(PUSH, after).lost == (PUSH,)
+    filler = "The importer reads its files in order. " * 9
+    text = f"Never mind the weather. {filler} We push it. {filler} So much for main."
+    assert judged([turn(PUSH)], summary(text)).lost == (PUSH,)
 
 
-def test_a_rule_that_a_newer_one_replaced_is_not_lost() -> None:
-    before = [
-        turn(BUDGET),
-        said("Ok."),
-        turn("Now never spend more than $900 on cloud.", 2),
-    ]
-    result = check_pins(before, [summary("The limit: never spend more than $900 on cloud.")])
-    assert result == PinsCheck(("Now never spend more than $900 on cloud.",), ())
+def test_a_prohibition_is_not_distinguished_from_what_was_done() -> None:
+    text = "The fix was pushed to main; it never failed."
+    assert judged([turn(PUSH)], summary(text)).paraphrased == (PUSH,)
 
 
-def test_a_rule_that_the_user_replaces_after_the_boundary_is_not_lost() -> None:
-    later = turn("Now never spend more than $900 on cloud.", 2)
-    assert check_pins([turn(BUDGET)], [summary("So far: nothing."), later]) == PinsCheck((), ())
+def test_a_turn_that_stayed_or_that_the_user_repeats_is_kept() -> None:
+    assert judged([turn(PUSH)], summary("x"), turn(PUSH, 2)).kept == (PUSH,)
+    assert judged([turn(PUSH), turn(f" {PUSH.upper()}", 2)], summary("x")).lost == (PUSH,)
 
 
-def test_a_rule_that_the_user_repeats_or_that_was_preserved_is_kept() -> None:
-    assert check_pins([turn(PUSH)], [summary("x"), turn(PUSH, 2)]).lost == ()
-    assert check_pins([turn(PUSH)], [summary("x"), turn(PUSH)]).kept == (PUSH,)
+def test_what_tools_return_holds_only_whole_turns() -> None:
+    result = Message("tool", (ToolResult("c", (Text("# Rules\n- never push to main."),)),), "t1")
+    assert judged([turn(PUSH)], summary("x"), result).kept == (PUSH,)
+    result = Message("tool", (ToolResult("c", (Text("nobody may push to main"),)),), "t1")
+    assert judged([turn(PUSH)], summary("x"), result).lost == (PUSH,)
 
 
-def test_a_rule_that_a_file_says_is_kept() -> None:
-    result = Message("tool", (ToolResult("c", (Text("# Rules\n- never push to main"),)),), "t1")
-    assert check_pins([turn(PUSH)], [summary("x"), result]).kept == (PUSH,)
-
-
-def test_what_a_model_or_a_tool_says_is_no_rule() -> None:
+def test_what_a_model_or_a_tool_says_is_no_turn() -> None:
     before = [said(PUSH), Message("tool", (ToolResult("c", (Text(SCHEMA),)),), "t1")]
-    assert check_pins(before, [summary("x")]) == PinsCheck((), ())
-    assert check_pins([turn("The importer is slow.")], [summary("x")]) == PinsCheck((), ())
+    assert judged(before, summary("x")) == ((), (), ())
 
 
-def test_rules_that_the_engine_carried_are_rules_of_the_next_boundary() -> None:
-    carried = carry(Carried(), [turn(PUSH)])
-    first = summary(f"Rules:\n- {PUSH}", carried)
-    before = [first, turn(SCHEMA, 2)]
-    result = check_pins(before, [summary(f"Rules:\n- {SCHEMA}", carried, 2)])
-    assert result == PinsCheck((SCHEMA,), (PUSH,))
+@pytest.mark.parametrize("text", ["Go on.", "ok", "tabs", "继续。", "はい", "👍", ""])
+def test_a_turn_that_is_too_short_is_not_judged(text: str) -> None:
+    assert judged([turn(text), said("Ok.")], summary("x")) == ((), (), ())
+
+
+@pytest.mark.parametrize("text", ["Not on main!", "dont touch ci", "Nie auf main!", "用制表符"])
+def test_a_short_rule_is_judged(text: str) -> None:
+    assert judged([turn(text)], summary("x")).lost == (text,)
+
+
+def test_a_turn_is_looked_for_after_each_boundary_until_one_loses_it() -> None:
+    first = summary(f"The user said:\n- {PUSH}")
+    before = [turn(PUSH), turn(BUDGET, 2), first, turn(SCHEMA, 3)]
+    assert judged(before, summary(SCHEMA, 2)) == ((SCHEMA,), (), (PUSH,))
 
 
 RECEIPT = Receipt(
@@ -142,7 +182,7 @@ def test_the_services_boundary_is_found_in_the_history() -> None:
     assert boundary is not None
     assert boundary.before == tuple(before)
     assert [each.id for each in boundary.after] == ["s1", "a2"]
-    assert check_pins(*boundary).lost == (PUSH,)
+    assert check_pins(boundary).lost == (PUSH,)
 
 
 def test_a_runtimes_boundary_is_found_in_the_history() -> None:
@@ -150,14 +190,14 @@ def test_a_runtimes_boundary_is_found_in_the_history() -> None:
     history.append(summary("x"))
     boundary = around_boundary(history)
     assert boundary is not None
-    assert check_pins(*boundary).lost == (PUSH,)
+    assert check_pins(boundary).lost == (PUSH,)
 
 
 def test_the_latest_boundary_counts() -> None:
     history = History([turn(PUSH), summary("x"), turn(SCHEMA, 2), summary("y", number=2)])
     boundary = around_boundary(history)
     assert boundary is not None
-    assert check_pins(*boundary).lost == (SCHEMA,)
+    assert check_pins(boundary).lost == (SCHEMA,)
 
 
 def test_without_a_boundary_or_with_an_encrypted_summary_nothing_is_judged() -> None:
@@ -166,18 +206,9 @@ def test_without_a_boundary_or_with_an_encrypted_summary_nothing_is_judged() -> 
     assert around_boundary(History([turn(PUSH), summary("x"), hidden])) is None
 
 
-def test_a_line_of_many_sentences_and_empty_lines_are_read_by_pairs() -> None:
-    after = "\n\nIt began. It went on. Never push to main, said the user. Then it ended."
-    assert checked(PUSH, after).kept == (PUSH,)
-
-
 def test_what_the_model_thought_is_nothing_that_it_sees() -> None:
     thought = Message("assistant", (Thinking(PUSH, 5),), "a9")
-    assert check_pins([turn(PUSH)], [summary("x"), thought]).lost == (PUSH,)
-
-
-def test_a_rule_of_which_only_grammar_is_left_is_not_looked_for() -> None:
-    assert not pins._Passages(["Never push to main."]).have("It is to be.")  # noqa: SLF001 -- no rule is such
+    assert judged([turn(PUSH)], summary("x"), thought).lost == (PUSH,)
 
 
 def test_an_edit_after_a_boundary_leaves_what_was_before_it() -> None:
@@ -185,4 +216,17 @@ def test_an_edit_after_a_boundary_leaves_what_was_before_it() -> None:
     around = around_boundary(history)
     assert around is not None
     history.replace_active(history.active[:1])
-    assert around_boundary(history) == AroundBoundary(around.before, tuple(history.active))
+    assert around_boundary(history) == around._replace(after=tuple(history.active))
+
+
+def test_of_many_lost_turns_the_first_and_the_latest_are_quoted_and_long_ones_shortened() -> None:
+    turns = [f"Rule {number}: {'x' * MAX_PIN}{number}" for number in range(50)]
+    message = message_of(PinsCheck((PUSH,), (BUDGET,), tuple(turns)), "s", "b", "t", has_texts=True)
+    quoted = message["lost"]
+    assert isinstance(quoted, list)
+    assert (message["kept"], message["lost_count"], len(quoted)) == (2, 50, MAX_PINS)
+    numbers = [*range(MAX_PINS // 2), *range(50 - MAX_PINS // 2, 50)]
+    for number, excerpt in zip(numbers, map(str, quoted), strict=True):
+        assert excerpt.startswith(f"Rule {number}: ")
+        assert excerpt.endswith(f"xx{number}")
+        assert len(excerpt) <= MAX_PIN

@@ -11,13 +11,13 @@ CLEAR = "<command-name>/clear</command-name>"
 
 
 def lost(*lines: dict[str, Json]) -> tuple[str, ...] | None:
-    """Return the rules that are lost after lines; None where that cannot be judged."""
+    """Return the turns that are lost after lines; None where that cannot be judged."""
     return _lost(fold_of(*lines))
 
 
 def _lost(fold: ConversationFold) -> tuple[str, ...] | None:
     around = around_boundary(fold.result.history)
-    return None if around is None else check_pins(*around).lost
+    return None if around is None else check_pins(around).lost
 
 
 def summarised(text: str, **more: Json) -> dict[str, Json]:

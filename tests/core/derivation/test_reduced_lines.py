@@ -42,6 +42,10 @@ from contextgauge.normalise.claude_code.conversation import prompt
             {"type": "system", "subtype": "conversation_reset"},
         ),
         ({"type": "system", "subtype": "status", "status": "compacting"}, None),
+        (
+            {"type": "system", "subtype": "conversation_reset", "trigger": "clear"},
+            {"type": "system", "subtype": "conversation_reset"},
+        ),
         ({"type": "turn_context", "payload": "no object"}, None),
         ({"type": "message", "role": 3}, None),
         ({"type": "response.completed", "response": 3}, None),

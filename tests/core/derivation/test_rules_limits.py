@@ -8,6 +8,7 @@ from schemas.records import (
     ContextLimits,
     ContextReading,
 )
+from streams.core.derivation.limits import MAX_MODELS
 from tests.core.given import (
     ANSWER,
     LARGE,
@@ -355,3 +356,11 @@ def test_r12_no_more_than_64_models_are_remembered() -> None:
     for number in range(70):
         given.take(assistant(f"r{number}", read=999_999, model=f"other-{number}"))
     assert 0 < len(given.session().facts.exceeded) <= 64
+
+
+def test_r12_of_too_many_models_the_windows_of_the_oldest_go() -> None:
+    given = session()
+    for number in range(MAX_MODELS + 2):
+        given.take(result({f"model-{number}": model_window(1_000 + number)}))
+    windows = given.session(SESSION).facts.reported_windows
+    assert list(windows) == [f"model-{number}" for number in range(2, MAX_MODELS + 2)]

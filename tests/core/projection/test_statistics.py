@@ -19,6 +19,7 @@ from schemas.views import (
     PartitionView,
     TriggerAggregates,
     bucket,
+    few_values,
 )
 from streams.codec.aggregates import added
 from streams.core.projection.statistics import (
@@ -255,3 +256,11 @@ def test_a_model_too_many_is_counted_as_other() -> None:
     assert models_capped(names, {*known, "model:new"}) == names
     unknown = fields(History().boundary(model=None), None, None)
     assert models_capped(unknown, known) == unknown
+
+
+def test_few_values_are_known_of_several_distributions_together() -> None:
+    few = Distribution(count=2, values=(3, 1))
+    assert few_values([few, Distribution(), Distribution(count=1, values=(2,))]) == (1, 2, 3)
+    assert few_values([few, Distribution(count=1)]) is None
+    assert few_values([few, Distribution(count=FEW_VALUES, values=(0,) * FEW_VALUES)]) is None
+    assert few_values([]) is None

@@ -155,7 +155,7 @@ async def test_a_lost_rule_is_published_derived_and_alerted(kit: GuardKit) -> No
     async with kit.running():
         await kit.until_taken(1)
     (body,) = kit.receivers["ops"].bodies
-    assert "1 rule of the user is not in the conversation after compaction 1" in str(body["text"])
+    assert "~1 turn of the user is not in the conversation after compaction 1" in str(body["text"])
     assert PUSH not in json.dumps(body)
     assert body["facts"] == {
         "boundary_id": record.id,

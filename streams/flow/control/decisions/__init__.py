@@ -1,1 +1,1 @@
-"""What records decide: whether a session is compacted, and whether a compaction lost rules."""
+"""What records decide: whether a session is compacted, and whether turns of the user were lost."""

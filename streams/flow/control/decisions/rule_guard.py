@@ -1,4 +1,4 @@
-"""The rule guard at work: a boundary in, a message with the rules that were lost out.
+"""The rule guard at work: a boundary in, a message with the user's turns that were lost out.
 
 The owner of a partition waits until the conversation is known up to after the boundary, with its
 summary, and publishes what it found to `agent.messages`, from which the deriver makes a record. A
@@ -46,7 +46,7 @@ logger = structlog.get_logger()
 class RuleGuardPorts(WorkerPorts):
     """What the guard needs of the outside world. `log` has the topic of messages.
 
-    Without `has_texts` lost rules are counted in what is published, and not quoted.
+    Without `has_texts` lost turns are counted in what is published, and not quoted.
     """
 
     log: Log
@@ -56,7 +56,7 @@ class RuleGuardPorts(WorkerPorts):
 
 def _judged(history: History) -> PinsCheck | None:
     around = around_boundary(history)
-    return None if around is None else check_pins(*around)
+    return None if around is None else check_pins(around)
 
 
 class RuleGuard:
@@ -130,7 +130,9 @@ class GuardedPartition(PartitionHandler):
                     # Megabytes may have to be read: in a thread, for others use the event loop.
                     return await asyncio.to_thread(_judged, conversation.history)
             if clock.now_ms() >= until_ms:
-                logger.info("the rules were not checked: the conversation is not known so far")
+                logger.info(
+                    "the user's turns were not checked: the conversation is not known so far"
+                )
                 return None
             await sleep_until(clock, stop, _LOOK_EVERY_S)
             if stop.is_set():
@@ -144,4 +146,5 @@ class GuardedPartition(PartitionHandler):
         async with started(self._ports.log.producer()) as producer:
             await producer.send(NewRecord(self._topic, self.partition.number, key, dumps(body)))
             await producer.flush()
-        logger.info("checked the rules", kept=len(check.kept), lost=len(check.lost))
+        kept, paraphrased, lost = map(len, check)
+        logger.info("checked the user's turns", kept=kept, paraphrased=paraphrased, lost=lost)
