@@ -8,11 +8,6 @@ from functools import cache, partial
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.engine.ladder import Summarising, document, floor_document
 from contextgauge.compaction.engine.next_compaction import Written
-from contextgauge.compaction.engine.summary_checks import (
-    below_own_headings,
-    check_words,
-    user_words,
-)
 from contextgauge.compaction.events import Hooks, answer_of
 from contextgauge.compaction.messages import ModelRequest
 from contextgauge.compaction.ports import (
@@ -95,8 +90,6 @@ class Writer:
         try:
             answer = await self._answer(request)
             prose = answer.text.strip()
-            if profile.carry:
-                prose = below_own_headings(prose)
             text = document(work, prose, profile, self._counter, floor_text)
             text = self._usable(text, work)
             written = Written(text, prose, work.carried, self._summariser.name, answer)
@@ -134,8 +127,6 @@ class Writer:
             )
         if not answer.text.strip():
             raise SummaryError("the summary is empty")
-        if not getattr(self._summariser, "quotes", False):
-            check_words(answer.text, user_words(request))
         return answer
 
     async def _reviewed(self, written: Written, work: Summarising) -> Written:

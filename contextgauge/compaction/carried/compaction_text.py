@@ -15,6 +15,7 @@ from typing import Final
 
 from contextgauge.compaction.carried.statements.held_pins import ELIDED
 from contextgauge.compaction.counting import Counter
+from contextgauge.compaction.engine.summary_checks import demoted
 from contextgauge.compaction.messages import Carried, FileUse, Pin, PinKind
 
 KINDS: Final[tuple[PinKind, ...]] = ("constraint", "preference", "goal", "fact", "request")
@@ -251,7 +252,7 @@ def _files(files: Sequence[FileUse], room: _Room) -> list[str]:
 
 
 def _summary(prose: str, room: _Room) -> str:
-    prose = prose.strip()
+    prose = demoted(prose.strip())
     if not prose or room.tokens is None:
         return prose
     if room.take(SUMMARY_HEADING, prose):
