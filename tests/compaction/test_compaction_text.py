@@ -313,7 +313,7 @@ async def test_a_former_extract_has_no_more_lines_of_a_form_than_a_new_one() -> 
     request = SummaryRequest(messages, ModelRequest(messages), former, "", 2)
     answer = await ExtractiveSummariser().summarise(request)
     assert answer.text.splitlines() == [
-        "> Half is done.",
+        "Half is done.",
         "",
         "- Assistant: Writing src/mod9.py again.",
         "- Assistant: Reading src/new1.py to see it. [and 24 earlier like it]",
