@@ -22,6 +22,7 @@ from contextgauge.compaction.displays import (
     status_text,
     warning_line,
 )
+from contextgauge.compaction.displays import percent as used_percent
 from contextgauge.compaction.engine.request_size import window_of_call
 from contextgauge.compaction.engine.trigger import Due, Idle, Warn
 from contextgauge.compaction.messages import ApiUsage
@@ -65,18 +66,20 @@ def test_windows_of_the_seeds_models(model: str, window: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "decision"),
+    ("tokens", "percent", "decision"),
     [
-        (102_399, Idle("below_threshold")),
-        (102_400, Warn()),
-        (115_199, Warn()),
-        (115_200, Due(overflow=False)),
+        (102_399, 79, Idle("below_threshold")),
+        (102_400, 80, Warn()),
+        (115_199, 89, Warn()),
+        (115_200, 90, Due(overflow=False)),
     ],
 )
 async def test_it_warns_at_exactly_80_and_compacts_at_exactly_90_percent(
-    tokens: int, decision: object
+    tokens: int, percent: int, decision: object
 ) -> None:
-    prepared = await compactor().before_call(answered(tokens), CALL)
+    engine, history = compactor(), answered(tokens)
+    assert used_percent(engine.size(history, CALL).tokens, 128_000) == percent
+    prepared = await engine.before_call(history, CALL)
     assert prepared.decision == decision
 
 

@@ -172,7 +172,8 @@ def prepare(
             f"{profile.minimum_tokens:,} or more"
         )
     tail, steps = shorten_large(selection.tail, keep_tokens, profile, counter)
-    marker = selection.previous.compaction if selection.previous else None
+    marker = selection.previous
+    number = max(number, marker.number + 1) if marker else number
     carried = marker.carried if marker else Carried()
     former = None
     if profile.carry:

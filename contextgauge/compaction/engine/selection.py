@@ -6,8 +6,10 @@ after it stays. A cut inside a turn is allowed, a cut between a call and its res
 moves back to the call.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.engine.linked_messages import (
@@ -18,7 +20,7 @@ from contextgauge.compaction.engine.linked_messages import (
     is_server_compaction,
     opened_by,
 )
-from contextgauge.compaction.messages import Message, Text, ToolResult
+from contextgauge.compaction.messages import ContextCompaction, Message, Text, ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +28,12 @@ class Division:
     """A division of the active messages.
 
     `head` are those before the cut that stay, in order; `leaving` those that are summarised,
-    without the `previous` compaction's message, which is replaced; `tail` stays as it is.
+    without the message of the `previous` compaction, which is replaced; `tail` stays as it is.
     """
 
     head: tuple[Message, ...]
     leaving: tuple[Message, ...]
-    previous: Message | None
+    previous: ContextCompaction | None
     tail: tuple[Message, ...]
 
 
@@ -89,10 +91,14 @@ def select(
     """Divide the active messages: the last `keep_last` stay, within `keep_tokens`.
 
     The last message stays whatever its size, unless `keep_last` is 0. With `keep_first` the first
-    one does too, unless it is a compaction's.
+    one does too, unless it is a compaction's, and the second may be a summary without a marker.
     """
     cut = whole_cut(messages, tail_start(messages, keep_last, keep_tokens, counter))
     previous_at = _marker(messages, cut)
+    previous = None if previous_at is None else messages[previous_at].compaction
+    if previous is None and keep_first and cut > 1:
+        previous = _seed_002_summary(messages[1])
+        previous_at = None if previous is None else 1
     stays = _stays(messages, cut, keep_ids, keep_first=keep_first)
     head = [messages[index] for index in sorted(stays)]
     leaving = [
@@ -100,7 +106,6 @@ def select(
         for index, each in enumerate(messages[:cut])
         if index not in stays and index != previous_at
     ]
-    previous = None if previous_at is None else messages[previous_at]
     return Division(tuple(head), tuple(leaving), previous, tuple(messages[cut:]))
 
 
@@ -117,6 +122,23 @@ def tail_start(
         if tokens > keep_tokens and index < len(messages) - 1:
             return index + 1
     return first
+
+
+_SEED_002_HEADING: Final = re.compile(
+    r"###? Session Summary\b(?: \((?:Compaction )?Round ([1-9][0-9]{0,5})\))?"
+)
+"""002 looks for two marks, its prompt asks for three."""
+
+
+def _seed_002_summary(message: Message) -> ContextCompaction | None:
+    """Return 002's compaction of which a provider's format has no more than the summary's text.
+
+    002 knows its summary by its place, role and heading; one without a round is of the first.
+    """
+    heading = _SEED_002_HEADING.match(message.text) if message.role == "assistant" else None
+    if heading is None or message.calls:
+        return None
+    return ContextCompaction(int(heading[1] or 1), 0, message.text, 0, 0)
 
 
 def _marker(messages: Sequence[Message], cut: int) -> int | None:
