@@ -271,7 +271,8 @@ async def test_a_conversation_that_a_provider_s_format_stored_goes_on_with_its_n
 ) -> None:
     summariser = Scripted(f"{heading}\nBuilt.", "two")
     compactor = Compactor(profile="seed-002", summariser=summariser)
-    history = History(alternating(94)[1:])
+    history = History(alternating(20)[1:])
+    history.extend([call("c"), result("c", "found"), *talk(8)])
     await compactor.compact(history, CALL)
     read = read_messages(write_messages(list(history.active), format_name), format_name)
     again = History(read)
@@ -283,6 +284,8 @@ async def test_a_conversation_that_a_provider_s_format_stored_goes_on_with_its_n
     second = summariser.requests[1]
     assert (second.number, second.previous) == (2, f"{heading}\nBuilt.")
     assert "Built." not in "".join(each.text for each in second.messages)
+    assert [each.name for message in second.messages for each in message.calls] == ["read"]
+    assert orphans(list(second.messages)) == set()
     assert [each.compaction.number for each in again.active if each.compaction] == [2]
 
 

@@ -96,8 +96,9 @@ def select(
     cut = whole_cut(messages, tail_start(messages, keep_last, keep_tokens, counter))
     previous_at = _marker(messages, cut)
     previous = None if previous_at is None else messages[previous_at].compaction
+    unmarked = None
     if previous is None and keep_first and cut > 1:
-        previous = _seed_002_summary(messages[1])
+        unmarked = previous = _seed_002_summary(messages[1])
         previous_at = None if previous is None else 1
     stays = _stays(messages, cut, keep_ids, keep_first=keep_first)
     head = [messages[index] for index in sorted(stays)]
@@ -106,6 +107,8 @@ def select(
         for index, each in enumerate(messages[:cut])
         if index not in stays and index != previous_at
     ]
+    if unmarked is not None and len(messages[1].blocks) > 1:
+        leaving.insert(0, messages[1].with_blocks(messages[1].blocks[1:]))
     return Division(tuple(head), tuple(leaving), previous, tuple(messages[cut:]))
 
 
@@ -133,12 +136,14 @@ _SEED_002_HEADING: Final = re.compile(
 def _seed_002_summary(message: Message) -> ContextCompaction | None:
     """Return 002's compaction of which a provider's format has no more than the summary's text.
 
-    002 knows its summary by its place, role and heading; one without a round is of the first.
+    002 knows its summary by its place, role and heading; one without a round is of the first. What
+    comes after it may be a part of the same message: Responses joins what an assistant says.
     """
-    heading = _SEED_002_HEADING.match(message.text) if message.role == "assistant" else None
-    if heading is None or message.calls:
+    text = message.blocks[0] if message.role == "assistant" and message.blocks else None
+    heading = _SEED_002_HEADING.match(text.text) if isinstance(text, Text) else None
+    if heading is None or not isinstance(text, Text):
         return None
-    return ContextCompaction(int(heading[1] or 1), 0, message.text, 0, 0)
+    return ContextCompaction(int(heading[1] or 1), 0, text.text, 0, 0)
 
 
 def _marker(messages: Sequence[Message], cut: int) -> int | None:
