@@ -173,7 +173,6 @@ def prepare(
         )
     tail, steps = shorten_large(selection.tail, keep_tokens, profile, counter)
     marker = selection.previous
-    number = max(number, marker.number + 1) if marker else number
     carried = marker.carried if marker else Carried()
     former = None
     if profile.carry:
@@ -181,7 +180,7 @@ def prepare(
         if marker is None:
             sources, former = without_nesting(sources)
         carried = carry(carried, sources)
-    number = former.number + 1 if former else number
+    number = max([number, *(each.number + 1 for each in (former, marker) if each)])
     needed = _needed(carried, number, counter)
     most = max(MINIMUM_ROOM_TOKENS, replaced * 3 // 4)
     if needed > most and not must:
