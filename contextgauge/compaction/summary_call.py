@@ -8,6 +8,7 @@ from functools import cache, partial
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.engine.ladder import Summarising, document, floor_document
 from contextgauge.compaction.engine.next_compaction import Written
+from contextgauge.compaction.engine.summary_checks import is_empty
 from contextgauge.compaction.events import Hooks, answer_of
 from contextgauge.compaction.messages import ModelRequest
 from contextgauge.compaction.ports import (
@@ -125,7 +126,7 @@ class Writer:
             raise SummaryError(
                 f"the summariser {name} returned {given}, not SummaryAnswer with text"
             )
-        if not answer.text.strip():
+        if is_empty(answer.text):
             raise SummaryError("the summary is empty")
         return answer
 

@@ -217,6 +217,7 @@ async def test_reasoning_written_into_the_text_is_no_part_of_the_summary() -> No
     ("answer", "reason"),
     [
         (Answer(("  \n ",), "end"), "no text"),
+        (Answer(("\u200b", "---", "…"), "end"), "no text"),
         (Answer((GOOD + "word " * 8_000,), "end"), "longer than its limit"),
         (Answer(("I'm sorry, but I can't help with that.",), "end"), "6 of 6 sections missing"),
         (Answer(("Es tut mir leid, das kann ich nicht.",), "end"), "6 of 6 sections missing"),

@@ -10,6 +10,7 @@ from contextgauge.compaction.engine.summary_checks import demoted, undemoted
 from contextgauge.compaction.events import CompactionNotDone
 from contextgauge.compaction.history import History
 from contextgauge.compaction.ports import SummaryAnswer, SummaryRequest
+from contextgauge.compaction.summary_call import NoSummaryError
 from tests.compaction.conversations import said
 from tests.compaction.test_compactor import CALL, Log, Scripted, talk
 
@@ -88,6 +89,12 @@ async def test_a_summary_read_back_from_its_text_is_the_one_that_was_written() -
     assert former is not None
     assert former.summary.startswith(prose)
     assert marker.prose == prose
+
+
+@pytest.mark.parametrize("answer", [" ", "\u200b\u2028", "---\n…", "\x00"])
+async def test_a_summary_without_a_word_is_empty(answer: str) -> None:
+    with pytest.raises(NoSummaryError, match="the summary is empty"):
+        await Compactor(summariser=Scripted(answer)).compact(History(talk(40)), CALL)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,11 @@ _QUOTE: Final = ">"
 """Markdown's mark of a quotation: models read it as the words of another."""
 
 
+def is_empty(text: str) -> bool:
+    """Whether a text has no letter and no digit of any script: dots, dashes, what is invisible."""
+    return not any(map(str.isalnum, text))
+
+
 def demoted(prose: str) -> str:
     """Return a summary with every line quoted; whatever a reader may take for a line's end ends it.
 

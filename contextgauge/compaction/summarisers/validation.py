@@ -8,6 +8,7 @@ import re
 from typing import Final
 
 from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.engine.summary_checks import is_empty
 from contextgauge.compaction.ports import SummaryError
 from contextgauge.compaction.summarisers.failures import OutOfTokens
 from contextgauge.compaction.summarisers.model import Answer
@@ -25,7 +26,7 @@ def usable_text(answer: Answer, prompt: Prompt, limit_tokens: int) -> str:
     if answer.stop == "refusal":
         raise SummaryError("the model refused", final=True)
     texts = (_REASONING.sub("", each).strip() for each in answer.texts)
-    text = "\n\n".join(each for each in texts if each)
+    text = "\n\n".join(each for each in texts if not is_empty(each))
     if answer.calls and (prompt.headings or not text):
         raise SummaryError("the model called tools instead of summarising")
     if not text:
