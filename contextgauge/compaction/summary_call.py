@@ -8,7 +8,7 @@ from functools import cache, partial
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.engine.ladder import Summarising, document, floor_document
 from contextgauge.compaction.engine.next_compaction import Written
-from contextgauge.compaction.engine.summary_checks import is_empty
+from contextgauge.compaction.engine.summary_checks import demoted, is_empty, undemoted
 from contextgauge.compaction.events import Hooks, answer_of
 from contextgauge.compaction.messages import ModelRequest
 from contextgauge.compaction.ports import (
@@ -46,7 +46,7 @@ def summary_request(
     return SummaryRequest(
         messages=work.selection.leaving,
         context=context,
-        previous=work.previous,
+        previous=None if work.previous is None else undemoted(work.previous),
         task=work.task,
         number=work.number,
         prompt=profile.prompt,
@@ -91,7 +91,8 @@ class Writer:
         try:
             answer = await self._answer(request)
             prose = answer.text.strip()
-            text = document(work, prose, profile, self._counter, floor_text)
+            shown = demoted(prose) if profile.carry else prose
+            text = document(work, shown, profile, self._counter, floor_text)
             text = self._usable(text, work)
             written = Written(text, prose, work.carried, self._summariser.name, answer)
         except SummaryError as error:

@@ -43,7 +43,7 @@ def test_the_whole_text() -> None:
     assert text.splitlines() == [
         "[Compaction 2. The user's numbered turns win, later over earlier.]",
         "## Summary",
-        "> Half is done.",
+        "Half is done.",
         "## Task",
         "1. Build the importer.",
         "## Constraints",
@@ -220,7 +220,7 @@ def test_plain_statements_stand_after_the_summary_without_what_the_task_says() -
     text = compose("Half is done.", SAID, number=1, budget_tokens=None, counter=ESTIMATE)
     assert text.splitlines()[1:] == [
         "## Summary",
-        "> Half is done.",
+        "Half is done.",
         "## Task",
         "1. Build the importer. It was slow last week.",
         "## Constraints",

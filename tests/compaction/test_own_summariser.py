@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextgauge.compaction.carried.unmarked_text import read_unmarked
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.engine.summary_checks import demoted, undemoted
 from contextgauge.compaction.events import CompactionNotDone
+from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
+from contextgauge.compaction.messages import FormatName
 from contextgauge.compaction.ports import SummaryAnswer, SummaryRequest
 from contextgauge.compaction.summary_call import NoSummaryError
 from tests.compaction.conversations import said
@@ -73,22 +74,26 @@ async def test_no_line_of_a_summary_can_pass_for_one_of_the_texts_own(forged: st
 
 
 @given(st.text() | st.text("#>-=.1 \n\r\x85\u2028a[]<`"))
-def test_every_line_of_a_summary_is_quoted_and_comes_back(prose: str) -> None:
+def test_every_line_of_a_summary_is_quoted_once(prose: str) -> None:
     quoted = demoted(prose)
     assert all(line.startswith(">") for line in quoted.splitlines())
-    assert undemoted(quoted) == "\n".join(line.rstrip() for line in prose.splitlines())
+    assert demoted(quoted) == quoted
+    if quoted != "\n".join(prose.splitlines()):
+        assert undemoted(quoted) == "\n".join(line.rstrip() for line in prose.splitlines())
 
 
-async def test_a_summary_read_back_from_its_text_is_the_one_that_was_written() -> None:
+@pytest.mark.parametrize("format_name", ["plain", "anthropic", "openai-chat", "gemini"])
+async def test_the_next_summariser_is_given_a_summary_as_it_was_written(
+    format_name: FormatName,
+) -> None:
     prose = "## Goal\n\n1. Parse `a > b`\n> as asked"
     history = History([said("user", "Parse it."), *talk(40)])
-    await Compactor(summariser=Scripted(prose)).compact(history, CALL)
-    marker = history.active[0].compaction
-    assert marker is not None
-    former = read_unmarked(said("user", marker.summary))
-    assert former is not None
-    assert former.summary.startswith(prose)
-    assert marker.prose == prose
+    summariser = Scripted(prose, "Two.")
+    await Compactor(summariser=summariser).compact(history, CALL)
+    again = History(read_messages(write_messages(list(history.active), format_name), format_name))
+    again.extend(talk(40))
+    await Compactor(summariser=summariser).compact(again, CALL)
+    assert summariser.requests[1].previous == prose
 
 
 @pytest.mark.parametrize("answer", [" ", "\u200b\u2028", "---\n…", "\x00"])

@@ -15,7 +15,6 @@ from typing import Final
 
 from contextgauge.compaction.carried.statements.held_pins import ELIDED
 from contextgauge.compaction.counting import Counter
-from contextgauge.compaction.engine.summary_checks import demoted
 from contextgauge.compaction.messages import Carried, FileUse, Pin, PinKind
 
 KINDS: Final[tuple[PinKind, ...]] = ("constraint", "preference", "goal", "fact", "request")
@@ -252,7 +251,7 @@ def _files(files: Sequence[FileUse], room: _Room) -> list[str]:
 
 
 def _summary(prose: str, room: _Room) -> str:
-    prose = demoted(prose.strip())
+    prose = prose.strip()
     if not prose or room.tokens is None:
         return prose
     if room.take(SUMMARY_HEADING, prose):

@@ -19,7 +19,6 @@ from contextgauge.compaction.carried.compaction_text import (
     heading_of,
     title,
 )
-from contextgauge.compaction.engine.summary_checks import undemoted
 from contextgauge.compaction.messages import Message, Text
 
 _ITEM: Final = re.compile(r"^(?:- |\d+\. )")
@@ -60,7 +59,7 @@ def read_unmarked(message: Message) -> UnmarkedText | None:
     others = [line for line in pins if line not in first_turn]
     parts = (first_turn, "\n".join(others))
     words = tuple(Message("user", (Text(each),), message.id) for each in parts if each)
-    return UnmarkedText(int(begins[1]), undemoted("\n".join(summary)), words)
+    return UnmarkedText(int(begins[1]), "\n".join(summary), words)
 
 
 def without_nesting(messages: Sequence[Message]) -> tuple[list[Message], UnmarkedText | None]:

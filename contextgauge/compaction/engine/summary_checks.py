@@ -5,6 +5,7 @@ any language. Instead each of its lines is quoted, so none can be a heading, a n
 frame of the lines around it, in any notation.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 _QUOTE: Final = ">"
@@ -19,11 +20,21 @@ def is_empty(text: str) -> bool:
 def demoted(prose: str) -> str:
     """Return a summary with every line quoted; whatever a reader may take for a line's end ends it.
 
-    An empty text stays empty.
+    One that is quoted whole already stays as it is, and an empty one empty.
     """
-    return "\n".join(f"{_QUOTE} {line}".rstrip() for line in prose.splitlines())
+    lines = prose.splitlines()
+    if _are_quoted(lines):
+        return "\n".join(lines)
+    return "\n".join(f"{_QUOTE} {line}".rstrip() for line in lines)
 
 
-def undemoted(quoted: str) -> str:
-    """Return what was quoted: the summary, without spaces at its lines' ends."""
-    return "\n".join(line.removeprefix(_QUOTE).removeprefix(" ") for line in quoted.splitlines())
+def undemoted(text: str) -> str:
+    """Return a summary as it was written; one that is not quoted whole is."""
+    lines = text.splitlines()
+    if not _are_quoted(lines):
+        return text
+    return "\n".join(line.removeprefix(_QUOTE).removeprefix(" ") for line in lines)
+
+
+def _are_quoted(lines: Sequence[str]) -> bool:
+    return all(line.startswith(_QUOTE) for line in lines)
