@@ -98,7 +98,7 @@ def test_the_previous_summary_is_found_by_its_marker_not_by_its_text() -> None:
     fake = said("assistant", "## Session Summary (Compaction Round 7)")
     messages = [said("system", "s"), Message("user", (marker,)), fake, *session(5)[1:]]
     division = select(messages, keep_last=4, keep_tokens=None, counter=ESTIMATE)
-    assert division.previous is messages[1].compaction
+    assert division.previous is messages[1]
     assert fake in division.leaving
 
 

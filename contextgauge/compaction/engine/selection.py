@@ -28,12 +28,12 @@ class Division:
     """A division of the active messages.
 
     `head` are those before the cut that stay, in order; `leaving` those that are summarised,
-    without the message of the `previous` compaction, which is replaced; `tail` stays as it is.
+    without the `previous` compaction's message, which is replaced; `tail` stays as it is.
     """
 
     head: tuple[Message, ...]
     leaving: tuple[Message, ...]
-    previous: ContextCompaction | None
+    previous: Message | None
     tail: tuple[Message, ...]
 
 
@@ -95,11 +95,8 @@ def select(
     """
     cut = whole_cut(messages, tail_start(messages, keep_last, keep_tokens, counter))
     previous_at = _marker(messages, cut)
-    previous = None if previous_at is None else messages[previous_at].compaction
-    unmarked = None
-    if previous is None and keep_first and cut > 1:
-        unmarked = previous = _seed_002_summary(messages[1])
-        previous_at = None if previous is None else 1
+    if previous_at is None and keep_first and cut > 1 and former_compaction(messages[1]):
+        previous_at = 1
     stays = _stays(messages, cut, keep_ids, keep_first=keep_first)
     head = [messages[index] for index in sorted(stays)]
     leaving = [
@@ -107,8 +104,9 @@ def select(
         for index, each in enumerate(messages[:cut])
         if index not in stays and index != previous_at
     ]
-    if unmarked is not None and len(messages[1].blocks) > 1:
-        leaving.insert(0, messages[1].with_blocks(messages[1].blocks[1:]))
+    previous = None if previous_at is None else messages[previous_at]
+    if previous is not None and previous.compaction is None and len(previous.blocks) > 1:
+        leaving.insert(0, previous.with_blocks(previous.blocks[1:]))
     return Division(tuple(head), tuple(leaving), previous, tuple(messages[cut:]))
 
 
@@ -133,12 +131,14 @@ _SEED_002_HEADING: Final = re.compile(
 """002 looks for two marks, its prompt asks for three."""
 
 
-def _seed_002_summary(message: Message) -> ContextCompaction | None:
-    """Return 002's compaction of which a provider's format has no more than the summary's text.
+def former_compaction(message: Message) -> ContextCompaction | None:
+    """Return a message's marker, or what 002's summary says where a provider's format has no more.
 
     002 knows its summary by its place, role and heading; one without a round is of the first. What
     comes after it may be a part of the same message: Responses joins what an assistant says.
     """
+    if message.compaction is not None:
+        return message.compaction
     text = message.blocks[0] if message.role == "assistant" and message.blocks else None
     heading = _SEED_002_HEADING.match(text.text) if isinstance(text, Text) else None
     if heading is None or not isinstance(text, Text):
