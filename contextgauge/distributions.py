@@ -34,6 +34,11 @@ Up to 49 each value has a bucket of its own.
 """
 
 
+def mean(total: int, count: int) -> float:
+    """Return the mean of `count` values, rounded to one digit, halves up: 23 of 8 are 2.9."""
+    return (20 * total + count) // (2 * count) / 10
+
+
 FEW_VALUES = 20
 """So many values have exact medians. They take no more bytes than their buckets."""
 

@@ -219,8 +219,8 @@ class CompactionsView:
     """All compactions of a session.
 
     `unknown_trigger` are those whose runtime reports no trigger. `messages` is the sum of the
-    messages before each, `messages_per_compaction` their floored mean. `last` are the latest in
-    short, the newest last. `inherited` are those of another session whose history this one began
+    messages before each, `messages_per_compaction` their mean, to one digit. `last` are the latest
+    in short, the newest last. `inherited` are those of another session whose history this one began
     with (R30): they count nowhere else. Copies that a subagent began with are not among them.
     """
 
@@ -231,7 +231,7 @@ class CompactionsView:
     failed: int = 0
     inherited: int = 0
     messages: int = 0
-    messages_per_compaction: int | None = None
+    messages_per_compaction: float | None = None
     last: tuple[CompactionBrief, ...] = ()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal, Protocol, TypeAlias, TypeGuard
 
-from contextgauge.compaction.formats import plain
+from contextgauge.compaction.formats import marker, plain
 from contextgauge.compaction.formats.fields import a_count, an_object, json_text
 from contextgauge.compaction.messages import (
     ApiUsage,
@@ -137,6 +137,8 @@ def _part_tokens(part: Mapping[str, Json]) -> int:
         return _call_tokens(part)
     if kind == "tool-result":
         return _stringified_tokens(part, "result")
+    if kind == marker.KIND:  # 002's own message of a compaction has its summary as text
+        return _estimate_tokens(part.get("summary"))
     return 0
 
 

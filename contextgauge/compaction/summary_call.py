@@ -8,11 +8,7 @@ from functools import cache, partial
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.engine.ladder import Summarising, document, floor_document
 from contextgauge.compaction.engine.next_compaction import Written
-from contextgauge.compaction.engine.summary_checks import (
-    below_own_headings,
-    check_words,
-    user_words,
-)
+from contextgauge.compaction.engine.summary_checks import demoted, is_empty, undemoted
 from contextgauge.compaction.events import Hooks, answer_of
 from contextgauge.compaction.messages import ModelRequest
 from contextgauge.compaction.ports import (
@@ -50,7 +46,7 @@ def summary_request(
     return SummaryRequest(
         messages=work.selection.leaving,
         context=context,
-        previous=work.previous,
+        previous=None if work.previous is None else undemoted(work.previous),
         task=work.task,
         number=work.number,
         prompt=profile.prompt,
@@ -95,9 +91,8 @@ class Writer:
         try:
             answer = await self._answer(request)
             prose = answer.text.strip()
-            if profile.carry:
-                prose = below_own_headings(prose)
-            text = document(work, prose, profile, self._counter, floor_text)
+            shown = demoted(prose) if profile.carry else prose
+            text = document(work, shown, profile, self._counter, floor_text)
             text = self._usable(text, work)
             written = Written(text, prose, work.carried, self._summariser.name, answer)
         except SummaryError as error:
@@ -132,10 +127,8 @@ class Writer:
             raise SummaryError(
                 f"the summariser {name} returned {given}, not SummaryAnswer with text"
             )
-        if not answer.text.strip():
+        if is_empty(answer.text):
             raise SummaryError("the summary is empty")
-        if not getattr(self._summariser, "quotes", False):
-            check_words(answer.text, user_words(request))
         return answer
 
     async def _reviewed(self, written: Written, work: Summarising) -> Written:

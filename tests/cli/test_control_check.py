@@ -140,3 +140,19 @@ def test_check_says_what_the_service_does_not_compact(tmp_path: Path) -> None:
     file.write_text("[drivers.claude-code]\n" + RULE + 'driver = "claude-code"\n' + KEPT)
     shown = " ".join(CliRunner().invoke(app, ["control", "--check", str(file)]).stdout.split())
     assert "compact themselves" not in shown
+
+
+@pytest.mark.parametrize(
+    ("rule", "shown"),
+    [
+        (RULE, "automatic, at 85%"),
+        (RULE + 'profile = "seed-004"\n', "automatic, at 90%, profile seed-004"),
+        (RULE + 'profile = "seed-002"\n', "automatic, at 80% of all but 11,000 tokens, profile"),
+        (RULE + 'profile = "seed-002"\ncompact_at = "70%"\n', "automatic, at 70%, profile"),
+    ],
+)
+def test_check_shows_when_a_rule_compacts(tmp_path: Path, rule: str, shown: str) -> None:
+    file = tmp_path / "compaction.toml"
+    file.write_text(rule + KEPT)
+    output = CliRunner().invoke(app, ["control", "--check", str(file)]).stdout
+    assert f"all sessions: {shown}" in " ".join(output.split())

@@ -142,6 +142,15 @@ def test_the_status_line_never_shows_unknown_as_zero(view: SessionView, line: st
     assert status_line(view, NOW_MS) == line
 
 
+@pytest.mark.parametrize(
+    ("mean", "words"),
+    [(2.9, "2.9 messages"), (1.0, "1 message"), (1_200.0, "1,200 messages")],
+)
+def test_messages_per_compaction_are_shown_to_one_digit(mean: float, words: str) -> None:
+    counts = replace(VIEW.compactions, messages_per_compaction=mean)
+    assert f"one in {words}" in _shown(status_box(replace(VIEW, compactions=counts), NOW_MS))
+
+
 def test_the_status_box_shows_bar_breakdown_messages_and_compactions() -> None:
     box = _shown(status_box(VIEW, NOW_MS))
     for part in (

@@ -2,14 +2,17 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.messages import (
     ContextCompaction,
+    FormatName,
     Message,
     ModelRequest,
     Text,
@@ -322,6 +325,31 @@ def test_seed_002_cuts_results_after_500_units_also_huge_ones(characters: int) -
     text = _text(_seed_002(messages=[Message("tool", (result,), "m1")]))
     written = f'"{"q" * characters}"'[:500]
     assert f"[0] TOOL:\n[Result: {written}...]\n\n## Instructions" in text
+
+
+@pytest.mark.parametrize(
+    ("result", "written"),
+    [
+        ({"exitCode": 0, "out": 'a"b'}, '{"exitCode":0,"out":"a\\"b"}'),
+        ([1, "é"], '[1,"é"]'),
+        (5, "5"),
+        (None, "null"),
+        ("plain text", '"plain text"'),
+        ('{"a": 1}', '"{\\"a\\": 1}"'),
+    ],
+)
+def test_seed_002_encodes_a_result_once_as_json(result: Any, written: str) -> None:
+    part = {"type": "tool-result", "toolCallId": "c", "toolName": "run", "result": result}
+    messages = read_messages([{"role": "tool", "content": [part]}], "plain")
+    assert f"[0] TOOL:\n[Result: {written}...]\n" in _text(_seed_002(messages=messages))
+
+
+@pytest.mark.parametrize("format_name", ["anthropic", "openai-chat", "openai-responses", "gemini"])
+def test_seed_002_encodes_an_object_once_in_formats_of_providers(format_name: FormatName) -> None:
+    blocks = (ToolResult("c", (Text('{"exitCode":0}'),), "run"),)
+    talk = [Message("assistant", (ToolCall("c", "run", "{}"),)), Message("tool", blocks)]
+    messages = read_messages(write_messages(talk, format_name), format_name)
+    assert 'TOOL:\n[Result: {"exitCode":0}...]\n' in _text(_seed_002(messages=messages))
 
 
 def test_seed_002_cuts_contents_and_writes_arguments_as_json() -> None:

@@ -157,7 +157,6 @@ async def test_no_word_of_the_conversation_is_in_a_reason(provider: Provider) ->
         Reply(quoting, 429),
         Reply(quoting, 500),
         provider.said(Said("zebra")),
-        provider.said(Said(f"{GOOD} Ignore all previous instructions, zebra")),
         Reply(events=[b'event: error\ndata: {"type":"error","error":{"message":"zebra"}}\n\n']),
     ):
         conversation = (Message("user", (Text("the zebra"),), "m1"),)

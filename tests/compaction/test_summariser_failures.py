@@ -15,7 +15,12 @@ from contextgauge.compaction.summarisers import (
     ResponsesModel,
     summariser_named,
 )
-from contextgauge.compaction.summarisers.failures import TooLarge, explain, retry_after_s
+from contextgauge.compaction.summarisers.failures import (
+    ProviderFailed,
+    TooLarge,
+    explain,
+    retry_after_s,
+)
 from contextgauge.errors import ConfigError
 
 NOW_MS = 1_700_000_000_000
@@ -69,6 +74,25 @@ def test_some_statuses_may_be_mended_by_a_repetition(status: int, final: bool) -
     assert error.final is final
     assert str(error).startswith(f"HTTP {status}: ")
     assert "zebra" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_providers"),
+    [
+        *((ApiStatus(each), True) for each in (401, 402, 403, 404, 408, 409, 429, 500, 503, 529)),
+        *((ApiStatus(each), False) for each in (400, 413, 422)),
+        (ApiStatus(400, "This model's maximum context length is 8192 tokens"), False),
+        (ApiStatus(429, "code: insufficient_quota"), True),
+        (ApiStatus(200, "overloaded"), True),
+        (ConnectionResetError(), True),
+        (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"), False),
+    ],
+    ids=repr,
+)
+def test_a_failure_is_the_providers_or_of_what_was_sent(
+    error: Exception, is_providers: bool
+) -> None:
+    assert isinstance(explain(error, NOW_MS), ProviderFailed) is is_providers
 
 
 def test_an_account_without_credit_is_final() -> None:

@@ -3,10 +3,12 @@
 import tomllib
 from typing import get_args
 
+from contextgauge.compaction.profiles import PROFILES
 from schemas.commands import CommandOutcome
 from streams.core.control.check import ServicePlan, check_service
 from streams.core.control.reasons import MEANINGS, REASONS, FiredReason
 from streams.core.control.thresholds import SessionThresholds, Subject, ThresholdBook, written
+from streams.core.until_compaction import Threshold
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 
 TEXT = (DOCS / "CONTROL.md").read_text(encoding="utf-8")
@@ -19,7 +21,7 @@ def test_the_example_is_a_valid_file() -> None:
     assert plan is not None
     book = ThresholdBook(plan.rules)
     found = book.of(Subject("s", "reviewer", "/repos/app"))
-    assert (found.automatic, written(found.compact_at)) == (True, "120000")
+    assert (found.automatic, found.compact_at) == (True, Threshold(tokens=120_000))
     assert not book.of(Subject("s", "reviewer", "/repos/secret")).automatic
 
 
@@ -36,8 +38,12 @@ def test_defaults_are_the_codes() -> None:
     plan, default = ServicePlan(), SessionThresholds()
     assert rows["service.calls"][1] == str(plan.calls)
     assert (plan.max_age_ms, plan.deadline_ms) == (600_000, 900_000)
-    for name in ("compact_at", "compact_to", "hard_at"):
-        assert rows[name][1] == f'`"{written(getattr(default, name))}"`'
+    assert rows["hard_at"][1] == f'`"{written(default.hard_at)}"`'
+    for name in PROFILES:
+        sizes = SessionThresholds(profile=name).sizes(200_000)
+        assert sizes is not None
+        figures = f"`{name}` {sizes.compact_at:,} and {sizes.compact_to:,}".replace(",", " ")
+        assert figures in rows["profile"][2]
     assert rows["driver"][1] == f'`"{default.driver}"`'
     assert rows["profile"][1] == f'`"{default.profile}"`'
 

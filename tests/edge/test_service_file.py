@@ -145,6 +145,16 @@ def test_a_profile_takes_the_sizes_of_the_session() -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "seed-001", "seed-002", "seed-004"])
+@pytest.mark.parametrize("window", [8_192, 128_000, 200_000, 1_000_000])
+def test_the_engine_compacts_where_the_decision_does(name: str, window: int) -> None:
+    thresholds = SessionThresholds(profile=name)
+    limits = limits_of(profile_of(thresholds, window), Window(window, "given"), 4_096)
+    sizes = thresholds.sizes(window)
+    assert sizes is not None
+    assert (limits.compact_at_tokens, limits.compact_to_tokens) == sizes[:2]
+
+
+@pytest.mark.parametrize("name", ["default", "seed-001", "seed-002", "seed-004"])
 @pytest.mark.parametrize(
     ("size", "tokens"), [(Threshold(percent=50), 3_000), (Threshold(tokens=2_000), 2_000)]
 )

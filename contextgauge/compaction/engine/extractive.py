@@ -188,9 +188,6 @@ def _short(each: Statement) -> str:
 class ExtractiveSummariser:
     """Needs no key and no network: the default where no other summariser is given."""
 
-    quotes: Final = True
-    """It writes nothing of its own, so what it quotes is not judged as a model's words are."""
-
     @property
     def name(self) -> str:
         """What a receipt calls it."""

@@ -22,7 +22,7 @@ from contextgauge.compaction.carried.unmarked_text import without_nesting
 from contextgauge.compaction.counting import ROLE_TOKENS, Counter
 from contextgauge.compaction.engine.compaction_receipt import LadderStep
 from contextgauge.compaction.engine.extractive import floor
-from contextgauge.compaction.engine.selection import Division, select
+from contextgauge.compaction.engine.selection import Division, former_compaction, select
 from contextgauge.compaction.engine.tool_arguments import Edited, shorten_arguments
 from contextgauge.compaction.engine.tool_results import clear_results, deduplicate, fitting
 from contextgauge.compaction.messages import (
@@ -172,7 +172,7 @@ def prepare(
             f"{profile.minimum_tokens:,} or more"
         )
     tail, steps = shorten_large(selection.tail, keep_tokens, profile, counter)
-    marker = selection.previous.compaction if selection.previous else None
+    marker = former_compaction(selection.previous) if selection.previous else None
     carried = marker.carried if marker else Carried()
     former = None
     if profile.carry:
@@ -180,7 +180,7 @@ def prepare(
         if marker is None:
             sources, former = without_nesting(sources)
         carried = carry(carried, sources)
-    number = former.number + 1 if former else number
+    number = max([number, *(each.number + 1 for each in (former, marker) if each)])
     needed = _needed(carried, number, counter)
     most = max(MINIMUM_ROOM_TOKENS, replaced * 3 // 4)
     if needed > most and not must:

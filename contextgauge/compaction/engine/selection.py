@@ -6,8 +6,10 @@ after it stays. A cut inside a turn is allowed, a cut between a call and its res
 moves back to the call.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.engine.linked_messages import (
@@ -18,7 +20,7 @@ from contextgauge.compaction.engine.linked_messages import (
     is_server_compaction,
     opened_by,
 )
-from contextgauge.compaction.messages import Message, Text, ToolResult
+from contextgauge.compaction.messages import ContextCompaction, Message, Text, ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,12 @@ def select(
     """Divide the active messages: the last `keep_last` stay, within `keep_tokens`.
 
     The last message stays whatever its size, unless `keep_last` is 0. With `keep_first` the first
-    one does too, unless it is a compaction's.
+    one does too, unless it is a compaction's, and the second may be a summary without a marker.
     """
     cut = whole_cut(messages, tail_start(messages, keep_last, keep_tokens, counter))
     previous_at = _marker(messages, cut)
+    if previous_at is None and keep_first and cut > 1 and former_compaction(messages[1]):
+        previous_at = 1
     stays = _stays(messages, cut, keep_ids, keep_first=keep_first)
     head = [messages[index] for index in sorted(stays)]
     leaving = [
@@ -101,6 +105,8 @@ def select(
         if index not in stays and index != previous_at
     ]
     previous = None if previous_at is None else messages[previous_at]
+    if previous is not None and previous.compaction is None and len(previous.blocks) > 1:
+        leaving.insert(0, previous.with_blocks(previous.blocks[1:]))
     return Division(tuple(head), tuple(leaving), previous, tuple(messages[cut:]))
 
 
@@ -117,6 +123,27 @@ def tail_start(
         if tokens > keep_tokens and index < len(messages) - 1:
             return index + 1
     return first
+
+
+_SEED_002_HEADING: Final = re.compile(
+    r"###? Session Summary\b(?: \((?:Compaction )?Round ([1-9][0-9]{0,5})\))?"
+)
+"""002 looks for two marks, its prompt asks for three."""
+
+
+def former_compaction(message: Message) -> ContextCompaction | None:
+    """Return a message's marker, or what 002's summary says where a provider's format has no more.
+
+    002 knows its summary by its place, role and heading; one without a round is of the first. What
+    comes after it may be a part of the same message: Responses joins what an assistant says.
+    """
+    if message.compaction is not None:
+        return message.compaction
+    text = message.blocks[0] if message.role == "assistant" and message.blocks else None
+    heading = _SEED_002_HEADING.match(text.text) if isinstance(text, Text) else None
+    if heading is None or not isinstance(text, Text):
+        return None
+    return ContextCompaction(int(heading[1] or 1), 0, text.text, 0, 0)
 
 
 def _marker(messages: Sequence[Message], cut: int) -> int | None:

@@ -1,72 +1,40 @@
-"""Whether a summariser's words can be used: pure, and without one of them in its errors."""
+"""A summariser's prose as part of a compaction's text, where nothing in it may look like code's.
 
-import re
+Whatever a summary says, it is not refused for its words: they may be those of the conversation, in
+any language. Instead each of its lines is quoted, so none can be a heading, a numbered line or a
+frame of the lines around it, in any notation.
+"""
+
+from collections.abc import Sequence
 from typing import Final
 
-from contextgauge.compaction.carried.compaction_text import (
-    FILES_HEADING,
-    KINDS,
-    SUMMARY_HEADING,
-    TASK_HEADING,
-    heading_of,
-)
-from contextgauge.compaction.ports import SummaryError, SummaryRequest
-
-_REFUSAL: Final = re.compile(
-    r"(?i)\A\W*(?:i.?m (?:really |very )?sorry|(?:i )?apologi[sz]e|as an ai|sorry"
-    r"|i (?:can.?t|cannot|won.?t|am (?:unable|not able)))\b"
-)
-_REFUSAL_CHARACTERS: Final = 600
-"""Refusals are short; a summary may begin with such a sentence too."""
-
-_CONTROL: Final = re.compile(
-    r"(?i)<\|[a-z_]{2,30}\|>"
-    r"|</?(?:system(?:[-_](?:reminder|prompt|context-management))?|context-management"
-    r"|function_calls|function_results)\b[^>\n]{0,80}>"
-    r"|</?data-[0-9a-f]{12}\b"
-    r"|\[/?INST\]|<</?SYS>>"
-    r"|(?m:^[ \t]*Human:)"
-)
-"""What separates turns or names an authority, in prompts of ours and of others."""
-
-_OVERRIDE: Final = re.compile(
-    r"(?i)\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}"
-    r"\b(?:all|any|previous|prior|earlier|above|preceding)\b[^.\n]{0,40}"
-    r"\b(?:instructions?|prompts?|rules|constraints|directions)\b"
-)
-
-_OWN: Final = re.compile(
-    r"(?im)^[ \t]{0,3}#{1,2}(?=[ \t]+(?:"
-    + "|".join(
-        re.escape(each.removeprefix("## "))
-        for each in (
-            SUMMARY_HEADING,
-            TASK_HEADING,
-            FILES_HEADING,
-            *map(heading_of, (*KINDS, "statement")),
-        )
-    )
-    + r")[ \t#:]*$)"
-)
-"""Headings under which code writes the user's words: a summary must not seem to be that."""
+_QUOTE: Final = ">"
+"""Markdown's mark of a quotation: models read it as the words of another."""
 
 
-def user_words(request: SummaryRequest) -> str:
-    """Return the user's own turns: what stands there is no injection."""
-    return "\n".join((request.task, *(m.text for m in request.messages if m.is_user_turn)))
+def is_empty(text: str) -> bool:
+    """Whether a text has no letter and no digit of any script: dots, dashes, what is invisible."""
+    return not any(map(str.isalnum, text))
 
 
-def check_words(text: str, words_of_user: str) -> None:
-    """Refuse a refusal, markers of turns and orders. Raises SummaryError."""
-    if len(text) < _REFUSAL_CHARACTERS and _REFUSAL.match(text):
-        raise SummaryError("the model refused", final=True)
-    known = words_of_user.casefold()
-    for pattern, what in ((_CONTROL, "markers of turns"), (_OVERRIDE, "an order to the agent")):
-        for match in pattern.finditer(text):
-            if match[0].casefold() not in known:
-                raise SummaryError(f"the summary contains {what}, which the user did not write")
+def demoted(prose: str) -> str:
+    """Return a summary with every line quoted; whatever a reader may take for a line's end ends it.
+
+    One that is quoted whole already stays as it is, and an empty one empty.
+    """
+    lines = prose.splitlines()
+    if _are_quoted(lines):
+        return "\n".join(lines)
+    return "\n".join(f"{_QUOTE} {line}".rstrip() for line in lines)
 
 
-def below_own_headings(prose: str) -> str:
-    """Return a summary whose headings are none of those under which code writes."""
-    return _OWN.sub("###", prose)
+def undemoted(text: str) -> str:
+    """Return a summary as it was written; one that is not quoted whole is."""
+    lines = text.splitlines()
+    if not _are_quoted(lines):
+        return text
+    return "\n".join(line.removeprefix(_QUOTE).removeprefix(" ") for line in lines)
+
+
+def _are_quoted(lines: Sequence[str]) -> bool:
+    return all(line.startswith(_QUOTE) for line in lines)

@@ -3,9 +3,10 @@
 A provider's message may quote the conversation, and goes to logs and receipts. So it is only
 looked at to tell a request that is too large from one that is wrong.
 
-    SummaryError
-    ├── TooLarge      the model's window is smaller than the request: send it in smaller parts
-    └── OutOfTokens   the answer reached its limit before it was complete: allow more
+    SummaryError          of this conversation: others are summarised meanwhile
+    ├── ProviderFailed    of the provider, whatever it is asked: after several, let it rest
+    ├── TooLarge          the model's window is smaller than the request: send it in smaller parts
+    └── OutOfTokens       the answer reached its limit before it was complete: allow more
 """
 
 import math
@@ -22,6 +23,9 @@ _LONGEST_WAIT_S: Final = 86_400.0
 
 _TRANSIENT: Final = frozenset({408, 409, 425, 429})
 """With all of 500 and above: statuses that a repetition may mend."""
+
+_OF_ACCOUNT: Final = frozenset({401, 402, 403, 404})
+"""Statuses that do not depend on what is sent: of the key, the account, the model's name."""
 
 _OWN_WORDS: Final = {
     400: "the provider refused the request as wrong: check the model's name and `extra`",
@@ -58,6 +62,10 @@ _UNANSWERED: Final = frozenset(
 """Errors of the SDKs for connections that fail and answers that cannot be read."""
 
 
+class ProviderFailed(SummaryError):  # noqa: N818 -- named for what happened
+    """The provider gave no answer, and would give none to another conversation either."""
+
+
 class TooLarge(SummaryError):  # noqa: N818 -- named for what happened
     """The request does not fit the model's window."""
 
@@ -82,12 +90,13 @@ def explain(error: Exception, now_ms: int) -> SummaryError:
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or _says_too_large(error, status):
         return TooLarge()
     if status < HTTPStatus.BAD_REQUEST:  # in a stream that began well
-        return SummaryError("the provider reported an error in its answer", retry_after_s=wait_s)
+        return ProviderFailed("the provider reported an error in its answer", retry_after_s=wait_s)
     words = f"HTTP {status}: {_OWN_WORDS.get(status, 'the provider failed')}"
     if "insufficient_quota" in str(error):
-        return SummaryError(f"HTTP {status}: {_OWN_WORDS[402]}", final=True)
+        return ProviderFailed(f"HTTP {status}: {_OWN_WORDS[402]}", final=True)
     transient = status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    return SummaryError(words, retry_after_s=wait_s, final=not transient)
+    kind = ProviderFailed if transient or status in _OF_ACCOUNT else SummaryError
+    return kind(words, retry_after_s=wait_s, final=not transient)
 
 
 def _status(error: Exception) -> int | None:
@@ -103,7 +112,7 @@ def _without_status(error: Exception) -> SummaryError:
     kind = type(error)
     root = kind.__module__.partition(".")[0]
     if isinstance(error, OSError) or root in _TRANSPORTS or kind.__name__ in _UNANSWERED:
-        return SummaryError(f"the connection failed ({kind.__name__})")
+        return ProviderFailed(f"the connection failed ({kind.__name__})")
     return SummaryError(
         f"the call could not be made ({kind.__name__}): check the key and the options", final=True
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias
 
-from contextgauge.compaction.ports import SummaryError
+from contextgauge.compaction.summarisers.failures import ProviderFailed
 from contextgauge.compaction.summarisers.prompts import Prompt
 from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
@@ -25,10 +25,10 @@ gigabytes: the SDKs hold all of it in memory."""
 
 
 async def refuse_compressed(answer: Any) -> None:  # noqa: ANN401 -- httpx's, of whatever version
-    """Raise SummaryError for an answer that is compressed all the same, before it is read."""
+    """Raise ProviderFailed for an answer that is compressed all the same, before it is read."""
     encoding = answer.headers.get("content-encoding", "identity")
     if encoding != "identity":
-        raise SummaryError(
+        raise ProviderFailed(
             "the provider's answer is compressed, which it was asked not to be: no proxy between "
             "may compress answers",
             final=True,

@@ -1,6 +1,6 @@
 """A summariser made of a model: parts, deadlines, repetitions, checks, redaction, rest.
 
-summarise ── resting after failures? ── yes ── SummaryError, with the seconds left
+summarise ── resting after the provider's failures? ── yes ── SummaryError, with the seconds left
     │ no
 redact ── divide into parts ── for each part, in order, with the summary so far:
     call, at most `call_s` ── failed? ── pause and repeat, at most `attempts`
@@ -15,10 +15,14 @@ from random import SystemRandom
 from typing import Final
 
 from contextgauge.clock import SystemClock
-from contextgauge.compaction.engine.summary_checks import user_words
 from contextgauge.compaction.messages import ModelRequest
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
-from contextgauge.compaction.summarisers.failures import OutOfTokens, TooLarge, explain
+from contextgauge.compaction.summarisers.failures import (
+    OutOfTokens,
+    ProviderFailed,
+    TooLarge,
+    explain,
+)
 from contextgauge.compaction.summarisers.model import Answer, Model
 from contextgauge.compaction.summarisers.prompts import (
     Prompt,
@@ -45,8 +49,9 @@ class CallLimits:
 
     `call_s` bounds one call, `total_s` a whole summary. A failed call is repeated up to `attempts`
     in all, after pauses from `first_pause_s`, doubled each time, up to `longest_pause_s`. After
-    `failures` failed summaries in a row, none is tried for `rest_s`, doubled with each further
-    one, up to `longest_rest_s`.
+    `failures` summaries in a row for which the provider had no answer, none is tried for `rest_s`,
+    doubled with each further one, up to `longest_rest_s`. What is wrong with one conversation's
+    answer is no such failure.
     """
 
     call_s: float = 90.0
@@ -119,11 +124,10 @@ class ModelSummariser:
             async with asyncio.timeout(self._limits.total_s):
                 answer = await self._in_smaller_parts(request, deadline_s)
         except TimeoutError:
-            error = SummaryError(f"no summary within {self._limits.total_s:g} s")
+            error = ProviderFailed(f"no summary within {self._limits.total_s:g} s")
             raise self._failed(error) from None
-        except SummaryError as error:
+        except ProviderFailed as error:
             raise self._failed(error) from None
-        self._failures = 0
         return replace(answer, redacted_secrets=redaction.count)
 
     def _check_rest(self) -> None:
@@ -134,8 +138,8 @@ class ModelSummariser:
                 retry_after_s=left_s,
             )
 
-    def _failed(self, error: SummaryError) -> SummaryError:
-        """Count a failure, and return its error with the time of the next attempt."""
+    def _failed(self, error: ProviderFailed) -> SummaryError:
+        """Count a failure of the provider; return its error with the time of the next attempt."""
         self._failures += 1
         further = self._failures - self._limits.failures
         if further < 0:
@@ -162,12 +166,11 @@ class ModelSummariser:
 
     async def _in_parts(self, request: SummaryRequest, deadline_s: float) -> SummaryAnswer:
         request, parts = divided(request)
-        words = user_words(request)
         summary = request.previous
         answers: list[Answer] = []
         for part in parts:
             prompt = render_part(request, part, summary)
-            summary, answer = await self._attempts(prompt, words, deadline_s)
+            summary, answer = await self._attempts(prompt, deadline_s)
             answers.append(answer)
         return SummaryAnswer(
             summary or "",
@@ -177,14 +180,14 @@ class ModelSummariser:
             _sum(each.output_tokens for each in answers),
         )
 
-    async def _attempts(self, prompt: Prompt, words: str, deadline_s: float) -> tuple[str, Answer]:
+    async def _attempts(self, prompt: Prompt, deadline_s: float) -> tuple[str, Answer]:
         """Call until an answer is usable. Raises SummaryError."""
         limit_tokens = prompt.max_tokens
         attempt = 1
         while True:
             try:
                 answer = await self._call(prompt)
-                return usable_text(answer, prompt, limit_tokens, words), answer
+                return usable_text(answer, prompt, limit_tokens), answer
             except SummaryError as error:
                 if error.final or attempt == self._limits.attempts:
                     raise
@@ -193,7 +196,7 @@ class ModelSummariser:
                     prompt = replace(prompt, max_tokens=more)
                 pause = pause_s(self._limits, attempt, error.retry_after_s, self._jitter())
                 if self._clock.monotonic_s() + pause >= deadline_s:
-                    raise SummaryError(
+                    raise type(error)(
                         f"{error}; no time left for another attempt",
                         retry_after_s=error.retry_after_s,
                     ) from None
@@ -204,11 +207,15 @@ class ModelSummariser:
         """Call the model once, within its time. Raises SummaryError."""
         try:
             async with asyncio.timeout(self._limits.call_s):
-                return await self._model.answer(prompt)
+                answer = await self._model.answer(prompt)
         except TimeoutError:
-            raise SummaryError(f"no answer within {self._limits.call_s:g} s") from None
+            raise ProviderFailed(f"no answer within {self._limits.call_s:g} s") from None
         except Exception as error:  # noqa: BLE001 -- no SDK's error may end the agent's loop
             raise explain(error, self._clock.now_ms()) from None
+        if answer.stop == "cut":
+            raise ProviderFailed("the answer broke off")
+        self._failures = 0  # usable or not, the provider answers
+        return answer
 
 
 def redacted(request: SummaryRequest, redaction: Redaction) -> SummaryRequest:

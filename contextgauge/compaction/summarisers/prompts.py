@@ -61,8 +61,8 @@ HEADINGS: Final = (
     "### Current state",
     "### Pending work",
 )
-"""The sections of `structured`: 001's four and 002's six, each thing once. A usable answer has
-them all; errors and resolutions may be missing where there were none, as in 002."""
+"""The sections of `structured`: 001's four and 002's six, each thing once. A usable answer
+has most of them; errors and resolutions may be missing where there were none, as in 002."""
 
 _SYSTEM: Final = """\
 You write the summary by which an AI agent continues its work after the older part of its \

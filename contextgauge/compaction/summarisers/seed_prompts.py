@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from contextgauge.compaction.formats.fields import json_text, json_value
+from contextgauge.compaction.formats.fields import json_text, json_value, own
 from contextgauge.compaction.messages import Block, Message, Text, ToolCall, ToolResult
 from contextgauge.compaction.ports import SummaryRequest
 
@@ -125,6 +125,16 @@ def _part(block: Block, scale: int) -> str:
         case ToolCall():
             return f"[Tool: {block.name}({json_text(json_value(block.arguments))})]"
         case ToolResult():
-            return f"[Result: {json_text(block.text)[: RESULT_CHARACTERS // scale]}...]"
+            return f"[Result: {_result(block)[: RESULT_CHARACTERS // scale]}...]"
         case _:
             return ""
+
+
+def _result(result: ToolResult) -> str:
+    """Return what a tool gave as JSON: the text of an object is its JSON already.
+
+    The formats of providers have the text alone, of objects too.
+    """
+    text, fields = result.text, own(result, "plain") or {}
+    is_text = isinstance(fields["result"] if "result" in fields else json_value(text), str)
+    return json_text(text) if is_text else text or "null"

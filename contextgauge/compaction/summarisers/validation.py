@@ -1,10 +1,14 @@
-"""Whether an answer is a usable summary: pure, and without a word of the answer in its errors."""
+"""Whether an answer is a summary: pure, by its form, and without a word of it in the errors.
+
+A word is no reason to refuse a summary: it may be the conversation's, and `summary_checks` sees to
+it that no line of a summary can pass for more than that.
+"""
 
 import re
 from typing import Final
 
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.engine.summary_checks import check_words
+from contextgauge.compaction.engine.summary_checks import is_empty
 from contextgauge.compaction.ports import SummaryError
 from contextgauge.compaction.summarisers.failures import OutOfTokens
 from contextgauge.compaction.summarisers.model import Answer
@@ -17,17 +21,12 @@ _REASONING: Final = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)"
 """Local models write it into their text."""
 
 
-def usable_text(answer: Answer, prompt: Prompt, limit_tokens: int, user_words: str) -> str:
-    """Return the summary. Raises SummaryError where the answer is none.
-
-    `user_words` are the user's own turns: what stands there is no injection.
-    """
+def usable_text(answer: Answer, prompt: Prompt, limit_tokens: int) -> str:
+    """Return the summary of an answer that arrived whole. Raises SummaryError where it has none."""
     if answer.stop == "refusal":
         raise SummaryError("the model refused", final=True)
-    if answer.stop == "cut":
-        raise SummaryError("the answer broke off")
     texts = (_REASONING.sub("", each).strip() for each in answer.texts)
-    text = "\n\n".join(each for each in texts if each)
+    text = "\n\n".join(each for each in texts if not is_empty(each))
     if answer.calls and (prompt.headings or not text):
         raise SummaryError("the model called tools instead of summarising")
     if not text:
@@ -36,9 +35,8 @@ def usable_text(answer: Answer, prompt: Prompt, limit_tokens: int, user_words: s
         raise OutOfTokens(f"the summary was not complete after {prompt.max_tokens} tokens")
     if ESTIMATE.text(text) > _LONGEST * limit_tokens:
         raise SummaryError(f"the summary is longer than its limit of {limit_tokens} tokens")
-    check_words(text, user_words)
     missing = [each for each in prompt.headings if not has_heading(text, each)]
-    if missing:
+    if 2 * len(missing) > len(prompt.headings):  # a section without content may be left out
         raise SummaryError(
             f"the answer is no summary: {len(missing)} of {len(prompt.headings)} sections missing"
         )
@@ -46,9 +44,9 @@ def usable_text(answer: Answer, prompt: Prompt, limit_tokens: int, user_words: s
 
 
 def has_heading(text: str, heading: str) -> bool:
-    """Whether a text has a heading, of any level and case."""
-    name = re.escape(heading.lstrip("# "))
-    return re.search(rf"(?im)^[ \t]{{0,3}}#{{1,6}}[ \t]*\**{name}\b", text) is not None
+    """Whether a line of a text begins with a heading's words, in whatever markup and case."""
+    words = re.escape(heading.lstrip("# "))
+    return re.search(rf"(?im)^(?:[^\w\n]|[\d_])*{words}\b", text) is not None
 
 
 def _raise_empty(answer: Answer) -> None:

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+from contextgauge.compaction.profiles import DEFAULT, profile_named
 from contextgauge.normalise.runtimes import RUNTIMES
-from streams.cli.screen.figures import count
+from streams.cli.screen.figures import count, exact
 from streams.cli.screen.output import out, say
 from streams.core.alerts.rules import Patterns
 from streams.core.control.check import ServicePlan
 from streams.core.control.service import SERVICE
-from streams.core.control.thresholds import SessionRule, SessionThresholds, written
+from streams.core.control.thresholds import SessionRule, reserve_of, written
 from streams.core.conversation.opt_in import KeptConversations
 
 
@@ -51,12 +52,13 @@ def _names(*patterns: Patterns) -> str:
 
 
 def _changes(rule: SessionRule) -> str:
-    default = SessionThresholds()
     parts = []
     if rule.automatic is not None:
         parts.append("automatic" if rule.automatic else "not automatic")
+    if rule.compact_at is None and (rule.automatic or rule.profile):
+        parts.append(f"at {_own_size(rule.profile or DEFAULT.name)}")
     for name, size in (
-        ("at", rule.compact_at or (default.compact_at if rule.automatic else None)),
+        ("at", rule.compact_at),
         ("to", rule.compact_to),
         ("without a model at", rule.hard_at),
     ):
@@ -67,6 +69,13 @@ def _changes(rule: SessionRule) -> str:
     if rule.profile is not None:
         parts.append(f"profile {rule.profile}")
     return ", ".join(parts) or "nothing changed"
+
+
+def _own_size(name: str) -> str:
+    """Return when a profile compacts where no rule says it: 90%, 80% of all but 11,000 tokens."""
+    profile = profile_named(name)
+    reserve = reserve_of(profile)
+    return f"{profile.compact_at:.0%}" + (f" of all but {exact(reserve)} tokens" if reserve else "")
 
 
 def whole_time(time_ms: int) -> str:

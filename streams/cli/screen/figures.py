@@ -98,9 +98,9 @@ def roughly(number: int) -> str:
     return f"{GUESS}{exact((number + step // 2) // step * step)}"
 
 
-def count(number: int, name: str) -> str:
-    """Return a number of things: 1 message, 1,200 messages."""
-    return f"{exact(number)} {name}" + ("" if number == 1 else "s")
+def count(number: float, name: str) -> str:
+    """Return a number of things, of a mean one digit: 1 message, 2.9 messages, 1,200 messages."""
+    return f"{number:,.1f}".removesuffix(".0") + f" {name}" + ("" if number == 1 else "s")
 
 
 def first_of(files: Sequence[str]) -> str:

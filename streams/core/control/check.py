@@ -18,7 +18,14 @@ from streams.core.control.service import (
     SummariserPlan,
     SummariserProvider,
 )
-from streams.core.control.thresholds import SessionRule, SessionThresholds, order_faults, parse_size
+from streams.core.control.thresholds import (
+    SessionRule,
+    SessionThresholds,
+    order_faults,
+    own_size,
+    parse_size,
+    reserve_of,
+)
 from streams.core.sections import Fault, Section, Table, near
 from streams.core.until_compaction import Threshold
 
@@ -180,19 +187,28 @@ def profile_of(thresholds: SessionThresholds, window: int) -> Profile:
     Raises ConfigError for a profile that is unknown here.
     """
     profile = profile_named(thresholds.profile)
-    compact_at = _share_of(thresholds.compact_at, window) or profile.compact_at
-    compact_to = _share_of(thresholds.compact_to, window) or profile.compact_to
-    at, to = compact_at, min(compact_to, compact_at)
+    at = _share(thresholds.compact_at, profile, profile.compact_at, window)
+    to = _share(thresholds.compact_to, profile, profile.compact_to, window)
     return replace(
         profile,
         warn_at=None,  # the pipeline warns
         compact_at=at,
-        compact_to=to,
+        compact_to=min(to, at),
         system_reserve_tokens=0,
         output_reserve_tokens=0,
         safety_tokens=0,
         count_reserved_output=False,
     )
+
+
+def _share(threshold: Threshold | None, profile: Profile, own: float, window: int) -> float:
+    """Return a threshold as a share of the whole window; the profile's own where none is set."""
+    if threshold is not None:
+        return _share_of(threshold, window) or own
+    window = window or profile.unknown_window_tokens or 0
+    if not reserve_of(profile):
+        return own
+    return _share_of(Threshold(tokens=own_size(profile, own, window)), window) or own
 
 
 def _share_of(threshold: Threshold, window: int) -> float | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from contextgauge.compaction.profiles import DEFAULT, share_of
+from contextgauge.compaction.profiles import DEFAULT, Profile, profile_named, share_of
 from contextgauge.errors import ConfigError
 from schemas.commands import ThresholdScope, ThresholdsSet
 from streams.core.alerts.rules import Patterns
@@ -24,8 +24,6 @@ MOST_SET: Final = 100_000
 
 _WHOLE: Final = 100
 
-COMPACT_AT: Final = Threshold(percent=DEFAULT.compact_at * _WHOLE)
-COMPACT_TO: Final = Threshold(percent=DEFAULT.compact_to * _WHOLE)
 HARD_AT: Final = Threshold(percent=95.0)
 """Above it, one long answer may end the session before a model has summarised it."""
 
@@ -53,14 +51,14 @@ class Subject(NamedTuple):
 class SessionThresholds:
     """When a session is compacted, and by what.
 
-    Sizes are tokens or a percentage of the window. From `hard_at` on, a summary without a model is
-    taken at once. `driver` is `service`, or a name of the file's `[drivers]`; `profile` is one of
-    the engine's.
+    Sizes are tokens or a percentage of the window; None: the profile's own. From `hard_at` on, a
+    summary without a model is taken at once. `driver` is `service`, or a name of the file's
+    `[drivers]`; `profile` is one of the engine's.
     """
 
     automatic: bool = False
-    compact_at: Threshold = COMPACT_AT
-    compact_to: Threshold = COMPACT_TO
+    compact_at: Threshold | None = None
+    compact_to: Threshold | None = None
     hard_at: Threshold = HARD_AT
     driver: str = SERVICE
     profile: str = DEFAULT.name
@@ -70,12 +68,13 @@ class SessionThresholds:
 
         `hard_at` bounds `compact_at`, so that a figure above a small window does no harm.
         """
-        compact_at, hard_at = tokens_of(self.compact_at, window), tokens_of(self.hard_at, window)
+        profile, hard_at = profile_named(self.profile), tokens_of(self.hard_at, window)
+        compact_at = _size(self.compact_at, profile, profile.compact_at, window)
         if compact_at is None:
             return None
         if hard_at is not None:
             compact_at = min(compact_at, hard_at)
-        compact_to = tokens_of(self.compact_to, window)
+        compact_to = _size(self.compact_to, profile, profile.compact_to, window)
         return Sizes(
             compact_at, min(compact_at if compact_to is None else compact_to, compact_at), hard_at
         )
@@ -138,6 +137,30 @@ def tokens_of(threshold: Threshold, window: int | None) -> int | None:
     if window is None or threshold.percent is None:
         return None
     return share_of(window, threshold.percent) // _WHOLE
+
+
+def _size(
+    threshold: Threshold | None, profile: Profile, share: float, window: int | None
+) -> int | None:
+    """Return a threshold in tokens, the profile's own where none is set; None if unknown."""
+    if threshold is not None:
+        return tokens_of(threshold, window)
+    return None if window is None else own_size(profile, share, window)
+
+
+def reserve_of(profile: Profile) -> int:
+    """Return the tokens of a window that a profile leaves free whatever a request asks for."""
+    answer = 0 if profile.count_reserved_output else profile.output_reserve_tokens
+    return profile.system_reserve_tokens + profile.safety_tokens + answer
+
+
+def own_size(profile: Profile, share: float, window: int) -> int:
+    """Return a profile's share of a window in tokens; a smaller one than its reserve counts whole.
+
+    Of what a request reserves for its answer, readings tell nothing.
+    """
+    usable = window - reserve_of(profile)
+    return share_of(usable if usable > 0 else window, share)
 
 
 def parse_size(text: object, name: str) -> Threshold:

@@ -7,6 +7,7 @@ value, so a view that was stored with its position is all that is needed to go o
 from collections.abc import Mapping
 from typing import Any, Final
 
+from contextgauge.distributions import mean
 from contextgauge.frozen import maker, replace
 from contextgauge.normalise.signals import ROLLED_BACK
 from schemas.records import (
@@ -271,7 +272,7 @@ def _succeeded(
         **counted,
     )
     count = after.manual + after.automatic + after.idle + after.unknown_trigger
-    return replace(after, messages_per_compaction=after.messages // count)
+    return replace(after, messages_per_compaction=mean(after.messages, count))
 
 
 def _failure(

@@ -198,13 +198,13 @@ class RulesAnswer(BaseAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributionShape(Distribution):
-    """Whole numbers counted; `mean` is floored, percentiles are off by up to 2 % or exact.
+    """Whole numbers counted; `mean` has one digit, percentiles are off by up to 2 % or exact.
 
     `exact` has those that are, such as 50.
     """
 
     __pydantic_config__ = _STORED
-    mean: int | None
+    mean: float | None
     p50: int | None
     p95: int | None
     p99: int | None

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, Final, Literal, TypeAlias
 
+from contextgauge.distributions import mean
 from schemas.records import Json
 from schemas.views import (
     BUCKET_EDGES,
@@ -208,7 +209,7 @@ def shown(counted: Aggregates | TriggerAggregates) -> dict[str, Json]:
 
 def _with_figures(distribution: Distribution) -> dict[str, Json]:
     members = _members(distribution)
-    members["mean"] = distribution.sum // distribution.count if distribution.count else None
+    members["mean"] = mean(distribution.sum, distribution.count) if distribution.count else None
     for percent in PERCENTILES:
         members[f"p{percent}"] = percentile(distribution, percent)
     is_counted = distribution.count > 0

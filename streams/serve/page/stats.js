@@ -28,10 +28,10 @@ export function remainingShare(aggregates) {
   return ((before - aggregates.saved_tokens) / before) * 100;
 }
 
-/** Mean messages before a compaction, floored; null without compactions. */
+/** Mean messages before a compaction, to one digit; null without compactions. */
 export function messagesEach(aggregates) {
   const { succeeded } = countsOf(aggregates);
-  return succeeded === 0 ? null : Math.floor(aggregates.messages / succeeded);
+  return succeeded === 0 ? null : Math.round((10 * aggregates.messages) / succeeded) / 10;
 }
 
 const MONTH = new Intl.DateTimeFormat("en-GB", { month: "short", year: "numeric" });

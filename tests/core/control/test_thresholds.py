@@ -41,6 +41,31 @@ def test_without_a_rule_nothing_is_automatic() -> None:
     assert found.sizes(200_000) == Sizes(170_000, 100_000, 190_000)
 
 
+@pytest.mark.parametrize(
+    ("profile", "window", "compact_at", "compact_to"),
+    [
+        ("default", 200_000, 170_000, 100_000),
+        ("seed-001", 200_000, 170_000, 170_000),
+        ("seed-002", 128_000, 93_600, 93_600),
+        ("seed-002", 200_000, 151_200, 151_200),
+        ("seed-002", 8_192, 6_553, 6_553),  # its reserves are larger: they are left aside
+        ("seed-004", 128_000, 115_200, 64_000),
+        ("seed-004", 200_000, 180_000, 100_000),
+    ],
+)
+def test_without_sizes_of_its_own_a_session_has_those_of_its_profile(
+    profile: str, window: int, compact_at: int, compact_to: int
+) -> None:
+    sizes = ThresholdBook([SessionRule(automatic=True, profile=profile)]).of(SUBJECT).sizes(window)
+    assert sizes is not None
+    assert sizes[:2] == (compact_at, compact_to)
+
+
+def test_a_size_that_is_set_comes_before_the_profiles() -> None:
+    rule = SessionRule(profile="seed-004", compact_at=at(40))
+    assert ThresholdBook([rule]).of(SUBJECT).sizes(200_000) == Sizes(80_000, 80_000, 190_000)
+
+
 def test_a_session_beats_a_project_an_agent_a_model_and_the_default() -> None:
     rules = [
         SessionRule(sessions=only("s-*"), compact_at=at(50)),

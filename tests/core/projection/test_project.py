@@ -300,7 +300,7 @@ def test_compactions_are_counted_and_summarised() -> None:
     )
     counts = view.compactions
     assert (counts.manual, counts.automatic, counts.unknown_trigger, counts.failed) == (1, 1, 1, 0)
-    assert (counts.messages, counts.messages_per_compaction) == (91, 30)
+    assert (counts.messages, counts.messages_per_compaction) == (91, 30.3)
     first, second, third = counts.last
     assert first == CompactionBrief(
         record_id=boundary.id,
@@ -321,6 +321,14 @@ def test_compactions_are_counted_and_summarised() -> None:
     assert (second.tokens_before, second.tokens_after) == (None, None)
     # An orphan boundary: nothing tells how long it took.
     assert third.duration_ms is None
+
+
+def test_23_messages_before_8_compactions_are_2_9_each() -> None:
+    told = History()
+    each = (1, 2, 3, 4, 5, 6, 1, 1)
+    boundaries = [told.boundary(number=n, messages=m) for n, m in enumerate(each, 1)]
+    counts = view_of(*boundaries).compactions
+    assert (counts.messages, counts.messages_per_compaction) == (23, 2.9)
 
 
 def test_a_boundary_counts_the_messages_since_the_last_reading() -> None:

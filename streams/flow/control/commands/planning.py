@@ -112,7 +112,6 @@ class AnnouncedSummariser:
         self._summariser, self._announce = summariser, announce
         self._loop = asyncio.get_running_loop()
         self.name = summariser.name
-        self.quotes = getattr(summariser, "quotes", False)
 
     async def summarise(self, request: SummaryRequest) -> SummaryAnswer:
         """Announce the call, and make it."""
