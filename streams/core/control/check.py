@@ -185,6 +185,7 @@ def profile_of(thresholds: SessionThresholds, window: int) -> Profile:
     at, to = compact_at, min(compact_to, compact_at)
     return replace(
         profile,
+        shares_of="usable",
         warn_at=None,  # the pipeline warns
         compact_at=at,
         compact_to=to,
