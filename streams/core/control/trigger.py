@@ -6,7 +6,7 @@
     the record is older than max_age ............. not fired
     its runtime compacts itself .................. not fired, unless by a driver, or its agent asks
                                                    for the context that its model should see
-    it is from before the last compaction ........ not fired
+    it is from before the last compaction ........ not fired, nor if of a call that began before it
     a command of the session is open ............. not fired; from hard_at on it is made urgent
     two compactions did not help ................. not fired
     the last one failed, or has just ended ....... not fired
@@ -57,6 +57,7 @@ from streams.core.control.reasons import NO_DRIVER, IdleReason
 from streams.core.control.service import SERVICE
 from streams.core.control.sessions import ContextSize, SessionMemory, SizeReading
 from streams.core.control.thresholds import Sizes, ThresholdBook
+from streams.core.late_answers import LateAnswers
 
 _Value = TypeVar("_Value")
 
@@ -92,6 +93,7 @@ class Trigger:
         self._finished: OrderedDict[str, bool] = OrderedDict()
         """Commands, and whether each completed."""
         self._deferred: OrderedDict[str, None] = OrderedDict()
+        self._late = LateAnswers()
 
     def note(self, entry: CommandEntry) -> None:
         """Take an entry of the log, in its order."""
@@ -179,7 +181,7 @@ class Trigger:
         elif data.chain != MAIN_CHAIN:
             return
         elif isinstance(data, (CompactBoundary, ContextReset)):
-            self._session(data.session_id).ended(logged_ms)
+            self._ended(data, logged_ms)
         else:
             reading = self._reading(record, logged_ms)
             if reading is not None:
@@ -233,7 +235,7 @@ class Trigger:
         if data.chain != MAIN_CHAIN or data.inherited or not self._book.may_be_automatic:
             return []
         if isinstance(data, (CompactBoundary, ContextReset)):
-            self._session(data.session_id).ended(logged_ms)
+            self._ended(data, logged_ms)
             return []
         reading = self._reading(record, logged_ms)
         if reading is None:
@@ -242,6 +244,10 @@ class Trigger:
         for entry in entries:
             self.note(entry)
         return entries
+
+    def _ended(self, data: CompactBoundary | ContextReset, logged_ms: int) -> None:
+        self._session(data.session_id).ended(logged_ms)
+        self._late.ended(data)
 
     def _counted(self, entry: CommandEntry) -> CommandEntry:
         """Return an entry; a decision with how many compactions did not help: for who is next."""
@@ -256,7 +262,8 @@ class Trigger:
         """Return the size that a record changes a session's to; None where it does not."""
         data = record.data
         if isinstance(data, ContextReading):
-            return SizeReading(record, ContextSize.of(data), logged_ms)
+            is_late = self._late.reported(record)
+            return None if is_late else SizeReading(record, ContextSize.of(data), logged_ms)
         if not isinstance(data, ContextLimits):
             return None
         before = self._session(data.session_id).size

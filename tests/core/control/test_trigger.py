@@ -201,6 +201,27 @@ def test_two_compactions_that_do_not_help_are_the_last() -> None:
     assert len(requests(deciding.take(at(87, 5_100)))) == 1
 
 
+def test_an_answer_to_a_call_that_began_before_the_boundary_requests_nothing() -> None:
+    deciding = Deciding(ON)
+    (command,) = requests(deciding.take(init(at=0), at(96, 1)))
+    deciding.finish(command.command_id, "completed", 10)
+    during_call = {"trigger": "auto", "contextgauge": {"during_call": True}}
+    assert deciding.take(boundary(during_call, at=10), at(97, 11)) == []
+    assert requests(deciding.take(at(97, 90))) != []
+
+
+def test_a_former_workers_answer_of_before_the_boundary_is_known_as_such() -> None:
+    deciding = Deciding(ON)
+    entries = deciding.take(init(at=0), at(96, 1))
+    (command,) = requests(entries)
+    entries.append(deciding.finish(command.command_id, "completed", 10))
+    during_call = {"trigger": "auto", "contextgauge": {"during_call": True}}
+    deciding.take(boundary(during_call, at=10), at(97, 11))
+    other = noted(entries)
+    recall(other, deciding.records, 12)
+    assert other.trigger.due(after(200)) == []
+
+
 def test_a_smaller_model_compacts_what_does_not_fit_it() -> None:
     deciding = Deciding(ON)
     assert deciding.take(init(at=0), at(10, 1)) == []
