@@ -26,7 +26,7 @@ class Callbacks:
         self._window_of = window_of
 
     def emit(self, event: EngineEvent) -> None:
-        """Report an event to whom it concerns."""
+        """Report an event, where the caller takes them."""
         on_event = self._hooks.on_event
         if on_event is not None:
             _called("on_event", lambda: on_event(event), None)
@@ -47,7 +47,7 @@ class Callbacks:
 
     @property
     def review(self) -> Callable[[str], Awaitable[str | None]] | None:
-        """What a summary is shown to before it is used; None where nobody wants to see it."""
+        """What a summary is shown to before it is used; None where no caller wants to see it."""
         return None if self._hooks.review is None else self._reviewed
 
     async def _reviewed(self, text: str) -> str | None:

@@ -82,7 +82,7 @@ def test_thresholds_are_shares_of_what_can_be_changed() -> None:
     assert limits.compact_to_tokens == 70_000 + 10_000
 
 
-def test_of_a_whole_windows_shares_the_goal_leaves_room_beside_a_large_fixed_part() -> None:
+def test_a_goal_of_the_whole_window_leaves_room_over_a_large_fixed_part() -> None:
     whole = replace(DEFAULT, shares_of="usable")
     for fixed, goal in ((0, 50_000), (30_000, 50_000), (70_000, 77_500), (90_000, 87_500)):
         limits = limits_of(whole, Window(110_000, "given"), 10_000, fixed_tokens=fixed)
@@ -156,7 +156,7 @@ def test_a_pause_is_over_where_the_clock_was_set_back() -> None:
     ],
     ids=["failed", "final", "declined", "awaiting", "stopped"],
 )
-def test_a_request_that_does_not_fit_waits_for_no_pause_but_asks_nobody(
+def test_a_request_that_does_not_fit_waits_for_no_pause_and_takes_the_floor(
     state: TriggerState,
 ) -> None:
     at = replace(FULL, effect_tokens=None)

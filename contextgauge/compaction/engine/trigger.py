@@ -199,7 +199,8 @@ def decide(
 ) -> tuple[TriggerState, Decision]:
     """Return the next state and what to do before the next request."""
     state = _judge(state, limits, at)
-    if at.size_tokens < _next_at(state, limits):
+    usable, changeable = limits.usable_tokens, limits.changeable_tokens
+    if at.size_tokens < next_at(limits.compact_at_tokens, state.left_tokens, changeable, usable):
         state = replace(state, unreachable_reported=False)
         is_low = limits.warn_at_tokens is None or at.size_tokens < limits.warn_at_tokens
         if is_low or state.warned:
@@ -207,8 +208,8 @@ def decide(
         return replace(state, warned=True), Warn()
     if at.open_calls:
         return state, Idle("open_calls")
-    overflow = at.size_tokens >= limits.usable_tokens
-    if overflow and at.smallest_tokens >= limits.usable_tokens:
+    overflow = at.size_tokens >= usable
+    if overflow and at.smallest_tokens >= usable:
         if state.unreachable_reported:
             return state, Idle("threshold_unreachable")
         return replace(state, unreachable_reported=True), Unreachable()
@@ -218,12 +219,14 @@ def decide(
     return state, Due(overflow, floor=True) if overflow and limits.floor else Idle(reason)
 
 
-def _next_at(state: TriggerState, limits: TriggerLimits) -> int:
+def next_at(
+    compact_at_tokens: int, left_tokens: int | None, changeable_tokens: int, usable_tokens: int
+) -> int:
     """Return from which size on a compaction is due: not soon after one that left much."""
-    if state.left_tokens is None:
-        return limits.compact_at_tokens
-    grown = state.left_tokens + limits.changeable_tokens // _LEAST_GROWTH
-    return max(limits.compact_at_tokens, min(grown, limits.usable_tokens))
+    if left_tokens is None:
+        return compact_at_tokens
+    grown = left_tokens + changeable_tokens // _LEAST_GROWTH
+    return max(compact_at_tokens, min(grown, usable_tokens))
 
 
 def _pause(state: TriggerState, at: Situation) -> IdleReason | None:

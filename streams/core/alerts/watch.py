@@ -174,8 +174,7 @@ class Watch:
             case data if data.inherited:
                 pass  # it was another session's, which raises the alert (R30)
             case ContextReading() as data:
-                if not self._late.reported(record):
-                    return list(self._read(record, data, now_ms))
+                return list(self._read(record, data, now_ms))
             case CompactionStart() as data:
                 self._open(record, data, record.time_ms, logged_ms)
             case CompactionProgress() as data:
@@ -237,7 +236,7 @@ class Watch:
             del self._attempts[name]
 
     def _read(self, record: Record, data: ContextReading, now_ms: int) -> Iterator[Alert]:
-        if data.window is None or data.window <= 0:
+        if self._late.reported(record) or data.window is None or data.window <= 0:
             return
         epoch = data.messages_total - data.messages
         for rule, condition in self._rules_for(data, Pressure):
