@@ -3,7 +3,7 @@
     python examples/compacting_agent.py
 
 The model is a script that runs here, without a network. It sees nothing but its request: what it
-does next, it reads from the messages, as a model would. The task takes some 20 000 tokens, the
+does next, it reads from the messages, as a model would. The task takes some 30 000 tokens, the
 window has 6 000: the agent is warned and compacted, goes on, and recalls what it needs in the end.
 
 In your own agent, `ask_model` is a call of your provider; the loop stays as it is.
@@ -31,7 +31,7 @@ from contextgauge.compaction import (
 from contextgauge.compaction.displays import log_line, status_text, warning_text
 
 WINDOW_TOKENS = 6_000
-FILES = [f"src/module_{number:02}.py" for number in range(24)]
+FILES = [f"src/module_{number:02}.py" for number in range(36)]
 SYSTEM = "You are a careful code reviewer. Use the tools, then report."
 TASK = (
     f"Read every file of src, {FILES[0]} to {FILES[-1]}, and report the release key that one of "

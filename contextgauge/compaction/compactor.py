@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from contextgauge.compaction.callbacks import Callbacks, CarefulCounter
+from contextgauge.compaction.carried.restore import Restored
 from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter, Size
 from contextgauge.compaction.engine.compaction_receipt import Receipt, Trigger
 from contextgauge.compaction.engine.extractive import ExtractiveSummariser
@@ -18,16 +20,18 @@ from contextgauge.compaction.engine.ladder import (
     Staying,
     Summarising,
     clear_only,
+    floor_document,
     shorten_only,
 )
 from contextgauge.compaction.engine.next_compaction import (
     CompactionTask,
+    Written,
     WrittenCompaction,
     finished_plan,
     receipt_of,
     work_out,
 )
-from contextgauge.compaction.engine.plan import Plan, plan_of
+from contextgauge.compaction.engine.plan import Plan, PlanRejectedError, plan_of
 from contextgauge.compaction.engine.request_size import (
     CallFrame,
     Measurement,
@@ -40,6 +44,7 @@ from contextgauge.compaction.engine.trigger import (
     Due,
     Idle,
     Situation,
+    TriggerState,
     Unreachable,
     Warn,
     compacted,
@@ -54,8 +59,8 @@ from contextgauge.compaction.events import (
     ContextWarned,
     Hooks,
     ThresholdUnreachable,
-    answer_of,
 )
+from contextgauge.compaction.exclusion import alone
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Message, open_calls
 from contextgauge.compaction.ports import Summariser
@@ -80,6 +85,12 @@ _NO_HOOKS: Final = Hooks()
 _UNKNOWN: Final = Window(128_000, "assumed")  # where the profile assumes no window itself
 
 
+_MOST_ROUNDS: Final = 3
+"""Of one `before_call`: the conversation may be changed, or grow beyond the window, meanwhile."""
+
+_STARTED_MS: Final = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What to send next, why the engine did what it did, and the receipt where it compacted."""
@@ -91,6 +102,11 @@ class Prepared:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _steady_ms() -> int:
+    """Return the time since 1970 by a clock that is not set while the process runs."""
+    return _STARTED_MS + time.monotonic_ns() // 1_000_000
 
 
 class Compactor:
@@ -106,7 +122,8 @@ class Compactor:
     model. `summariser` writes summaries: without one they are extracted without a model.
     `window_of` looks a model's window up, by default in the bundled
     catalog. `deadline_s` bounds the work of a summariser, in
-    seconds; `now_ms` gives the time in milliseconds since 1970.
+    seconds. `now_ms` gives the time in milliseconds since 1970; without it, pauses are measured by
+    a clock that is never set. What a callback raises is logged, and changes nothing.
     """
 
     def __init__(
@@ -119,49 +136,67 @@ class Compactor:
         window_of: Callable[[str], int | None] | None = None,
         deadline_s: float = 300.0,
         hooks: Hooks = _NO_HOOKS,
-        now_ms: Callable[[], int] = _now_ms,
+        now_ms: Callable[[], int] | None = None,
     ) -> None:
         self._profile = profile_named(profile) if isinstance(profile, str) else profile
         self._overrides = tuple(overrides)
         check_overrides(self._profile, self._overrides)
         self._summariser: Summariser = summariser or ExtractiveSummariser()
         default = Seed002Counter() if self._profile.name == "seed-002" else ESTIMATE
-        self._counter = counter or default
-        self._window_of = window_of or bundled().window
+        self._counter = default if counter is None else CarefulCounter(counter)
+        self._callbacks = Callbacks(hooks, window_of or bundled().window)
         self._hooks = hooks
         self._deadline_s = deadline_s
-        self._now_ms = now_ms
+        self._now_ms = now_ms or _now_ms
+        self._steady_ms = now_ms or _steady_ms
 
     async def before_call(self, history: History, call: ModelCall = _NO_CALL) -> Prepared:
         """Return what the next call should send, compacted where that is due.
 
         A summary that could not be had is no error here: the conversation stays as it was, the
         reason goes to `on_event`, and the next try waits. Where the request would not fit the
-        window any more, the deterministic floor is taken instead.
+        window any more, the deterministic floor is taken instead. Of two calls at once for one
+        history, the second waits for the first.
         """
-        prepared = await self._prepared(history, call)
-        history.begin_call()
+        async with alone(history):
+            prepared = await self._prepared(history, call)
+            history.begin_call()
         return prepared
 
     async def _prepared(self, history: History, call: ModelCall) -> Prepared:
+        """Decide, and compact where that is due; again while the request does not fit."""
         profile = self._resolved(call)
-        window = window_of_call(profile, call, self._window_of)
+        window = window_of_call(profile, call, self._callbacks.window_of)
         if not profile.enabled:
             return Prepared(tuple(history.active), Idle("disabled"))
         if window is None:
             return Prepared(tuple(history.active), Idle("unknown_window"))
         frame = CallFrame(history, call, profile, window, once(self._counter))
-        measured = self._cleared(frame, frame.measure())
+        first, receipt = None, None
+        for _ in range(_MOST_ROUNDS):
+            measured = self._cleared(frame, _measured(frame))
+            if first is not None and not measured.overflows:
+                break
+            decision, done = await self._round(frame, measured)
+            first, receipt = first or decision, done or receipt
+            if not isinstance(decision, Due):
+                break
+        return Prepared(tuple(history.active), first or Idle("below_threshold"), receipt)
+
+    async def _round(
+        self, frame: CallFrame, measured: Measurement
+    ) -> tuple[Decision, Receipt | None]:
+        history, limits = frame.history, measured.limits
         situation = self._situation(frame, measured)
-        history.trigger, decision = decide(history.trigger, measured.limits, situation)
+        history.trigger, decision = decide(history.trigger, limits, situation)
         if isinstance(decision, Warn):
-            self._hooks.emit(ContextWarned(measured.size.tokens, window))
+            self._callbacks.emit(ContextWarned(measured.size.tokens, frame.window))
         elif isinstance(decision, Unreachable):
-            threshold = measured.limits.compact_at_tokens
-            self._hooks.emit(ThresholdUnreachable(situation.fixed_tokens, threshold))
+            smallest, usable = situation.smallest_tokens, limits.usable_tokens
+            self._callbacks.emit(ThresholdUnreachable(smallest, usable))
         elif isinstance(decision, Due):
             return await self._automatic(frame, measured, decision)
-        return Prepared(tuple(history.active), decision)
+        return decision, None
 
     async def compact(
         self, history: History, call: ModelCall = _NO_CALL, *, instructions: str | None = None
@@ -170,12 +205,13 @@ class Compactor:
 
         Returns None for nothing to compact: `why_not` says why. Raises NoSummaryError.
         """
-        plan = await self.plan(history, call, instructions=instructions)
-        if plan is None:
-            return None
-        self.apply(history, plan)
-        history.begin_call()  # the next answer is to what is active now
-        return plan.receipt
+        async with alone(history):
+            plan = await self.plan(history, call, instructions=instructions)
+            if plan is None:
+                return None
+            self.apply(history, plan)
+            history.begin_call()  # the next answer is to what is active now
+            return plan.receipt
 
     async def plan(
         self,
@@ -196,23 +232,24 @@ class Compactor:
         if open_calls(history.active) and not during_call:
             return None
         frame = self._frame(history, call)
-        return await self._plan(frame, CompactionTask(frame.measure(), trigger, instructions, must))
+        task = CompactionTask(_measured(frame), trigger, instructions, must)
+        return await self._plan(frame, task)
 
     def size(self, history: History, call: ModelCall = _NO_CALL) -> Size:
         """Return the size of the next request: reported, else estimated."""
-        return self._frame(history, call).measure().before
+        return _measured(self._frame(history, call)).before
 
     def why_not(self, history: History, call: ModelCall = _NO_CALL) -> str:
         """Return the reason for which `plan` and `compact` return None."""
         if open_calls(history.active):
             return "a tool's call has no result yet"
         frame = self._frame(history, call)
-        work = work_out(frame, frame.measure(), None, self._hooks.restore)[1]
+        work = work_out(frame, frame.measure(), None, self._callbacks.restored)[1]
         return work.reason if isinstance(work, Staying) else "there is something to compact now"
 
     def _frame(self, history: History, call: ModelCall) -> CallFrame:
         profile = self._resolved(call)
-        window = window_of_call(profile, call, self._window_of) or _UNKNOWN
+        window = window_of_call(profile, call, self._callbacks.window_of) or _UNKNOWN
         return CallFrame(history, call, profile, window, once(self._counter))
 
     def apply(self, history: History, plan: Plan) -> None:
@@ -222,7 +259,7 @@ class Compactor:
         markers = (each.compaction for each in plan.replacement)
         summary = next((each.summary for each in markers if each is not None), "")
         archives = plan.receipt.number is not None
-        self._hooks.emit(CompactionDone(plan.receipt, summary if archives else ""))
+        self._callbacks.emit(CompactionDone(plan.receipt, summary if archives else ""))
 
     def _resolved(self, call: ModelCall) -> Profile:
         return resolve(
@@ -238,13 +275,11 @@ class Compactor:
         reached = measured.size.tokens >= measured.limits.compact_at_tokens
         return Situation(
             size_tokens=measured.size.tokens,
-            fixed_tokens=frame.fixed_tokens(measured) if reached else 0,
-            # Without the compactions' own, which are no growth.
-            messages=len(history.everything) - history.rounds,
+            smallest_tokens=frame.smallest_tokens(measured) if measured.overflows else 0,
             turns=history.turns,
             effect_tokens=frame.effect_tokens(measured),
             open_calls=bool(reached and open_calls(history.active)),
-            now_ms=self._now_ms(),
+            now_ms=self._steady_ms(),
         )
 
     def _cleared(self, frame: CallFrame, measured: Measurement) -> Measurement:
@@ -265,65 +300,99 @@ class Compactor:
         now_ms = self._now_ms()
         receipt = receipt_of(CompactionTask(measured, "auto"), at.steps, at.tokens, now_ms, now_ms)
         frame.history.apply(plan_of(active, at.messages, receipt))
-        self._hooks.emit(CompactionDone(receipt))
-        return frame.measure()
+        self._callbacks.emit(CompactionDone(receipt))
+        return _measured(frame)
 
-    async def _automatic(self, frame: CallFrame, measured: Measurement, due: Due) -> Prepared:
+    async def _automatic(
+        self, frame: CallFrame, measured: Measurement, due: Due
+    ) -> tuple[Decision, Receipt | None]:
+        """Carry out what is due. A summariser that fails, or a change meanwhile, begins a pause."""
         history = frame.history
         starting = CompactionStarting(measured.size.tokens, frame.window, due.overflow)
         try:
-            plan = await self._plan(frame, CompactionTask(measured, "auto"), starting)
-        except NoSummaryError as error:
-            retry_ms = None if error.retry_after_s is None else int(error.retry_after_s * 1_000)
-            now_ms = self._now_ms()
-            if isinstance(error, DeclinedError):
-                history.trigger = declined(history.trigger, now_ms, history.turns)
+            if due.floor:
+                plan = self._floor_plan(frame, measured, starting)
             else:
-                turns = history.turns if error.final else None
-                history.trigger = failed(history.trigger, now_ms, retry_ms, final_at_turns=turns)
-            self._hooks.emit(CompactionNotDone(str(error), history.trigger.retry_at_ms))
-            return Prepared(tuple(history.active), due)
-        if plan is None:
-            return self._unreachable(history, measured)
-        self.apply(history, plan)
-        return Prepared(tuple(history.active), due, plan.receipt)
+                plan = await self._plan(frame, CompactionTask(measured, "auto"), starting)
+            if plan is None:
+                return Idle("nothing_to_compact"), None
+            self.apply(history, plan)
+        except (NoSummaryError, PlanRejectedError) as error:
+            history.trigger = self._paused(history, error)
+            self._callbacks.emit(CompactionNotDone(str(error), history.trigger.retry_at_ms))
+            return due, None
+        return due, plan.receipt
 
-    def _unreachable(self, history: History, measured: Measurement) -> Prepared:
-        """Report once that nothing can leave now, though the threshold is reached."""
-        decision: Decision = Idle("nothing_to_compact")
-        if not history.trigger.unreachable_reported:
-            history.trigger = replace(history.trigger, unreachable_reported=True)
-            threshold = measured.limits.compact_at_tokens
-            self._hooks.emit(ThresholdUnreachable(measured.size.tokens, threshold))
-            decision = Unreachable()
-        return Prepared(tuple(history.active), decision)
+    def _paused(self, history: History, error: NoSummaryError | PlanRejectedError) -> TriggerState:
+        state, now_ms = history.trigger, self._steady_ms()
+        if isinstance(error, PlanRejectedError):
+            return failed(state, now_ms)
+        if isinstance(error, DeclinedError):
+            return declined(state, now_ms, history.turns)
+        retry_ms = None if error.retry_after_s is None else int(error.retry_after_s * 1_000)
+        turns = history.turns if error.final else None
+        return failed(state, now_ms, retry_ms, final_at_turns=turns)
+
+    def _floor_plan(
+        self, frame: CallFrame, measured: Measurement, starting: CompactionStarting
+    ) -> Plan | None:
+        """Work out a compaction without asking anyone: to the goal, else as far as possible."""
+        active, plan, began_ms = tuple(frame.history.active), None, self._now_ms()
+        for budget in (measured.budget_tokens, 0):
+            task = CompactionTask(replace(measured, budget_tokens=budget), "auto", must=True)
+            at, work, restored = self._worked_out(frame, task, starting)
+            if isinstance(work, Summarising):
+                text = floor_document(work, frame.counter)
+                written = Written(text, "", work.carried, "floor", None)
+                done = WrittenCompaction(at, work, written, restored, began_ms, self._now_ms())
+                plan = finished_plan(active, frame, task, done)
+            elif at.steps:
+                receipt = receipt_of(task, at.steps, at.tokens, began_ms, self._now_ms())
+                plan = plan_of(active, at.messages, receipt)
+            if plan is not None and plan.receipt.tokens_after < measured.limits.usable_tokens:
+                break
+        if plan is not None:
+            self._callbacks.emit(starting)
+        return plan
+
+    def _worked_out(
+        self, frame: CallFrame, task: CompactionTask, starting: CompactionStarting | None
+    ) -> tuple[Climb, Summarising | Staying, Restored]:
+        due = None if starting is None else Due(starting.overflow)
+        restored = self._callbacks.restored
+        must = task.must or (due is not None and due.overflow)
+        at, work, texts = work_out(frame, task.measured, due, restored, must=must)
+        if due is not None and not isinstance(work, Summarising):
+            at = shorten_only(at, frame.profile, frame.counter, task.measured.budget_tokens)
+        return at, work, texts
 
     async def _plan(
         self, frame: CallFrame, task: CompactionTask, starting: CompactionStarting | None = None
     ) -> Plan | None:
         profile, began_ms = frame.profile, self._now_ms()
         active = tuple(frame.history.active)
-        overflow = task.must or (starting is not None and starting.overflow)
-        due = None if starting is None else Due(starting.overflow)
-        at, work, restored = work_out(frame, task.measured, due, self._hooks.restore, must=overflow)
-        summarising = isinstance(work, Summarising)
-        if not summarising and starting is not None:
-            at = shorten_only(at, profile, frame.counter, task.measured.budget_tokens)
-        if not summarising and not at.steps:
+        at, work, restored = self._worked_out(frame, task, starting)
+        if not isinstance(work, Summarising) and not at.steps:
             return None
         if starting is not None:
-            await self._confirmed(starting)
+            self._callbacks.emit(starting)
+            if not await self._callbacks.confirmed(starting):
+                raise DeclinedError
         if not isinstance(work, Summarising):
             receipt = receipt_of(task, at.steps, at.tokens, began_ms, self._now_ms())
             return plan_of(active, at.messages, receipt)
         request = summary_request(work, frame.call.request(active), profile, task.instructions)
-        writer = Writer(self._summariser, frame.counter, self._hooks, self._deadline_s)
+        hooks = replace(self._hooks, review=self._callbacks.review)
+        writer = Writer(self._summariser, frame.counter, hooks, self._deadline_s)
+        overflow = task.must or (starting is not None and starting.overflow)
         written = await writer.write(request, work, profile, floor=overflow)
         done = WrittenCompaction(at, work, written, restored, began_ms, self._now_ms())
         return finished_plan(active, frame, task, done)
 
-    async def _confirmed(self, starting: CompactionStarting) -> None:
-        self._hooks.emit(starting)
-        confirm = self._hooks.confirm
-        if confirm is not None and not await answer_of("confirm", confirm(starting)):
-            raise DeclinedError
+
+def _measured(frame: CallFrame) -> Measurement:
+    """Measure the next request, and remember what an API reported of it."""
+    measured, history = frame.measure(), frame.history
+    if measured.calibration != history.trigger.calibration:
+        history.trigger = replace(history.trigger, calibration=measured.calibration)
+    return measured

@@ -2,10 +2,10 @@
 
 No tokenizer of a current model is public, and characters are at hand: the estimate is seed 002's,
 a token for four characters, rounded up for each part. What an API reports replaces it as soon as
-there is an answer: `reported_size` adds an estimate only of what follows the last one.
+there is an answer: then only what follows the last one is estimated (`engine.request_size`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal, Protocol, TypeAlias, TypeGuard
 
@@ -178,37 +178,6 @@ def estimated_size(request: ModelRequest, counter: Counter) -> Size:
     messages = sum(map(counter.message, request.messages))
     whole = system + tools + messages
     return Size(whole, system, tools, messages, request.reserved_output_tokens, "estimated")
-
-
-def reported_size(
-    request: ModelRequest, counter: Counter, estimate: Size, *, fresh_from: int = 0
-) -> Size:
-    """Return the size of a request by what an API reported, the estimate where it did not.
-
-    Where an answer among the messages has its usage, the last one's counts and an estimate of what
-    follows it. A usage is of the request as it was: one before the message at `fresh_from`, or
-    before the last compaction's marker, is void.
-    """
-    messages = request.messages
-    answered = _last_answered(messages, fresh_from)
-    if answered is None:
-        return estimate
-    index, usage = answered
-    following = sum(counter.message(messages[at]) for at in range(index + 1, len(messages)))
-    whole = usage.context + usage.output + following
-    rest = max(0, whole - estimate.system - estimate.tools)
-    return replace(estimate, tokens=whole, messages=rest, basis="reported")
-
-
-def _last_answered(messages: Sequence[Message], fresh_from: int) -> tuple[int, ApiUsage] | None:
-    """Return where the last usage that still counts stands."""
-    for index in range(len(messages) - 1, fresh_from - 1, -1):
-        message = messages[index]
-        if message.compaction is not None:
-            return None
-        if message.usage is not None and message.role == "assistant":
-            return index, message.usage
-    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,10 @@ class CompactionDone:
 
 @dataclass(frozen=True, slots=True)
 class CompactionNotDone:
-    """A compaction changed nothing; `reason` says why, in no word of the conversation."""
+    """A compaction changed nothing; `reason` says why, in no word of the conversation.
+
+    `retry_at_ms` is when its pause is over, in milliseconds since 1970.
+    """
 
     name: ClassVar[str] = "compaction-failed"
     reason: str
@@ -61,7 +64,10 @@ class CompactionNotDone:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdUnreachable:
-    """System prompt, tools and what always stays reach the threshold: no compaction can help."""
+    """The smallest possible request does not fit the window: no compaction can help.
+
+    `fixed_tokens` is its size, `threshold_tokens` the usable window.
+    """
 
     name: ClassVar[str] = "threshold-unreachable"
     fixed_tokens: int
@@ -79,22 +85,18 @@ class Hooks:
 
     `on_event` is called with each event, in the agent's loop. `confirm` is asked before an
     automatic compaction: False leaves the conversation as it is until the user's next turn, or
-    until a pause is over. `review` is shown a summary before it is used and returns it, changed
+    until a pause is over, or the request does not fit: then it is compacted without a summariser.
+    `review` is shown a summary before it is used and returns it, changed
     or not, or None to refuse it (001).
     `restore` gives texts that follow the summary, such as `restore_texts` makes, the most important
-    first; what the profile's `restore_share` has no room for is left out. What a hook raises
-    reaches the caller.
+    first; what the profile's `restore_share` has no room for is left out. What a hook raises is
+    logged: `confirm` then declines, `review` refuses, the others change nothing.
     """
 
     on_event: Callable[[EngineEvent], None] | None = None
     confirm: Callable[[CompactionStarting], Awaitable[bool]] | None = None
     review: Callable[[str], Awaitable[str | None]] | None = None
     restore: Callable[[], Sequence[str]] | None = None
-
-    def emit(self, event: EngineEvent) -> None:
-        """Report an event to whom it concerns."""
-        if self.on_event is not None:
-            self.on_event(event)
 
 
 async def answer_of(name: str, answer: Awaitable[_T]) -> _T:

@@ -35,6 +35,10 @@ of what follows (seeds 004 and the default); the last usage alone, 0 before ther
 an estimate of the messages alone (002)."""
 
 
+ShareOf: TypeAlias = Literal["changeable", "usable"]
+"""What `compact_at` and the other shares are of: of what a compaction can change, which is the
+usable window less system prompt, tools and messages that always stay; or of the usable window."""
+
 WindowSource: TypeAlias = Literal["given", "runtime", "catalog", "profile", "assumed"]
 
 
@@ -47,7 +51,7 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """When and how is compacted. Shares are of the usable window: the window less the reserves.
+    """When and how is compacted. The usable window is the window less the reserves.
 
     Token counts are tokens of a request; `keep_last` counts messages. None turns a step off.
     """
@@ -65,12 +69,13 @@ class Profile:
     system_reserve_tokens: int = 0
     """For a system prompt and tools that are not in the request. The default counts them."""
     output_reserve_tokens: int = 4_000
-    """For the answer (002)."""
+    """For the answer (002); where a request could name it, at most a quarter of the window."""
     count_reserved_output: bool = True
     """Whether what a request reserves for its answer takes the place of that figure."""
     safety_tokens: int = 0
     """For the estimate's error (002); the default compacts below the window anyway."""
 
+    shares_of: ShareOf = "changeable"
     warn_at: float | None = 0.75
     compact_at: float = 0.85
     """001's share: one long answer and its tool results still fit above it."""
@@ -251,6 +256,7 @@ SEED_004: Final = Profile(
     },
     output_reserve_tokens=0,
     count_reserved_output=False,
+    shares_of="usable",
     warn_at=0.8,
     compact_at=0.9,
     compact_to=0.5,

@@ -82,7 +82,7 @@ def test_a_receipt_names_window_and_goal_and_what_is_not_messages(folder: Path) 
     _write_body(folder, "x" * 4_000)
     result = run("body.json", "--window", "8000")
     assert result.exit_code == 0, result.output
-    assert "Window 8,000 tokens (given), goal 3,500" in result.stdout
+    assert "Window 8,000 tokens (given), goal 4,000" in result.stdout
     assert "1,000 tokens" in result.stdout
     assert "The goal was not reached" not in result.stderr
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import (
     ESTIMATE,
     CumulativeTokens,
@@ -11,17 +12,15 @@ from contextgauge.compaction.counting import (
     Seed002Counter,
     Size,
     core_message_tokens,
-    estimated_size,
-    reported_size,
 )
-from contextgauge.compaction.engine.request_size import once
+from contextgauge.compaction.engine.request_size import ModelCall, once
 from contextgauge.compaction.formats import read_messages
+from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import (
     ApiUsage,
     ContextCompaction,
     Image,
     Message,
-    ModelRequest,
     Opaque,
     Text,
     Thinking,
@@ -31,6 +30,7 @@ from contextgauge.compaction.messages import (
 from contextgauge.errors import ConfigError
 
 USER = Message("user", (Text("a" * 40),))
+CALL = ModelCall()
 MARKER = Message("user", (ContextCompaction(1, 0, "s" * 8, 9, 900),))
 
 
@@ -59,43 +59,47 @@ def test_the_parts_of_a_message_are_rounded_up_one_by_one() -> None:
     assert ESTIMATE.message(Message("user", (Text("1"), Text("1"), Text("1")))) == 2 + 3
 
 
-def size_of(request: ModelRequest, fresh_from: int = 0) -> Size:
-    estimate = estimated_size(request, ESTIMATE)
-    return reported_size(request, ESTIMATE, estimate, fresh_from=fresh_from)
+def size_of(*messages: Message, call: ModelCall = CALL) -> Size:
+    return Compactor().size(History(messages), call)
 
 
 def test_a_request_without_usage_is_estimated_whole() -> None:
-    request = ModelRequest(
-        [USER], system="s" * 8, tools=("t" * 12, "t"), reserved_output_tokens=500
-    )
-    assert size_of(request) == Size(2 + 4 + 12, 2, 4, 12, 500, "estimated")
+    call = ModelCall(system="s" * 8, tools=("t" * 12, "t"), reserved_output_tokens=500)
+    assert size_of(USER, call=call) == Size(2 + 4 + 12, 2, 4, 12, 500, "estimated")
 
 
 def test_a_reported_size_counts_with_what_follows_it() -> None:
-    request = ModelRequest([USER, answer(1_000, 50), USER], system="s" * 400, tools=("t" * 40,))
-    assert size_of(request) == Size(1_062, 100, 10, 952, 0, "reported")
+    call = ModelCall(system="s" * 400, tools=("t" * 40,))
+    size = size_of(USER, answer(1_000, 50), USER, call=call)
+    assert size == Size(1_062, 100, 10, 952, 0, "reported")
 
 
 def test_the_last_reported_size_counts() -> None:
-    request = ModelRequest([answer(1_000, 50), USER, answer(2_000, 5)])
-    assert size_of(request).tokens == 2_005
+    assert size_of(answer(1_000, 50), USER, answer(1_006, 5)).tokens == 1_011
 
 
-def test_reported_sizes_are_left_aside_on_demand() -> None:
-    size = estimated_size(ModelRequest([USER, answer(1_000, 50)]), ESTIMATE)
-    assert (size.tokens, size.basis) == (12 + 3, "estimated")
+def test_what_follows_grows_as_the_last_reports_did() -> None:
+    reports = (answer(100, 5), *[USER] * 10, answer(540, 5), USER)
+    # Ten messages of 12 tokens and an answer of 3 were 440 tokens.
+    assert size_of(*reports).tokens == 545 + int(440 / 123 * 12)
 
 
 def test_a_size_reported_before_a_compaction_is_void() -> None:
-    size = size_of(ModelRequest([answer(1_000, 50), MARKER, USER]))
-    assert (size.tokens, size.basis) == (3 + 4 + 12, "estimated")
-    assert size_of(ModelRequest([MARKER, answer(70, 5)])).tokens == 75
+    size = size_of(answer(1_000, 50), MARKER, USER)
+    assert (size.tokens, size.basis) == (4 + 12, "estimated")
+    assert size_of(MARKER, answer(70, 5)).tokens == 75
 
 
-def test_a_size_reported_before_an_edit_is_void() -> None:
-    messages = [answer(1_000, 50), USER, answer(60, 5)]
-    assert size_of(ModelRequest(messages), fresh_from=1).tokens == 65
-    assert size_of(ModelRequest(messages[:2]), fresh_from=1).basis == "estimated"
+def test_after_an_edit_the_size_follows_from_what_was_reported_before() -> None:
+    history, compactor = History([USER, USER, answer(1_000, 50), USER]), Compactor()
+    assert compactor.size(history).tokens == 1_050 + 12
+    history.replace_active([USER])
+    size = compactor.size(history)
+    assert (size.tokens, size.basis) == (1_000 - 12, "estimated")
+    history.extend([USER, USER])
+    assert compactor.size(history).tokens == 1_000 + 12
+    history.append(answer(60, 5))
+    assert compactor.size(history).tokens == 65
 
 
 def test_an_image_is_no_text_of_its_base64() -> None:

@@ -201,9 +201,7 @@ async def test_a_size_reported_for_the_conversation_before_a_plan_is_none_of_it_
     assert (await compactor.before_call(history, CALL)).decision != Idle("below_threshold")
 
 
-async def test_a_declined_compaction_rests_until_the_next_turn_also_where_the_window_is_full() -> (
-    None
-):
+async def test_a_declined_compaction_rests_until_the_next_turn_or_the_full_window() -> None:
     asked: list[CompactionStarting] = []
 
     async def confirm(event: CompactionStarting) -> bool:
@@ -212,7 +210,7 @@ async def test_a_declined_compaction_rests_until_the_next_turn_also_where_the_wi
 
     now = [0]
     compactor = Compactor(hooks=Hooks(confirm=confirm), now_ms=lambda: now[0])
-    history = History(talk(95))
+    history = History(talk(80))
     for _ in range(3):
         await compactor.before_call(history, CALL)
         history.extend([call(f"c{len(history.active)}"), result(f"c{len(history.active)}")])
@@ -224,6 +222,12 @@ async def test_a_declined_compaction_rests_until_the_next_turn_also_where_the_wi
     history.append(said("assistant", "Hm."))
     await compactor.before_call(history, CALL)
     assert len(asked) == 3
+    assert history.rounds == 0
+    history.extend([said("user", "Go on."), *talk(20)])
+    prepared = await compactor.before_call(history, CALL)
+    assert len(asked) == 4
+    assert prepared.receipt is not None
+    assert prepared.receipt.summariser == "floor"
 
 
 async def test_the_floor_is_composed_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -231,4 +231,4 @@ async def test_each_message_is_counted_once_in_a_step() -> None:
     counter = _Counting()
     compactor = Compactor(profile="seed-002", summariser=Scripted(SUMMARY), counter=counter)
     assert (await compactor.before_call(history, CALL)).receipt is not None
-    assert sorted(each for each in counter.counted if each) == sorted(ids)
+    assert sorted(each for each in counter.counted if each in ids) == sorted(ids)

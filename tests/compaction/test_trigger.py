@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from contextgauge.compaction.engine.trigger import (
     Warn,
     compacted,
     decide,
+    declined,
     failed,
     limits_of,
 )
@@ -23,8 +25,7 @@ WINDOW = Window(100_000, "given")
 LIMITS = limits_of(DEFAULT, WINDOW, 0)
 CALM = Situation(
     size_tokens=10_000,
-    fixed_tokens=1_000,
-    messages=10,
+    smallest_tokens=1_000,
     turns=1,
     effect_tokens=10_000,
     open_calls=False,
@@ -64,11 +65,34 @@ def test_never_while_a_call_is_open() -> None:
     assert decide(TriggerState(), LIMITS, at)[1] == Idle("open_calls")
 
 
-def test_an_unreachable_threshold_is_reported_once() -> None:
-    at = replace(FULL, fixed_tokens=LIMITS.compact_at_tokens)
+def test_a_request_that_fits_at_no_size_is_reported_once() -> None:
+    at = replace(FULL, size_tokens=99_000, smallest_tokens=LIMITS.usable_tokens)
     state, decision = decide(TriggerState(), LIMITS, at)
     assert decision == Unreachable()
     assert decide(state, LIMITS, at)[1] == Idle("threshold_unreachable")
+    at = replace(at, smallest_tokens=LIMITS.usable_tokens - 1)
+    assert decide(state, LIMITS, at)[1] == Due(overflow=True)
+
+
+def test_thresholds_are_shares_of_what_can_be_changed() -> None:
+    limits = limits_of(DEFAULT, WINDOW, 10_000, fixed_tokens=70_000)
+    assert (limits.usable_tokens, limits.changeable_tokens) == (90_000, 20_000)
+    assert limits.warn_at_tokens == 70_000 + 15_000
+    assert limits.compact_at_tokens == 70_000 + 17_000
+    assert limits.compact_to_tokens == 70_000 + 10_000
+
+
+def test_a_goal_of_the_whole_window_leaves_room_over_a_large_fixed_part() -> None:
+    whole = replace(DEFAULT, shares_of="usable")
+    for fixed, goal in ((0, 50_000), (30_000, 50_000), (70_000, 77_500), (90_000, 87_500)):
+        limits = limits_of(whole, Window(110_000, "given"), 10_000, fixed_tokens=fixed)
+        assert limits.compact_at_tokens == 85_000
+        assert limits.compact_to_tokens == goal
+
+
+def test_a_reserve_that_no_request_names_leaves_most_of_a_small_window() -> None:
+    assert limits_of(DEFAULT, Window(4_000, "given"), 0).usable_tokens == 3_000
+    assert limits_of(DEFAULT, Window(4_000, "given"), 3_900).usable_tokens == 100
 
 
 def test_a_compactions_effect_is_awaited_before_the_next() -> None:
@@ -78,15 +102,15 @@ def test_a_compactions_effect_is_awaited_before_the_next() -> None:
 
 def test_after_two_that_did_not_help_nothing_is_done_until_the_users_next_turn() -> None:
     state = TriggerState()
-    for messages in (10, 20):
-        state, decision = decide(state, LIMITS, replace(FULL, messages=messages))
+    at = replace(FULL, size_tokens=92_000, effect_tokens=82_000)
+    for _ in range(2):
+        state, decision = decide(state, LIMITS, at)
         assert decision == Due(overflow=False)
         state = compacted(state)
-    at = replace(FULL, messages=30)
+    at = replace(at, size_tokens=95_000)
     state, decision = decide(state, LIMITS, at)
     assert decision == Idle("no_progress")
-    state, decision = decide(state, LIMITS, replace(at, messages=31, turns=2))
-    assert decision == Due(overflow=False)
+    assert decide(state, LIMITS, replace(at, turns=2))[1] == Due(overflow=False)
 
 
 def test_one_that_helped_ends_the_count() -> None:
@@ -101,6 +125,7 @@ def test_pauses_after_failures_grow_and_heed_what_the_provider_asks_for() -> Non
     state = failed(TriggerState(), 1_000)
     assert state.retry_at_ms == 31_000
     assert decide(state, LIMITS, FULL)[1] == Idle("pause_after_failure")
+    assert decide(state, LIMITS, replace(FULL, now_ms=30_999))[1] == Idle("pause_after_failure")
     assert decide(state, LIMITS, replace(FULL, now_ms=31_000))[1] == Due(overflow=False)
     assert failed(state, 1_000).retry_at_ms == 61_000
     assert failed(state, 1_000, retry_after_ms=300_000).retry_at_ms == 301_000
@@ -115,11 +140,45 @@ def test_what_no_repetition_can_mend_waits_for_the_users_next_turn() -> None:
     assert decide(state, LIMITS, replace(later, turns=2))[1] == Due(overflow=False)
 
 
-def test_a_full_window_does_not_wait_for_a_pause_but_needs_growth() -> None:
-    state = failed(replace(TriggerState(), tried_at_messages=10), 1_000)
-    at = replace(FULL, size_tokens=99_000)
-    assert decide(state, LIMITS, at)[1] == Idle("pause_after_failure")
-    assert decide(state, LIMITS, replace(at, messages=11))[1] == Due(overflow=True)
+def test_a_pause_is_over_where_the_clock_was_set_back() -> None:
+    state = failed(TriggerState(), 4_000_000_000_000)
+    assert decide(state, LIMITS, FULL)[1] == Due(overflow=False)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        failed(TriggerState(), 1_000),
+        failed(TriggerState(), 1_000, final_at_turns=1),
+        declined(TriggerState(), 1_000, 1),
+        TriggerState(awaiting_effect=True),
+        TriggerState(unhelpful=2, stopped_at_turns=1),
+    ],
+    ids=["failed", "final", "declined", "awaiting", "stopped"],
+)
+def test_a_request_that_does_not_fit_waits_for_no_pause_and_takes_the_floor(
+    state: TriggerState,
+) -> None:
+    at = replace(FULL, effect_tokens=None)
+    assert isinstance(decide(state, LIMITS, at)[1], Idle)
+    at = replace(at, size_tokens=LIMITS.usable_tokens)
+    assert decide(state, LIMITS, at)[1] == Due(overflow=True, floor=True)
+    without = replace(LIMITS, floor=False)
+    assert isinstance(decide(state, without, at)[1], Idle)
+
+
+def test_a_tenth_of_what_can_be_changed_lies_between_two_compactions() -> None:
+    calm = replace(DEFAULT, warn_at=None)
+    limits = limits_of(calm, WINDOW, 20_000, fixed_tokens=60_000)  # 20 000 can be changed
+    state = compacted(TriggerState())
+    left = replace(FULL, size_tokens=76_500, effect_tokens=76_500)
+    state, decision = decide(state, limits, left)
+    assert decision == Idle("below_threshold")
+    assert decide(state, limits, replace(left, size_tokens=78_499))[1] == Idle("below_threshold")
+    assert decide(state, limits, replace(left, size_tokens=78_500))[1] == Due(overflow=False)
+    state = compacted(state)
+    state, _ = decide(state, limits, replace(left, effect_tokens=79_500))
+    assert decide(state, limits, replace(left, size_tokens=79_999))[1] == Idle("below_threshold")
 
 
 @given(
@@ -131,24 +190,26 @@ def test_a_full_window_does_not_wait_for_a_pause_but_needs_growth() -> None:
 def test_compactions_without_effect_are_bounded_by_the_users_turns(
     steps: list[tuple[int, bool, bool, str]],
 ) -> None:
-    """Whatever sizes come: at most two compactions without effect for each turn of the user."""
+    """Whatever sizes come: two without effect for each turn of the user, but for the floor."""
     state, turns, unhelped = TriggerState(), 1, 0
-    for number, (size, is_turn, is_open, outcome) in enumerate(steps):
+    for size, is_turn, is_open, outcome in steps:
         turns += is_turn
         unhelped = 0 if is_turn or size < LIMITS.compact_at_tokens else unhelped
         at = replace(
             CALM,
             size_tokens=size,
-            messages=number,
             turns=turns,
             open_calls=is_open,
             effect_tokens=size,
         )
         state, decision = decide(state, LIMITS, at)
-        if isinstance(decision, Due):
+        if isinstance(decision, Due) and not decision.floor:
             if outcome == "f":
                 state = failed(state, at.now_ms)
             else:
                 state = compacted(state)
                 unhelped += 1
+        elif isinstance(decision, Due):
+            assert size >= LIMITS.usable_tokens
+            state = compacted(state)
         assert unhelped <= 2

@@ -6,7 +6,7 @@ from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.engine.trigger import Idle, Unreachable
 from contextgauge.compaction.events import CompactionNotDone
 from contextgauge.compaction.history import History
-from contextgauge.compaction.messages import ApiUsage
+from contextgauge.compaction.messages import ApiUsage, Image, Message, Text
 from contextgauge.compaction.ports import SummaryError
 from tests.compaction.conversations import call, said
 from tests.compaction.test_compactor import CALL, Log, Scripted, talk
@@ -20,7 +20,15 @@ async def test_a_plan_waits_for_a_calls_result() -> None:
     assert compactor.why_not(history, CALL) == "a tool's call has no result yet"
 
 
-@pytest.mark.parametrize("context", [8_500, 9_500, 12_500])
+async def test_where_nothing_can_leave_the_request_is_sent_while_it_fits() -> None:
+    log = Log()
+    history = History([Message("user", (Text("Look."), Image(8_000)))])
+    prepared = await Compactor(hooks=log.hooks()).before_call(history, CALL)
+    assert prepared.decision == Idle("nothing_to_compact")
+    assert log.names() == []
+
+
+@pytest.mark.parametrize("context", [9_500, 12_500])
 async def test_a_full_window_that_nothing_can_leave_is_reported_once(context: int) -> None:
     log = Log()
     compactor = Compactor(hooks=log.hooks())
@@ -28,7 +36,7 @@ async def test_a_full_window_that_nothing_can_leave_is_reported_once(context: in
     history = History([said("user", "hi"), answer, said("user", "hi again")])
     assert (await compactor.before_call(history, CALL)).decision == Unreachable()
     prepared = await compactor.before_call(history, CALL)
-    assert prepared.decision == Idle("nothing_to_compact")
+    assert prepared.decision == Idle("threshold_unreachable")
     assert log.names() == ["threshold-unreachable"]
 
 

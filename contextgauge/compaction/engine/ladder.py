@@ -163,10 +163,10 @@ def prepare(
     staying = tokens_of(selection.head, counter) + tokens_of(selection.tail, counter)
     replaced = at.tokens - staying
     count = len(selection.leaving)
-    if count < max(1, profile.minimum_messages):
+    if count < (1 if must else max(1, profile.minimum_messages)):
         what = f"{len(selection.tail)} of {len(at.messages)} messages are recent"
         return Staying(f"{what}, {len(selection.head)} always stay, and {count} could leave")
-    if replaced < profile.minimum_tokens:
+    if replaced < (MINIMUM_ROOM_TOKENS if must else profile.minimum_tokens):
         return Staying(
             f"the {count} older messages have {replaced:,} tokens, and a summary is made of "
             f"{profile.minimum_tokens:,} or more"
@@ -198,8 +198,8 @@ def prepare(
         number,
         replaced,
         ROLE_TOKENS + counter.text(profile.continuation or ""),
-        # What code carries comes before the budget: a goal is only a wish.
-        min(max(MINIMUM_ROOM_TOKENS, room, needed), most),
+        # What code carries comes before the budget, a goal, but not before a request that fits.
+        min(max(MINIMUM_ROOM_TOKENS, room, 0 if must else needed), most),
         steps,
     )
 

@@ -9,21 +9,24 @@ from contextgauge.compaction.counting import (
     Estimate,
     Size,
     estimated_size,
-    reported_size,
 )
+from contextgauge.compaction.engine.linked_messages import is_server_compaction
 from contextgauge.compaction.engine.selection import select
 from contextgauge.compaction.engine.tool_results import fitting
-from contextgauge.compaction.engine.trigger import TriggerLimits, limits_of
+from contextgauge.compaction.engine.trigger import Calibration, TriggerLimits, limits_of
 from contextgauge.compaction.history import History
-from contextgauge.compaction.messages import Message, ModelRequest
-from contextgauge.compaction.profiles import Profile, Window, share_of
+from contextgauge.compaction.messages import ApiUsage, Message, ModelRequest
+from contextgauge.compaction.profiles import Profile, Window
 
 LARGEST_ERROR: Final = 4
 """How often an estimate may be in a reported size: in some scripts a character is a token. What is
 more is something else, such as tools that the caller does not name."""
 
 LEAST_SUMMARY_TOKENS: Final = 256
-"""Room without which a summary makes no sense: part of what always stays."""
+"""Room without which a summary makes no sense: the least that takes the place of messages."""
+
+_LEAST_APART: Final = 8
+"""Two reports tell how much sizes grow where they are an eighth of the request apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,21 @@ class CountOnce:
         return tokens
 
 
+class Fixed(NamedTuple):
+    """What no compaction can change, in the sizes that an API reports.
+
+    `overhead_tokens` is in no estimate: tools that the caller does not name. A token of estimate
+    is `growth` tokens.
+    """
+
+    overhead_tokens: int
+    growth: float
+
+    def real(self, estimated_tokens: int) -> int:
+        """Return what the API would report of a request."""
+        return self.overhead_tokens + int(self.growth * estimated_tokens)
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """The size of the next request against its limits.
@@ -106,7 +124,7 @@ class Measurement:
     `size` is what is compared with the thresholds, `before` what a receipt shows: an estimate where
     nothing was reported; `messages_tokens` is the estimate of the active
     messages, `other_tokens` of the rest. `budget_tokens` is what a compaction may leave of the
-    messages, in the estimate's own tokens.
+    messages, in the estimate's own tokens: of what can be changed, and what always stays of them.
     """
 
     limits: TriggerLimits
@@ -115,6 +133,13 @@ class Measurement:
     messages_tokens: int
     other_tokens: int
     budget_tokens: int
+    fixed: Fixed
+    calibration: Calibration | None
+
+    @property
+    def overflows(self) -> bool:
+        """Whether the request does not fit."""
+        return self.size.tokens >= self.limits.usable_tokens
 
     def after(self, messages_tokens: int) -> int:
         """Return what `before` becomes with so much estimated for the messages.
@@ -133,44 +158,90 @@ def measure(
 ) -> Measurement:
     """Measure the request that the active messages would make.
 
-    Where an API reported more than the estimate says, the budget shrinks by the same factor. Where
-    the rest of the request leaves the messages next to nothing of the goal, they get a quarter of
-    it, or half of what there is up to the threshold.
+    Where an API reported more than the estimate says, the difference is fixed as far as two
+    reports show that it does not grow with the messages; with one report, as far as no estimate
+    can be so wrong.
     """
     active = history.active
-    limits = limits_of(profile, window, call.reserved_output_tokens)
-    request = call.request(active)
-    estimate = estimated_size(request, counter)
-    size = _size(history, request, profile, counter, estimate)
-    other = estimate.system + estimate.tools if profile.sizing == "request" else 0
-    estimated = estimate.messages + other
-    least = min((limits.compact_at_tokens - other) // 2, limits.compact_to_tokens // 4)
-    budget = max(limits.compact_to_tokens - other, least, 0)
-    if size.basis == "reported" and size.tokens > estimated:
-        budget = max(budget // LARGEST_ERROR, budget * estimated // size.tokens)
-    before = size if size.tokens else estimate
-    return Measurement(limits, size, before, estimate.messages, other, budget)
+    estimate = estimated_size(call.request(active), counter)
+    if profile.sizing != "request":
+        limits = limits_of(profile, window, call.reserved_output_tokens)
+        size = _own_size(history, profile, estimate)
+        before, budget = size if size.tokens else estimate, limits.compact_to_tokens
+        return Measurement(limits, size, before, estimate.messages, 0, budget, Fixed(0, 1.0), None)
+    other = estimate.system + estimate.tools
+    calibration = _calibration(history, other, counter)
+    fixed = _fixed(calibration)
+    staying = _always_staying(active, call, profile, counter)
+    fixed_tokens = fixed.real(other + staying)
+    limits = limits_of(profile, window, call.reserved_output_tokens, fixed_tokens)
+    room = int((limits.compact_to_tokens - fixed_tokens) / fixed.growth)
+    size = _size(history, counter, estimate, calibration)
+    return Measurement(
+        limits,
+        size,
+        size,
+        estimate.messages,
+        other,
+        staying + max(0, room),
+        fixed,
+        calibration,
+    )
 
 
-def _size(
-    history: History,
-    request: ModelRequest,
-    profile: Profile,
-    counter: Counter,
-    estimate: Size,
-) -> Size:
+def _reports(history: History) -> list[tuple[int, ApiUsage]]:
+    """Return where answers stand that reported the size of the conversation as it is."""
+    active, first = history.active, history.fresh_from
+    return [
+        (index, usage)
+        for index in range(first, len(active))
+        if (usage := active[index].usage) is not None and active[index].role == "assistant"
+    ]
+
+
+def _calibration(history: History, other_tokens: int, counter: Counter) -> Calibration | None:
+    """Return what the last answer reported, and how much sizes grew since the first of them."""
+    active, former, reports = history.active, history.trigger.calibration, _reports(history)
+    if not reports:
+        return former
+    (first, before), (last, usage) = reports[0], reports[-1]
+    since = sum(map(counter.message, active[first:last]))
+    estimated = other_tokens + sum(map(counter.message, active[:first])) + since
+    growth = None if former is None else former.growth
+    if since and since >= estimated // _LEAST_APART:
+        growth = min(max(1.0, (usage.context - before.context) / since), float(LARGEST_ERROR))
+    return Calibration(usage.context, estimated + history.saved_since_report, growth)
+
+
+def _fixed(calibration: Calibration | None) -> Fixed:
+    if calibration is None:
+        return Fixed(0, 1.0)
+    reported, estimated, growth = calibration
+    if growth is None:
+        growth = min(max(1.0, reported / max(1, estimated)), float(LARGEST_ERROR))
+    return Fixed(max(0, reported - int(growth * estimated)), growth)
+
+
+def _always_staying(
+    active: Sequence[Message], call: ModelCall, profile: Profile, counter: Counter
+) -> int:
+    """Return an estimate of the messages that no compaction archives or shortens, tokens."""
+    staying = 0
+    for index, each in enumerate(active):
+        if (
+            each.role == "system"
+            or (call.keep_ids and each.id in call.keep_ids)
+            or (profile.keep_first and not index)
+            or is_server_compaction(each)
+        ):
+            staying += counter.message(each)
+    return staying
+
+
+def _own_size(history: History, profile: Profile, estimate: Size) -> Size:
+    """Return the size by which a profile decides that does not look at the whole request."""
     if profile.sizing == "messages":
         return Size(estimate.messages, 0, 0, estimate.messages, 0, "estimated")
-    if profile.sizing == "request":
-        size = reported_size(request, counter, estimate, fresh_from=history.fresh_from)
-        if size.basis == "estimated" or not history.saved_since_report:
-            return size
-        saved = history.saved_since_report
-        return replace(
-            size,
-            tokens=max(estimate.tokens, size.tokens - saved),
-            messages=max(estimate.messages, size.messages - saved),
-        )
     for message in reversed(history.active[history.fresh_from :]):
         if message.usage is not None:
             context = message.usage.context
@@ -178,27 +249,54 @@ def _size(
     return Size(0, 0, 0, 0, 0, "reported")
 
 
-def fixed_tokens(
+def _size(
+    history: History,
+    counter: Counter,
+    estimate: Size,
+    calibration: Calibration | None,
+) -> Size:
+    """Return the size of the whole request: by the last report, and what grew since."""
+    if calibration is None:
+        return estimate
+    growth = calibration.growth or 1.0
+    reports = _reports(history)
+    if reports:
+        last, usage = reports[-1]
+        following = sum(map(counter.message, history.active[last + 1 :]))
+        tokens = usage.context + usage.output + int(growth * following)
+        if history.saved_since_report:
+            tokens = max(estimate.tokens, tokens - history.saved_since_report)
+    else:
+        more = estimate.tokens - calibration.estimated_tokens
+        tokens = calibration.reported_tokens + int(more * (growth if more > 0 else 1))
+        tokens = max(estimate.tokens, tokens)
+    rest = max(0, tokens - estimate.system - estimate.tools)
+    return replace(
+        estimate, tokens=tokens, messages=rest, basis="reported" if reports else "estimated"
+    )
+
+
+def smallest_tokens(
     active: Sequence[Message],
     call: ModelCall,
     profile: Profile,
     counter: Counter,
     measured: Measurement,
 ) -> int:
-    """Return the least that a compaction could leave: what always stays, and a short summary."""
-    budget = measured.budget_tokens
-    keep = None if profile.keep_share is None else share_of(budget, profile.keep_share)
+    """Return the least that a request could have: the last message, shortened, and a short text."""
+    bounded = profile.keep_share is not None
     selection = select(
         active,
-        keep_last=profile.keep_last,
-        keep_tokens=keep,
+        keep_last=min(1, profile.keep_last) if bounded else profile.keep_last,
+        keep_tokens=None,
         counter=counter,
         keep_ids=call.keep_ids,
         keep_first=profile.keep_first,
     )
-    tail = fitting(selection.tail, keep, profile, counter)
-    staying_tokens = sum(map(counter.message, (*selection.head, *tail)))
-    return measured.other_tokens + staying_tokens + LEAST_SUMMARY_TOKENS
+    tail = fitting(selection.tail, 0 if bounded else None, profile, counter)
+    staying = sum(map(counter.message, (*selection.head, *tail)))
+    leaving = sum(map(counter.message, selection.leaving))
+    return measured.fixed.real(measured.other_tokens + staying + min(LEAST_SUMMARY_TOKENS, leaving))
 
 
 class CallFrame(NamedTuple):
@@ -214,9 +312,9 @@ class CallFrame(NamedTuple):
         """Measure the request that the active messages would make."""
         return measure(self.history, self.call, self.profile, self.window, self.counter)
 
-    def fixed_tokens(self, measured: Measurement) -> int:
+    def smallest_tokens(self, measured: Measurement) -> int:
         """Return the least that a compaction could leave."""
-        return fixed_tokens(self.history.active, self.call, self.profile, self.counter, measured)
+        return smallest_tokens(self.history.active, self.call, self.profile, self.counter, measured)
 
     def effect_tokens(self, measured: Measurement) -> int | None:
         """Return the size from which the first answer since the last compaction was made.
@@ -228,5 +326,6 @@ class CallFrame(NamedTuple):
             if message.role == "assistant":
                 if message.usage is not None:
                     return message.usage.context
-                return measured.other_tokens + sum(map(self.counter.message, active[:first]))
+                left = sum(map(self.counter.message, active[:first]))
+                return measured.fixed.real(measured.other_tokens + left)
         return None

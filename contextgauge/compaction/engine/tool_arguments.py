@@ -1,4 +1,7 @@
-"""The rung that shortens the arguments of old calls; they stay valid JSON with the same keys."""
+"""The rung that shortens the arguments of old calls; they stay valid JSON with the same keys.
+
+Calls that a provider signed stay as they came, and with them all calls of their message.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -6,6 +9,7 @@ from typing import Final, NamedTuple
 
 from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
 from contextgauge.compaction.engine.cutting import cut, even_limit, middle_cut
+from contextgauge.compaction.formats.signatures import is_signed
 from contextgauge.compaction.messages import Block, Message, ToolCall, ToolResult
 from contextgauge.compaction.profiles import Profile
 from contextgauge.json_codec import dumps, loads
@@ -78,6 +82,8 @@ def _with_shorter_calls(
         if left <= 0:
             break
         message = messages[index]
+        if is_signed(message):
+            continue
         shortened: dict[int, Block] = {}
         for place, block in enumerate(message.blocks):
             if (

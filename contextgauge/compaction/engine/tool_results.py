@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.engine.cutting import MINIMUM_CHARACTERS, even_limit, middle_cut
 from contextgauge.compaction.engine.tool_arguments import Edited, fit_arguments, shorten_arguments
+from contextgauge.compaction.formats.signatures import is_signed
 from contextgauge.compaction.messages import (
     Content,
     Image,
@@ -211,10 +212,11 @@ class _Editing:
 def shorten_message(message: Message, limit_tokens: int, counter: Counter) -> Message:
     """Shorten the largest parts of one message until it fits: results and texts, from the middle.
 
-    Calls, thinking and opaque items stay as they are: an API checks them against its own.
+    Calls, thinking and opaque items stay as they are: an API checks them against its own; so does
+    a text that is signed.
     """
     tokens = counter.message(message)
-    if tokens <= limit_tokens:
+    if tokens <= limit_tokens or is_signed(message):
         return message
     parts = _text_parts(message)
     total = sum(len(text) for text in parts)

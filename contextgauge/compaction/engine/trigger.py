@@ -4,22 +4,23 @@
     at compact_at
       a call has no result yet ................... Idle: its result comes first
       no answer since the last compaction ........ Idle: its effect is not known yet
-      the fixed part alone reaches it ............ Unreachable once, then Idle
       two compactions did not help ............... Idle until the user's next turn
       a summariser failed a moment ago ........... Idle until the pause is over, or the user's
                                                    next turn where no repetition can mend it
       it was declined ............................ Idle until then or the user's next turn
       else ....................................... Due
-    at the window ................................ Due in spite of an unknown effect or a pause
-                                                   after a failure, where the conversation grew
-                                                   since the last try
+    at the window
+      the smallest possible request is no less ... Unreachable once, then Idle
+      any of these pauses holds .................. Due, with the deterministic floor
+      else ....................................... Due
 
 A compaction helped if the request of the next answer was below compact_at. After `MAX_UNHELPFUL`
-that did not, nothing is tried until the user's next turn: there is no loop of compactions.
+that did not, nothing is tried until the user's next turn or the full window. Between any two, a
+tenth of what can be changed at all is added: there is no loop of compactions.
 """
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from contextgauge.compaction.profiles import Profile, Window, share_of
 
@@ -30,31 +31,72 @@ FIRST_PAUSE_MS: Final = 30_000
 LAST_PAUSE_MS: Final = 600_000
 """Pauses after failed summaries: doubled each time."""
 
+_LEAST_GROWTH: Final = 10
+"""So much of the changeable window, a tenth, lies between two compactions."""
+
+_LARGEST_RESERVE: Final = 4
+"""A reserve that no request names takes at most a quarter of a small window."""
+
 
 @dataclass(frozen=True, slots=True)
 class TriggerLimits:
-    """The thresholds for one request, tokens: what is compared with its size."""
+    """The thresholds for one request, tokens: what is compared with its size.
+
+    `changeable_tokens` is the usable window less what no compaction can change. `floor`: a request
+    that does not fit may be compacted without a summariser.
+    """
 
     window: Window
     usable_tokens: int
+    changeable_tokens: int
     warn_at_tokens: int | None
     compact_at_tokens: int
     compact_to_tokens: int
+    floor: bool
 
 
-def limits_of(profile: Profile, window: Window, reserved_output_tokens: int) -> TriggerLimits:
-    """Return the thresholds: shares of the window less the reserves."""
+def limits_of(
+    profile: Profile, window: Window, reserved_output_tokens: int, fixed_tokens: int = 0
+) -> TriggerLimits:
+    """Return the thresholds: shares of the window less the reserves and less what is fixed.
+
+    A profile whose shares are of the whole usable window gets half of its goal's share of what can
+    be changed where the fixed part leaves less of the goal.
+    """
     reserve = profile.output_reserve_tokens
-    if profile.count_reserved_output and reserved_output_tokens:
-        reserve = reserved_output_tokens
+    if profile.count_reserved_output:
+        reserve = reserved_output_tokens or min(reserve, max(0, window.tokens) // _LARGEST_RESERVE)
     usable = max(1, window.tokens - profile.system_reserve_tokens - reserve - profile.safety_tokens)
+    fixed = min(fixed_tokens, usable)
+    changeable = usable - fixed
+    base = fixed if profile.shares_of == "changeable" else 0
+
+    def threshold(share: float) -> int:
+        return base + share_of(usable - base, share)
+
+    compact_at = threshold(profile.compact_at)
+    least = min(compact_at - fixed, share_of(changeable, profile.compact_to)) // 2
     return TriggerLimits(
         window,
         usable,
-        None if profile.warn_at is None else share_of(usable, profile.warn_at),
-        share_of(usable, profile.compact_at),
-        share_of(usable, profile.compact_to),
+        changeable,
+        None if profile.warn_at is None else threshold(profile.warn_at),
+        compact_at,
+        max(threshold(profile.compact_to), fixed + least),
+        profile.floor,
     )
+
+
+class Calibration(NamedTuple):
+    """What an API reported of one request, and how much its sizes grow for a token of estimate.
+
+    `reported_tokens` were read with a request that was estimated at `estimated_tokens`. `growth`
+    follows from two such reports; None where there was one.
+    """
+
+    reported_tokens: int
+    estimated_tokens: int
+    growth: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,37 +104,45 @@ class TriggerState:
     """What is remembered from one request to the next; kept with the history.
 
     `unhelpful` counts compactions in a row whose effect was too small; `stopped_at_turns` is the
-    number of the user's turns at which they were given up. `retry_at_ms` ends the pause after
-    `failures` failed summaries, in milliseconds since 1970. `declined_at_turns` is the number of
-    the user's turns at which a compaction was declined, `final_at_turns` that at which a summariser
-    failed with an error that a repetition cannot mend.
+    number of the user's turns at which they were given up. `left_tokens` is the size that the last
+    compaction left, None until an answer tells it. A pause of `pause_ms` after `failures` failed
+    summaries began at `paused_at_ms`. `declined_at_turns` is the number of the user's turns at
+    which a compaction was declined, `final_at_turns` that at which a summariser failed with an
+    error that a repetition cannot mend.
     """
 
     warned: bool = False
     awaiting_effect: bool = False
     unhelpful: int = 0
     stopped_at_turns: int | None = None
+    left_tokens: int | None = None
     unreachable_reported: bool = False
     failures: int = 0
-    retry_at_ms: int | None = None
-    tried_at_messages: int | None = None
+    paused_at_ms: int | None = None
+    pause_ms: int = 0
     declined_at_turns: int | None = None
     final_at_turns: int | None = None
+    calibration: Calibration | None = None
+
+    @property
+    def retry_at_ms(self) -> int | None:
+        """When the pause is over; None where there is none."""
+        return None if self.paused_at_ms is None else self.paused_at_ms + self.pause_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
     """What one decision is made from.
 
-    `size_tokens` is the size of the next request, `fixed_tokens` the least that it could be:
-    system, tools, reserve and what always stays. `messages` counts all messages so far, `turns`
-    those of the user. `effect_tokens` is the size that the first answer since the last compaction
-    was made from, None where there was no answer yet.
+    `size_tokens` is the size of the next request, `smallest_tokens` the least that it could be;
+    it is not looked at below the full window. `turns` counts those of the user. `effect_tokens` is
+    the size that the first answer since the last compaction was made from, None where there was no
+    answer yet. `now_ms` is of a clock that is not set back while a process runs; a pause that was
+    stored by another is over where its beginning is not in the past.
     """
 
     size_tokens: int
-    fixed_tokens: int
-    messages: int
+    smallest_tokens: int
     turns: int
     effect_tokens: int | None
     open_calls: bool
@@ -127,14 +177,18 @@ class Warn:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """What cannot be compacted reaches the threshold: reported once."""
+    """The smallest possible request does not fit the window: reported once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A compaction is due. `overflow`: the request does not fit the window."""
+    """A compaction is due. `overflow`: the request does not fit the window.
+
+    `floor`: neither a summariser nor `confirm` is asked, as a pause holds.
+    """
 
     overflow: bool
+    floor: bool = False
 
 
 Decision: TypeAlias = Idle | Warn | Unreachable | Due
@@ -145,7 +199,8 @@ def decide(
 ) -> tuple[TriggerState, Decision]:
     """Return the next state and what to do before the next request."""
     state = _judge(state, limits, at)
-    if at.size_tokens < limits.compact_at_tokens:
+    usable, changeable = limits.usable_tokens, limits.changeable_tokens
+    if at.size_tokens < next_at(limits.compact_at_tokens, state.left_tokens, changeable, usable):
         state = replace(state, unreachable_reported=False)
         is_low = limits.warn_at_tokens is None or at.size_tokens < limits.warn_at_tokens
         if is_low or state.warned:
@@ -153,30 +208,38 @@ def decide(
         return replace(state, warned=True), Warn()
     if at.open_calls:
         return state, Idle("open_calls")
-    if at.fixed_tokens >= limits.compact_at_tokens:
+    overflow = at.size_tokens >= usable
+    if overflow and at.smallest_tokens >= usable:
         if state.unreachable_reported:
             return state, Idle("threshold_unreachable")
         return replace(state, unreachable_reported=True), Unreachable()
-    if state.stopped_at_turns is not None:
-        return state, Idle("no_progress")
-    if state.declined_at_turns is not None and _in_pause(state, at):
-        return state, Idle("declined")
-    overflow = at.size_tokens >= limits.usable_tokens
-    grown = state.tried_at_messages is None or at.messages > state.tried_at_messages
-    if not (overflow and grown) and (reason := _waiting(state, at)):
-        return state, Idle(reason)
-    return replace(state, tried_at_messages=at.messages), Due(overflow)
+    reason = _pause(state, at)
+    if reason is None:
+        return state, Due(overflow)
+    return state, Due(overflow, floor=True) if overflow and limits.floor else Idle(reason)
 
 
-def _waiting(state: TriggerState, at: Situation) -> IdleReason | None:
+def next_at(
+    compact_at_tokens: int, left_tokens: int | None, changeable_tokens: int, usable_tokens: int
+) -> int:
+    """Return from which size on a compaction is due: not soon after one that left much."""
+    if left_tokens is None:
+        return compact_at_tokens
+    grown = left_tokens + changeable_tokens // _LEAST_GROWTH
+    return max(compact_at_tokens, min(grown, usable_tokens))
+
+
+def _pause(state: TriggerState, at: Situation) -> IdleReason | None:
     if state.awaiting_effect:
         return "awaiting_effect"
-    failing = state.final_at_turns is not None or _in_pause(state, at)
-    return "pause_after_failure" if failing else None
-
-
-def _in_pause(state: TriggerState, at: Situation) -> bool:
-    return state.retry_at_ms is not None and at.now_ms < state.retry_at_ms
+    if state.stopped_at_turns is not None:
+        return "no_progress"
+    is_paused = state.paused_at_ms is not None and (
+        0 <= at.now_ms - state.paused_at_ms < state.pause_ms
+    )
+    if is_paused and state.declined_at_turns is not None:
+        return "declined"
+    return "pause_after_failure" if is_paused or state.final_at_turns is not None else None
 
 
 def _judge(state: TriggerState, limits: TriggerLimits, at: Situation) -> TriggerState:
@@ -184,17 +247,17 @@ def _judge(state: TriggerState, limits: TriggerLimits, at: Situation) -> Trigger
     if state.stopped_at_turns is not None and at.turns > state.stopped_at_turns:
         state = replace(state, stopped_at_turns=None, unhelpful=0)
     if state.declined_at_turns is not None and at.turns > state.declined_at_turns:
-        state = replace(state, declined_at_turns=None, retry_at_ms=None)
+        state = replace(state, declined_at_turns=None, paused_at_ms=None)
     if state.final_at_turns is not None and at.turns > state.final_at_turns:
         state = replace(state, final_at_turns=None)
     if not state.awaiting_effect or at.effect_tokens is None:
         return state
+    state = replace(state, awaiting_effect=False, left_tokens=at.effect_tokens)
     if at.effect_tokens < limits.compact_at_tokens:
-        return replace(state, awaiting_effect=False, unhelpful=0)
+        return replace(state, unhelpful=0)
     unhelpful = state.unhelpful + 1
     return replace(
         state,
-        awaiting_effect=False,
         unhelpful=unhelpful,
         stopped_at_turns=at.turns if unhelpful >= MAX_UNHELPFUL else None,
     )
@@ -206,8 +269,9 @@ def compacted(state: TriggerState) -> TriggerState:
         state,
         warned=False,
         awaiting_effect=True,
+        left_tokens=None,
         failures=0,
-        retry_at_ms=None,
+        paused_at_ms=None,
         declined_at_turns=None,
         final_at_turns=None,
     )
@@ -235,6 +299,7 @@ def failed(
         state,
         failures=state.failures + 1,
         declined_at_turns=None,
-        retry_at_ms=None if final_at_turns is not None else now_ms + (retry_after_ms or pause),
+        paused_at_ms=None if final_at_turns is not None else now_ms,
+        pause_ms=retry_after_ms or pause,
         final_at_turns=final_at_turns,
     )

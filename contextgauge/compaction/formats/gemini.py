@@ -1,7 +1,8 @@
 """Gemini's generateContent: contents of parts, in the names of its REST API or its Python SDK.
 
 Calls and results may have ids; those without are paired in order by name, and the ids that the
-engine gives them are not written. Signatures of thoughts stay with the parts that have them.
+engine gives them are not written. A signature of thoughts stays with the part that has it, and goes
+where that was changed.
 """
 
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ from contextgauge.compaction.formats.fields import (
     wrong,
 )
 from contextgauge.compaction.formats.payloads import payload_of, read_image
+from contextgauge.compaction.formats.signatures import unsigned
 from contextgauge.compaction.messages import (
     Block,
     Content,
@@ -181,7 +183,7 @@ def _write_part(block: Block) -> Fields | None:
         isinstance(block, Opaque) or same_block(block, _read_part(fields, "part"))
     ):
         return fields
-    over = fields or {}
+    over = unsigned(fields or {})
     match block:
         case Text():
             return {**over, "text": block.text}

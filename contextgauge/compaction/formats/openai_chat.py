@@ -26,6 +26,7 @@ from contextgauge.compaction.formats.fields import (
     wrong,
 )
 from contextgauge.compaction.formats.payloads import Payload, payload_of, read_image
+from contextgauge.compaction.formats.signatures import unsigned
 from contextgauge.compaction.messages import (
     Block,
     ContextCompaction,
@@ -208,6 +209,9 @@ def _write_call(call: ToolCall) -> Fields:
     kind = str(fields.get("type", "function"))
     called = fields.get(kind)
     changes = {"name": call.name, _arguments_field(fields): call.arguments}
+    if isinstance(called, dict) and called.get(_arguments_field(fields)) != call.arguments:
+        fields = unsigned(fields)
+        called = fields.get(kind)
     return {
         **fields,
         "id": call.id,

@@ -30,6 +30,7 @@ from contextgauge.compaction.formats.fields import (
     with_result_role,
 )
 from contextgauge.compaction.formats.payloads import payload_of, read_image
+from contextgauge.compaction.formats.signatures import unsigned
 from contextgauge.compaction.messages import (
     Block,
     Content,
@@ -240,7 +241,7 @@ def _write_calls_apart(fields: Fields, blocks: Sequence[Block]) -> tuple[Json, l
         if call.id not in within:
             content.remove(call)
         if call.arguments != within.get(call.id, original).arguments:
-            entry = {**entry, **_call_fields(call, entry), "toolName": entry["toolName"]}
+            entry = {**unsigned(entry), **_call_fields(call, entry), "toolName": entry["toolName"]}
         written.append(entry)
     return written, content
 
@@ -255,7 +256,7 @@ def write_part(block: Block) -> Fields | None:
     if isinstance(block, ContextCompaction):
         return marker.write(block)
     written = _changes(block, fields)
-    return None if written is None else {**(fields or {}), **written}
+    return None if written is None else {**unsigned(fields or {}), **written}
 
 
 def _reread(block: Block, fields: Fields) -> Block:

@@ -5,7 +5,8 @@ same alerts, with the same ids:
 
 - *pressure*: an epoch of a chain lasts from one boundary or reset to the next. Of a reading, the
   messages of all time less those of the epoch are how many there were when the epoch began, which
-  no other epoch of the chain has in common: that names it, and the alert.
+  no other epoch of the chain has in common: that names it, and the alert. An answer to a call that
+  began before the boundary says nothing of the epoch after it.
 - *stalled*: the attempts that are open, each with its last sign of life.
 - *thrash*: the times of a chain's last compactions.
 
@@ -46,6 +47,7 @@ from streams.core.alerts.rules import (
     Stalled,
     Thrashing,
 )
+from streams.core.late_answers import LateAnswers
 
 ConditionKind = TypeVar("ConditionKind", bound=Condition)
 
@@ -159,6 +161,7 @@ class Watch:
         self._compacted: OrderedDict[tuple[str, str, str], tuple[deque[int], bool]] = OrderedDict()
         self._attempts: OrderedDict[str, _Attempt] = OrderedDict()
         self._who: OrderedDict[str, Who] = OrderedDict()
+        self._late = LateAnswers()
 
     def observe(self, record: Record, logged_ms: int, now_ms: int) -> list[Alert]:
         """Return the alerts that a record raises. `logged_ms` is its Kafka timestamp.
@@ -223,7 +226,7 @@ class Watch:
 
     def clear(self) -> None:
         """Forget all: the records are read again."""
-        for memory in (self._announced, self._compacted, self._attempts, self._who):
+        for memory in (self._announced, self._compacted, self._attempts, self._who, self._late):
             memory.clear()
 
     def forget(self, before_ms: int) -> None:
@@ -233,7 +236,7 @@ class Watch:
             del self._attempts[name]
 
     def _read(self, record: Record, data: ContextReading, now_ms: int) -> Iterator[Alert]:
-        if data.window is None or data.window <= 0:
+        if self._late.reported(record) or data.window is None or data.window <= 0:
             return
         epoch = data.messages_total - data.messages
         for rule, condition in self._rules_for(data, Pressure):
@@ -283,6 +286,7 @@ class Watch:
         _bound(self._attempts)
 
     def _boundary(self, record: Record, data: CompactBoundary) -> Iterator[Alert]:
+        self._late.ended(data)
         if data.attempt_id is not None:
             self._attempts.pop(data.attempt_id, None)
         if record.time_ms is None:

@@ -191,6 +191,7 @@ def profile_of(thresholds: SessionThresholds, window: int) -> Profile:
     to = _share(thresholds.compact_to, profile, profile.compact_to, window)
     return replace(
         profile,
+        shares_of="usable",
         warn_at=None,  # the pipeline warns
         compact_at=at,
         compact_to=min(to, at),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from contextgauge.compaction.engine.trigger import LAST_PAUSE_MS, MAX_UNHELPFUL
+from contextgauge.compaction.engine.trigger import LAST_PAUSE_MS, MAX_UNHELPFUL, next_at
 from contextgauge.normalise.runtimes import COMPACTING_THEMSELVES
 from contextgauge.units import MINUTE_MS
 from schemas.commands import CommandFinished, CompactRequested
@@ -73,6 +73,12 @@ class SessionMemory:
     looked_up_ms: int | None = None
     """When it was looked up whose session it is."""
     size: ContextSize | None = None
+    left_tokens: int | None = None
+    """The first size since the last boundary; None where it is not known."""
+    is_compacted: bool = False
+    """Whether a boundary came, and no size since."""
+    fired_tokens: int | None = None
+    """The size for which a compaction was requested last, by the log."""
     was_below: bool = False
     """Whether the last size was below the threshold that held then."""
     open: dict[str, bool] = field(default_factory=dict)
@@ -137,7 +143,7 @@ class SessionMemory:
             del self.open[next(iter(self.open))]
         if data.trigger != "manual":
             self.awaits_effect = False  # it was seen, or this would not have been requested
-            if self.stopped_at is not None:  # and what stopped it is over
+            if self.stopped_at is not None and not data.urgent:  # and what stopped it is over
                 self.stopped_at, self.stopped_by, self.unhelpful = None, None, 0
             self.fired_ms = max(self.fired_ms or 0, time_ms)
             self.was_urgent = data.urgent
@@ -177,13 +183,32 @@ class SessionMemory:
         self.stopped_at, self.stopped_by = None, None
         self.unhelpful = MAX_UNHELPFUL - 1
 
-    def ended(self, logged_ms: int) -> None:
+    def ended(self, logged_ms: int, *, is_compacted: bool) -> None:
         """Note that an epoch ended: its size and what was deferred in it are of the past."""
-        self.size = self.deferred = None
+        self.size = self.deferred = self.left_tokens = None
+        self.is_compacted = is_compacted
         self.ended_ms = max(self.ended_ms, logged_ms)
 
-    def below(self) -> None:
-        """Note that its size is below the threshold."""
+    def read(self, size: ContextSize) -> None:
+        """Note its size."""
+        self.size = size
+        if self.is_compacted:
+            self.left_tokens, self.is_compacted = size.used_tokens, False
+
+    def rests(self, size: ContextSize, sizes: Sizes) -> bool:
+        """Return whether nothing is due at a size, and note it where that is below the threshold.
+
+        After a compaction that left it below the threshold, a tenth of the window is added before
+        the next: what of the window can be changed is not known here.
+        """
+        if size.used_tokens < sizes.compact_at:
+            self._below()
+            return True
+        left, window = self.left_tokens, size.window or 0
+        left = None if left is None or left >= sizes.compact_at else left
+        return size.used_tokens < next_at(sizes.compact_at, left, window, sizes.hard_at or window)
+
+    def _below(self) -> None:
         self.was_below = True
         self.failures = self.unhelpful = 0
         self.awaits_effect, self.fired_ms = False, None
@@ -192,7 +217,7 @@ class SessionMemory:
     def above(self, size: ContextSize, sizes: Sizes, now_ms: int) -> IdleReason | None:
         """Note that its size is above the threshold; return why nothing is to be done, if so."""
         self.was_below = False
-        is_old = now_ms - self.finished_ms >= MINUTE_MS
+        is_old = not 0 <= now_ms - self.finished_ms < MINUTE_MS
         if self.awaits_effect and (is_old or self._has_ended(size)):
             self.awaits_effect = False
             self.unhelpful += 1
@@ -200,17 +225,26 @@ class SessionMemory:
                 self.stopped_at = (sizes.compact_at, size.window)
         if self.stopped_at is not None and self.stopped_at != (sizes.compact_at, size.window):
             self.stopped_at, self.stopped_by, self.unhelpful = None, None, 0
+        if self._is_due(size, sizes):
+            return None
         if self.stopped_at is not None:
             return "no_progress"
         if self.failures:
-            is_hard = sizes.hard_at is not None and size.used_tokens >= sizes.hard_at
-            first_hard = is_hard and not self.was_urgent
             pause_ms = min(MINUTE_MS * 2 ** (self.failures - 1), LAST_PAUSE_MS)
-            if now_ms - self.finished_ms < pause_ms and not first_hard:
+            if 0 <= now_ms - self.finished_ms < pause_ms:
                 return "pause_after_failure"
         elif self.awaits_effect or self._fired_lately(now_ms):
             return "awaiting_effect"
         return None
+
+    def _is_due(self, size: ContextSize, sizes: Sizes) -> bool:
+        """Return whether no pause counts: at the hard limit, once, and then for each tenth more."""
+        if sizes.hard_at is None or size.used_tokens < sizes.hard_at:
+            return False
+        fired, window = self.fired_tokens, size.window or 0
+        if self.failures and not self.was_urgent:
+            return True
+        return fired is not None and size.used_tokens >= next_at(0, fired, window, 2 * window)
 
     def _has_ended(self, size: ContextSize) -> bool:
         """Return whether the epoch that was compacted is over, as far as is known."""
@@ -219,4 +253,4 @@ class SessionMemory:
         return size.epoch != self.finished_epoch
 
     def _fired_lately(self, now_ms: int) -> bool:
-        return self.fired_ms is not None and now_ms - self.fired_ms < MINUTE_MS
+        return self.fired_ms is not None and 0 <= now_ms - self.fired_ms < MINUTE_MS

@@ -1,15 +1,16 @@
 """When a session is to be compacted: records in, decisions and requests out.
 
-    the size is below compact_at ................. nothing
+    the size is below compact_at ................. nothing, nor where less than a tenth of the
+                                                   window was added since a compaction
     not opted in, or not the main chain .......... nothing
     the window is assumed, or unknown ............ not fired
     the record is older than max_age ............. not fired
     its runtime compacts itself .................. not fired, unless by a driver, or its agent asks
                                                    for the context that its model should see
-    it is from before the last compaction ........ not fired
+    it is from before the last compaction ........ not fired, nor if of a call that began before it
     a command of the session is open ............. not fired; from hard_at on it is made urgent
-    two compactions did not help ................. not fired
-    the last one failed, or has just ended ....... not fired
+    two compactions did not help ................. not fired } but at hard_at, where a tenth of the
+    the last one failed, or has just ended ....... not fired } window was added since the last one
     else ......................................... fired
 
 A decision that did not fire is written once for its reason, window and epoch; where time alone
@@ -57,6 +58,7 @@ from streams.core.control.reasons import NO_DRIVER, IdleReason
 from streams.core.control.service import SERVICE
 from streams.core.control.sessions import ContextSize, SessionMemory, SizeReading
 from streams.core.control.thresholds import Sizes, ThresholdBook
+from streams.core.late_answers import LateAnswers
 
 _Value = TypeVar("_Value")
 
@@ -92,6 +94,7 @@ class Trigger:
         self._finished: OrderedDict[str, bool] = OrderedDict()
         """Commands, and whether each completed."""
         self._deferred: OrderedDict[str, None] = OrderedDict()
+        self._late = LateAnswers()
 
     def note(self, entry: CommandEntry) -> None:
         """Take an entry of the log, in its order."""
@@ -108,6 +111,8 @@ class Trigger:
                 self._session(data.session_id).finished(data, entry.time_ms)
             case CompactionDecided() as data if is_new:  # what was decided here is known already
                 session = self._session(data.session_id)
+                if data.fired:
+                    session.fired_tokens = data.used_tokens
                 if data.reason == "no_progress" and data.threshold_tokens is not None:
                     session.stopped(entry.id, data.threshold_tokens, data.window)
                 elif data.unhelpful is not None:
@@ -179,11 +184,11 @@ class Trigger:
         elif data.chain != MAIN_CHAIN:
             return
         elif isinstance(data, (CompactBoundary, ContextReset)):
-            self._session(data.session_id).ended(logged_ms)
+            self._ended(data, logged_ms)
         else:
             reading = self._reading(record, logged_ms)
             if reading is not None:
-                self._session(data.session_id).size = reading.size
+                self._session(data.session_id).read(reading.size)
                 self._put_off(reading._replace(is_recalled=True))
 
     def restored(self, since_ms: int) -> None:
@@ -233,7 +238,7 @@ class Trigger:
         if data.chain != MAIN_CHAIN or data.inherited or not self._book.may_be_automatic:
             return []
         if isinstance(data, (CompactBoundary, ContextReset)):
-            self._session(data.session_id).ended(logged_ms)
+            self._ended(data, logged_ms)
             return []
         reading = self._reading(record, logged_ms)
         if reading is None:
@@ -242,6 +247,11 @@ class Trigger:
         for entry in entries:
             self.note(entry)
         return entries
+
+    def _ended(self, data: CompactBoundary | ContextReset, logged_ms: int) -> None:
+        is_compacted = isinstance(data, CompactBoundary)
+        self._session(data.session_id).ended(logged_ms, is_compacted=is_compacted)
+        self._late.ended(data)
 
     def _counted(self, entry: CommandEntry) -> CommandEntry:
         """Return an entry; a decision with how many compactions did not help: for who is next."""
@@ -256,7 +266,8 @@ class Trigger:
         """Return the size that a record changes a session's to; None where it does not."""
         data = record.data
         if isinstance(data, ContextReading):
-            return SizeReading(record, ContextSize.of(data), logged_ms)
+            is_late = self._late.reported(record)
+            return None if is_late else SizeReading(record, ContextSize.of(data), logged_ms)
         if not isinstance(data, ContextLimits):
             return None
         before = self._session(data.session_id).size
@@ -270,7 +281,8 @@ class Trigger:
         record, size, logged_ms, _ = reading
         session_id = reading.session_id
         session = self._session(session_id)
-        before, session.size, session.deferred = session.size, size, None
+        before, session.deferred = session.size, None
+        session.read(size)
         command_id, number = self._command_of(record)
         if command_id is None:
             return
@@ -284,8 +296,7 @@ class Trigger:
         if size.window is None or sizes is None:
             yield from self._idle(reading, sizes, "unknown_window", now_ms)
             return
-        if size.used_tokens < sizes.compact_at:
-            session.below()
+        if session.rests(size, sizes):
             return
         is_change = (
             before is not None

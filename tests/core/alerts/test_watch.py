@@ -102,6 +102,15 @@ def test_pressure_is_alerted_once_per_epoch() -> None:
     assert [found.id in {alert.id, again.id} for found in watched.take(at(95, 10, "h"))] == [False]
 
 
+def test_an_answer_to_a_call_that_began_before_the_boundary_raises_no_pressure() -> None:
+    watched = Watched(rule(Pressure(85)))
+    called = boundary({**AUTO, "contextgauge": {"during_call": True}}, at=1)
+    assert watched.take(user(at=0), called, at(96, 2, "a")) == []
+    assert watched.take(at(97, 3, "a"), at(20, 4, "b")) == []
+    assert len(watched.take(at(86, 5, "c"))) == 1
+    assert len(watched.take(boundary(AUTO, at=6), at(96, 7, "d"))) == 1
+
+
 def test_what_a_fork_inherited_raises_no_alert() -> None:
     origin = {"sessionId": "origin"}
     watched = Watched(rule(Pressure(85)), rule(Thrashing(2, MINUTE_MS), "thrash"))

@@ -213,10 +213,61 @@ def test_two_compactions_that_do_not_help_are_the_last() -> None:
         deciding.finish(command.command_id, "completed", start + 10)
         deciding.take(boundary({"trigger": "auto"}, at=start + 10))
     assert reasons(deciding.take(at(87, 200))) == ["no_progress"]
-    assert deciding.take(at(99, 5_000)) == []
+    assert deciding.take(at(94, 5_000)) == []
     lower = ThresholdsSet(scope="session", name=SESSION, requested_by="ada", compact_at="80%")
     deciding.trigger.note(CommandEntry("set", 0, lower))
     assert len(requests(deciding.take(at(87, 5_100)))) == 1
+
+
+def test_the_hard_limit_waits_for_nothing_where_a_tenth_of_the_window_was_added() -> None:
+    deciding = Deciding(ON)
+    for start in (0, 100):
+        (command,) = requests(deciding.take(init(at=start), at(86, start + 1)))
+        deciding.finish(command.command_id, "completed", start + 10)
+        deciding.take(boundary({"trigger": "auto"}, at=start + 10))
+    assert reasons(deciding.take(at(95.9, 200))) == ["no_progress"]
+    (command,) = requests(deciding.take(at(96, 201)))
+    assert command.urgent
+    deciding.finish(command.command_id, "completed", 210)
+    deciding.take(boundary({"trigger": "auto"}, at=210))
+    assert reasons(deciding.take(at(99, 300))) == ["no_progress"]
+
+
+def test_a_compaction_that_left_much_is_not_followed_by_another_at_once() -> None:
+    deciding = Deciding(ON)
+    (command,) = requests(deciding.take(init(at=0), at(86, 1)))
+    deciding.finish(command.command_id, "completed", 10)
+    deciding.take(boundary({"trigger": "auto"}, at=10), at(80, 11))
+    assert deciding.take(at(89.9, 100)) == []
+    assert len(requests(deciding.take(at(90, 101)))) == 1
+
+
+def test_a_clock_that_is_ahead_leaves_no_pause_of_hours() -> None:
+    deciding = Deciding(ON)
+    (first,) = requests(deciding.take(init(at=0), at(86, 1)))
+    deciding.finish(first.command_id, "failed", 100_000)
+    assert len(requests(deciding.take(at(86, 70)))) == 1
+
+
+def test_an_answer_to_a_call_that_began_before_the_boundary_requests_nothing() -> None:
+    deciding = Deciding(ON)
+    (command,) = requests(deciding.take(init(at=0), at(96, 1)))
+    deciding.finish(command.command_id, "completed", 10)
+    during_call = {"trigger": "auto", "contextgauge": {"during_call": True}}
+    assert deciding.take(boundary(during_call, at=10), at(97, 11)) == []
+    assert requests(deciding.take(at(97, 90))) != []
+
+
+def test_a_former_workers_answer_of_before_the_boundary_is_known_as_such() -> None:
+    deciding = Deciding(ON)
+    entries = deciding.take(init(at=0), at(96, 1))
+    (command,) = requests(entries)
+    entries.append(deciding.finish(command.command_id, "completed", 10))
+    during_call = {"trigger": "auto", "contextgauge": {"during_call": True}}
+    deciding.take(boundary(during_call, at=10), at(97, 11))
+    other = noted(entries)
+    recall(other, deciding.records, 12)
+    assert other.trigger.due(after(200)) == []
 
 
 def test_a_smaller_model_compacts_what_does_not_fit_it() -> None:
