@@ -10,16 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from contextgauge.compaction.carried.restore import Restored
 from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter, Size
 from contextgauge.compaction.engine.compaction_receipt import Receipt, Trigger
 from contextgauge.compaction.engine.extractive import ExtractiveSummariser
-from contextgauge.compaction.engine.ladder import (
-    Climb,
-    Staying,
-    Summarising,
-    clear_only,
-    shorten_only,
-)
+from contextgauge.compaction.engine.ladder import Climb, clear_only, shorten_only
 from contextgauge.compaction.engine.next_compaction import (
     CompactionTask,
     WrittenCompaction,
@@ -28,6 +23,7 @@ from contextgauge.compaction.engine.next_compaction import (
     work_out,
 )
 from contextgauge.compaction.engine.plan import Plan, plan_of
+from contextgauge.compaction.engine.preparation import Staying, Summarising
 from contextgauge.compaction.engine.request_size import (
     CallFrame,
     Measurement,
@@ -207,7 +203,7 @@ class Compactor:
         if open_calls(history.active):
             return "a tool's call has no result yet"
         frame = self._frame(history, call)
-        work = work_out(frame, frame.measure(), None, self._hooks.restore)[1]
+        work = self._work_out(frame, frame.measure(), None)[1]
         return work.reason if isinstance(work, Staying) else "there is something to compact now"
 
     def _frame(self, history: History, call: ModelCall) -> CallFrame:
@@ -305,7 +301,7 @@ class Compactor:
         active = tuple(frame.history.active)
         overflow = task.must or (starting is not None and starting.overflow)
         due = None if starting is None else Due(starting.overflow)
-        at, work, restored = work_out(frame, task.measured, due, self._hooks.restore, must=overflow)
+        at, work, restored = self._work_out(frame, task.measured, due, must=overflow)
         summarising = isinstance(work, Summarising)
         if not summarising and starting is not None:
             at = shorten_only(at, profile, frame.counter, task.measured.budget_tokens)
@@ -321,6 +317,13 @@ class Compactor:
         written = await writer.write(request, work, profile, floor=overflow)
         done = WrittenCompaction(at, work, written, restored, began_ms, self._now_ms())
         return finished_plan(active, frame, task, done)
+
+    def _work_out(
+        self, frame: CallFrame, measured: Measurement, due: Due | None, *, must: bool = False
+    ) -> tuple[Climb, Summarising | Staying, Restored]:
+        writes = not isinstance(self._summariser, ExtractiveSummariser)
+        tokens = frame.profile.summary_tokens if writes else 0
+        return work_out(frame, measured, due, self._hooks.restore, must=must, prose_tokens=tokens)
 
     async def _confirmed(self, starting: CompactionStarting) -> None:
         self._hooks.emit(starting)

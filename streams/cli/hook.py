@@ -12,8 +12,9 @@ from typing import Final
 
 import typer
 
-from contextgauge.compaction.carried.pins import carry
-from contextgauge.compaction.messages import Carried
+from contextgauge.compaction.carried.digest import carry
+from contextgauge.compaction.carried.digest_room import within
+from contextgauge.compaction.messages import Carried, DigestEntry
 from contextgauge.compaction.reading.lines import compacts_inside, is_boundary
 from contextgauge.compaction.reading.transcripts import read_conversation
 from contextgauge.errors import ConfigError
@@ -31,11 +32,11 @@ _MARKS: Final = (b"compact_boundary", b'"compaction"')
 """What a line that archives has in it: the others need not be parsed for that."""
 _MOST_INPUT_BYTES: Final = 1024 * 1024
 _MOST_CHARACTERS: Final = 8_000
-"""Of rules: about 2,000 tokens, a tenth of what a summary may have."""
+"""Of the user's turns: about 2,000 tokens, a tenth of what a summary may have."""
 _INTRODUCTION: Final = (
-    "The user laid these rules down, and they stay in force. Write each of them into the summary, "
-    "word for word, under the heading «Rules of the user»; where two contradict each other, the "
-    "later one holds:"
+    "These are the user's turns, word for word. What they lay down stays in force: write it into "
+    "the summary, word for word, under the heading «Rules of the user»; where two turns contradict "
+    "each other, the later one holds:"
 )
 
 
@@ -50,14 +51,14 @@ app.command("user-prompt-submit")(user_prompt_submit)
 
 @app.command("pre-compact")
 def pre_compact() -> None:
-    """Print the user's rules as instructions for the compaction that is about to begin.
+    """Print the user's turns as instructions for the compaction that is about to begin.
 
     Reads the hook's JSON on standard input, and the transcript that it names.
     """
     try:
-        rules = standing_rules(_transcript(sys.stdin.buffer.read(_MOST_INPUT_BYTES)))
-        if rules:
-            sys.stdout.write(f"{instructions(rules)}\n")
+        turns = user_turns(_transcript(sys.stdin.buffer.read(_MOST_INPUT_BYTES)))
+        if turns:
+            sys.stdout.write(f"{instructions(turns)}\n")
             sys.stdout.flush()
     except Exception as error:  # noqa: BLE001 -- no failure may block a compaction
         why = error if isinstance(error, ConfigError) else type(error).__name__
@@ -82,8 +83,8 @@ def _transcript(given: bytes) -> bytes:
         raise ConfigError(f"the transcript cannot be read ({error.strerror})") from None
 
 
-def standing_rules(transcript: bytes) -> tuple[str, ...]:
-    """Return the constraints that the user laid down, oldest first, from before any compaction."""
+def user_turns(transcript: bytes) -> tuple[DigestEntry, ...]:
+    """Return the user's turns, oldest first, from before any compaction."""
     carried = Carried()
     for epoch in _epochs(transcript):
         try:
@@ -91,7 +92,7 @@ def standing_rules(transcript: bytes) -> tuple[str, ...]:
         except ConfigError:  # nothing was written yet
             continue
         carried = carry(carried, conversation.request.messages)
-    return tuple(pin.text for pin in carried.pins if pin.kind == "constraint")
+    return tuple(each for each in carried.entries if each.speaker == "user" and each.text.strip())
 
 
 def _epochs(transcript: bytes) -> Iterator[bytes]:
@@ -113,14 +114,14 @@ def _archives(line: bytes) -> bool:
     return isinstance(document, dict) and (is_boundary(document) or compacts_inside(document))
 
 
-def instructions(rules: Sequence[str]) -> str:
-    """Return the instructions, without the oldest rules where there are too many."""
-    lines: list[str] = []
-    room = _MOST_CHARACTERS
-    for rule in reversed(rules):
-        line = f"- {' '.join(rule.split())}"
-        room -= len(line) + 1
-        if room < 0:
-            break
-        lines.append(line)
-    return "\n".join([_INTRODUCTION, *reversed(lines)])
+def instructions(turns: Sequence[DigestEntry]) -> str:
+    """Return the instructions: of too many turns the first and the newest, of long ones a part."""
+    lines = [_INTRODUCTION]
+    last = 0
+    for turn in within(turns, _MOST_CHARACTERS):
+        if turn.number > last + 1:
+            lines.append(f"[{turn.number - last - 1:,} turns left out]")
+        last = turn.number
+        omitted = f" [{turn.omitted:,} characters left out] " if turn.omitted else ""
+        lines.append(f"{turn.number}. {turn.text}{omitted}{turn.end}")
+    return "\n".join(lines)

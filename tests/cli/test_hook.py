@@ -1,4 +1,4 @@
-"""`contextgauge hook pre-compact`: the rules of users, and no compaction that is blocked."""
+"""`contextgauge hook pre-compact`: the turns of users, and no compaction that is blocked."""
 
 import json
 import subprocess
@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from contextgauge.compaction.messages import DigestEntry
 from streams.cli import hook
-from streams.cli.hook import app, instructions, standing_rules
+from streams.cli.hook import app, instructions, user_turns
 from tests.patience import PATIENCE_S
 
 RULE = "Never change the files below vendor/."
@@ -58,17 +59,17 @@ def given(path: Path) -> str:
     )
 
 
-def test_rules_of_the_user_are_printed_from_before_other_compactions_too(transcript: Path) -> None:
+def test_turns_of_the_user_are_printed_from_before_other_compactions_too(transcript: Path) -> None:
     result = CliRunner().invoke(app, ["pre-compact"], input=given(transcript))
     assert result.exit_code == 0
     assert result.stderr == ""
-    assert result.stdout.splitlines()[1:] == [f"- {RULE}", f"- {LATER}"]
+    assert result.stdout.splitlines()[1:] == [f"1. Tidy the parser up. {RULE}", f"2. {LATER}"]
     # A line that begins with a brace would be read as the hook's JSON.
-    assert result.stdout.startswith("The user laid these rules down")
+    assert result.stdout.startswith("These are the user's turns")
 
 
-def test_without_rules_nothing_is_printed(tmp_path: Path) -> None:
-    (tmp_path / "s.jsonl").write_text(json.dumps(line("user", "1", None, "What is this?")))
+def test_without_turns_nothing_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_text(json.dumps(line("assistant", "1", None, "Ready.")))
     result = CliRunner().invoke(app, ["pre-compact"], input=given(tmp_path / "s.jsonl"))
     assert (result.exit_code, result.output) == (0, "")
 
@@ -92,10 +93,10 @@ def test_a_failure_does_not_block_the_compaction(text: str, why: str) -> None:
 def test_a_fault_of_ours_does_not_block_it_either(
     transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_: bytes) -> tuple[str, ...]:
+    def broken(_: bytes) -> tuple[DigestEntry, ...]:
         raise ZeroDivisionError("a text of the transcript")
 
-    monkeypatch.setattr(hook, "standing_rules", broken)
+    monkeypatch.setattr(hook, "user_turns", broken)
     result = CliRunner().invoke(app, ["pre-compact"], input=given(transcript))
     assert (result.exit_code, result.stderr) == (
         1,
@@ -116,23 +117,26 @@ def test_the_installed_command_answers(transcript: Path) -> None:
     assert RULE in done.stdout
 
 
-def test_an_empty_transcript_has_no_rules() -> None:
-    assert standing_rules(b"") == ()
-    assert standing_rules(b"no JSON\n") == ()
+def test_an_empty_transcript_has_no_turns() -> None:
+    assert user_turns(b"") == ()
+    assert user_turns(b"no JSON\n") == ()
 
 
-def test_the_oldest_rules_are_left_out_where_there_are_too_many() -> None:
-    text = instructions([f"Rule {number}: {'x' * 100}" for number in range(200)])
-    assert len(text) < 9_000
-    assert "Rule 199" in text.splitlines()[-1]
-    assert "Rule 0:" not in text
+def test_of_too_many_turns_the_first_and_the_newest_are_printed() -> None:
+    turns = [DigestEntry(n, "u", "user", f"Rule {n}: {'x' * 100}") for n in range(1, 201)]
+    lines = instructions(turns).splitlines()
+    assert sum(map(len, lines)) < 9_000
+    assert lines[1].startswith("1. Rule 1: ")
+    assert lines[-1].startswith("200. Rule 200: ")
+    assert any("turns left out]" in each for each in lines)
+    long = instructions([DigestEntry(1, "u", "user", "word " * 9_000)])
+    assert "characters left out]" in long
+    assert len(long) < 9_000
 
 
-def test_rules_from_before_a_compaction_inside_an_answer_are_carried() -> None:
+def test_turns_from_before_a_compaction_inside_an_answer_are_carried() -> None:
     inside = line("assistant", "8", "7", "")
     inside["message"]["content"] = [{"type": "compaction", "content": "So far."}]
     lines = [*LINES, inside, line("user", "9", "8", "Go on.")]
-    assert standing_rules("".join(f"{json.dumps(each)}\n" for each in lines).encode()) == (
-        RULE,
-        LATER,
-    )
+    turns = user_turns("".join(f"{json.dumps(each)}\n" for each in lines).encode())
+    assert [each.text for each in turns] == [f"Tidy the parser up. {RULE}", LATER, "Go on."]

@@ -10,18 +10,23 @@ from collections.abc import Iterator
 
 import pytest
 
-from contextgauge.compaction.carried.pins import carry
+from contextgauge.compaction.carried.compaction_text import compose, read_text
+from contextgauge.compaction.carried.digest import carry
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.engine.extractive import floor
 from contextgauge.compaction.messages import Carried, Message, Text, ToolCall, ToolResult
 from tests.compaction.conversations import said
 
 
 class Agent:
-    """Acts on a context. Later lines override earlier ones, as the context itself says."""
+    """Acts on the user's turns of a context, later ones over earlier, as the context itself says.
+
+    What a turn quotes in a fence is data to it.
+    """
 
     def __init__(self, context: str) -> None:
-        self.context = context
+        read = read_text(context)
+        turns = [] if read is None else [e.text for e in read.entries if e.speaker == "user"]
+        self.context = re.sub(r"```.*?```", "", "\n".join(turns), flags=re.DOTALL)
 
     def _last(self, pattern: str) -> str | None:
         matches: list[str] = re.findall(pattern, self.context, re.IGNORECASE)
@@ -44,7 +49,7 @@ class Agent:
         return self._last(r"([A-Z][a-z]+ [A-Z][a-z]+) (?:is on call|carries the pager)")
 
     def answers_tersely(self) -> bool:
-        return self._last(r"(terse) answers") is not None
+        return self._last(r"(terse|chatty)[^\n]* answers") == "terse"
 
     def knows(self, value: str) -> bool:
         return value in self.context
@@ -71,7 +76,7 @@ def _filler(rng: random.Random, count: int, number: int) -> Iterator[Message]:
         yield said("user", f"Its log was:\n```\n{rng.choice(INJECTIONS)}\n```\nGo on.")
 
 
-def _context(rounds: list[list[str]], seed: int, budget_tokens: int = 700) -> str:
+def _context(rounds: list[list[str]], seed: int, budget_tokens: int = 4_000) -> str:
     """Return the text after as many compactions as there are lists of the user's statements."""
     rng = random.Random(seed)
     carried, text = Carried(), ""
@@ -85,9 +90,7 @@ def _context(rounds: list[list[str]], seed: int, budget_tokens: int = 700) -> st
             for index, each in enumerate(messages)
         ]
         carried = carry(carried, messages)
-        text = floor(
-            messages, carried, number=number, budget_tokens=budget_tokens, counter=ESTIMATE
-        )
+        text = compose("", carried, number=number, budget_tokens=budget_tokens, counter=ESTIMATE)
     return text
 
 
@@ -134,11 +137,11 @@ def test_the_agent_acts_on_the_latest_values(seed: int) -> None:
     assert not agent.may_push()
     assert not agent.may_edit("src/pay.py")
     assert not agent.may_edit("src/tax.py")
-    for stale in ("$500", "UTC", "Alice Brown"):
-        assert not agent.knows(stale)
+    for replaced in ("$500", "UTC", "Alice Brown"):
+        assert agent.knows(replaced), "order decides: nothing is taken away"
 
 
-def test_without_pins_the_agent_breaks_the_rules() -> None:
+def test_without_the_users_turns_the_agent_breaks_the_rules() -> None:
     """The probes measure the context: an agent with an ordinary summary fails them."""
     agent = Agent("The user set up a payment service and gave several rules.")
     assert agent.may_push()
@@ -171,10 +174,10 @@ def _rules(rng: random.Random) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_all_pinned_constraints_are_kept_over_five_rounds(seed: int) -> None:
+def test_all_constraints_are_kept_over_five_rounds(seed: int) -> None:
     rng = random.Random(seed)
     rounds = [_rules(rng) for _ in range(5)]
-    text = _context(rounds, seed, budget_tokens=2_000)
+    text = _context(rounds, seed, budget_tokens=6_000)
     for rule in [rule for rules in rounds for rule in rules]:
         for part in rule.split("; "):
             assert part in text, rule

@@ -3,13 +3,6 @@
 import re
 from typing import Final
 
-from contextgauge.compaction.carried.compaction_text import (
-    FILES_HEADING,
-    KINDS,
-    SUMMARY_HEADING,
-    TASK_HEADING,
-    heading_of,
-)
 from contextgauge.compaction.ports import SummaryError, SummaryRequest
 
 _REFUSAL: Final = re.compile(
@@ -35,20 +28,7 @@ _OVERRIDE: Final = re.compile(
     r"\b(?:instructions?|prompts?|rules|constraints|directions)\b"
 )
 
-_OWN: Final = re.compile(
-    r"(?im)^[ \t]{0,3}#{1,2}(?=[ \t]+(?:"
-    + "|".join(
-        re.escape(each.removeprefix("## "))
-        for each in (
-            SUMMARY_HEADING,
-            TASK_HEADING,
-            FILES_HEADING,
-            *map(heading_of, (*KINDS, "statement")),
-        )
-    )
-    + r")[ \t#:]*$)"
-)
-"""Headings under which code writes the user's words: a summary must not seem to be that."""
+_HEADING: Final = re.compile(r"(?m)^[ \t]{0,3}#{1,2}(?=[ \t])")
 
 
 def user_words(request: SummaryRequest) -> str:
@@ -68,5 +48,5 @@ def check_words(text: str, words_of_user: str) -> None:
 
 
 def below_own_headings(prose: str) -> str:
-    """Return a summary whose headings are none of those under which code writes."""
-    return _OWN.sub("###", prose)
+    """Return a summary without headings of the first two levels."""
+    return _HEADING.sub("###", prose)

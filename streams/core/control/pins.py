@@ -16,16 +16,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from contextgauge.compaction.carried.pins import carry
-from contextgauge.compaction.carried.statements.held_pins import ELIDED, plain
-from contextgauge.compaction.carried.statements.single_valued import STOP
+from contextgauge.compaction.carried.digest import carry
 from contextgauge.compaction.history import Edit, History
 from contextgauge.compaction.messages import (
     Carried,
     ContextCompaction,
     Message,
     Opaque,
-    Pin,
     Text,
     ToolResult,
 )
@@ -76,19 +73,16 @@ def check_pins(before: Sequence[Message], after: Sequence[Message]) -> PinsCheck
     """Return which rules of the conversation before a boundary are in that after it."""
     former = next((each.compaction for each in before if each.compaction is not None), None)
     carried = carry(Carried() if former is None else former.carried, before)
-    known = {each.id for each in before}
-    later = [each for each in after if each.id not in known]
-    holding = {_identity(pin) for pin in carry(carried, later).pins}
-    rules = [pin for pin in carried.pins if pin.kind == "constraint" and _identity(pin) in holding]
+    rules = [each for each in carried.entries if each.speaker == "user" and _plain(each.text)]
     if not rules:
         return PinsCheck((), ())
     texts = list(_texts(after))
-    seen = "\n".join(map(plain, texts))
+    seen = "\n".join(map(_plain, texts))
     passages = _Passages(texts)
     present: list[str] = []
     lost: list[str] = []
     for pin in rules:
-        is_there = plain(pin.text) in seen or passages.have(pin.text)
+        is_there = _plain(pin.text) in seen or passages.have(pin.text)
         (present if is_there else lost).append(pin.text)
     return PinsCheck(tuple(present), tuple(lost))
 
@@ -151,8 +145,9 @@ def _is_unreadable(message: Message) -> bool:
     return any(isinstance(block, Opaque) and "compaction" in block.kind for block in message.blocks)
 
 
-def _identity(pin: Pin) -> tuple[str, str]:
-    return pin.message_id, plain(pin.text)
+def _plain(text: str) -> str:
+    """Return a text for comparison: lower case, single blanks, no marks at its ends."""
+    return " ".join(text.lower().split()).strip(" .!;:-")
 
 
 def _texts(messages: Iterable[Message]) -> Iterator[str]:
@@ -176,7 +171,7 @@ class _Passages:
 
     def have(self, rule: str) -> bool:
         """Return whether a passage says what a rule says."""
-        sought = _passage(rule.replace(ELIDED, ""))
+        sought = _passage(rule)
         needed = sought.values or sought.words
         if not needed:
             return False
@@ -216,7 +211,7 @@ def _passage(text: str) -> _Passage:
         if _VALUE.search(word):
             values.add(word.lower())
         for part in re.split(r"[-/]", word.lower()):
-            if part and part not in STOP and not _VALUE.search(part):
+            if part and not _VALUE.search(part):
                 words.add(_stem(part))
     return _Passage(frozenset(words), frozenset(values), _FORBIDS.search(text) is not None)
 

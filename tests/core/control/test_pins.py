@@ -2,7 +2,7 @@
 
 import pytest
 
-from contextgauge.compaction.carried.pins import carry
+from contextgauge.compaction.carried.digest import carry
 from contextgauge.compaction.engine.compaction_receipt import Receipt
 from contextgauge.compaction.engine.plan import plan_of
 from contextgauge.compaction.history import History
@@ -82,21 +82,6 @@ def test_words_that_are_far_apart_say_nothing() -> None:
     assert checked(PUSH, after).lost == (PUSH,)
 
 
-def test_a_rule_that_a_newer_one_replaced_is_not_lost() -> None:
-    before = [
-        turn(BUDGET),
-        said("Ok."),
-        turn("Now never spend more than $900 on cloud.", 2),
-    ]
-    result = check_pins(before, [summary("The limit: never spend more than $900 on cloud.")])
-    assert result == PinsCheck(("Now never spend more than $900 on cloud.",), ())
-
-
-def test_a_rule_that_the_user_replaces_after_the_boundary_is_not_lost() -> None:
-    later = turn("Now never spend more than $900 on cloud.", 2)
-    assert check_pins([turn(BUDGET)], [summary("So far: nothing."), later]) == PinsCheck((), ())
-
-
 def test_a_rule_that_the_user_repeats_or_that_was_preserved_is_kept() -> None:
     assert check_pins([turn(PUSH)], [summary("x"), turn(PUSH, 2)]).lost == ()
     assert check_pins([turn(PUSH)], [summary("x"), turn(PUSH)]).kept == (PUSH,)
@@ -110,7 +95,6 @@ def test_a_rule_that_a_file_says_is_kept() -> None:
 def test_what_a_model_or_a_tool_says_is_no_rule() -> None:
     before = [said(PUSH), Message("tool", (ToolResult("c", (Text(SCHEMA),)),), "t1")]
     assert check_pins(before, [summary("x")]) == PinsCheck((), ())
-    assert check_pins([turn("The importer is slow.")], [summary("x")]) == PinsCheck((), ())
 
 
 def test_rules_that_the_engine_carried_are_rules_of_the_next_boundary() -> None:
