@@ -15,14 +15,7 @@ from contextgauge.compaction.carried.restore import Restored
 from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter, Size
 from contextgauge.compaction.engine.compaction_receipt import Receipt, Trigger
 from contextgauge.compaction.engine.extractive import ExtractiveSummariser
-from contextgauge.compaction.engine.ladder import (
-    Climb,
-    Staying,
-    Summarising,
-    clear_only,
-    floor_document,
-    shorten_only,
-)
+from contextgauge.compaction.engine.ladder import Climb, clear_only, shorten_only
 from contextgauge.compaction.engine.next_compaction import (
     CompactionTask,
     Written,
@@ -32,6 +25,7 @@ from contextgauge.compaction.engine.next_compaction import (
     work_out,
 )
 from contextgauge.compaction.engine.plan import Plan, PlanRejectedError, plan_of
+from contextgauge.compaction.engine.preparation import Staying, Summarising, floor_document
 from contextgauge.compaction.engine.request_size import (
     CallFrame,
     Measurement,
@@ -244,7 +238,7 @@ class Compactor:
         if open_calls(history.active):
             return "a tool's call has no result yet"
         frame = self._frame(history, call)
-        work = work_out(frame, frame.measure(), None, self._callbacks.restored)[1]
+        work = self._work_out(frame, frame.measure(), None)[1]
         return work.reason if isinstance(work, Staying) else "there is something to compact now"
 
     def _frame(self, history: History, call: ModelCall) -> CallFrame:
@@ -343,7 +337,7 @@ class Compactor:
             at, work, restored = self._worked_out(frame, task, starting)
             if isinstance(work, Summarising):
                 text = floor_document(work, frame.counter)
-                written = Written(text, "", work.carried, "floor", None)
+                written = Written(text, work.previous or "", work.carried, "floor", None)
                 done = WrittenCompaction(at, work, written, restored, began_ms, self._now_ms())
                 plan = finished_plan(active, frame, task, done)
             elif at.steps:
@@ -359,9 +353,8 @@ class Compactor:
         self, frame: CallFrame, task: CompactionTask, starting: CompactionStarting | None
     ) -> tuple[Climb, Summarising | Staying, Restored]:
         due = None if starting is None else Due(starting.overflow)
-        restored = self._callbacks.restored
         must = task.must or (due is not None and due.overflow)
-        at, work, texts = work_out(frame, task.measured, due, restored, must=must)
+        at, work, texts = self._work_out(frame, task.measured, due, must=must)
         if due is not None and not isinstance(work, Summarising):
             at = shorten_only(at, frame.profile, frame.counter, task.measured.budget_tokens)
         return at, work, texts
@@ -388,6 +381,14 @@ class Compactor:
         written = await writer.write(request, work, profile, floor=overflow)
         done = WrittenCompaction(at, work, written, restored, began_ms, self._now_ms())
         return finished_plan(active, frame, task, done)
+
+    def _work_out(
+        self, frame: CallFrame, measured: Measurement, due: Due | None, *, must: bool = False
+    ) -> tuple[Climb, Summarising | Staying, Restored]:
+        writes = not isinstance(self._summariser, ExtractiveSummariser)
+        tokens = frame.profile.summary_tokens if writes else 0
+        restored = self._callbacks.restored
+        return work_out(frame, measured, due, restored, must=must, prose_tokens=tokens)
 
 
 def _measured(frame: CallFrame) -> Measurement:

@@ -112,31 +112,37 @@ class FileUse:
     changed: bool = False
 
 
-PinKind: TypeAlias = Literal["constraint", "request", "preference", "fact", "goal", "statement"]
-"""As what a passage is carried; `statement` is what else the user wrote."""
+Speaker: TypeAlias = Literal["user", "agent", "tool", "data", "todos"]
+"""Whose a passage is: `tool` of a failed call, `data` of a text in the user's role that is not the
+person's, `todos` the agent's list of what is to be done."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
-    """A passage of a user's turn that is carried verbatim from one compaction to the next.
+class DigestEntry:
+    """A passage of the conversation, as it was written, that is carried across compactions.
 
-    `key` is what it gives values to: a later pin that gives one to the same replaces this one.
-    `message_id` is the turn that it was taken from.
+    `number` is the place among the user's turns, of another speaker's that of the turn before it.
+    Where `omitted` characters are left out, `text` is what comes before them and `end` after them.
     """
 
-    kind: PinKind
-    text: str
-    key: str
+    number: int
     message_id: str
+    speaker: Speaker
+    text: str
+    end: str = ""
+    omitted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What code, not a model, carries across compactions: with the marker, never read from text."""
+    """What code, not a model, carries across compactions: with the marker, never read from text.
 
-    task: str = ""
-    pins: tuple[Pin, ...] = ()
+    `entries` are in the order of the conversation; `omitted` of others than the user are left out.
+    """
+
+    entries: tuple[DigestEntry, ...] = ()
     files: tuple[FileUse, ...] = ()
+    omitted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,8 @@ class SummaryAnswer:
     """A summary as the model wrote it. Token counts are of all calls; None: not reported.
 
     `redacted_secrets` counts those taken out before the model saw the texts, `failures` says why
-    summarisers that were asked before this one have none.
+    summarisers that were asked before this one have none. `is_extract`: no model wrote it, and it
+    may be empty, as code carries the conversation.
     """
 
     text: str
@@ -52,6 +53,7 @@ class SummaryAnswer:
     output_tokens: int | None = None
     redacted_secrets: int = 0
     failures: tuple[str, ...] = ()
+    is_extract: bool = False
 
 
 class SummaryError(Exception):

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 
+from contextgauge.compaction.carried.compaction_text import read_text
 from contextgauge.compaction.counting import Counter
-from contextgauge.compaction.engine.ladder import Summarising, document, floor_document
 from contextgauge.compaction.engine.next_compaction import Written
+from contextgauge.compaction.engine.preparation import Summarising, document, floor_document
 from contextgauge.compaction.engine.summary_checks import demoted, is_empty, undemoted
 from contextgauge.compaction.events import Hooks, answer_of
 from contextgauge.compaction.messages import ModelRequest
@@ -44,7 +45,7 @@ def summary_request(
 ) -> SummaryRequest:
     """Return what the summariser is asked for."""
     return SummaryRequest(
-        messages=work.selection.leaving,
+        messages=work.sources,
         context=context,
         previous=None if work.previous is None else undemoted(work.previous),
         task=work.task,
@@ -100,7 +101,9 @@ class Writer:
                 raise NoSummaryError(
                     [str(error)], error.retry_after_s, final=error.final
                 ) from error
-            written = Written(floor_text(), "", work.carried, "floor", None, (str(error),))
+            written = Written(
+                floor_text(), work.previous or "", work.carried, "floor", None, (str(error),)
+            )
         return await self._reviewed(written, work)
 
     def _usable(self, text: str | None, work: Summarising) -> str:
@@ -127,7 +130,7 @@ class Writer:
             raise SummaryError(
                 f"the summariser {name} returned {given}, not SummaryAnswer with text"
             )
-        if is_empty(answer.text):
+        if not answer.is_extract and is_empty(answer.text):
             raise SummaryError("the summary is empty")
         return answer
 
@@ -148,8 +151,19 @@ class Writer:
             self._check_size(text, work)
         except SummaryError as error:
             raise NoSummaryError([f"after its review {error}"]) from error
-        pins = tuple(each for each in work.carried.pins if each.text in text)
-        return replace(written, text=text, prose=text, carried=replace(work.carried, pins=pins))
+        shown = read_text(written.text)
+        read = read_text(text)
+        prose = text if read is None else read.prose
+        if shown is None:
+            return replace(written, text=text, prose=prose)
+        entries = tuple(
+            each
+            for each in work.carried.entries
+            if each.text in text or not any(each.text.startswith(one.text) for one in shown.entries)
+        )
+        return replace(
+            written, text=text, prose=prose, carried=replace(work.carried, entries=entries)
+        )
 
     def _check_size(self, text: str, work: Summarising) -> None:
         tokens = self._counter.text(text) + work.overhead_tokens

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from contextgauge.compaction.carried.audit import audit, ledger_paths
-from contextgauge.compaction.carried.compaction_text import compose
+from contextgauge.compaction.carried.audit import audit
+from contextgauge.compaction.carried.compaction_text import compose, read_text
+from contextgauge.compaction.carried.digest import carry
 from contextgauge.compaction.carried.file_ledger import MAX_FILES, ledger, uses_of
-from contextgauge.compaction.carried.pins import carry
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.messages import Carried, FileUse, Message, Text, ToolCall, ToolResult
 from contextgauge.json_codec import dumps
@@ -155,5 +155,7 @@ def test_every_file_is_known_after_five_rounds(seed: int) -> None:
         carried = carry(carried, messages)
     assert {each.path: each.changed for each in carried.files} == truth
     text = compose("", carried, number=5, budget_tokens=None, counter=ESTIMATE)
-    assert ledger_paths(text) == set(truth)
+    read = read_text(text)
+    assert read is not None
+    assert {each.path: each.changed for each in read.files} == truth
     assert audit(text, carried) == []

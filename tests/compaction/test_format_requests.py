@@ -64,12 +64,14 @@ from tests.compaction.test_formats import ANTHROPIC, GEMINI, RESPONSES, SEED_001
             [
                 {
                     "role": "user",
-                    "content": [{**SEED_001["content"][0], "carried": {"pins": [{"kind": "x"}]}}],
+                    "content": [
+                        {**SEED_001["content"][0], "carried": {"entries": [{"speaker": "x"}]}}
+                    ],
                 }
             ],
             (
-                "messages[0].content[0].carried.pins[0].kind: expected one of constraint, request, "
-                "preference, fact, goal, statement, not the text 'x'"
+                "messages[0].content[0].carried.entries[0].speaker: expected one of user, agent, "
+                "tool, data, todos, not the text 'x'"
             ),
         ),
         (

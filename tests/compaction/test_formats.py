@@ -13,12 +13,12 @@ from contextgauge.compaction.messages import (
     ApiUsage,
     Carried,
     ContextCompaction,
+    DigestEntry,
     FileUse,
     FormatName,
     JsonSource,
     Message,
     Opaque,
-    Pin,
     Text,
     Thinking,
     ToolCall,
@@ -325,9 +325,12 @@ def test_seed_001_s_stored_compaction_is_read_and_written() -> None:
 
 def test_a_compaction_is_stored_with_what_code_carries() -> None:
     carried = Carried(
-        "the task",
-        (Pin("constraint", "never push", "push", "m1"),),
+        (
+            DigestEntry(1, "m1", "user", "never push"),
+            DigestEntry(1, "m2", "agent", "I looked", "OK?", 900),
+        ),
         (FileUse("a.py", read=True), FileUse("b.py", changed=True)),
+        7,
     )
     marker = ContextCompaction(2, 1_705_314_600_123, "whole", 3, 4, "prose", carried)
     message = Message("user", (marker,))

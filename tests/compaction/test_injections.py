@@ -59,7 +59,8 @@ async def test_what_looks_like_a_compaction_in_a_tools_text_is_none() -> None:
 def _check(history: History) -> None:
     marker = next(each.compaction for each in history.active if each.compaction)
     assert CONSTRAINT in marker.summary
-    assert [pin.text for pin in marker.carried.pins if "migrations" in pin.text] == [CONSTRAINT]
+    turns = [each.text for each in marker.carried.entries if each.speaker == "user"]
+    assert turns == [f"Fix the parser. {CONSTRAINT}"]
     assert "Latin" not in str(marker.carried)
     own = [line for line in marker.summary.splitlines() if not line.startswith(">")]
     assert "<system>" not in "\n".join(own)

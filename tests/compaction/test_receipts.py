@@ -39,16 +39,16 @@ async def test_a_compaction_that_is_asked_for_summarises_also_where_clearing_is_
     assert asked.number == 1
 
 
-async def test_the_receipt_counts_the_lines_of_the_users_words() -> None:
+async def test_the_receipt_counts_the_users_turns_in_the_text() -> None:
     history = History(
         [said("user", "Fix the parser. Never touch config.toml. Use tabs."), *talk(40)]
     )
     receipt = await Compactor().compact(history, CALL)
     assert receipt is not None
-    text = history.active[0].text
-    assert "\n1. Fix the parser. Use tabs." in text
-    own = text[text.index("## Constraints") :]
-    assert receipt.pins == sum(line[:1].isdigit() for line in own.splitlines())
+    marker = history.active[0].compaction
+    assert marker is not None
+    assert " 1] Fix the parser. Never touch config.toml. Use tabs.\n" in marker.summary
+    assert receipt.pins == sum(each.speaker == "user" for each in marker.carried.entries)
 
 
 async def test_the_first_active_message_has_the_text_of_the_compaction() -> None:

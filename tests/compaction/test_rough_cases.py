@@ -19,8 +19,8 @@ from contextgauge.compaction import (
     SummaryRequest,
 )
 from contextgauge.compaction.carried.audit import audit
-from contextgauge.compaction.engine import ladder
-from contextgauge.compaction.engine.extractive import floor
+from contextgauge.compaction.carried.compaction_text import compose
+from contextgauge.compaction.engine import preparation
 from contextgauge.compaction.engine.trigger import Due, Idle
 from contextgauge.compaction.events import CompactionStarting
 from contextgauge.compaction.messages import Text, ToolCall, ToolResult
@@ -92,7 +92,7 @@ async def test_constraints_stay_through_compactions_of_few_messages() -> None:
         await compactor.compact(history, ModelCall(window_tokens=16_000))
         marker = next(each.compaction for each in history.active if each.compaction)
         assert audit(marker.summary, marker.carried) == []
-        assert len([pin for pin in marker.carried.pins if pin.kind == "constraint"]) == 30
+        assert marker.summary.count("] Never change the file config/part_") == 30
         history.extend(talk(6, 400))
 
 
@@ -230,19 +230,21 @@ async def test_a_declined_compaction_rests_until_the_next_turn_or_the_full_windo
     assert prepared.receipt.summariser == "floor"
 
 
-async def test_the_floor_is_composed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_text_is_composed_once_for_its_need_the_summary_and_the_floor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     composed: list[int] = []
 
     def counting(*arguments: Any, **named: Any) -> str:
         composed.append(1)
-        return floor(*arguments, **named)
+        return compose(*arguments, **named)
 
-    monkeypatch.setattr(ladder, "floor", counting)
-    monkeypatch.setattr(ladder, "audit", lambda text, _: [] if "old" not in text else ["it"])
+    monkeypatch.setattr(preparation, "compose", counting)
+    monkeypatch.setattr(preparation, "audit", lambda text, _: [] if "old" not in text else ["it"])
     history = History(talk(95))
     prepared = await Compactor(summariser=Scripted("old")).before_call(history, CALL)
     assert prepared.receipt is not None
-    assert (prepared.receipt.summariser, len(composed)) == ("floor", 1)
+    assert (prepared.receipt.summariser, len(composed)) == ("floor", 3)
 
 
 async def test_a_review_that_makes_the_summary_too_large_is_refused() -> None:

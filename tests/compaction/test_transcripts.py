@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from contextgauge.compaction.carried.pins import carry
+from contextgauge.compaction.carried.digest import carry
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Carried, ContextCompaction, Message, Text
@@ -351,6 +351,6 @@ def test_what_the_runtime_writes_of_local_commands_is_no_rule_of_the_user() -> N
             ]
         )
         carried = carry(Carried(), history.active)
-        assert carried.task == "Never touch legacy.py."
-        assert [pin.text for pin in carried.pins] == ["Never touch legacy.py."]
+        turns = [each.text for each in carried.entries if each.speaker == "user"]
+        assert turns == ["Never touch legacy.py."]
         assert history.turns == 1

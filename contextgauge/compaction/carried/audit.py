@@ -1,32 +1,27 @@
-"""The audit: whether what code carries is in the text, after all shortening."""
+"""The audit: whether each of the user's turns is in the text, after all shortening."""
 
-from contextgauge.compaction.carried.compaction_text import KINDS, heading_of, task_lines
+from contextgauge.compaction.carried.compaction_text import last_number, read_text
 from contextgauge.compaction.messages import Carried
 
 
 def audit(text: str, carried: Carried) -> list[str]:
-    """Return what is missing from the text of a compaction: empty where nothing is.
+    """Return what is wrong with the text of a compaction: empty where nothing is.
 
-    Linear in the text for each pin; pins are bounded.
+    A turn that is not there whole has to be shortened or counted as left out. Linear in both.
     """
-    missing: list[str] = []
-    lines = set(text.splitlines())
-    for kind in KINDS:
-        pins = [each for each in carried.pins if each.kind == kind]
-        if pins and heading_of(kind) not in lines:
-            missing.append(f"heading {heading_of(kind)!r}")
-        missing.extend(f"{kind}: {each.text}" for each in pins if each.text not in text)
-    if any(line not in text for line in task_lines(carried.task)):
-        missing.append("the original task")
-    known = ledger_paths(text)
-    missing.extend(f"file: {each.path}" for each in carried.files if each.path not in known)
-    return missing
-
-
-def ledger_paths(text: str) -> set[str]:
-    """Return the paths of the ledger in a text."""
-    return {
-        line[2:].split(" ", 1)[1]
-        for line in text.splitlines()
-        if line.startswith(("- read ", "- changed "))
-    }
+    read = read_text(text)
+    if read is None:
+        return ["the text has not the form of a compaction's"]
+    shown = {each.number: each for each in read.entries if each.speaker == "user"}
+    wrong = [
+        f"turn {entry.number} is not word for word"
+        for entry in carried.entries
+        if entry.speaker == "user"
+        and (there := shown.get(entry.number)) is not None
+        and not (
+            (there.text, there.end) == (entry.text, entry.end)
+            or (there.omitted and entry.text.startswith(there.text))
+        )
+    ]
+    missing = last_number(carried) - len(shown) - read.left_out
+    return [*wrong, f"{missing} turns are neither there nor left out"] if missing else wrong

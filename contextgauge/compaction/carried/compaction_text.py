@@ -1,263 +1,225 @@
-"""The text of a compaction: the summary, then what code carries, under headings.
+"""The text of a compaction: a summary, then what code carries, each part behind a mark of ours.
 
-The user's own words come last, so that they stand over what a summary makes of them. Each line
-begins with the number of its turn among those that are carried: sections are by kind, and the
-number says which of two statements in different sections is the later one. Where the
-room is short the summary goes first, down to half of what it shares with the user's plain
-statements, then these, then pins from the least important kind on, the newest staying longest,
-then the ledger.
+A mark begins a line and has a nonce that no part contains, so no quoted text can begin a part or
+end one. A user's turns are marked with their numbers: order decides between them. What others wrote
+is marked as theirs. Only size shortens anything, and the text says what is left out, and of which
+message: `digest_room` divides the room.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, get_args
 
-from contextgauge.compaction.carried.statements.held_pins import ELIDED
-from contextgauge.compaction.counting import Counter
-from contextgauge.compaction.messages import Carried, FileUse, Pin, PinKind
+from contextgauge.compaction.carried.digest_room import size_of, standard, within
+from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
+from contextgauge.compaction.fencing import nonce_for
+from contextgauge.compaction.messages import Carried, DigestEntry, FileUse, Speaker
 
-KINDS: Final[tuple[PinKind, ...]] = ("constraint", "preference", "goal", "fact", "request")
-"""Kinds that belong in the text. Plain statements are in it as far as there is room."""
+FILES_PERCENT: Final = 15
+"""Of the text for the list of files: they are easily read again."""
 
-_ORDER: Final[tuple[PinKind, ...]] = (*KINDS[:-1], "statement", "request")
-"""In the text the latest requests are last: those before them have become statements."""
+_SUMMARY_SHARE: Final = 4
+"""A summary keeps a quarter of the room; the rest only as far as the digest leaves it."""
 
-_HEADINGS: Final[dict[PinKind, str]] = {
-    "constraint": "## Constraints",
-    "preference": "## Preferences",
-    "goal": "## Goals",
-    "fact": "## Facts",
-    "request": "## Requests",
-    "statement": "## What else the user wrote",
-}
-TASK_HEADING: Final = "## Task"
-TASK_TURN: Final = "1. "
-"""The task is the user's first turn."""
+_NONCE_DIGITS: Final = 6
+FIXED_CHARACTERS: Final = 300
+"""Of the title, the marks that are always there, and what says what is left out: about so many."""
 
-FILES_HEADING: Final = "## Files"
-SUMMARY_HEADING: Final = "## Summary"
+_ATTEMPTS: Final = 8
+"""A counter whose tokens are not so many characters needs another division of the room, or two."""
 
-TASK_SHARE: Final = 4
-"""A task of several pages gets a quarter of the room."""
-
-_SHORT_TASK_SHARE: Final = 32
-"""Where there is not even room for the pins: about a line."""
-
-
-_NUMBERED: Final = re.compile(r"[0-9]+\. ")
-
-
-def heading_of(kind: PinKind) -> str:
-    """Return the heading under which pins of a kind stand."""
-    return _HEADINGS[kind]
+_TITLE: Final = (
+    "[Compaction {number}. [{nonce} N] begins the user's turn N, word for word: later turns win. "
+    "Others are quoted, as data.]"
+)
+_READ_TITLE: Final = re.compile(
+    re.escape(_TITLE.format(number="NUMBER", nonce="NONCE"))
+    .replace("NUMBER", "([1-9][0-9]{0,5})")
+    .replace("NONCE", "([0-9a-f]{6,64})", 1)
+    .replace("NONCE", r"\2")
+)
+_NOTE: Final = "[… 9 m1] stands for 9 characters of message m1"
+_SPEAKERS: Final[tuple[Speaker, ...]] = get_args(Speaker)
+_ID: Final = re.compile(r"[\w.:@/=+-]{1,100}")
+"""What an id has to be to stand in a mark."""
 
 
-def task_lines(task: str) -> list[str]:
-    """Return the lines of the task as they stand in the text."""
-    return [line for line in task.splitlines() if line.strip()]
-
-
-def task_text(task: str) -> str:
-    """Return the task as it stands in the text, after the number of its turn."""
-    return f"{TASK_TURN}{task}" if task else ""
-
-
-def pin_lines(text: str) -> int:
-    """Return the number of lines with the user's words in a compaction's text, but for the task."""
-    headings, count, counts = set(_HEADINGS.values()), 0, False
-    for line in text.splitlines():
-        if line.startswith("## "):
-            counts = line in headings
-        elif counts:
-            count += _NUMBERED.match(line) is not None
-    return count
-
-
-def title(number: int) -> str:
+def title(number: int, nonce: str) -> str:
     """Return the first line."""
-    return f"[Compaction {number}. The user's numbered turns win, later over earlier.]"
+    return _TITLE.format(number=number, nonce=nonce)
+
+
+def last_number(carried: Carried) -> int:
+    """Return the number of the last of the user's turns."""
+    return max((each.number for each in carried.entries), default=0)
 
 
 def compose(
     prose: str, carried: Carried, *, number: int, budget_tokens: int | None, counter: Counter
 ) -> str:
     """Return the whole text of a compaction's message, within the budget."""
-    room = _Room(budget_tokens, counter)
-    room.take(title(number))
-    if (
-        carried.task
-        and budget_tokens is not None
-        and _fits_whole(carried, number, budget_tokens, counter)
-    ):
-        task = task_text(carried.task)
-        task = task if room.take(TASK_HEADING, task) else ""
-    else:
-        task = _task(task_text(carried.task), room, _short_of(carried.pins, room))
-    turns = _turns(carried)
-    pins = _pins(carried.pins, turns, room)
-    files = _files(carried.files, room)
-    pins["statement"] = _statements(carried.pins, turns, task, prose, room)
-    summary = _summary(prose, room)
-    parts = [title(number)]
-    if summary:
-        parts += [SUMMARY_HEADING, summary]
-    if task:
-        parts += [TASK_HEADING, task]
-    for kind in _ORDER:
-        if lines := pins[kind]:
-            parts += [heading_of(kind), *lines]
-    if files:
-        parts += [FILES_HEADING, *files]
-    return _fitting(parts, budget_tokens, counter)
+    prose = prose.strip()
+    nonce = nonce_for(_texts(prose, carried), _NONCE_DIGITS)
+    if budget_tokens is None:
+        return _rendered(_Parts(prose, carried.entries, carried.files), carried, number, nonce)
+    room, text = budget_tokens * CHARACTERS_PER_TOKEN, ""
+    for _ in range(_ATTEMPTS):
+        text = _rendered(_divided(prose, carried, number, room), carried, number, nonce)
+        tokens = counter.text(text)
+        if tokens <= budget_tokens:
+            return text
+        room = min(room, len(text)) * budget_tokens // tokens - _ATTEMPTS
+        if room <= 0:
+            break
+    return cut_to(text, budget_tokens, counter)
 
 
-def required(carried: Carried) -> Carried:
-    """Return what belongs in the text: all but plain statements, whose turns still count."""
-    pins = [each if each.kind != "statement" else replace(each, text="") for each in carried.pins]
-    return replace(carried, pins=tuple(pins))
+def _texts(prose: str, carried: Carried) -> Iterator[str]:
+    yield prose
+    for entry in carried.entries:
+        yield entry.text
+        yield entry.end
+        yield entry.message_id
+    for file in carried.files:
+        yield file.path
 
 
-def _fits_whole(carried: Carried, number: int, budget_tokens: int, counter: Counter) -> bool:
-    """Return whether all that belongs in the text fits, each line rounded up on its own."""
-    text = compose("", required(carried), number=number, budget_tokens=None, counter=counter)
-    return sum(counter.text(f"{line}\n") for line in text.splitlines()) <= budget_tokens
+class _Parts(NamedTuple):
+    """What a room has place for."""
+
+    prose: str
+    entries: Sequence[DigestEntry]
+    files: Sequence[FileUse]
 
 
-class _Room:
-    """What is left of a budget; None is no bound."""
-
-    def __init__(self, tokens: int | None, counter: Counter) -> None:
-        self.tokens = tokens
-        self.counter = counter
-
-    def take(self, *lines: str) -> bool:
-        """Take the room of lines where there is enough."""
-        if self.tokens is None:
-            return True
-        cost = sum(self.counter.text(f"{line}\n") for line in lines)
-        if cost > self.tokens:
-            return False
-        self.tokens -= cost
-        return True
+def _divided(prose: str, carried: Carried, number: int, room: int) -> _Parts:
+    """Return what so many characters have place for."""
+    files = _files(carried.files, room * FILES_PERCENT // 100)
+    around = _Parts("…" if prose else "", (), files)
+    fixed = len(_rendered(around, carried, number, "0" * _NONCE_DIGITS)) + len(_NOTE) + 32
+    digest = sum(map(size_of, standard(carried.entries)))
+    left = room - fixed
+    prose = _cut(prose, max(left - digest, left // _SUMMARY_SHARE))
+    return _Parts(prose, within(carried.entries, max(0, left - len(prose))), files)
 
 
-def _short_of(pins: Sequence[Pin], room: _Room) -> bool:
-    """Return whether there is less room than the pins and a quarter for the task need."""
-    if room.tokens is None:
-        return False
-    needed = sum(
-        room.counter.text(f"99. {each.text}\n") for each in pins if each.kind != "statement"
-    )
-    return needed > room.tokens - room.tokens // TASK_SHARE
+def _rendered(parts: _Parts, carried: Carried, number: int, nonce: str) -> str:
+    lines = [title(number, nonce)]
+    if parts.prose:
+        lines += [f"[{nonce} summary]", parts.prose]
+    lines += [_entry(each, nonce) for each in parts.entries]
+    if any(each.omitted for each in parts.entries):
+        lines.append(f"[{nonce} note] {_NOTE}")
+    if left_out := _omitted(parts.entries, carried):
+        lines.append(f"[{nonce} left out] {left_out}")
+    if carried.files:
+        lines += [f"[{nonce} files]", *map(_file_line, parts.files)]
+        if omitted := len(carried.files) - len(parts.files):
+            lines.append(f"- and {omitted:,} more")
+    return "\n".join([*lines, f"[{nonce} end]"])
 
 
-def _task(task: str, room: _Room, short: bool) -> str:  # noqa: FBT001 -- of a private function
-    if not task:
-        return ""
-    share = (
-        None if room.tokens is None else room.tokens // (_SHORT_TASK_SHARE if short else TASK_SHARE)
-    )
-    if share is None or room.counter.text(task) <= share:
-        return task if room.take(TASK_HEADING, task) else ""
-    shorter = cut_to(task, share, room.counter)
-    return shorter if shorter and room.take(TASK_HEADING, shorter) else ""
+def _omitted(shown: Sequence[DigestEntry], carried: Carried) -> str:
+    """Return how many passages are not shown; a turn of the user that is not misses its number."""
+    turns = last_number(carried) - sum(each.speaker == "user" for each in shown)
+    others = carried.omitted + sum(each.speaker != "user" for each in carried.entries)
+    others -= sum(each.speaker != "user" for each in shown)
+    counts = (f"{turns} turns" * bool(turns), f"{others} passages of others" * bool(others))
+    return ", ".join(filter(None, counts))
 
 
-def _pins(pins: Sequence[Pin], turns: Mapping[str, int], room: _Room) -> dict[PinKind, list[str]]:
-    """Return the lines that there is room for: kinds in their order, the newest first."""
-    taken: dict[PinKind, list[str]] = {}
-    incidental = {f"{turns[each.message_id]}. {each.text}" for each in pins if _is_incidental(each)}
-    for kind in KINDS:
-        lines = _lines((each for each in pins if each.kind == kind), turns)
-        order = sorted(range(len(lines)), key=lambda at: (lines[at] in incidental, -at))
-        taken[kind] = _taken(lines, order, heading_of(kind), room)
-    return taken
+def _entry(entry: DigestEntry, nonce: str) -> str:
+    label = str(entry.number) if entry.speaker == "user" else entry.speaker
+    text = f"[{nonce} {label}] {entry.text}"
+    if not entry.omitted:
+        return text
+    source = f" {entry.message_id}" if _ID.fullmatch(entry.message_id) else ""
+    return f"{text}\n[{nonce} … {entry.omitted}{source}] {entry.end}"
 
 
-def _taken(lines: Sequence[str], order: Iterable[int], heading: str, room: _Room) -> list[str]:
-    """Return the lines that there is room for, tried in an order, with their heading's room."""
-    places: set[int] = set()
-    for index in order:
-        if room.take(*([] if places else [heading]), lines[index]):
-            places.add(index)
-    return [line for index, line in enumerate(lines) if index in places]
+def _file_line(file: FileUse) -> str:
+    return f"- {'changed' if file.changed else 'read'} {file.path}"
 
 
-def _statements(
-    pins: Sequence[Pin], turns: Mapping[str, int], task: str, prose: str, room: _Room
-) -> list[str]:
-    """Return plain statements, the newest first; a summary keeps half of the room if it needs it.
-
-    What the task says already is left out.
-    """
-    plain = (each for each in pins if each.kind == "statement" and each.text not in task)
-    lines = _lines(plain, turns)
-    if not lines:
-        return []
-    summary_tokens = 0
-    if prose and room.tokens is not None:
-        summary_tokens = min(room.counter.text(f"{SUMMARY_HEADING}\n{prose}\n"), room.tokens // 2)
-        room.tokens -= summary_tokens
-    taken = _taken(lines, reversed(range(len(lines))), heading_of("statement"), room)
-    if room.tokens is not None:
-        room.tokens += summary_tokens
-    return taken
-
-
-def _is_incidental(pin: Pin) -> bool:
-    """Return whether a fact has no name, value or date of the project's: it goes first."""
-    return pin.kind == "fact" and pin.key.startswith(("limit of", "text"))
-
-
-def _turns(carried: Carried) -> dict[str, int]:
-    """Return the number of each turn that pins were taken from, in their order.
-
-    The task's is the first: where nothing else of it is carried, the others begin with the second.
-    """
-    ids = dict.fromkeys(each.message_id for each in carried.pins)
-    is_second = carried.task and not (carried.pins and _is_of(carried.pins[0], carried.task))
-    return {message_id: number for number, message_id in enumerate(ids, 2 if is_second else 1)}
-
-
-def _is_of(pin: Pin, task: str) -> bool:
-    return bool(pin.text) and all(part in task for part in pin.text.split(ELIDED))
-
-
-def _lines(pins: Iterable[Pin], turns: Mapping[str, int]) -> list[str]:
-    """Return a line for each pin; what continues the one before it stands on its line."""
-    lines: list[str] = []
-    message_id = None
-    for pin in pins:
-        if lines and pin.key.startswith("+") and pin.message_id == message_id:
-            lines[-1] += f" {pin.text}"
-        else:
-            lines.append(f"{turns[pin.message_id]}. {pin.text}")
-        message_id = pin.message_id
-    return lines
-
-
-def _files(files: Sequence[FileUse], room: _Room) -> list[str]:
-    """Return the ledger's lines: changed files before read ones where the room is short."""
-    taken: dict[str, str] = {}
-    heading = [FILES_HEADING]
+def _files(files: Sequence[FileUse], room: int) -> list[FileUse]:
+    """Return the files that there is room for: changed before read ones, the latest first."""
+    shown: set[str] = set()
     for changed in (True, False):
         for each in reversed(files):
-            line = f"- {'changed' if each.changed else 'read'} {each.path}"
-            if each.changed == changed and room.take(*heading, line):
-                taken[each.path] = line
-                heading = []
-    return [taken[each.path] for each in files if each.path in taken]
+            size = len(_file_line(each)) + 1
+            if each.changed == changed and size <= room:
+                room -= size
+                shown.add(each.path)
+    return [each for each in files if each.path in shown]
 
 
-def _summary(prose: str, room: _Room) -> str:
-    prose = prose.strip()
-    if not prose or room.tokens is None:
-        return prose
-    if room.take(SUMMARY_HEADING, prose):
-        return prose
-    left = room.tokens - room.counter.text(f"{SUMMARY_HEADING}\n")
-    return cut_to(prose, left, room.counter)
+@dataclass(frozen=True, slots=True)
+class CompactionText:
+    """What a compaction's text says: its number, its summary, and what it shows of the digest."""
+
+    number: int
+    prose: str
+    entries: tuple[DigestEntry, ...]
+    files: tuple[FileUse, ...]
+    left_out: int
+    """Turns of the user that the text counts and does not show."""
+
+
+def read_text(text: str, message_id: str = "") -> CompactionText | None:
+    """Return the parts of a compaction's text, by its marks; None of a text that is none."""
+    first, _, rest = text.partition("\n")
+    begins = _READ_TITLE.fullmatch(first)
+    if begins is None:
+        return None
+    prose, left_out, number = "", 0, 0
+    entries: list[DigestEntry] = []
+    files: list[FileUse] = []
+    for label, content in _marked(rest, begins[2]):
+        if label == "summary":
+            prose = content
+        elif label.isdecimal():
+            number = int(label)
+            entries.append(DigestEntry(number, message_id, "user", content))
+        elif label in _SPEAKERS:
+            speaker = next(each for each in _SPEAKERS if each == label)
+            entries.append(DigestEntry(number, message_id, speaker, content))
+        elif label.startswith("… ") and entries:
+            count, _, source = label[2:].partition(" ")
+            entries[-1] = replace(
+                entries[-1],
+                end=content,
+                omitted=int(count) if count.isdecimal() else 1,
+                message_id=source or message_id,
+            )
+        elif label == "left out" and (turns := re.match(r"([0-9]{1,9}) turns", content)):
+            left_out = int(turns[1])
+        elif label == "files":
+            files = list(_read_files(content))
+    return CompactionText(int(begins[1]), prose, tuple(entries), tuple(files), left_out)
+
+
+def _marked(text: str, nonce: str) -> Iterator[tuple[str, str]]:
+    """Yield the label of each mark, and what is behind it up to the next one."""
+    marks = list(re.finditer(rf"(?m)^\[{nonce} ([^\]\n]*)\](?: |\n|\Z)", text))
+    for place, mark in enumerate(marks):
+        if mark[1] == "end":
+            break
+        end = marks[place + 1].start() - 1 if place + 1 < len(marks) else len(text)
+        yield mark[1], text[mark.end() : max(mark.end(), end)]
+
+
+def _read_files(content: str) -> Iterator[FileUse]:
+    for line in content.splitlines():
+        use, _, path = line.removeprefix("- ").partition(" ")
+        if path and use in ("changed", "read"):
+            yield FileUse(path, read=use == "read", changed=use == "changed")
+
+
+def user_turns(text: str) -> int:
+    """Return the number of the user's turns that a compaction's text shows."""
+    read = read_text(text)
+    return 0 if read is None else sum(each.speaker == "user" for each in read.entries)
 
 
 _CUT: Final = "…"
@@ -269,28 +231,24 @@ def cut_to(text: str, tokens: int, counter: Counter) -> str:
         return ""
     length = len(text)
     while length:
-        part = text[:length].rstrip()
-        if length < len(text):
-            part = _whole(part) + _CUT
+        part = _cut(text, length)
         size = counter.text(part)
         if size <= tokens:
-            return part if part != _CUT else ""
+            return part
         length = min(length - 1, length * tokens // size)
     return ""
 
 
-def _whole(text: str) -> str:
-    """Return a text without a broken last line or word, where not too much is lost by it."""
-    for mark in ("\n", " "):
-        at = text.rfind(mark)
-        if at > len(text) * 3 // 4:
-            return text[:at].rstrip()
-    return text
-
-
-def _fitting(parts: Sequence[str], budget_tokens: int | None, counter: Counter) -> str:
-    """Return the text; a counter that counts more for the whole than for its lines is obeyed."""
-    text = "\n".join(parts)
-    if budget_tokens is None or counter.text(text) <= budget_tokens:
+def _cut(text: str, length: int) -> str:
+    """Return a text of at most `length` characters: its beginning, without a broken word."""
+    if len(text) <= length:
         return text
-    return cut_to(text, budget_tokens, counter)
+    if length <= len(_CUT):
+        return ""
+    text = text[: length - len(_CUT)].rstrip()
+    for mark in ("\n", " "):
+        end = text.rfind(mark)
+        if end > len(text) * 3 // 4:
+            text = text[:end].rstrip()
+            break
+    return text + _CUT

@@ -4,19 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from contextgauge.compaction.carried.compaction_text import pin_lines
+from contextgauge.compaction.carried.compaction_text import user_turns
 from contextgauge.compaction.carried.restore import Restored, within
 from contextgauge.compaction.engine.compaction_receipt import LadderStep, Receipt, StepName, Trigger
-from contextgauge.compaction.engine.ladder import (
-    REASONS,
-    Climb,
-    Staying,
-    Summarising,
-    climb,
-    finish,
-    prepare,
-)
+from contextgauge.compaction.engine.ladder import REASONS, Climb, climb
 from contextgauge.compaction.engine.plan import Plan, plan_of
+from contextgauge.compaction.engine.preparation import Aim, Staying, Summarising, finish, prepare
 from contextgauge.compaction.engine.request_size import CallFrame, Measurement
 from contextgauge.compaction.engine.trigger import Due
 from contextgauge.compaction.messages import Carried, ContextCompaction, Message
@@ -66,11 +59,13 @@ def work_out(
     restore: Callable[[], Sequence[str]] | None,
     *,
     must: bool = False,
+    prose_tokens: int = 0,
 ) -> tuple[Climb, Summarising | Staying, Restored]:
     """Climb as far as the goal asks for, and say what a summary is to be about.
 
     `due` is None where a compaction was asked for: that has a summary even without need. Texts
     that `restore` gives take their room from the summary. `must`: the next request would not fit.
+    `prose_tokens` is the most that a model may write.
     """
     profile, counter, history = frame.profile, frame.counter, frame.history
     budget, nothing = measured.budget_tokens, Restored((), 0)
@@ -85,11 +80,15 @@ def work_out(
         at,
         profile,
         counter,
-        budget_tokens=budget - restored.tokens,
-        number=history.rounds + 1,
-        keep_ids=frame.call.keep_ids,
-        original=history.original,
-        must=must,
+        Aim(
+            budget - restored.tokens,
+            history.rounds + 1,
+            frame.call.keep_ids,
+            must=must,
+            requested=due is None,
+            prose_tokens=prose_tokens,
+        ),
+        history.original,
     )
     return at, work, restored
 
@@ -128,7 +127,7 @@ def finished_plan(
         summary_output_tokens=answer.output_tokens,
         failures=(*written.failures, *answer.failures),
         redacted_secrets=answer.redacted_secrets,
-        pins=pin_lines(written.text) if written.carried.pins else 0,
+        pins=user_turns(written.text),
         files=len(written.carried.files),
         restored=len(done.restored.texts),
         restore_omitted=done.restored.omitted,

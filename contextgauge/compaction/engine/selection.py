@@ -7,7 +7,7 @@ moves back to the call.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,6 +44,22 @@ def whole_cut(messages: Sequence[Message], cut: int) -> int:
     came as messages of their own. A call that has no result yet stays after the cut too: its
     result is still to come.
     """
+    return next(whole_cuts(messages, cut), 0)
+
+
+def whole_cuts(messages: Sequence[Message], cut: int) -> Iterator[int]:
+    """Yield all cuts at or before `cut` that separate nothing that belongs together."""
+    needed, waiting = _needed(messages)
+    cut = min(cut, waiting)
+    first = len(messages)  # what all messages from the cut on need
+    for index in range(len(messages), -1, -1):
+        first = min(first, needed[index]) if index < len(messages) else index
+        if index <= cut and index <= first:
+            yield index
+
+
+def _needed(messages: Sequence[Message]) -> tuple[list[int], int]:
+    """Return the first message that each one needs, and that of a call without a result."""
     opened: dict[str | None, int] = {}
     needed = list(range(len(messages)))
     waiting: set[str] = set()
@@ -67,16 +83,7 @@ def whole_cut(messages: Sequence[Message], cut: int) -> int:
                 waiting.discard(given)
             others = opened.get(given, index), opened.get(caller_of(block), index)
             needed[index] = min(needed[index], *others)
-    return _moved_back(min([cut, *(opened[each] for each in waiting)]), needed)
-
-
-def _moved_back(cut: int, needed: Sequence[int]) -> int:
-    """Return the latest cut at or before `cut` after which each position has all that it needs."""
-    index = len(needed) - 1
-    while index >= cut >= 0:
-        cut = min(cut, needed[index])
-        index -= 1
-    return cut
+    return needed, min((opened[each] for each in waiting), default=len(messages))
 
 
 def select(
@@ -94,6 +101,17 @@ def select(
     one does too, unless it is a compaction's, and the second may be a summary without a marker.
     """
     cut = whole_cut(messages, tail_start(messages, keep_last, keep_tokens, counter))
+    return divide(messages, cut, keep_ids=keep_ids, keep_first=keep_first)
+
+
+def divide(
+    messages: Sequence[Message],
+    cut: int,
+    *,
+    keep_ids: frozenset[str] = frozenset(),
+    keep_first: bool = False,
+) -> Division:
+    """Divide the active messages at a cut that separates nothing that belongs together."""
     previous_at = _marker(messages, cut)
     if previous_at is None and keep_first and cut > 1 and former_compaction(messages[1]):
         previous_at = 1

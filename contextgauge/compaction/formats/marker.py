@@ -16,14 +16,20 @@ from contextgauge.compaction.formats.fields import (
     optional_text,
     wrong,
 )
-from contextgauge.compaction.messages import Carried, ContextCompaction, FileUse, Pin, PinKind
+from contextgauge.compaction.messages import (
+    Carried,
+    ContextCompaction,
+    DigestEntry,
+    FileUse,
+    Speaker,
+)
 from contextgauge.records import Json
 
 KIND: Final = "context_compaction"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
-_PIN_KINDS: Final[tuple[PinKind, ...]] = get_args(PinKind)
+_SPEAKERS: Final[tuple[Speaker, ...]] = get_args(Speaker)
 
 
 def read(fields: Fields, path: str) -> ContextCompaction:
@@ -58,14 +64,21 @@ def write(block: ContextCompaction) -> Fields:
 
 def write_carried(carried: Carried) -> Fields:
     """Write what code carries."""
-    pins: list[Json] = [
-        {"kind": pin.kind, "text": pin.text, "key": pin.key, "message_id": pin.message_id}
-        for pin in carried.pins
-    ]
+    entries: list[Json] = [_write_entry(each) for each in carried.entries]
     files: list[Json] = [
         {"path": file.path, "read": file.read, "changed": file.changed} for file in carried.files
     ]
-    return {"task": carried.task, "pins": pins, "files": files}
+    return {"entries": entries, "files": files, "omitted": carried.omitted}
+
+
+def _write_entry(entry: DigestEntry) -> Fields:
+    written: Fields = {
+        "number": entry.number,
+        "message_id": entry.message_id,
+        "speaker": entry.speaker,
+        "text": entry.text,
+    }
+    return {**written, "end": entry.end, "omitted": entry.omitted} if entry.omitted else written
 
 
 def _read_timestamp(value: Json, path: str) -> int:
@@ -94,27 +107,34 @@ def _read_carried(value: Json, path: str) -> Carried:
     if value is None:
         return Carried()
     fields = an_object(value, path)
-    pins = an_array(fields.get("pins", []), f"{path}.pins")
+    # Without them it is another build's: to read on would lose what the user wrote.
+    entries = an_array(fields.get("entries"), f"{path}.entries")
     files = an_array(fields.get("files", []), f"{path}.files")
     return Carried(
-        optional_text(fields, "task", path) or "",
-        tuple(_read_pin(each, f"{path}.pins[{index}]") for index, each in enumerate(pins)),
+        tuple(_read_entry(each, f"{path}.entries[{index}]") for index, each in enumerate(entries)),
         tuple(_read_file(each, f"{path}.files[{index}]") for index, each in enumerate(files)),
+        _optional_count(fields, "omitted", path),
     )
 
 
-def _read_pin(value: Json, path: str) -> Pin:
+def _read_entry(value: Json, path: str) -> DigestEntry:
     fields = an_object(value, path)
-    kind = fields.get("kind")
-    for known in _PIN_KINDS:
-        if kind == known:
-            return Pin(
+    speaker = fields.get("speaker")
+    for known in _SPEAKERS:
+        if speaker == known:
+            return DigestEntry(
+                a_count(fields, "number", path),
+                a_text(fields, "message_id", path),
                 known,
                 a_text(fields, "text", path),
-                a_text(fields, "key", path),
-                a_text(fields, "message_id", path),
+                optional_text(fields, "end", path) or "",
+                _optional_count(fields, "omitted", path),
             )
-    raise wrong(f"{path}.kind", f"one of {', '.join(_PIN_KINDS)}", kind)
+    raise wrong(f"{path}.speaker", f"one of {', '.join(_SPEAKERS)}", speaker)
+
+
+def _optional_count(fields: Fields, name: str, path: str) -> int:
+    return a_count(fields, name, path) if name in fields else 0
 
 
 def _read_file(value: Json, path: str) -> FileUse:

@@ -20,7 +20,7 @@ from contextgauge.errors import ConfigError, VersionError
 from contextgauge.json_codec import dumps, loads
 from contextgauge.records import Json
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 _RECEIPT: Final = TypeAdapter(Receipt)
 _TRIGGER: Final = TypeAdapter(TriggerState)

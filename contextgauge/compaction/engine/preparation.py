@@ -1,0 +1,319 @@
+"""What a compaction's text is about, and how it takes its place. Pure.
+
+`prepare` divides the messages and says what code carries of those that leave; the summary itself
+is written outside, and `finish` puts the text in its place.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from contextgauge.compaction.carried.audit import audit
+from contextgauge.compaction.carried.compaction_text import compose, last_number
+from contextgauge.compaction.carried.digest import PlacedEntry, carried_on, entries_of
+from contextgauge.compaction.carried.file_ledger import ledger
+from contextgauge.compaction.carried.unmarked_text import former_text
+from contextgauge.compaction.counting import ROLE_TOKENS, Counter
+from contextgauge.compaction.engine.compaction_receipt import LadderStep
+from contextgauge.compaction.engine.ladder import Climb, shorten_large, tokens_of
+from contextgauge.compaction.engine.selection import Division, divide, former_compaction, select
+from contextgauge.compaction.engine.summary_checks import demoted
+from contextgauge.compaction.engine.tail_growth import TextSize, earliest_cut, text_size
+from contextgauge.compaction.messages import (
+    Carried,
+    ContextCompaction,
+    FileUse,
+    Message,
+    Text,
+    first_turn,
+)
+from contextgauge.compaction.profiles import Profile, share_of
+
+MINIMUM_ROOM_TOKENS: Final = 200
+"""A text's room where the rest leaves none: its title, and the first and newest turns."""
+
+_PROSE_SHARE: Final = 4
+"""A model's summary has a quarter of the goal at most: the words of the conversation come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summarising:
+    """What the summary is about: the division, what code carries, and the room for its text.
+
+    `sources` are the leaving messages as they came, before anything of them was cleared.
+    `replaced_tokens` is the size of what the text takes the place of, `overhead_tokens` of what
+    else its message has; `task` is the first request.
+    """
+
+    selection: Division
+    sources: tuple[Message, ...]
+    tail: tuple[Message, ...]
+    carried: Carried
+    task: str
+    previous: str | None
+    number: int
+    replaced_tokens: int
+    overhead_tokens: int
+    room_tokens: int
+    steps: tuple[LadderStep, ...]
+
+
+class Staying(NamedTuple):
+    """Why no message can leave."""
+
+    reason: str
+
+
+class Aim(NamedTuple):
+    """What a compaction is to leave: `budget_tokens` of messages, as the `number`th with a summary.
+
+    `must`: the next request would not fit, so the user's turns are shortened where they leave too
+    little. `requested`: though all fits, it saves the share that one in need would. A model may
+    write `prose_tokens`.
+    """
+
+    budget_tokens: int
+    number: int
+    keep_ids: frozenset[str] = frozenset()
+    must: bool = False
+    requested: bool = False
+    prose_tokens: int = 0
+
+
+def prepare(
+    at: Climb,
+    profile: Profile,
+    counter: Counter,
+    aim: Aim,
+    original: Callable[[str], Message | None] = lambda _id: None,
+) -> Summarising | Staying:
+    """Divide the messages; all are staying where too few would leave, or too little.
+
+    Too little is less than the user's turns among them would take of it again. `original` gives a
+    message before it was cleared or shortened: the summary is about that, and what code carries is
+    taken from there.
+    """
+    budget_tokens, keep_ids = aim.budget_tokens, aim.keep_ids
+    keep_tokens = (
+        None if profile.keep_share is None else share_of(budget_tokens, profile.keep_share)
+    )
+    selection = select(
+        at.messages,
+        keep_last=profile.keep_last,
+        keep_tokens=keep_tokens,
+        counter=counter,
+        keep_ids=keep_ids,
+        keep_first=profile.keep_first,
+    )
+    goal = budget_tokens
+    if keep_tokens is not None and aim.requested:
+        goal = _requested_goal(at, profile, budget_tokens)
+    preparation = _Preparation(
+        at,
+        profile,
+        counter,
+        budget_tokens,
+        goal,
+        tuple([original(each.id) or each for each in at.messages]),
+        _former(at.messages, selection, aim.number, carries=profile.carry),
+        aim.must,
+    )
+    prose_tokens = min(aim.prose_tokens, budget_tokens // _PROSE_SHARE)
+    carried = preparation.carried_of(selection, prose_tokens)
+    if keep_tokens is not None:
+        cut = preparation.earliest(selection, carried.size)
+        if cut < len(at.messages) - len(selection.tail):
+            fewer = divide(at.messages, cut, keep_ids=keep_ids, keep_first=profile.keep_first)
+            work = preparation.summarising(fewer, carried, None)
+            if isinstance(work, Summarising):
+                return work
+    return preparation.summarising(selection, carried, keep_tokens)
+
+
+def _requested_goal(at: Climb, profile: Profile, budget_tokens: int) -> int:
+    """Return the goal of a compaction without need: the share that one in need would leave."""
+    share = profile.compact_to / profile.compact_at
+    before = at.steps[0].tokens_before if at.steps else at.tokens
+    budget = min(budget_tokens, share_of(before, share))
+    return budget if budget < at.tokens else share_of(at.tokens, share)
+
+
+class _Former(NamedTuple):
+    """What the last compaction left: where its text stands, -1 for nowhere, and what it says."""
+
+    position: int
+    number: int
+    prose: str | None
+    carried: Carried
+
+
+def _former(
+    messages: Sequence[Message], selection: Division, number: int, *, carries: bool
+) -> _Former:
+    marker = former_compaction(selection.previous) if selection.previous else None
+    if marker is not None:
+        position = next(place for place, each in enumerate(messages) if each is selection.previous)
+        number = max(number, marker.number + 1)
+        # What is carried says it all where no model wrote a summary, unless others made the marker.
+        prose = marker.prose or (None if marker.carried != Carried() else marker.summary)
+        return _Former(position, number, prose, marker.carried)
+    former = former_text(messages) if carries else None
+    if former is not None and any(each is messages[former[0]] for each in selection.leaving):
+        position, text = former
+        return _Former(position, text.number + 1, text.prose or None, text.carried)
+    return _Former(-1, number, None, Carried())
+
+
+class _CarriedEntries(NamedTuple):
+    """What could be carried of all messages that may leave, each entry with its position."""
+
+    entries: Sequence[PlacedEntry]
+    files: Sequence[FileUse]
+    size: TextSize
+
+
+@dataclass(frozen=True, slots=True)
+class _Preparation:
+    """One compaction, whatever its division; `sources` are the messages as they came.
+
+    `goal_tokens` is what is aimed at, and is no more than the budget.
+    """
+
+    at: Climb
+    profile: Profile
+    counter: Counter
+    budget_tokens: int
+    goal_tokens: int
+    sources: tuple[Message, ...]
+    former: _Former
+    must: bool
+
+    def carried_of(self, division: Division, prose_tokens: int) -> _CarriedEntries:
+        carried, places = self.former.carried, self._leaving(division)
+        placed: list[PlacedEntry] = []
+        files: Sequence[FileUse] = carried.files
+        if self.profile.carry:
+            sources = [self.sources[place] for place in places]
+            entries = entries_of(sources, last_number(carried))
+            placed = [each._replace(position=places[each.position]) for each in entries]
+            files = ledger(carried.files, sources)
+        length = len(self.at.messages)
+        return _CarriedEntries(
+            placed, files, text_size(carried, placed, length, prose_tokens, self.counter)
+        )
+
+    def earliest(self, division: Division, size: TextSize) -> int:
+        """Return the earliest cut with which tail and text fit the goal."""
+        after = self.former.position + max(1, self.profile.minimum_messages)
+        return earliest_cut(self.at.messages, division, size, self.counter, self.goal_tokens, after)
+
+    def summarising(
+        self, division: Division, all_carried: _CarriedEntries, tail_tokens: int | None
+    ) -> Summarising | Staying:
+        at, profile, counter, former = self.at, self.profile, self.counter, self.former
+        staying = tokens_of(division.head, counter) + tokens_of(division.tail, counter)
+        replaced = at.tokens - staying
+        places = self._leaving(division)
+        count = len(division.leaving)
+        if count < (1 if self.must else max(1, profile.minimum_messages)):
+            what = f"{len(division.tail)} of {len(at.messages)} messages are recent"
+            return Staying(f"{what}, {len(division.head)} always stay, and {count} could leave")
+        if replaced < (MINIMUM_ROOM_TOKENS if self.must else profile.minimum_tokens):
+            return Staying(
+                f"the {count} older messages have {replaced:,} tokens, and a summary is made of "
+                f"{profile.minimum_tokens:,} or more"
+            )
+        carried = former.carried
+        if profile.carry:
+            cut = len(at.messages) - len(division.tail)
+            new = [each.entry for each in all_carried.entries if each.position < cut]
+            carried = carried_on(former.carried, new, all_carried.files)
+        tail, steps = shorten_large(division.tail, tail_tokens, profile, counter)
+        left = self.budget_tokens - tokens_of(division.head, counter) - tokens_of(tail, counter)
+        standard = all_carried.size.at(len(at.messages) - len(division.tail), left)
+        spare = left - self.budget_tokens + self.goal_tokens
+        room = max(MINIMUM_ROOM_TOKENS, spare, min(left, standard))
+        most = max(MINIMUM_ROOM_TOKENS, replaced * 9 // 10)
+        needed = min(room, _needed(carried, former.number, counter))
+        if needed > most and not self.must:
+            return Staying(
+                f"the {count} older messages have {replaced:,} tokens, and the user's turns of "
+                f"them take {needed:,}"
+            )
+        sources = tuple(self.sources[place] for place in places)
+        previous = division.previous
+        if previous and not previous.compaction and division.leaving[0].id == previous.id:
+            sources = (division.leaving[0], *sources)  # what stood behind 002's summary
+        user = next((each.text for each in carried.entries if each.speaker == "user"), "")
+        return Summarising(
+            division,
+            sources,
+            tail,
+            carried,
+            user or first_turn(at.messages),
+            former.prose,
+            former.number,
+            replaced,
+            ROLE_TOKENS + counter.text(profile.continuation or ""),
+            min(room, most),
+            steps,
+        )
+
+    def _leaving(self, division: Division) -> list[int]:
+        """Return the positions of the leaving messages, without that of the last text."""
+        leaving = {id(each) for each in division.leaving}
+        return [
+            place
+            for place, each in enumerate(self.at.messages)
+            if id(each) in leaving and place != self.former.position
+        ]
+
+
+def _needed(carried: Carried, number: int, counter: Counter) -> int:
+    """Return the tokens of the user's turns in the text."""
+    entries = tuple(each for each in carried.entries if each.speaker == "user")
+    return counter.text(
+        compose("", Carried(entries), number=number, budget_tokens=None, counter=counter)
+    )
+
+
+def document(
+    work: Summarising, prose: str, profile: Profile, counter: Counter, floor_text: Callable[[], str]
+) -> str | None:
+    """Return the whole text of the compaction's message around a summariser's prose.
+
+    It is audited after all shortening: None where the prose left something out that there is room
+    for, so that the floor is taken instead.
+    """
+    if not profile.carry:
+        return prose
+    text = compose(
+        prose, work.carried, number=work.number, budget_tokens=work.room_tokens, counter=counter
+    )
+    missing = audit(text, work.carried)
+    if missing and len(audit(floor_text(), work.carried)) < len(missing):
+        return None
+    return text
+
+
+def floor_document(work: Summarising, counter: Counter) -> str:
+    """Return the deterministic text, which needs no summariser."""
+    return compose(
+        demoted(work.previous or ""),
+        work.carried,
+        number=work.number,
+        budget_tokens=work.room_tokens,
+        counter=counter,
+    )
+
+
+def finish(
+    work: Summarising,
+    marker: ContextCompaction,
+    profile: Profile,
+    restored: Sequence[str] = (),
+) -> tuple[Message, ...]:
+    """Return the active conversation with the compaction's message in its place."""
+    texts = [*restored, *([profile.continuation] if profile.continuation else ())]
+    message = Message(profile.summary_role, (marker, *map(Text, texts)))
+    return (*work.selection.head, message, *work.tail)

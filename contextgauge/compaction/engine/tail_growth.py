@@ -1,0 +1,90 @@
+"""How far back the tail of messages reaches: the room up to the goal is spent on it.
+
+The earlier the cut, the more messages stay as they are, and the shorter is the text that carries
+the others. The earliest cut is taken with which both fit.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from contextgauge.compaction.carried.compaction_text import FILES_PERCENT, FIXED_CHARACTERS
+from contextgauge.compaction.carried.digest import PlacedEntry, latest
+from contextgauge.compaction.carried.digest_room import size_of, standard
+from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
+from contextgauge.compaction.engine.selection import Division, whole_cuts
+from contextgauge.compaction.messages import Carried, Message
+
+_TEXT_SHARE: Final = 0.75
+"""Of the goal for the compaction's text: what is more of a flood is left out of it."""
+
+_SAMPLE_CHARACTERS: Final = 50_000
+"""Of the digest, to learn how many tokens a character has in this conversation."""
+
+
+class TextSize(NamedTuple):
+    """What the compaction's text takes, tokens: `before[cut]` of the digest up to a cut."""
+
+    before: Sequence[int]
+    fixed: int
+
+    def at(self, cut: int, most_tokens: int) -> int:
+        """Return the size of the text with this cut."""
+        return self.fixed + min(self.before[cut], max(0, most_tokens - self.fixed))
+
+
+def text_size(
+    carried: Carried,
+    entries: Sequence[PlacedEntry],
+    length: int,
+    prose_tokens: int,
+    counter: Counter,
+) -> TextSize:
+    """Return the size of the text for each cut of `length` messages.
+
+    `entries` are those of the messages so far, `carried` is from before them.
+    """
+    digest = [*carried.entries, *(each.entry for each in entries)]
+    places = [*(0 for _ in carried.entries), *(each.position + 1 for each in entries)]
+    shown = latest(digest)
+    at = [0] * (length + 1)
+    sample: list[str] = []
+    characters = 0
+    for place, entry in zip(shown, standard([digest[each] for each in shown]), strict=True):
+        at[min(places[place], length)] += size_of(entry)
+        if characters < _SAMPLE_CHARACTERS:
+            sample.append(entry.text)
+            characters += len(entry.text)
+    text = "\n".join(sample)
+    tokens, of = (counter.text(text), len(text)) if text else (1, CHARACTERS_PER_TOKEN)
+    # The list of files takes its share of the whole text.
+    before = [each * tokens * 100 // (of * (100 - FILES_PERCENT)) for each in accumulate(at)]
+    return TextSize(before, FIXED_CHARACTERS // CHARACTERS_PER_TOKEN + prose_tokens)
+
+
+def earliest_cut(
+    messages: Sequence[Message],
+    division: Division,
+    size: TextSize,
+    counter: Counter,
+    budget_tokens: int,
+    after: int,
+) -> int:
+    """Return the earliest cut behind `after` with which tail and text fit; else the division's."""
+    cut = best = len(messages) - len(division.tail)
+    head = {id(each) for each in division.head}
+    most = int(budget_tokens * _TEXT_SHARE)
+    tokens = sum(map(counter.message, (*division.head, *division.tail)))
+    last = cut
+    for earlier in whole_cuts(messages, cut):
+        if earlier <= after:
+            break
+        tokens += sum(
+            counter.message(each) for each in messages[earlier:last] if id(each) not in head
+        )
+        last = earlier
+        if tokens > budget_tokens:
+            break
+        if tokens + size.at(earlier, most) <= budget_tokens:
+            best = earlier
+    return best
