@@ -5,13 +5,16 @@ It decides (`trigger`), works out a plan (`ladder`), and applies it. `plan` alon
 background: its result is applied later, or rejected where the conversation's beginning changed.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter, Size
-from contextgauge.compaction.engine.compaction_receipt import Receipt, Trigger
+from contextgauge.compaction.displays import log_line
+from contextgauge.compaction.displays.context_status import ContextStatus, status_of
+from contextgauge.compaction.engine.compaction_receipt import Receipt, Strategy, Trigger
 from contextgauge.compaction.engine.extractive import ExtractiveSummariser
 from contextgauge.compaction.engine.ladder import (
     Climb,
@@ -74,6 +77,8 @@ from contextgauge.compaction.summary_call import (
     summary_request,
 )
 from contextgauge.window_catalog import bundled
+
+_logger = logging.getLogger("contextgauge.compaction")
 
 _NO_CALL: Final = ModelCall()
 _NO_HOOKS: Final = Hooks()
@@ -202,6 +207,10 @@ class Compactor:
         """Return the size of the next request: reported, else estimated."""
         return self._frame(history, call).measure().before
 
+    def get_stats(self, history: History, call: ModelCall = _NO_CALL) -> ContextStatus:
+        """Return seed 004's statistics of the next request: its size by parts, window, messages."""
+        return status_of(self._frame(history, call))
+
     def why_not(self, history: History, call: ModelCall = _NO_CALL) -> str:
         """Return the reason for which `plan` and `compact` return None."""
         if open_calls(history.active):
@@ -221,8 +230,9 @@ class Compactor:
         history.trigger = compacted(history.trigger)
         markers = (each.compaction for each in plan.replacement)
         summary = next((each.summary for each in markers if each is not None), "")
-        archives = plan.receipt.number is not None
-        self._hooks.emit(CompactionDone(plan.receipt, summary if archives else ""))
+        done = CompactionDone(plan.receipt, summary if plan.receipt.number is not None else "")
+        _logger.info(log_line(plan.receipt))
+        self._hooks.emit(done)
 
     def _resolved(self, call: ModelCall) -> Profile:
         return resolve(
@@ -248,18 +258,16 @@ class Compactor:
         )
 
     def _cleared(self, frame: CallFrame, measured: Measurement) -> Measurement:
-        """Clear old tool results once the request has `clear_at_tokens`, as a plan of its own.
+        """Clear all old tool results once the request has `clear_at_tokens`, as a plan of its own.
 
         Returns the measurement of what is active then.
         """
-        if frame.profile.clear_at_tokens is None:
-            return measured
-        excess = measured.size.tokens - frame.profile.clear_at_tokens
-        if excess < 0:
+        clear_at = frame.profile.clear_at_tokens
+        if clear_at is None or measured.size.tokens < clear_at:
             return measured
         active, least = frame.history.active, frame.profile.clear_at_least_tokens
         start = Climb(tuple(active), measured.messages_tokens)
-        at = clear_only(start, frame.profile, frame.counter, max(least, excess))
+        at = clear_only(start, frame.profile, frame.counter, measured.messages_tokens)
         if not at.steps or measured.messages_tokens - at.tokens < least:
             return measured
         now_ms = self._now_ms()
@@ -281,6 +289,7 @@ class Compactor:
             else:
                 turns = history.turns if error.final else None
                 history.trigger = failed(history.trigger, now_ms, retry_ms, final_at_turns=turns)
+                _logger.warning("compaction failed, continuing without it: %s", error)
             self._hooks.emit(CompactionNotDone(str(error), history.trigger.retry_at_ms))
             return Prepared(tuple(history.active), due)
         if plan is None:
@@ -312,7 +321,8 @@ class Compactor:
         if not summarising and not at.steps:
             return None
         if starting is not None:
-            await self._confirmed(starting)
+            strategy: Strategy = "compact" if summarising else "prune"
+            await self._confirmed(replace(starting, strategy=strategy))
         if not isinstance(work, Summarising):
             receipt = receipt_of(task, at.steps, at.tokens, began_ms, self._now_ms())
             return plan_of(active, at.messages, receipt)

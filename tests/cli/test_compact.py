@@ -234,3 +234,16 @@ def test_what_is_written_of_a_private_conversation_is_private(folder: Path) -> N
     (folder / "talk.json").chmod(0o600)
     assert run("talk.json", "--window", "8000").exit_code == 0
     assert stat.S_IMODE((folder / "talk.compacted.json").stat().st_mode) == 0o600
+
+
+def test_a_file_is_compacted_only_where_that_is_due(folder: Path) -> None:
+    options = ("--if-due", "--profile", "seed-004", "--window")
+    early = run("talk.json", *options, "1000000")
+    assert early.exit_code == 1
+    assert "Nothing to compact: Context: 0% (" in early.stderr
+    assert not (folder / "talk.compacted.json").exists()
+    due = run("talk.json", *options, "4000")
+    assert due.exit_code == 0, due.output
+    assert "strategy: prune)...\n" in due.stderr
+    assert "📦 Auto-compacting (" in due.stderr
+    assert "✓ Compaction complete (prune)" in due.stderr
