@@ -50,7 +50,17 @@ _LONGEST_FIRST = ("secure", "chaos", "deploy", "docs", "e2e")
 _MEASURED = tuple(
     f"tests/{each}"
     for each in (
-        *("core/", "codec/", "library/", "compaction/", "contract/", "edge/", "doctor/", "cli/"),
+        *(
+            "core/",
+            "codec/",
+            "library/",
+            "compaction/",
+            "contract/",
+            "edge/",
+            "doctor/",
+            "cli/",
+            "seeds/",
+        ),
         *("flow/control/", "flow/test_conversations.py", "flow/test_restoring.py"),
         *("test_settings.py", "test_compiled.py"),
     )

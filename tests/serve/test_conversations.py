@@ -42,7 +42,9 @@ async def test_the_context_is_what_the_model_sees(
     assert "checkout" not in answer.text
 
 
-@pytest.mark.parametrize("name", ["plain", "anthropic", "openai-chat", "openai-responses", "gemini"])
+@pytest.mark.parametrize(
+    "name", ["plain", "anthropic", "openai-chat", "openai-responses", "gemini"]
+)
 async def test_an_answer_in_parts_is_one_message_of_an_api(
     served: tuple[Api, OneConversation, str], name: str
 ) -> None:
