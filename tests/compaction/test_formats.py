@@ -325,10 +325,8 @@ def test_seed_001_s_stored_compaction_is_read_and_written() -> None:
 
 
 def test_the_time_of_a_compaction_is_one_that_can_be_written() -> None:
-    marker = {
-        **SEED_001["content"][0],
-        "timestamp": {"secs_since_epoch": 10**17, "nanos_since_epoch": 0},
-    }
+    far = {"secs_since_epoch": 10**17, "nanos_since_epoch": 0}
+    marker = {**SEED_001["content"][0], "timestamp": far}
     with pytest.raises(ConfigError, match="timestamp: expected a time"):
         read_messages([{"role": "user", "content": [marker]}], "plain")
 

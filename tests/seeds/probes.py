@@ -22,6 +22,7 @@ from streams.core.derivation.rules_config import Rules
 from streams.serve.api import agents
 from tests.core.given import (
     CATALOG,
+    RULES,
     Body,
     Given,
     assistant,
@@ -29,7 +30,6 @@ from tests.core.given import (
     compacting,
     failed,
     model_window,
-    reset,
     result,
     summary,
     usage,
@@ -63,12 +63,12 @@ def _body(line: Mapping[str, Any], number: int) -> Body:
         return failed(line["failed"], at=at)
     if "user" in line:
         return user(line["user"], at=at)
-    return {"compacting": compacting, "reset": reset}[line["message"]](at=at)
+    return compacting(at)
 
 
 def _records(lines: Sequence[Mapping[str, Any]], default_window: int | None) -> list[Record]:
-    more = {} if default_window is None else {"default_window": default_window}
-    given = Given(Rules(CATALOG, **more))
+    rules = RULES if default_window is None else Rules(CATALOG, default_window=default_window)
+    given = Given(rules)
     for number, line in enumerate(lines):
         given.take(_body(line, number))
     return given.records
