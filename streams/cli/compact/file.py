@@ -90,10 +90,11 @@ def compact_file(
     except NoSummaryError as error:
         raise StopError(f"no summary, and nothing was written: {error}") from error
     if not history.receipts:
-        status = compactor.get_stats(history, call)
-        usage = status_text(status.tokens, status.window_tokens)
-        why = usage if options.if_due else compactor.why_not(history, call)
-        say(f"Nothing to compact: {why}.")
+        if options.if_due:
+            status = compactor.get_stats(history, call)
+            say(f"Not due: {status_text(status.tokens, status.window_tokens)}")
+        else:
+            say(f"Nothing to compact: {compactor.why_not(history, call)}.")
         raise typer.Exit(1)
     receipt = history.receipts[-1]
     messages = [_sendable(each) for each in write_messages(history.active, read.format)]
