@@ -244,6 +244,6 @@ def test_a_file_is_compacted_only_where_that_is_due(folder: Path) -> None:
     assert not (folder / "talk.compacted.json").exists()
     due = run("talk.json", *options, "4000")
     assert due.exit_code == 0, due.output
-    assert "strategy: prune)...\n" in due.stderr
+    assert "strategy: compact)...\n" in due.stderr
     assert "📦 Auto-compacting (" in due.stderr
-    assert "✓ Compaction complete (prune)" in due.stderr
+    assert "✓ Compaction complete (compact)" in due.stderr
