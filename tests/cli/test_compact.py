@@ -142,6 +142,7 @@ def test_an_error_names_the_file(folder: Path) -> None:
             "the environment has no NO_SUCH_KEY",
         ),
         (("talk.json", "-o", "no/such/folder.json"), "cannot be written"),
+        (("talk.json", "--if-due", "--instructions", "x"), "--if-due takes no --instructions"),
     ],
 )
 def test_wrong_arguments_are_errors_that_say_what_to_do(

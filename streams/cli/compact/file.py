@@ -65,6 +65,8 @@ def compact_file(
     reasons, usage). What a transcript's last compaction archived is left out, as its model no
     longer sees it.
     """
+    if options.if_due and instructions:
+        raise ConfigError("--if-due takes no --instructions: they are for a requested compaction")
     target = _target(file, options.output, force=options.force)
     read = _read(file)
     history = History(read.request.messages)
