@@ -31,7 +31,8 @@ def test_percentages_are_floored_and_nothing_of_nothing() -> None:
 
 def test_a_line_says_that_no_compaction_can_help() -> None:
     assert displays.event_line(ThresholdUnreachable(90_000, 85_000)) == (
-        "No compaction can help: 90,000 tokens stay, and the threshold has 85,000"
+        "No compaction can help: the least that can be sent has 90,000 tokens, and the limit is "
+        "85,000"
     )
 
 

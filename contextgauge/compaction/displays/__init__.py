@@ -216,8 +216,8 @@ def event_line(event: EngineEvent) -> str:
         case CompactionNotDone():
             return f"Not compacted: {event.reason}"
     return (
-        f"No compaction can help: {event.fixed_tokens:,} tokens stay, and the threshold has "
-        f"{event.threshold_tokens:,}"
+        f"No compaction can help: the least that can be sent has {event.fixed_tokens:,} tokens, "
+        f"and the limit is {event.threshold_tokens:,}"
     )
 
 
