@@ -227,12 +227,12 @@ class Compactor:
     def apply(self, history: History, plan: Plan) -> None:
         """Put a plan into effect. Raises PlanRejectedError where what it covers changed."""
         history.apply(plan)
+        _logger.info(log_line(plan.receipt))
         history.trigger = compacted(history.trigger)
         markers = (each.compaction for each in plan.replacement)
         summary = next((each.summary for each in markers if each is not None), "")
-        done = CompactionDone(plan.receipt, summary if plan.receipt.number is not None else "")
-        _logger.info(log_line(plan.receipt))
-        self._hooks.emit(done)
+        archives = plan.receipt.number is not None
+        self._hooks.emit(CompactionDone(plan.receipt, summary if archives else ""))
 
     def _resolved(self, call: ModelCall) -> Profile:
         return resolve(
@@ -262,12 +262,15 @@ class Compactor:
 
         Returns the measurement of what is active then.
         """
-        clear_at = frame.profile.clear_at_tokens
-        if clear_at is None or measured.size.tokens < clear_at:
+        if frame.profile.clear_at_tokens is None:
             return measured
+        excess = measured.size.tokens - frame.profile.clear_at_tokens
+        if excess < 0:
+            return measured
+        excess = measured.messages_tokens  # not back to the trigger: all but the last few go
         active, least = frame.history.active, frame.profile.clear_at_least_tokens
         start = Climb(tuple(active), measured.messages_tokens)
-        at = clear_only(start, frame.profile, frame.counter, measured.messages_tokens)
+        at = clear_only(start, frame.profile, frame.counter, max(least, excess))
         if not at.steps or measured.messages_tokens - at.tokens < least:
             return measured
         now_ms = self._now_ms()
