@@ -1,8 +1,8 @@
 """Tokens: what an API reported where it did, else an estimate.
 
-Providers' tokenizers need their tables on the machine, and characters are at hand: the estimate is
-seed 002's, a token for four characters, rounded up for each part. What an API reports replaces it
-as soon as there is an answer: `reported_size` adds an estimate only of what follows the last one.
+Tokenizers need tables that few machines have; characters are at hand: the estimate is seed 002's,
+a token for four characters, rounded up for each part. What an API reports replaces it as soon as
+there is an answer: `reported_size` adds an estimate only of what follows the last one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
