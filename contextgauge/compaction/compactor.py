@@ -292,7 +292,7 @@ class Compactor:
             else:
                 turns = history.turns if error.final else None
                 history.trigger = failed(history.trigger, now_ms, retry_ms, final_at_turns=turns)
-                _logger.warning("compaction failed, continuing without it: %s", error)
+                _logger.warning("not compacted: %s", error)
             self._hooks.emit(CompactionNotDone(str(error), history.trigger.retry_at_ms))
             return Prepared(tuple(history.active), due)
         if plan is None:
