@@ -83,7 +83,7 @@ def test_all_messages_are_shown_with_markers_that_expand(monkeypatch: pytest.Mon
     assert shown.splitlines()[:5] == [
         "Context: 1/6 msgs (~0%)",
         "    1  user       turn 0",
-        "    2  🗃️  Context Compacted #1",
+        "    2  🗃️  Context Compacted #1  [--expand 2]",
         "       ~N tokens freed",
         "       So far.",
     ]

@@ -40,6 +40,8 @@ def message_lines(
             text = f"{message.role:<11}" + ("\n" if is_whole else " ").join(filter(None, parts))
             style = "" if message.id in active else _ARCHIVED
         first, *rest = text.splitlines()
+        if marker is not None and not is_whole:
+            first += f"  [--expand {number}]"
         yield Line(f"{number:>5}  {safe(first)}", style=style)
         for line in rest:
             yield Line(f"       {safe(line)}", style=style)
