@@ -99,13 +99,8 @@ def show(event: EngineEvent) -> None:
     if isinstance(event, ContextWarned):
         print(warning_text(event.tokens, event.window.tokens))
     elif isinstance(event, CompactionDone):
-        receipt = event.receipt
-        sizes = receipt.tokens_before, receipt.tokens_after
-        if receipt.number is None:
-            print("[Shortened] {:,} → {:,} tokens (no message left)".format(*sizes))
-        else:
-            print(log_line(receipt.number, *sizes, receipt.messages_archived))
-        for step in receipt.steps:
+        print(log_line(event.receipt))
+        for step in event.receipt.steps:
             print(f"  {step.rung}: {len(step.message_ids)} messages, {step.reason}")
 
 

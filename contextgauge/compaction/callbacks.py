@@ -9,7 +9,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from contextgauge.compaction.counting import ESTIMATE, Counter
-from contextgauge.compaction.events import CompactionStarting, EngineEvent, Hooks, answer_of
+from contextgauge.compaction.displays import log_line
+from contextgauge.compaction.events import (
+    CompactionDone,
+    CompactionNotDone,
+    CompactionStarting,
+    EngineEvent,
+    Hooks,
+    answer_of,
+)
 from contextgauge.compaction.messages import Message
 from contextgauge.errors import ConfigError
 
@@ -26,7 +34,11 @@ class Callbacks:
         self._window_of = window_of
 
     def emit(self, event: EngineEvent) -> None:
-        """Report an event, where the caller takes them."""
+        """Report an event, where the caller takes them; log what became of a compaction."""
+        if isinstance(event, CompactionDone):
+            _logger.info(log_line(event.receipt))
+        elif isinstance(event, CompactionNotDone):
+            _logger.warning("not compacted: %s", event.reason)
         on_event = self._hooks.on_event
         if on_event is not None:
             _called("on_event", lambda: on_event(event), None)

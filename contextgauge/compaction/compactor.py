@@ -13,6 +13,7 @@ from typing import Final
 from contextgauge.compaction.callbacks import Callbacks, CarefulCounter
 from contextgauge.compaction.carried.restore import Restored
 from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter, Size
+from contextgauge.compaction.displays.context_status import ContextStatus, status_of
 from contextgauge.compaction.engine.compaction_receipt import Receipt, Trigger
 from contextgauge.compaction.engine.extractive import ExtractiveSummariser
 from contextgauge.compaction.engine.ladder import Climb, clear_only, shorten_only
@@ -233,6 +234,10 @@ class Compactor:
         """Return the size of the next request: reported, else estimated."""
         return _measured(self._frame(history, call)).before
 
+    def get_stats(self, history: History, call: ModelCall = _NO_CALL) -> ContextStatus:
+        """Return seed 004's statistics of the next request: its size by parts, window, messages."""
+        return status_of(self._frame(history, call))
+
     def why_not(self, history: History, call: ModelCall = _NO_CALL) -> str:
         """Return the reason for which `plan` and `compact` return None."""
         if open_calls(history.active):
@@ -277,18 +282,13 @@ class Compactor:
         )
 
     def _cleared(self, frame: CallFrame, measured: Measurement) -> Measurement:
-        """Clear old tool results once the request has `clear_at_tokens`, as a plan of its own.
-
-        Returns the measurement of what is active then.
-        """
-        if frame.profile.clear_at_tokens is None:
-            return measured
-        excess = measured.size.tokens - frame.profile.clear_at_tokens
-        if excess < 0:
+        """Clear all old tool results from `clear_at_tokens` on; measure what is active then."""
+        clear_at = frame.profile.clear_at_tokens
+        if clear_at is None or measured.size.tokens < clear_at:
             return measured
         active, least = frame.history.active, frame.profile.clear_at_least_tokens
         start = Climb(tuple(active), measured.messages_tokens)
-        at = clear_only(start, frame.profile, frame.counter, max(least, excess))
+        at = clear_only(start, frame.profile, frame.counter, measured.messages_tokens)
         if not at.steps or measured.messages_tokens - at.tokens < least:
             return measured
         now_ms = self._now_ms()
@@ -346,7 +346,7 @@ class Compactor:
             if plan is not None and plan.receipt.tokens_after < measured.limits.usable_tokens:
                 break
         if plan is not None:
-            self._callbacks.emit(starting)
+            self._callbacks.emit(replace(starting, strategy=plan.receipt.strategy))
         return plan
 
     def _worked_out(
@@ -368,6 +368,8 @@ class Compactor:
         if not isinstance(work, Summarising) and not at.steps:
             return None
         if starting is not None:
+            is_summary = isinstance(work, Summarising)
+            starting = replace(starting, strategy="compact" if is_summary else "prune")
             self._callbacks.emit(starting)
             if not await self._callbacks.confirmed(starting):
                 raise DeclinedError

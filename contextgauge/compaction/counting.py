@@ -1,6 +1,6 @@
 """Tokens: what an API reported where it did, else an estimate.
 
-No tokenizer of a current model is public, and characters are at hand: the estimate is seed 002's,
+Tokenizers need tables that few machines have; characters are at hand: the estimate is seed 002's,
 a token for four characters, rounded up for each part. What an API reports replaces it as soon as
 there is an answer: then only what follows the last one is estimated (`engine.request_size`).
 """

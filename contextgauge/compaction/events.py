@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, TypeVar
 
-from contextgauge.compaction.engine.compaction_receipt import Receipt
+from contextgauge.compaction.engine.compaction_receipt import Receipt, Strategy
 from contextgauge.compaction.profiles import Window
 from contextgauge.errors import ConfigError
 from contextgauge.records import Json
@@ -29,6 +29,7 @@ class CompactionStarting:
     tokens: int
     window: Window
     overflow: bool
+    strategy: Strategy = "compact"
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,13 +215,15 @@ class History:
     def fork(self, until: str | None = None) -> "History":
         """Return a copy up to and including a message; counts are inherited.
 
-        The state of the trigger is inherited where nothing is left out. Raises ConfigError for an
-        id that is not in the history.
+        With the id of a compaction's message it begins as the conversation went on after it. The
+        state of the trigger is inherited where nothing is left out. Raises ConfigError for an id
+        that is not in the history.
         """
         entries: list[Entry] = []
         for entry in self._entries:
             entries.append(entry)
-            if isinstance(entry, Message) and entry.id == until:
+            added = entry.replacement if isinstance(entry, Edit) else (entry,)
+            if until is not None and any(each.id == until for each in added):
                 break
         else:
             if until is not None:
@@ -230,6 +232,16 @@ class History:
         if len(entries) == len(self._entries):
             copy.trigger, copy.tokens = self.trigger, self.tokens
         return copy
+
+    def after_compaction(self, number: int) -> "History":
+        """Return a copy as it was right after its compaction of that number, counted from 1.
+
+        Raises ConfigError where the history has no such compaction.
+        """
+        for message in self._everything:
+            if message.compaction is not None and message.compaction.number == number:
+                return self.fork(message.id)
+        raise ConfigError(f"the conversation has no compaction {number}")
 
     @classmethod
     def replay(cls, entries: Iterable[Entry]) -> "History":

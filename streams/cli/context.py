@@ -1,13 +1,14 @@
 """`contextgauge context`: what the model of a session sees, by the messages that are kept."""
 
 import asyncio
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Final
 
 import typer
 
 from contextgauge.clock import SystemClock
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.displays import ContextStatus, context_box, context_text
+from contextgauge.compaction.displays import ContextStatus, context_box, context_text, header_text
 from contextgauge.compaction.messages import (
     Block,
     ContextCompaction,
@@ -18,11 +19,13 @@ from contextgauge.compaction.messages import (
     ToolCall,
     ToolResult,
 )
+from contextgauge.compaction.profiles import DEFAULT
 from contextgauge.compaction.reading.session_conversation import SessionConversation
-from contextgauge.errors import StopError
-from schemas.records import Json
+from contextgauge.errors import ConfigError, StopError
+from schemas.records import MAIN_CHAIN, Json
 from schemas.views import SessionView
 from streams import wiring
+from streams.cli.screen.conversation import message_lines
 from streams.cli.screen.figures import GUESS, UNKNOWN, ago, count, exact, safe
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import out, say, write_json
@@ -31,7 +34,9 @@ from streams.core.session_status import leading_chain
 from streams.serve.views.sessions import SessionLookupError, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
 
-_CATEGORIES: Final = ("Summary", "User", "Answers", "Thinking", "Tool calls", "Tool results")
+_PARTS: Final = ("Summary", "User", "Answers", "Thinking", "Tool calls", "Tool results")
+"""Of what seed 004 shows as the conversation."""
+_SYSTEM, _MEMORY = "System prompt", "Memory context"
 _SILENT_MS: Final = 30_000
 """A worker reports every five seconds, unless Redis or Kafka is slow."""
 _NOTES: Final = {
@@ -48,15 +53,30 @@ def context(
     ],
     *,
     as_json: AsJson = False,
+    all_: Annotated[
+        bool,
+        typer.Option("--all", help="Show all messages, with a marker where each compaction came."),
+    ] = False,
+    expand: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="With --all: show a message, or a marker's summary, whole; or all of them.",
+        ),
+    ] = None,
+    at: Annotated[
+        int | None,
+        typer.Option(metavar="NUMBER", min=1, help="As it was right after that compaction."),
+    ] = None,
 ) -> None:
     """Show what the model of a session sees, by its kept messages.
 
     Active and total messages, all summaries so far, usage, a breakdown by category, and the oldest
-    message. Token counts are estimates of the messages alone, marked with `~`: system prompt and
-    tools are not among them. The size that `contextgauge status` shows is the whole request's, as
-    reported: the last row is the difference. It is unknown from a compaction to the next response;
-    `contextgauge why` shows what the service estimates of the whole request.
-    `contextgauge conversations` keeps the messages of sessions that you choose.
+    message; with --all, the messages themselves. Token counts are estimates of the messages alone,
+    marked with `~`: system prompt and tools are not among them. The size that `contextgauge status`
+    shows is the whole request's, as reported: the last row is the difference. It is unknown from a
+    compaction to the next response; `contextgauge why` shows what the service estimates of the
+    whole request. `contextgauge conversations` keeps the messages of sessions that you choose.
     """
     settings = wiring.settings()
 
@@ -80,28 +100,72 @@ def context(
             "[conversations] of the file in CONTEXTGAUGE_COMPACTION_FILE, and run "
             "`contextgauge conversations`"
         )
-    _show(view, conversation, as_json=as_json)
+    whole = _numbers(expand or [])
+    if (whole is None or whole) and not all_:
+        raise ConfigError("--expand goes with --all")
+    if as_json and all_:
+        raise ConfigError("--json has figures: messages are in GET /v1/sessions/{id}/history")
+    if at is not None:
+        try:
+            history = conversation.history.after_compaction(at)
+        except ConfigError as error:
+            raise StopError(f"{error} among the messages that are kept") from None
+        conversation = conversation._replace(history=history, reading=None, oldest_ms=None)
+    if all_:
+        _show_all(view, conversation, whole)
+    else:
+        _show(view, conversation, as_json=as_json, is_earlier=at is not None)
 
 
-def _show(view: SessionView, conversation: SessionConversation, *, as_json: bool) -> None:
+def _numbers(names: Sequence[str]) -> frozenset[int] | None:
+    """Return the numbers to expand, None for all. Raises ConfigError."""
+    if "all" in names:
+        return None
+    if wrong := next((each for each in names if not each.isdecimal()), None):
+        raise ConfigError(f"--expand {wrong}: the number of a message, or all")
+    return frozenset(map(int, names))
+
+
+def _show_all(
+    view: SessionView, conversation: SessionConversation, whole: frozenset[int] | None
+) -> None:
+    status = status_of_context(view, conversation, breakdown(conversation))
+    say(header_text(status), to=out)
+    reading = conversation.reading
+    dropped = 0 if reading is None else reading.archived_before
+    for line in message_lines(conversation.history, whole, dropped, _freed(view, conversation)):
+        out.print(line, soft_wrap=True)
+
+
+def _freed(view: SessionView, conversation: SessionConversation) -> dict[int, int | None]:
+    """Return what compactions saved: as measured, where both count the same ones, or estimated."""
+    own = [each for each in view.compactions.last if each.chain == MAIN_CHAIN]
+    measured = {each.number: each.tokens_saved for each in own if each.number is not None}
+    history = conversation.history
+    estimated = {each.number: each.tokens_saved for each in history.receipts if each.number}
+    return {**estimated, **(measured if max(measured, default=0) == history.rounds else {})}
+
+
+def _show(
+    view: SessionView, conversation: SessionConversation, *, as_json: bool, is_earlier: bool
+) -> None:
     by_category = breakdown(conversation)
-    status = status_of_context(view, conversation, sum(by_category.values()))
+    status = status_of_context(view, conversation, by_category)
     if as_json:
         write_json(_document(view, conversation, status, by_category))
         return
     rows = [
         context_box(status),
         "",
-        context_text(status).partition("\n\nBreakdown")[0],
-        "",
-        "Breakdown (estimates of the messages alone):",
-        *(f"  {name}: {_estimate(tokens)} tokens" for name, tokens in by_category.items()),
-        f"  Together: {_estimate(status.tokens)} tokens",
-        *_against_reported(view, status.tokens),
+        context_text(status),
+        *(f"    {name}: {_estimate(by_category[name])} tokens" for name in _PARTS),
+        f"  Together: {_estimate(status.tokens)} tokens, estimates of the messages alone",
     ]
-    notes = (_NOTES[conversation.state], how_current(conversation, SystemClock().now_ms()))
-    for note in filter(None, notes):
-        rows += ["", note]
+    if not is_earlier:
+        notes = (_NOTES[conversation.state], how_current(conversation, SystemClock().now_ms()))
+        rows += _against_reported(view, status.tokens)
+        for note in filter(None, notes):
+            rows += ["", note]
     for line in "\n".join(rows).splitlines():
         say(line, to=out)
 
@@ -153,7 +217,7 @@ def how_current(conversation: SessionConversation, now_ms: int) -> str:
 
 
 def status_of_context(
-    view: SessionView, conversation: SessionConversation, tokens: int
+    view: SessionView, conversation: SessionConversation, by_category: Mapping[str, int]
 ) -> ContextStatus:
     """Return the figures that the box shows."""
     chain, history = leading_chain(view), conversation.history
@@ -162,7 +226,9 @@ def status_of_context(
     oldest_ms = conversation.oldest_ms
     return ContextStatus(
         window_tokens=0 if chain is None else chain.window or 0,
-        conversation_tokens=tokens,
+        system_tokens=by_category[_SYSTEM],
+        memory_tokens=by_category[_MEMORY],
+        conversation_tokens=sum(by_category[name] for name in _PARTS),
         active=len(history.active),
         total=len(history.everything) + before,
         summaries=history.rounds if reading is None else reading.compactions,
@@ -173,17 +239,26 @@ def status_of_context(
 
 
 def breakdown(conversation: SessionConversation) -> dict[str, int]:
-    """Return the estimated tokens of what the model sees, by category."""
-    tokens = dict.fromkeys(_CATEGORIES, 0)
-    for message in conversation.history.active:
+    """Return the estimated tokens of what the model sees, by category.
+
+    Memory is what the tool of that name read and wrote.
+    """
+    tokens = dict.fromkeys((_SYSTEM, _MEMORY, *_PARTS), 0)
+    active, excluded = conversation.history.active, DEFAULT.exclude_tools
+    memory = {call.id for each in active for call in each.calls if call.name in excluded}
+    for message in active:
         for block in message.blocks:
-            name = _category(message, block)
+            name = _category(message, block, memory)
             tokens[name] += ESTIMATE.message(Message(message.role, (block,)))
     return tokens
 
 
-def _category(message: Message, block: Block) -> str:
+def _category(message: Message, block: Block, memory: Collection[str]) -> str:
     match block:
+        case ToolCall(id=id_) | ToolResult(call_id=id_) if id_ in memory:
+            return _MEMORY
+        case Text() | Image() if message.role == "system":
+            return _SYSTEM
         case ContextCompaction():
             return "Summary"
         case ToolCall():

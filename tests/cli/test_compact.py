@@ -142,6 +142,7 @@ def test_an_error_names_the_file(folder: Path) -> None:
             "the environment has no NO_SUCH_KEY",
         ),
         (("talk.json", "-o", "no/such/folder.json"), "cannot be written"),
+        (("talk.json", "--if-due", "--instructions", "x"), "--if-due takes no --instructions"),
     ],
 )
 def test_wrong_arguments_are_errors_that_say_what_to_do(
@@ -234,3 +235,16 @@ def test_what_is_written_of_a_private_conversation_is_private(folder: Path) -> N
     (folder / "talk.json").chmod(0o600)
     assert run("talk.json", "--window", "8000").exit_code == 0
     assert stat.S_IMODE((folder / "talk.compacted.json").stat().st_mode) == 0o600
+
+
+def test_a_file_is_compacted_only_where_that_is_due(folder: Path) -> None:
+    options = ("--if-due", "--profile", "seed-004", "--window")
+    early = run("talk.json", *options, "1000000")
+    assert early.exit_code == 1
+    assert early.stderr == "Not due: Context: 1% (10K/1M tokens)\n"
+    assert not (folder / "talk.compacted.json").exists()
+    due = run("talk.json", *options, "4000")
+    assert due.exit_code == 0, due.output
+    assert "strategy: compact)...\n" in due.stderr
+    assert "📦 Auto-compacting (" in due.stderr
+    assert "✓ Compaction complete (compact)" in due.stderr

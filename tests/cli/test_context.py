@@ -77,14 +77,46 @@ def test_a_worker_that_is_behind_or_stopped_is_reported(
     assert ("contextgauge conversations" in shown) == bool(note)
 
 
-def _shown(monkeypatch: pytest.MonkeyPatch, kept: SessionConversation) -> str:
+def test_all_messages_are_shown_with_markers_that_expand(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = conversation(is_cut=False)
+    shown = re.sub(r"~[\d,]+ tokens", "~N tokens", _shown(monkeypatch, kept, "--all"))
+    assert shown.splitlines()[:5] == [
+        "Context: 1/6 msgs (~0%)",
+        "    1  user       turn 0",
+        "    2  🗃️  Context Compacted #1  [--expand 2]",
+        "       ~N tokens freed",
+        "       So far.",
+    ]
+    assert shown.count("tokens freed") == 3
+    long = "# Task\n" + "Mend the checkout. " * 9
+    fold = ConversationFold(kept)
+    fold.add({"type": "system", "subtype": "compact_boundary", "uuid": "b"}, 90)
+    summary: dict[str, Json] = {"role": "user", "content": long}
+    fold.add({"type": "user", "uuid": "s", "isCompactSummary": True, "message": summary}, 91)
+    fold.add({"type": "user", "uuid": "u", "message": {"role": "user", "content": long}}, 92)
+    collapsed = _shown(monkeypatch, fold.result, "--all").splitlines()
+    assert len(collapsed) == 13
+    assert collapsed[-1] == f"    8  user       {' '.join(long.split())[:77].rstrip()}..."
+    opened = _shown(monkeypatch, fold.result, "--all", "--expand", "7").splitlines()
+    assert opened[11:14] == ["       # Task", f"       {long[7:].rstrip()}", collapsed[-1]]
+    assert "..." not in _shown(monkeypatch, fold.result, "--all", "--expand", "all")
+
+
+def test_an_earlier_compaction_has_its_own_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = _shown(monkeypatch, conversation(is_cut=False), "--at", "2")
+    assert "| Total Messages        4 " in shown
+    assert "| Summaries             2 " in shown
+    assert "Reported" not in shown
+
+
+def _shown(monkeypatch: pytest.MonkeyPatch, kept: SessionConversation, *options: str) -> str:
     records = sample_records()
     views = GrowingViews()
     views.add(*records)
     reader = OneConversation(records[0].data.session_id, kept)
     monkeypatch.setattr(wiring, "redis_views", lambda _settings: views)
     monkeypatch.setattr(wiring, "redis_conversations", lambda _settings: reader)
-    result = CliRunner().invoke(app, ["context", reader.session_id])
+    result = CliRunner().invoke(app, ["context", reader.session_id, *options])
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -94,7 +126,8 @@ def test_the_difference_from_the_reported_size_is_a_row(monkeypatch: pytest.Monk
     shown = _shown(monkeypatch, kept)
     found = re.findall(r"^ *([^\n:|]+): (~?)([\d,]+) tokens", shown, re.MULTILINE)
     estimated = {name for name, mark, tokens in found if mark or tokens == "0"}
-    assert estimated == {"Current", "Together", "Not accounted for", *breakdown(kept)}
+    sums = {"Current", "Together", "Conversation", "Not accounted for"}
+    assert estimated == {*sums, *breakdown(kept)}
     assert re.search(r"\(~\d+\.\d%\)", shown)
     assert re.search(r"Usage  \[[#.]+\]  ~\d+%", shown)
     rows = {name: tokens for name, _, tokens in found}

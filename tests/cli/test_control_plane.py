@@ -75,10 +75,29 @@ def test_waiting_shows_the_outcome_and_then_its_figures(plane: Plane) -> None:
         "Saved: ~119K tokens",
     ]
     assert result.stdout.splitlines() == figures
+    assert "Compacting conversation..." in result.stderr
     assert result.output.splitlines()[-4:] == [
         "Compacted, 28.4 s after the request, by service",
         *figures,
     ]
+
+
+def test_waiting_shows_the_summary_where_the_conversation_is_kept(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert DONE.receipt is not None
+    plane.log.answer = replace(DONE, receipt={**DONE.receipt, "number": 1})
+    kept = OneConversation(plane.session, kept_conversation())
+    monkeypatch.setattr(wiring, "redis_conversations", lambda _settings: kept)
+    shown = plane.run("compact", plane.session, "--wait").stdout.splitlines()
+    assert shown[3:5] == ['Summary: "So far."', f"+{'-' * 48}+"]
+    assert "| Active Messages       4                        |" in shown
+    assert "| Saved  [#############.......]  69%             |" in shown
+    assert shown[-1] == "✓ Compaction complete (compact)"
+    plane.log.answer = replace(DONE, receipt={**DONE.receipt, "number": 2})
+    late = plane.run("compact", plane.session, "--wait")
+    assert "has not stored it yet" in late.stderr
+    assert "Summary" not in late.stdout
 
 
 @pytest.mark.parametrize("outcome", ["failed", "refused", "cancelled", "nothing_to_compact"])

@@ -1,4 +1,4 @@
-"""The seeds' texts, to the letter where they give samples."""
+"""Texts for a terminal, whatever is in them; those of the seeds are in `tests/seeds`."""
 
 import re
 from dataclasses import replace
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contextgauge.compaction import displays
 from contextgauge.compaction.displays import CompactionResult, ContextStatus, terminal_width
-from contextgauge.compaction.messages import ContextCompaction
+from contextgauge.compaction.events import ThresholdUnreachable
 
 STATUS = ContextStatus(
     window_tokens=128_000,
@@ -20,40 +20,6 @@ STATUS = ContextStatus(
     total=47,
     oldest_age_ms=2 * 3_600_000,
 )
-RESULT = CompactionResult(
-    removed=45,
-    tokens_before=115_200,
-    tokens_after=63_100,
-    summary="Discussion about implementing authentication...",
-    active=12,
-    total=57,
-    summaries=1,
-)
-MARKER = ContextCompaction(1, 0, "# Task\nBuild it.", 45, 150_000)
-
-
-def test_status_of_seed_004() -> None:
-    assert displays.status_text(58_432, 128_000) == "Context: 45% (58K/128K tokens)"
-
-
-@pytest.mark.parametrize(
-    ("tokens", "text"),
-    [
-        (0, "0"),
-        (999, "999"),
-        (1_000, "1K"),
-        (999_999, "999K"),
-        (1_000_000, "1M"),
-        (1_590_000, "1.5M"),
-    ],
-)
-def test_short_counts_are_floored(tokens: int, text: str) -> None:
-    assert displays.short_count(tokens) == text
-
-
-def test_header_is_hidden_without_active_messages() -> None:
-    assert displays.header_text(45, 120, 47_999, 128_000) == "Context: 45/120 msgs (37%)"
-    assert displays.header_text(0, 120, 48_000, 128_000) == ""
 
 
 def test_percentages_are_floored_and_nothing_of_nothing() -> None:
@@ -63,56 +29,10 @@ def test_percentages_are_floored_and_nothing_of_nothing() -> None:
     assert "(0.0%)" in displays.context_text(ContextStatus(window_tokens=0, system_tokens=5))
 
 
-def test_warnings_of_seed_004() -> None:
-    assert displays.warning_text(102_400, 128_000) == (
-        "\u26a0\ufe0f Context usage at 80% (102K/128K tokens)\n"
-        "Consider using /compact to summarize older messages"
-    )
-    assert displays.warning_line(105_000, 128_000) == (
-        "\u26a0\ufe0f Context usage at 82% - Consider using /compact"
-    )
-
-
-def test_auto_compaction_of_seed_004() -> None:
-    assert displays.auto_compacted_text(RESULT, 128_000) == (
-        "\U0001f4e6 Auto-compacting conversation (90% context usage)\n"
-        "Summarized 45 messages, saved 52K tokens\n"
-        "Conversation coherence preserved"
-    )
-    assert displays.auto_compacting_line(116_500, 128_000, "prune") == (
-        "\U0001f4e6 Auto-compacting (91% usage, strategy: prune)..."
-    )
-    assert displays.complete_line("prune") == "\u2713 Compaction complete (prune)"
-
-
-def test_compact_list_of_seed_004() -> None:
-    result = CompactionResult(
-        removed=32, tokens_before=58_000, tokens_after=16_500, summary=RESULT.summary
-    )
-    assert displays.compact_text(result) == (
-        "Compacting conversation...\nRemoved: 32 messages\nSaved: 41K tokens\n"
-        'Summary: "Discussion about implementing authentication..."'
-    )
-    grown = CompactionResult(removed=1, tokens_before=5, tokens_after=9)
-    assert displays.compact_text(grown) == (
-        "Compacting conversation...\nRemoved: 1 message\nSaved: 0 tokens"
-    )
-
-
-def test_context_list_of_seed_004() -> None:
-    assert (
-        displays.context_text(STATUS)
-        == """\
-Context Usage:
-  Current: 58,432 tokens (45.6%)
-  Maximum: 128,000 tokens
-  Messages: 47
-  Oldest: 2 hours ago
-
-Breakdown:
-  System prompt: 1,200 tokens
-  Memory context: 800 tokens
-  Conversation: 56,432 tokens"""
+def test_a_line_says_that_no_compaction_can_help() -> None:
+    assert displays.event_line(ThresholdUnreachable(90_000, 85_000)) == (
+        "No compaction can help: the least that can be sent has 90,000 tokens, and the limit is "
+        "85,000"
     )
 
 
@@ -133,48 +53,6 @@ def test_estimates_are_marked() -> None:
     assert re.search(r"Usage  \[[#.]+\]  ~\d+%", shown)
     assert shown.count("~") == 6
     assert "~" not in displays.context_text(STATUS) + displays.context_box(STATUS)
-
-
-def test_context_box_of_seed_004() -> None:
-    status = ContextStatus(
-        window_tokens=128_000, conversation_tokens=35_000, active=12, total=45, summaries=2
-    )
-    assert (
-        displays.context_box(status)
-        == """\
-+------------------------------------------------+
-| Context Usage Statistics                       |
-+------------------------------------------------+
-| Active Messages      12                        |
-| Total Messages       45                        |
-| Summaries             2                        |
-|                                                |
-| Usage  [#####...............]  27%             |
-|                                                |
-| Status: Compressed                             |
-+------------------------------------------------+"""
-    )
-    assert "Status: Uncompressed " in displays.context_box(STATUS)
-
-
-def test_compact_box_shows_what_was_saved() -> None:
-    assert (
-        displays.compact_box(RESULT)
-        == """\
-+------------------------------------------------+
-| Compaction Statistics                          |
-+------------------------------------------------+
-| Active Messages      12                        |
-| Total Messages       57                        |
-| Summaries             1                        |
-|                                                |
-| Saved  [#########...........]  45%             |
-|                                                |
-| Removed: 45 messages                           |
-| Saved: 52K tokens                              |
-| Summary: Discussion about implementing authen… |
-+------------------------------------------------+"""
-    )
 
 
 WIDE = st.text(
@@ -222,27 +100,3 @@ def test_texts_of_others_cannot_control_the_terminal() -> None:
     for text in (displays.compact_text(result), displays.compact_box(result)):
         assert not set("\x1b\x9b\r\u2028") & set(text)
         assert "a[2J31m b c d" in text
-
-
-def test_marker_of_seed_001() -> None:
-    head = "\U0001f5c3\ufe0f  Context Compacted #1\n45 messages archived, "
-    freed = displays.marker_text(MARKER, freed_tokens=150_000)
-    assert freed == f"{head}~150,000 tokens freed\n# Task Build it."
-    assert displays.marker_text(MARKER) == f"{head}150,000 tokens before\n# Task Build it."
-    assert displays.marker_text(MARKER, expanded=True).endswith("before\n# Task\nBuild it.")
-
-
-def test_preview_is_one_line_of_80_characters() -> None:
-    assert displays.preview("word " * 5_000) == f"{('word ' * 16)[:77].rstrip()}..."
-    assert displays.preview("short") == "short"
-
-
-def test_log_line_of_seed_002() -> None:
-    assert displays.log_line(2, 95_000, 8_500, 37) == (
-        "[Compaction] Round 2: 95000 → 8500 tokens (37 messages summarized)"
-    )
-
-
-def test_a_marker_without_a_summary_has_no_preview() -> None:
-    text = displays.marker_text(ContextCompaction(2, 0, " ", 1, 900))
-    assert text.splitlines()[1:] == ["1 message archived, 900 tokens before"]

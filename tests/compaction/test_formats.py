@@ -25,6 +25,7 @@ from contextgauge.compaction.messages import (
     ToolResult,
     open_calls,
 )
+from contextgauge.errors import ConfigError
 
 FORMATS: list[FormatName] = ["anthropic", "openai-chat", "openai-responses", "gemini", "plain"]
 
@@ -321,6 +322,13 @@ def test_seed_001_s_stored_compaction_is_read_and_written() -> None:
     assert not message.is_user_turn
     new = replace(message, source=None)
     assert write_messages([new], "plain") == [SEED_001]
+
+
+def test_the_time_of_a_compaction_is_one_that_can_be_written() -> None:
+    far = {"secs_since_epoch": 10**17, "nanos_since_epoch": 0}
+    marker = {**SEED_001["content"][0], "timestamp": far}
+    with pytest.raises(ConfigError, match="timestamp: expected a time"):
+        read_messages([{"role": "user", "content": [marker]}], "plain")
 
 
 def test_a_compaction_is_stored_with_what_code_carries() -> None:

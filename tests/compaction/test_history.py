@@ -91,6 +91,19 @@ async def test_a_fork_before_a_compaction_sees_what_was_there_then() -> None:
         history.fork("m99")
 
 
+async def test_a_fork_at_a_compaction_begins_with_it() -> None:
+    history = await compacted(session(6))
+    (marker,) = (each for each in history.active if each.compaction)
+    then = list(history.active)
+    history.extend(session(6)[1:])
+    await Compactor().compact(history, CALL)
+    for fork in (history.fork(marker.id), history.after_compaction(1)):
+        assert list(fork.active) == then
+        assert fork.rounds == 1
+    with pytest.raises(ConfigError, match="no compaction 3"):
+        history.after_compaction(3)
+
+
 @settings(max_examples=30)  # many more in test_properties
 @given(conversations(), conversations())
 async def test_replaying_the_log_gives_the_same_active_conversation(

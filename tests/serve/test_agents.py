@@ -33,7 +33,7 @@ DATA_FIELDS: dict[str, dict[str, set[type]]] = {
     },
     "compaction_start": {
         "triggerReason": {str},
-        "contextUsedPercent": {int},
+        "contextUsedPercent": {int, NONE},
         "outcome": {str, NONE},
     },
     "compaction_complete": {
@@ -94,9 +94,7 @@ def _is_told(record: Record) -> bool:
     match record.data:
         case ContextWarning():
             return True
-        case CompactionStart() as start:
-            return start.context_used_percent is not None
-        case CompactBoundary() | CompactionFailed():
+        case CompactionStart() | CompactBoundary() | CompactionFailed():
             return True
         case _:
             return False
@@ -189,7 +187,7 @@ async def test_a_boundary_without_a_timestamp_is_as_old_as_its_measurement() -> 
     assert (ended["id"], ended["timestamp"]) == (boundary.id, complete.time_ms)
 
 
-async def test_unknown_facts_are_omitted_and_a_missing_reason_means_threshold() -> None:
+async def test_unknown_figures_are_null_and_a_missing_reason_means_threshold() -> None:
     told = History()
     unmeasured = told.start("manual", used=None)
     bare = told.start(None)
@@ -197,12 +195,14 @@ async def test_unknown_facts_are_omitted_and_a_missing_reason_means_threshold() 
     orphan = told.boundary(None, pre=None)
     timeless = told.start("manual", at=None)
     found = await events("s-1", [unmeasured, bare, manual, orphan, timeless])
+    assert found[0]["data"]["contextUsedPercent"] is None
     assert [(event["id"], event["data"].get("triggerReason")) for event in found] == [
+        (unmeasured.id, "manual"),
         (bare.id, "threshold_exceeded"),
         (manual.id, "manual"),
         (orphan.id, None),
     ]
-    data = found[2]["data"]
+    data = found[3]["data"]
     assert (data["tokensBefore"], data["attemptId"], data["outcome"]) == (None, None, "succeeded")
 
 

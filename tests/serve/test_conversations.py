@@ -1,5 +1,6 @@
 """The routes that read a session's text."""
 
+import json
 from http import HTTPStatus
 from unittest.mock import ANY
 
@@ -11,7 +12,7 @@ from streams.core.conversation.fold import ConversationFold
 from streams.edge.memory.asked_contexts import MemoryAskedContexts
 from streams.ports import Asked
 from tests.serve.kit import Api, GrowingViews, api_over, sample_records
-from tests.serve.text_kit import OneConversation, kept_conversation
+from tests.serve.text_kit import LINES, OneConversation, kept_conversation
 
 
 @pytest.fixture
@@ -37,11 +38,13 @@ async def test_the_context_is_what_the_model_sees(
     for name in ("context", "history", "recall?query=checkout"):
         current = await api.json(f"/v1/sessions/{reader.session_id}/{name}")
         assert (current["behind"], current["reported_ms"]) == (7, 1_000)
-    assert len(body["messages"]) == 4
+    assert len(body["messages"]) == 3
     assert "checkout" not in answer.text
 
 
-@pytest.mark.parametrize("name", ["anthropic", "openai-chat", "openai-responses", "gemini"])
+@pytest.mark.parametrize(
+    "name", ["plain", "anthropic", "openai-chat", "openai-responses", "gemini"]
+)
 async def test_an_answer_in_parts_is_one_message_of_an_api(
     served: tuple[Api, OneConversation, str], name: str
 ) -> None:
@@ -49,9 +52,32 @@ async def test_an_answer_in_parts_is_one_message_of_an_api(
     path = f"/v1/sessions/{reader.session_id}/context?format={name}"
     messages = (await api.client.get(path)).json()["messages"]
     assert len(messages) == 3
-    if name == "anthropic":
-        texts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    assert "context_compaction" not in json.dumps(messages)
+    texts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    if name in {"plain", "anthropic"}:
         assert messages[2] == {"role": "assistant", "content": texts}
+    if name == "plain":
+        assert messages[0] == {"role": "user", "content": "So far."}
+
+
+async def test_the_context_of_an_earlier_compaction_is_served(
+    served: tuple[Api, OneConversation, str],
+) -> None:
+    api, reader, _ = served
+    fold = ConversationFold(reader.kept)
+    for offset, line in enumerate(LINES[1:3]):
+        fold.add({**line, "uuid": f"later-{offset}"}, 10 + offset)
+    reader.kept = fold.result
+    path = f"/v1/sessions/{reader.session_id}/context"
+    assert (await api.json(path))["compactions"] == 2
+    for name in ("plain", "anthropic"):
+        then = await api.json(f"{path}?at=1&format={name}")
+        assert (then["compactions"], then["active"]) == (1, 1)
+        (summary,) = then["messages"]
+        assert "So far." in json.dumps(summary)
+    unknown = await api.client.get(f"{path}?at=3")
+    assert unknown.status_code == HTTPStatus.NOT_FOUND
+    assert unknown.json()["type"].endswith(":no-compaction")
 
 
 async def test_the_history_has_archived_messages_and_markers_by_pages(
@@ -142,6 +168,7 @@ async def test_a_request_that_names_its_format_is_the_agents() -> None:
     reader = OneConversation(session_id, kept_conversation())
     api = api_over(views, conversations=reader, asked=asked)
     await api.json(f"/v1/sessions/{session_id}/context")
+    await api.json(f"/v1/sessions/{session_id}/context?at=1&format=anthropic")
     assert await asked.asked(session_id) is None
     for times in (1, 2):
         await api.json(f"/v1/sessions/{session_id}/context?format=anthropic")

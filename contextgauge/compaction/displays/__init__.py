@@ -10,6 +10,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from contextgauge.compaction.displays import terminal_width
+from contextgauge.compaction.displays.context_status import ContextStatus as ContextStatus
+from contextgauge.compaction.displays.context_status import percent as percent
+from contextgauge.compaction.engine.compaction_receipt import Receipt
+from contextgauge.compaction.events import (
+    CompactionDone,
+    CompactionNotDone,
+    CompactionStarting,
+    ContextWarned,
+    EngineEvent,
+)
 from contextgauge.compaction.messages import ContextCompaction
 
 BOX_COLUMNS: Final = 50
@@ -22,32 +32,6 @@ _THOUSAND: Final = 1_000
 _MILLION: Final = 1_000_000
 
 _UNITS: Final = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextStatus:
-    """What `/context` shows. Token counts are tokens of the next request, by its parts.
-
-    `active` counts messages that the model sees, `total` all of the conversation, `summaries` all
-    of its compactions. `is_compressed`: whether a summary is among `active`; None: where there are
-    summaries. With `is_estimated` the counts and their percentage are marked with `~`.
-    """
-
-    window_tokens: int
-    system_tokens: int = 0
-    memory_tokens: int = 0
-    conversation_tokens: int = 0
-    active: int = 0
-    total: int = 0
-    summaries: int = 0
-    oldest_age_ms: int | None = None
-    is_compressed: bool | None = None
-    is_estimated: bool = False
-
-    @property
-    def tokens(self) -> int:
-        """The size of the next request."""
-        return self.system_tokens + self.memory_tokens + self.conversation_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,24 +65,19 @@ def short_count(tokens: int) -> str:
     return f"{tenths // 10}M" if tenths % 10 == 0 else f"{tenths // 10}.{tenths % 10}M"
 
 
-def percent(part: int, whole: int) -> int:
-    """Return a floored percentage; 0 of nothing."""
-    return part * 100 // whole if whole > 0 else 0
-
-
 def status_text(tokens: int, window_tokens: int) -> str:
     """Return `Context: 45% (58K/128K tokens)`, for a status line."""
     return f"Context: {percent(tokens, window_tokens)}% ({_share(tokens, window_tokens)})"
 
 
-def header_text(active: int, total: int, tokens: int, window_tokens: int) -> str:
+def header_text(status: ContextStatus) -> str:
     """Return `Context: 45/120 msgs (37%)`, for a header; empty without active messages.
 
     The percentage is the tokens' share of the window, as in seed 004, and not that of the messages.
     """
-    if active <= 0:
+    if status.active <= 0:
         return ""
-    return f"Context: {active}/{total} msgs ({percent(tokens, window_tokens)}%)"
+    return f"Context: {status.active}/{status.total} msgs ({_mark(status)}{status.percent}%)"
 
 
 def warning_text(tokens: int, window_tokens: int) -> str:
@@ -196,7 +175,7 @@ def context_box(status: ContextStatus) -> str:
         [
             *_counts(status.active, status.total, status.summaries),
             "",
-            _bar("Usage", percent(status.tokens, status.window_tokens), _mark(status)),
+            _bar("Usage", status.percent, _mark(status)),
             "",
             f"Status: {'Compressed' if has_summary else 'Uncompressed'}",
         ],
@@ -210,17 +189,14 @@ def marker_text(
 
     `freed_tokens` is an estimate, as a receipt's `tokens_saved`. With `expanded` the whole summary,
     else a preview of it. Where it is unknown how much was freed, the size before stands in its
-    place.
+    place; what is 0 is unknown, as of a runtime's own compaction.
     """
-    tokens = (
-        f"~{freed_tokens:,} tokens freed"
-        if freed_tokens is not None
-        else f"{marker.context_size_before:,} tokens before"
-    )
-    lines = [
-        f"🗃️  Context Compacted #{marker.number}",
-        f"{_messages(marker.messages_archived)} archived, {tokens}",
-    ]
+    known = [f"{_messages(marker.messages_archived)} archived"] if marker.messages_archived else []
+    if freed_tokens is not None:
+        known.append(f"~{freed_tokens:,} tokens freed")
+    elif marker.context_size_before:
+        known.append(f"{marker.context_size_before:,} tokens before")
+    lines = [f"🗃️  Context Compacted #{marker.number}", *([", ".join(known)] if known else [])]
     if expanded:
         lines += [terminal_width.plain_line(line) for line in marker.summary.splitlines()]
     elif marker.summary.strip():
@@ -228,11 +204,28 @@ def marker_text(
     return "\n".join(lines)
 
 
-def log_line(round_: int, tokens_before: int, tokens_after: int, messages: int) -> str:
-    """Return seed 002's line for a log."""
+def event_line(event: EngineEvent) -> str:
+    """Return what to show of an event of the engine in one line, as 004's latest version."""
+    match event:
+        case ContextWarned():
+            return warning_line(event.tokens, event.window.tokens)
+        case CompactionStarting():
+            return auto_compacting_line(event.tokens, event.window.tokens, event.strategy)
+        case CompactionDone():
+            return complete_line(event.receipt.strategy)
+        case CompactionNotDone():
+            return f"Not compacted: {event.reason}"
     return (
-        f"[Compaction] Round {round_}: {tokens_before} → {tokens_after} tokens "
-        f"({messages} messages summarized)"
+        f"No compaction can help: the least that can be sent has {event.fixed_tokens:,} tokens, "
+        f"and the limit is {event.threshold_tokens:,}"
+    )
+
+
+def log_line(receipt: Receipt) -> str:
+    """Return seed 002's line for a log; round 0 where no message was archived."""
+    return (
+        f"[Compaction] Round {receipt.number or 0}: {receipt.tokens_before} → "
+        f"{receipt.tokens_after} tokens ({receipt.messages_archived} messages summarized)"
     )
 
 

@@ -7,6 +7,9 @@ from contextgauge.compaction.profiles import RungName, Window
 
 Trigger: TypeAlias = Literal["auto", "manual"]
 
+Strategy: TypeAlias = Literal["prune", "compact"]
+"""Seed 004's two layers: what is shortened in place, and older messages that a summary replaces."""
+
 StepName: TypeAlias = RungName | Literal["shorten-message", "floor"]
 
 
@@ -58,6 +61,11 @@ class Receipt:
     redacted_secrets: int = 0
     failures: tuple[str, ...] = ()
     duration_ms: int | None = None
+
+    @property
+    def strategy(self) -> Strategy:
+        """How far the compaction went."""
+        return "prune" if self.number is None else "compact"
 
     @property
     def tokens_saved(self) -> int:

@@ -37,6 +37,10 @@ Output = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="File: overwrite the output file.")]
+IfDue = Annotated[
+    bool,
+    typer.Option("--if-due", help="File: compact only if the profile would before the next call."),
+]
 ProfileName = Annotated[
     str, typer.Option("--profile", metavar="NAME", help=f"File: one of {', '.join(PROFILES)}.")
 ]
@@ -112,6 +116,7 @@ def compact(  # noqa: PLR0913 -- each is an option
     cancel: Cancel = False,
     output: Output = None,
     force: Force = False,
+    if_due: IfDue = False,
     profile: ProfileName = "default",
     window: WindowTokens = None,
     keep: Keep = None,
@@ -131,7 +136,9 @@ def compact(  # noqa: PLR0913 -- each is an option
     """
     if _is_file(what):
         _check_options(context, _OF_SESSIONS, f"{what} is a file: {{}} is for a session")
-        options = FileOptions(output, force, profile, window, keep, summariser, url, key_variable)
+        options = FileOptions(
+            output, force, if_due, profile, window, keep, summariser, url, key_variable
+        )
         compact_file(what, options, instructions=instructions, as_json=as_json)
         return
     _check_options(context, _OF_FILES, f"{what} is not a file here: {{}} is for a file")

@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.displays import event_line, status_text
 from contextgauge.compaction.engine.compaction_receipt import Receipt
 from contextgauge.compaction.engine.linked_messages import results_without_call
 from contextgauge.compaction.engine.request_size import ModelCall
+from contextgauge.compaction.events import Hooks
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Message
@@ -44,6 +46,7 @@ class FileOptions(NamedTuple):
 
     output: str | None
     force: bool
+    if_due: bool
     profile: str
     window: int | None
     keep: int | None
@@ -62,6 +65,8 @@ def compact_file(
     reasons, usage). What a transcript's last compaction archived is left out, as its model no
     longer sees it.
     """
+    if options.if_due and instructions:
+        raise ConfigError("--if-due takes no --instructions: they are for a requested compaction")
     target = _target(file, options.output, force=options.force)
     read = _read(file)
     history = History(read.request.messages)
@@ -69,6 +74,7 @@ def compact_file(
     compactor = Compactor(
         profile=_profile(options.profile, options.keep),
         summariser=_summariser(options.summariser, options.url, options.key_variable),
+        hooks=Hooks(on_event=lambda event: say(event_line(event))),
     )
     call = ModelCall(
         system=read.request.system,
@@ -79,12 +85,20 @@ def compact_file(
         window_source="runtime" if options.window is None else "given",
     )
     try:
-        receipt = asyncio.run(compactor.compact(history, call, instructions=instructions))
+        if options.if_due:
+            asyncio.run(compactor.before_call(history, call))
+        else:
+            asyncio.run(compactor.compact(history, call, instructions=instructions))
     except NoSummaryError as error:
         raise StopError(f"no summary, and nothing was written: {error}") from error
-    if receipt is None:
-        say(f"Nothing to compact: {compactor.why_not(history, call)}.")
+    if not history.receipts:
+        if options.if_due:
+            status = compactor.get_stats(history, call)
+            say(f"Not due: {status_text(status.tokens, status.window_tokens)}")
+        else:
+            say(f"Nothing to compact: {compactor.why_not(history, call)}.")
         raise typer.Exit(1)
+    receipt = history.receipts[-1]
     messages = [_sendable(each) for each in write_messages(history.active, read.format)]
     _write(target, dumps_indented(read.rewrite(messages)), mode=_mode_of(file))
     screen = err if target is None else out

@@ -2,19 +2,29 @@
 
 import asyncio
 import signal
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
 from contextgauge.errors import StopError
 from schemas.commands import CancelRequested, CommandView, CompactRequested, ControlView
+from schemas.records import Json
+from streams import wiring
 from streams.cli.control_plane.connection import CLOCK, ControlPlane, requested_by, with_control
 from streams.cli.exits import Exit, by_signal
-from streams.cli.screen.commands import progress_text, receipt_lines, result_text
+from streams.cli.screen.commands import (
+    compacted_text,
+    progress_text,
+    receipt_lines,
+    result_text,
+)
 from streams.cli.screen.figures import duration, safe
 from streams.cli.screen.output import err, out, say, write_json
 from streams.edge.commands import new_id
 from streams.serve.views.sessions import SessionLookupError
+
+if TYPE_CHECKING:
+    from contextgauge.compaction.history import History
 
 _LOOK_S: Final = 0.5
 _PATIENCE_MS: Final = 10_000
@@ -72,14 +82,38 @@ async def _request(
             say(f"Follow it with `contextgauge why {name}`.")
         await plane.warn_of_silence(session_id, _WAITS)
         return None
+    if not as_json:
+        say("Compacting conversation...")
     command = await _outcome(plane, session_id, command_id)
     if as_json:
         write_json(command)
-    else:
-        say(result_text(command))
-        for line in receipt_lines(command):
+        return command.outcome
+    say(result_text(command))
+    for line in receipt_lines(command):
+        say(line, to=out)
+    receipt = command.receipt or {}
+    history = await _compacted(plane, session_id, receipt.get("number"))
+    if history is not None:
+        for line in compacted_text(receipt, history).splitlines():
             say(line, to=out)
     return command.outcome
+
+
+async def _compacted(plane: ControlPlane, session_id: str, number: Json) -> "History | None":
+    """Return the session's history with a compaction of the service; None where it is not kept."""
+    began_ms = CLOCK.now_ms()
+    async with wiring.started(wiring.redis_conversations(plane.settings)) as conversations:
+        while isinstance(number, int):
+            conversation = await conversations.conversation(session_id)
+            if conversation is None:
+                break
+            if conversation.history.rounds >= number:
+                return conversation.history
+            if CLOCK.now_ms() - began_ms >= _PATIENCE_MS:
+                say("`contextgauge conversations` has not stored it yet; its summary follows there")
+                break
+            await asyncio.sleep(_LOOK_S)
+    return None
 
 
 async def _outcome(plane: ControlPlane, session_id: str, command_id: str) -> CommandView:

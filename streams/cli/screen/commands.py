@@ -1,12 +1,20 @@
 """Commands and decisions of the control plane on the screen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from rich.table import Table
 from rich.text import Text
 
+from contextgauge.compaction.displays import (
+    CompactionResult,
+    compact_box,
+    complete_line,
+    preview,
+)
+from contextgauge.compaction.history import History
 from schemas.commands import CommandOutcome, CommandView, ControlView, DecisionView, ThresholdsSet
+from schemas.records import Json
 from streams.cli.screen.figures import (
     GUESS,
     ago,
@@ -173,6 +181,27 @@ def receipt_lines(command: CommandView) -> list[str]:
         f"Size: {sizes_text(command)} tokens of the whole request; the next response reports it",
         f"Saved: {GUESS}{thousands(max(0, before - after))} tokens",
     ]
+
+
+def compacted_text(receipt: Mapping[str, Json], history: History) -> str:
+    """Return the summary, the counts and the end of a compaction, as 004 shows them."""
+    marker = next((each.compaction for each in reversed(history.active) if each.compaction), None)
+    summary = "" if marker is None else marker.summary
+    removed, before, after = (
+        value if isinstance(value := receipt.get(name), int) else 0
+        for name in ("messages_archived", "tokens_before", "tokens_after")
+    )
+    result = CompactionResult(
+        removed=removed,
+        tokens_before=before,
+        tokens_after=after,
+        summary=summary,
+        active=len(history.active),
+        total=len(history.everything),
+        summaries=history.rounds,
+    )
+    lines = [f'Summary: "{preview(summary)}"'] if summary.strip() else []
+    return "\n".join((*lines, compact_box(result), complete_line("compact")))
 
 
 def thresholds_text(entry: ThresholdsSet | None) -> str:

@@ -4,11 +4,10 @@ from rich.console import RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
+from contextgauge.compaction.displays import preview
 from schemas.views import Compaction, CompactionReceipt
 from streams.cli.screen.figures import GUESS, UNKNOWN, count, duration, exact, safe
 from streams.cli.screen.tables import facts_box
-
-_PREVIEW_CHARACTERS = 80
 
 _SOURCES = {
     "reported": "reported",
@@ -28,7 +27,7 @@ def receipt_box(compaction: Compaction) -> Panel:
         for text in own.lost_pins or ()
     ]
     if compaction.summary is not None and compaction.summary.strip():
-        more += [Text(), Text(safe(_preview(compaction.summary)), style="dim")]
+        more += [Text(), Text(safe(preview(compaction.summary)), style="dim")]
     facts = [(name, Text(safe(value))) for name, value in _facts(own)]
     return facts_box(_marker(compaction), facts, *more)
 
@@ -43,13 +42,6 @@ def _marker(compaction: Compaction) -> str:
     elif own.tokens_before is not None:
         parts.append(f"{exact(own.tokens_before)} tokens before")
     return " · ".join(parts)
-
-
-def _preview(summary: str) -> str:
-    line = " ".join(summary[: 10 * _PREVIEW_CHARACTERS].split())
-    if len(line) <= _PREVIEW_CHARACTERS:
-        return line
-    return f"{line[: _PREVIEW_CHARACTERS - 3].rstrip()}..."
 
 
 def _facts(own: CompactionReceipt) -> list[tuple[str, str]]:

@@ -2,8 +2,8 @@
 
 A start ends in a `compaction_complete`: at the boundary, whose event gets its sizes once the next
 reading measures them, or where the attempt failed. `outcome` is of both, `attemptId` is the id of
-the start. Percentages are whole numbers; a start without a reading before it, and anything without
-a time, is left out. Only the main chain has events: a chat shows one conversation, and a
+the start. Percentages are whole numbers, null for a start before the first reading; what has no
+time is left out. Only the main chain has events: a chat shows one conversation, and a
 subagent's sizes are others.
 """
 
@@ -113,14 +113,15 @@ def _data(record: _Record, related: _Related) -> _Record | None:
             "cacheTokens": source["cache_tokens"],
             "contextWindow": source["context_window"],
         }
-    if type_name == _START and source["context_used_percent"] is not None:
+    if type_name == _START:
+        used = source["context_used_percent"]
         end = related.ends.get(source["attempt_id"])
         trigger = "" if end is None else end["data"].get("trigger") or ""
         return {
             "triggerReason": _REASONS.get(trigger)
             or source["trigger_reason"]
             or "threshold_exceeded",
-            "contextUsedPercent": whole_percents(source["context_used_percent"])[0],
+            "contextUsedPercent": None if used is None else whole_percents(used)[0],
             "outcome": None if end is None else _outcome(end),
         }
     if type_name == _BOUNDARY:

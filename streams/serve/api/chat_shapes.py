@@ -34,7 +34,7 @@ class CompactionStartData(BaseShape):
     """A compaction began."""
 
     triggerReason: Literal["threshold_exceeded", "manual"]
-    contextUsedPercent: int
+    contextUsedPercent: int | None = Field(description="Null where no size was known yet.")
     outcome: Literal["succeeded", "failed", "blocked", "unknown"] | None = Field(
         description="How the attempt ended; null: it has not ended yet."
     )

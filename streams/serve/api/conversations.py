@@ -33,6 +33,10 @@ _LONGEST: Final = 1_000
 Format: TypeAlias = Annotated[
     FormatName, Field(description="The format of the messages: `plain`, or that of an API.")
 ]
+Boundary: TypeAlias = Annotated[
+    int | None,
+    Field(ge=1, description="Number of a compaction: the context with which it left the model."),
+]
 HistoryStart: TypeAlias = Annotated[
     int, Field(ge=0, description="`next` of the previous answer, to continue after it.")
 ]
@@ -74,14 +78,18 @@ def add_conversations(router: Router, reading: Reading, serving: Serving) -> Non
         request: Request,
         session_id: parameters.SessionId,
         format: Format = "plain",  # noqa: A002 -- the parameter's name
+        at: Boundary = None,
     ) -> Response:
         """Read the conversation since its last compaction, with that one's summary.
 
-        A request that names its `format` counts as one of the session's agent: the service then
-        compacts for it, and knows when it waits.
+        With `at` it is the context right after an earlier compaction, to resume or fork from. A
+        request that names its `format`, and not `at`, counts as one of the session's agent: the
+        service then compacts for it, and knows when it waits.
         """
         conversation = await find(session_id)
-        if "format" in request.query_params:
+        if at is not None:
+            conversation = await asyncio.to_thread(_at_boundary, conversation, at)
+        elif "format" in request.query_params:
             await _note(serving, session_id, conversation)
         messages = await asyncio.to_thread(_written, conversation.history.active, format)
         return _answer(conversation, {"format": format, "messages": messages})
@@ -141,6 +149,16 @@ async def _find(
     if unusable is not None:
         raise Problem(HTTPStatus.CONFLICT, unusable, conversation.state.replace("_", "-"))
     return conversation
+
+
+def _at_boundary(conversation: SessionConversation, number: int) -> SessionConversation:
+    """Return a conversation as it was right after a compaction. Raises Problem."""
+    try:
+        history = conversation.history.after_compaction(number)
+    except ConfigError:
+        detail = f"No compaction {number} is among the messages that are kept of this session."
+        raise Problem(HTTPStatus.NOT_FOUND, detail, "no-compaction") from None
+    return conversation._replace(history=history, reading=None)
 
 
 async def _note(serving: Serving, session_id: str, conversation: SessionConversation) -> None:
@@ -206,10 +224,12 @@ def _entry(message: "Message", *, is_active: bool) -> dict[str, Json]:
 
 
 def _written(messages: Sequence["Message"], format: FormatName) -> list[Json]:  # noqa: A002 -- its name everywhere
-    """Write messages as an API takes them: an answer that came in parts is one message."""
-    if format == "plain":
-        return _write(messages, format)
-    written = _write(_joined(messages), format)
+    """Write messages as an API takes them: an answer that came in parts is one message.
+
+    The format `plain` would keep a compaction's marker, which no API knows: it is a text here.
+    """
+    joined = [each if each.compaction is None else _unmarked(each) for each in _joined(messages)]
+    written = _write(joined, format)
     if format != "anthropic":
         return written
     # Only these fields may be sent back: an id or a usage would be refused.
@@ -228,6 +248,17 @@ def _joined(messages: Sequence["Message"]) -> list["Message"]:
         else:
             joined.append(each)
     return joined
+
+
+def _unmarked(message: "Message") -> "Message":
+    """Return the message of a compaction with its summary as a text."""
+    from contextgauge.compaction.messages import ContextCompaction, Text  # noqa: PLC0415 -- as below
+
+    blocks = (
+        Text(each.summary) if isinstance(each, ContextCompaction) else each
+        for each in message.blocks
+    )
+    return replace(message, blocks=tuple(blocks), source=None)
 
 
 def _write(messages: Sequence["Message"], format: FormatName) -> list[Json]:  # noqa: A002 -- as above
