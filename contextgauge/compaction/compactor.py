@@ -259,7 +259,13 @@ class Compactor:
             return measured
         active, least = frame.history.active, frame.profile.clear_at_least_tokens
         start = Climb(tuple(active), measured.messages_tokens)
-        at = clear_only(start, frame.profile, frame.counter, max(least, excess))
+        at = clear_only(
+            start,
+            frame.profile,
+            frame.counter,
+            max(least, excess),
+            offers_recall=frame.call.offers_recall,
+        )
         if not at.steps or measured.messages_tokens - at.tokens < least:
             return measured
         now_ms = self._now_ms()

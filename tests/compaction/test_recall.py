@@ -1,12 +1,15 @@
 """Recall: what was archived can be read again, in parts where it is long."""
 
+import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.messages import (
     Image,
     Message,
@@ -214,3 +217,24 @@ def test_schemas_of_all_providers() -> None:
     assert gemini["parameters"] == anthropic["input_schema"]
     assert recall_tool_schema("openai-chat") == {"type": "function", "function": gemini}
     assert recall_tool_schema("openai-responses") == {"type": "function", **gemini}
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        *(recall_tool_schema(each) for each in ("anthropic", "openai-chat", "openai-responses")),
+        {"functionDeclarations": [recall_tool_schema("gemini")]},
+        {"recall": {"description": "as the AI SDK names tools"}},
+    ],
+)
+def test_a_call_offers_recall_where_its_tools_have_it(definition: dict[str, Any]) -> None:
+    tools = json.dumps(definition), json.dumps(definition, separators=(",", ":"))
+    assert [ModelCall(tools=("{}", each)).offers_recall for each in tools] == [True, True]
+    assert not ModelCall(tools=tools, recall=False).offers_recall
+
+
+def test_a_call_offers_no_recall_where_a_tool_only_speaks_of_it() -> None:
+    text = json.dumps({"name": "recall"})
+    tools = json.dumps({"name": "recaller", "description": f"not like {text}, or recall"})
+    assert not ModelCall(tools=(tools,)).offers_recall
+    assert ModelCall(tools=(tools,), recall=True).offers_recall
