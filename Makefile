@@ -216,7 +216,7 @@ schemas: setup  ## Write the JSON Schemas of records and views.
 
 # The pure parts, of which every branch is tested.
 PURE := schemas/*,streams/core/*,streams/compiled/plain_hashes.py,streams/codec/__init__.py,contextgauge/normalise/*,contextgauge/containers.py
-PURE := $(PURE),contextgauge/addresses.py,contextgauge/errors.py,contextgauge/frozen.py,contextgauge/json_codec.py,contextgauge/messages.py
+PURE := $(PURE),contextgauge/addresses.py,contextgauge/character_ngrams.py,contextgauge/errors.py,contextgauge/frozen.py,contextgauge/json_codec.py,contextgauge/messages.py
 PURE := $(PURE),contextgauge/partitioner.py,contextgauge/record_words.py,contextgauge/records.py,contextgauge/views.py,contextgauge/distributions.py,contextgauge/delivery/privacy.py,contextgauge/delivery/blanks.py
 COMPACTION := displays/*,messages.py,ports.py,events.py,formats/__init__.py,memory/paths.py
 COMPACTION := $(COMPACTION),carried/audit.py,carried/compaction_text.py,carried/file_ledger.py,carried/pins.py

@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +21,10 @@ from contextgauge.compaction.messages import (
     ToolResult,
 )
 from contextgauge.compaction.store.recall import recall, recall_tool_schema
+from tests.compaction.recall_questions import LANGUAGES
 from tests.linear_time import is_linear
+
+ROOT = Path(__file__).parents[2]
 
 
 def user(id_: str, text: str) -> Message:
@@ -98,9 +103,30 @@ def test_several_terms_must_all_be_met() -> None:
 
 
 def test_languages_without_spaces_are_found() -> None:
-    assert ids(recall([user("a", "データベースはPostgreSQLです")], {"text": "データベース"})) == [
-        "a"
-    ]
+    history = [user("a", "データベースはPostgreSQLです"), user("b", "ボタンは青です")]
+    assert ids(recall(history, {"text": "データベース"})) == ["a"]
+    assert ids(recall(history, {"text": "postgresqlは"}))[0] == "a"
+
+
+def test_natural_questions_in_nine_languages_find_their_answers() -> None:
+    """Among all of their messages and 300 pieces of English documents: recall at 3."""
+    texts = [path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))]
+    pieces = [text[at : at + 900] for text in texts for at in range(0, len(text), 900)][:300]
+    history = [user(f"p{number}", each) for number, each in enumerate(pieces)]
+    questions: dict[str, tuple[str, str]] = {}
+    for name, language in LANGUAGES.items():
+        for question, answer in language.pairs:
+            questions[question] = name, f"m{len(history)}"
+            history.append(user(f"m{len(history)}", answer))
+        history += [user(f"o{len(history)}{at}", each) for at, each in enumerate(language.others)]
+    right = Counter(
+        name
+        for question, (name, answer_id) in questions.items()
+        if answer_id in ids(recall(history, {"text": question}))[:3]
+    )
+    assert len(questions) >= 60
+    assert right.total() >= 66, right
+    assert min(right[name] for name in LANGUAGES if name != "English") >= 7, right
 
 
 def test_wrong_arguments_are_answered() -> None:
@@ -118,7 +144,7 @@ def test_wrong_arguments_are_answered() -> None:
 
 
 def test_matches_that_do_not_fit_are_counted_and_can_be_asked_for() -> None:
-    history = [user(f"m{number}", f"topic {number} " + "word " * 200) for number in range(20)]
+    history = [user(f"m{number}", f"topic {number:02} " + "word " * 200) for number in range(20)]
     seen: list[str] = []
     offset = 0
     for _ in range(20):
