@@ -36,7 +36,7 @@ def compact(
     the size does not matter. Messages that stay are the objects that were given. Raises
     ConfigError, and NoSummaryError where a summariser fails with `now`.
     """
-    history = History(_with_fresh_usage(read_messages(messages, format)))
+    history = History(with_fresh_usage(read_messages(messages, format)))
     if window_tokens is not None:
         call = replace(call, window_tokens=window_tokens)
     compactor = compactor or Compactor()
@@ -46,7 +46,7 @@ def compact(
     return write_messages(finished(compactor.before_call(history, call)).messages, format)
 
 
-def _with_fresh_usage(messages: list[Message]) -> list[Message]:
+def with_fresh_usage(messages: list[Message]) -> list[Message]:
     """Return the messages without sizes that were reported before a compaction that is in them.
 
     Sizes only grow until a compaction: the first of the smaller conversation is below the last one
@@ -71,6 +71,15 @@ def finished(work: Coroutine[object, object, _T]) -> _T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return _run(work)
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
+        return thread.submit(_run, work).result()
+
+
+def _run(work: Coroutine[object, object, _T]) -> _T:
+    """Run to the end. `asyncio.run` would write out the whole result, to restore a signal."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        loop.close()

@@ -35,7 +35,7 @@ def rounds(format_: FormatName, number: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "format_", ["anthropic", "openai-chat", "openai-responses", "gemini", "plain"]
 )
-def test_a_conversation_stays_small_over_rounds_and_keeps_what_was_said(
+def test_a_conversation_stays_small_over_rounds_and_keeps_what_the_user_wrote(
     format_: FormatName,
 ) -> None:
     messages: list[Json] = []
