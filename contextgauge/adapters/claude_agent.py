@@ -8,7 +8,7 @@ result of a tool.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,8 +25,6 @@ _HEAD: Final = (
     "The conversation was compacted. These are the user's own turns before that, word for word "
     "and numbered; a later one wins over an earlier one:"
 )
-
-Hook = Callable[[Any, str | None, Any], Awaitable[dict[str, Any]]]
 
 
 def carried_turns(characters: int = MOST_CHARACTERS) -> dict[Any, list[HookMatcher]]:
@@ -51,7 +49,7 @@ def carried_turns(characters: int = MOST_CHARACTERS) -> dict[Any, list[HookMatch
         event = given["hook_event_name"]
         return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
-    hooks: dict[str, Hook] = {"PreCompact": before, "UserPromptSubmit": after, "PostToolUse": after}
+    hooks: dict[str, Any] = {"PreCompact": before, "UserPromptSubmit": after, "PostToolUse": after}
     return {event: [HookMatcher(hooks=[hook])] for event, hook in hooks.items()}
 
 

@@ -60,7 +60,7 @@ class CompactionMiddleware(AgentMiddleware):
     def __init__(self, compactor: Compactor | None = None, *, call: ModelCall = NO_CALL) -> None:
         super().__init__()
         self._call = call
-        self._conversations = FollowedConversations[BaseMessage](LangchainCodec, compactor)
+        self._conversations = FollowedConversations[Any](LangchainCodec, compactor)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -89,7 +89,7 @@ def pre_model_hook(
     It reads `messages` of the state and returns `llm_input_messages`. `call` names the model or
     its window.
     """
-    conversations = FollowedConversations[BaseMessage](LangchainCodec, compactor)
+    conversations = FollowedConversations[Any](LangchainCodec, compactor)
 
     def compacted(state: Mapping[str, Any]) -> dict[str, list[AnyMessage]]:
         return {"llm_input_messages": finished(conversations.request(state["messages"], call))}
@@ -147,7 +147,7 @@ class LangchainCodec(ObjectCodec[BaseMessage]):
             (result,) = blocks.values()
             return item.model_copy(update={"content": getattr(result, "text", "")})
         calls = [each for each in blocks.values() if isinstance(each, ToolCall)]
-        arguments = {each.id: json.loads(each.arguments) for each in calls}
+        arguments: dict[Any, Any] = {each.id: json.loads(each.arguments) for each in calls}
         content: list[Any] = []
         places = count()
         is_text = isinstance(item.content, str)
@@ -177,7 +177,7 @@ def _repeats_call(part: Any) -> bool:  # noqa: ANN401 -- a text, or an object wi
     return isinstance(part, dict) and part.get("type") in _CALLS
 
 
-def _changed_call(part: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+def _changed_call(part: Any, arguments: dict[Any, Any]) -> Any:  # noqa: ANN401 -- as above
     name, key = _CALLS[part["type"]]
     if part.get(key) not in arguments:
         return part

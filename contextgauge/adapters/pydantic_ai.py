@@ -103,18 +103,19 @@ class PydanticCodec(ObjectCodec[parts.ModelMessage]):
 
     def changed(self, item: parts.ModelMessage, blocks: dict[int, Block]) -> parts.ModelMessage:
         """Return a copy with other texts, results and arguments."""
+        copied: Any = item  # of either class
         first = item.parts[0]
         if isinstance(first, parts.UserPromptPart):
-            contents = [
+            contents: list[Any] = [
                 block.text if isinstance(block, Text) else each
                 for place, each in enumerate(_contents(first))
                 if (block := blocks.get(place)) is not None
             ]
             whole = contents[0] if isinstance(first.content, str) and contents else contents
-            return replace(item, parts=[replace(first, content=whole)])
+            return replace(copied, parts=[replace(first, content=whole)])
         pairs = ((part, blocks.get(place)) for place, part in enumerate(item.parts))
         return replace(
-            item, parts=[_changed_part(part, block) for part, block in pairs if block is not None]
+            copied, parts=[_changed_part(part, block) for part, block in pairs if block is not None]
         )
 
 
