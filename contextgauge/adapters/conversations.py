@@ -6,7 +6,7 @@ the same conversation: its history goes on, so the next request begins as the la
 other list begins a new one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from contextgauge.compaction.compactor import Compactor
@@ -14,6 +14,7 @@ from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Block, Message, Text, ToolCall, ToolResult
 from contextgauge.compaction.stateless import with_fresh_usage
+from contextgauge.compaction.store.recall import NAME, recall, recall_tool_schema
 
 Item = TypeVar("Item")
 
@@ -21,6 +22,9 @@ REMEMBERED: Final = 64
 """Histories that are held; of more the conversation that rested longest is read again."""
 
 NO_CALL: Final = ModelCall()
+
+RECALL_NAME: Final = NAME
+RECALL_DESCRIPTION: Final = str(recall_tool_schema("plain")["description"])
 
 
 class Codec(Protocol[Item]):
@@ -48,6 +52,10 @@ class FollowedConversations(Generic[Item]):
         conversation = self._of(items)
         prepared = await self._compactor.before_call(conversation.history, call)
         return conversation.sent(prepared.messages)
+
+    def recalled(self, items: Sequence[Item], arguments: Mapping[str, object]) -> str:
+        """Return what the model asks the tool `recall` for, of all that the framework has."""
+        return recall(self._of(items).history.archived, arguments)
 
     def _of(self, items: Sequence[Item]) -> "_Conversation[Item]":
         for conversation in reversed(self._conversations):

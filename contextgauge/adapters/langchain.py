@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.tools import ToolRuntime, tool
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
@@ -20,9 +21,16 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
+from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from contextgauge.adapters.conversations import NO_CALL, FollowedConversations, ObjectCodec
+from contextgauge.adapters.conversations import (
+    NO_CALL,
+    RECALL_DESCRIPTION,
+    RECALL_NAME,
+    FollowedConversations,
+    ObjectCodec,
+)
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.messages import (
@@ -54,13 +62,35 @@ class CompactionMiddleware(AgentMiddleware):
     """Sends a compacted conversation where the whole one would not fit.
 
     `compactor` has the profile and the summariser. The window is that of `call`, else of the
-    model's profile, else of its name; system prompt and tools are the request's.
+    model's profile, else of its name; system prompt and tools are the request's. With `recall`
+    the model gets a tool of this name for what is not sent any more.
     """
 
-    def __init__(self, compactor: Compactor | None = None, *, call: ModelCall = NO_CALL) -> None:
+    def __init__(
+        self,
+        compactor: Compactor | None = None,
+        *,
+        call: ModelCall = NO_CALL,
+        recall: bool = False,
+    ) -> None:
         super().__init__()
         self._call = call
         self._conversations = FollowedConversations[Any](LangchainCodec, compactor)
+        self.tools = [self._recall_tool()] if recall else []
+
+    def _recall_tool(self) -> BaseTool:
+        @tool(RECALL_NAME, description=RECALL_DESCRIPTION)
+        def recalled(
+            runtime: ToolRuntime,
+            id: str | None = None,  # noqa: A002 -- the tool's
+            file: str | None = None,
+            text: str | None = None,
+            offset: int = 0,
+        ) -> str:
+            arguments = {"id": id, "file": file, "text": text, "offset": offset}
+            return self._conversations.recalled(runtime.state["messages"], arguments)
+
+        return recalled
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]

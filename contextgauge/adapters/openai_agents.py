@@ -46,7 +46,14 @@ def _call_of(data: CallModelData[Any], call: ModelCall) -> ModelCall:
     model = data.agent.model
     name = model if isinstance(model, str) else getattr(model, "model", None)
     tools = (
-        json.dumps([each.name, each.description, each.params_json_schema], default=str)
+        json.dumps(
+            {
+                "name": each.name,
+                "description": each.description,
+                "parameters": each.params_json_schema,
+            },
+            default=str,
+        )
         for each in data.agent.tools
         if isinstance(each, FunctionTool)
     )

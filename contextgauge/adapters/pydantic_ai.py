@@ -15,8 +15,15 @@ from pydantic_ai import messages as parts
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import RunContext
+from pydantic_ai.toolsets import FunctionToolset
 
-from contextgauge.adapters.conversations import NO_CALL, FollowedConversations, ObjectCodec
+from contextgauge.adapters.conversations import (
+    NO_CALL,
+    RECALL_DESCRIPTION,
+    RECALL_NAME,
+    FollowedConversations,
+    ObjectCodec,
+)
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.messages import (
@@ -41,16 +48,37 @@ class CompactRequests(AbstractCapability[Any]):
     """Sends a compacted conversation where the whole one would not fit.
 
     `compactor` has the profile and the summariser. The window is that of `call`, else of the
-    model's profile, else of its name; instructions and tools are the request's.
+    model's profile, else of its name; instructions and tools are the request's. With `recall` the
+    model gets a tool of this name for what is not sent any more.
     """
 
     compactor: Compactor | None = None
     call: ModelCall = NO_CALL
+    recall: bool = False
     _conversations: FollowedConversations[parts.ModelMessage] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Begin without conversations."""
         self._conversations = FollowedConversations(PydanticCodec, self.compactor)
+
+    def get_toolset(self) -> FunctionToolset[Any] | None:
+        """Return the tool `recall` where it is wanted."""
+        if not self.recall:
+            return None
+
+        def recalled(
+            ctx: RunContext[Any],
+            id: str | None = None,  # noqa: A002 -- the tool's
+            file: str | None = None,
+            text: str | None = None,
+            offset: int = 0,
+        ) -> str:
+            arguments = {"id": id, "file": file, "text": text, "offset": offset}
+            return self._conversations.recalled(ctx.messages, arguments)
+
+        tools = FunctionToolset[Any]()
+        tools.add_function(recalled, name=RECALL_NAME, description=RECALL_DESCRIPTION)
+        return tools
 
     async def before_model_request(
         self,
@@ -67,7 +95,14 @@ def _call_of(request: ModelRequestContext, call: ModelCall) -> ModelCall:
     """Return the call with what the request has and the caller does not say."""
     given = request.model_request_parameters
     tools = (
-        json.dumps([each.name, each.description, each.parameters_json_schema], default=str)
+        json.dumps(
+            {
+                "name": each.name,
+                "description": each.description,
+                "parameters": each.parameters_json_schema,
+            },
+            default=str,
+        )
         for each in (*given.function_tools, *given.output_tools)
     )
     system = "\n".join(each.content for each in given.instruction_parts or ())
@@ -105,18 +140,20 @@ class PydanticCodec(ObjectCodec[parts.ModelMessage]):
         """Return a copy with other texts, results and arguments."""
         copied: Any = item  # of either class
         first = item.parts[0]
+        changed: list[Any] = []
         if isinstance(first, parts.UserPromptPart):
-            contents: list[Any] = [
+            contents = [
                 block.text if isinstance(block, Text) else each
                 for place, each in enumerate(_contents(first))
                 if (block := blocks.get(place)) is not None
             ]
-            whole = contents[0] if isinstance(first.content, str) and contents else contents
-            return replace(copied, parts=[replace(first, content=whole)])
-        pairs = ((part, blocks.get(place)) for place, part in enumerate(item.parts))
-        return replace(
-            copied, parts=[_changed_part(part, block) for part, block in pairs if block is not None]
-        )
+            is_text = isinstance(first.content, str) and contents
+            changed = [replace(first, content=contents[0] if is_text else contents)]  # type: ignore[arg-type]
+        else:
+            pairs = ((part, blocks.get(place)) for place, part in enumerate(item.parts))
+            changed = [_changed_part(part, block) for part, block in pairs if block is not None]
+        copy: parts.ModelMessage = replace(copied, parts=changed)
+        return copy
 
 
 def _pieces(item: parts.ModelMessage) -> list[parts.ModelMessage]:

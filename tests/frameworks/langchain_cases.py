@@ -118,6 +118,30 @@ def test_a_graph_of_ones_own_takes_the_hook() -> None:
     assert [type(each) for each in summaries] == [HumanMessage]
 
 
+def test_the_model_recalls_what_is_not_sent_any_more() -> None:
+    def script() -> Iterator[AIMessage]:
+        yield from list(answers())[:-1]
+        arguments = {"text": "which key had f3.py?"}
+        yield AIMessage("", tool_calls=[{"name": "recall", "args": arguments, "id": "r"}])
+        yield AIMessage("All read.")
+
+    @tool
+    def read_file(path: str) -> str:
+        """Return the text of a file."""
+        key = "KEY = 'mauve-otter'\n" if path == "f3.py" else ""
+        return f"# {path}\n{key}" + "value = value + 1\n" * 120
+
+    model = Scripted(messages=script(), requests=[])
+    agent = create_agent(
+        model, [read_file], middleware=[CompactionMiddleware(call=CALL, recall=True)]
+    )
+    agent.invoke({"messages": [HumanMessage("Never f99!")]}, {"recursion_limit": 100})
+    check(model.requests, "Never f99!")
+    assert "mauve-otter" not in str(model.requests[-2])
+    assert "Recall message" in str(model.requests[-2])
+    assert "mauve-otter" in str(model.requests[-1][-1].content)
+
+
 def test_what_a_changed_message_does_not_change_stays() -> None:
     codec = LangchainCodec()
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "x" * 80}

@@ -66,6 +66,31 @@ def test_requests_fit_and_the_history_stays_whole_over_runs() -> None:
     assert "Nicht auf main!" in last
 
 
+def test_the_model_recalls_what_is_not_sent_any_more() -> None:
+    requests: list[list[ModelMessage]] = []
+
+    def model(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        requests.append(messages)
+        number = len(requests)
+        if number > 41:
+            return ModelResponse([TextPart("All read.")])
+        name, arguments = "read_file", {"path": f"f{number}.py"}
+        if number > 40:
+            name, arguments = "recall", {"text": "which key had f3.py?"}
+        return ModelResponse([ToolCallPart(name, arguments, f"c{number}")])
+
+    def read_file(path: str) -> str:
+        key = "KEY = 'mauve-otter'\n" if path == "f3.py" else ""
+        return f"# {path}\n{key}" + "value = value + 1\n" * 120
+
+    compaction = CompactRequests(call=ModelCall(window_tokens=WINDOW), recall=True)
+    agent = Agent(FunctionModel(model), tools=[read_file], capabilities=[compaction])
+    agent.run_sync("Never f99!", usage_limits=UsageLimits(request_limit=99))
+    assert "mauve-otter" not in "".join(contents(requests[-2]))
+    assert "Recall message" in "".join(contents(requests[-2]))
+    assert "mauve-otter" in contents(requests[-1])[-1]
+
+
 def test_what_a_changed_message_does_not_change_stays() -> None:
     codec = PydanticCodec()
     image = ImageUrl("https://example.com/a.png")

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,14 @@ def test_the_compaction_engine_needs_and_loads_no_client(tmp_path: Path) -> None
     assert "'contextgauge.compaction.compactor'" in loaded
     assert "'pydantic'" not in loaded
     assert loaded.count(",") < 400
+
+
+def test_the_library_alone_installs_two_packages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [re.match(r"[\w-]+", text)[0] for text in project["dependencies"]] == [  # type: ignore[index]
+        "orjson",
+        "pydantic",
+    ]
 
 
 def test_a_publisher_says_what_to_install_for_it(tmp_path: Path) -> None:
