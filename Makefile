@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst chaos chaos-compiled mutants fuzz compile sanitize bench bench-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
+.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst chaos chaos-compiled mutants fuzz compile sanitize bench bench-setup frameworks-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -175,6 +175,14 @@ bench/.venv/.done: bench/requirements.lock
 	@$(BIN)/uv pip install --quiet --python bench/.venv/bin/python --require-hashes -r $<
 	@touch $@
 
+# Without the 380 MB of Claude Code that the wheel of its SDK brings along.
+build/frameworks/.done: tests/frameworks/requirements.lock
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/frameworks
+	@$(BIN)/uv pip install --quiet --python build/frameworks/bin/python --require-hashes --no-binary claude-agent-sdk -r $<
+	@touch $@
+
+frameworks-setup: setup build/frameworks/.done  ## Make build/frameworks: LangChain and others, for the tests of the adapters.
+
 bench-setup: setup bench/.venv/.done  ## Make what is compared with: bench/.venv, Kafka Streams.
 	@$(BIN)/python -c 'from bench.systems import build_java; build_java()'
 
@@ -216,7 +224,7 @@ schemas: setup  ## Write the JSON Schemas of records and views.
 
 # The pure parts, of which every branch is tested.
 PURE := schemas/*,streams/core/*,streams/compiled/plain_hashes.py,streams/codec/__init__.py,contextgauge/normalise/*,contextgauge/containers.py
-PURE := $(PURE),contextgauge/addresses.py,contextgauge/errors.py,contextgauge/frozen.py,contextgauge/json_codec.py,contextgauge/messages.py
+PURE := $(PURE),contextgauge/addresses.py,contextgauge/character_ngrams.py,contextgauge/errors.py,contextgauge/frozen.py,contextgauge/json_codec.py,contextgauge/messages.py
 PURE := $(PURE),contextgauge/partitioner.py,contextgauge/record_words.py,contextgauge/records.py,contextgauge/views.py,contextgauge/distributions.py,contextgauge/delivery/privacy.py,contextgauge/delivery/blanks.py
 COMPACTION := displays/*,messages.py,ports.py,events.py,formats/__init__.py,memory/paths.py
 COMPACTION := $(COMPACTION),carried/audit.py,carried/compaction_text.py,carried/digest.py,carried/digest_room.py
@@ -228,7 +236,7 @@ COMPACTION := $(COMPACTION),summarisers/failures.py,summarisers/naming.py,summar
 comma := ,
 PURE := $(PURE)$(subst $(comma),$(comma)contextgauge/compaction/,$(comma)$(COMPACTION))
 
-check: setup $(KAFKA_CLASSES)  ## All that CI looks at.
+check: setup frameworks-setup $(KAFKA_CLASSES)  ## All that CI looks at.
 	@make --no-print-directory -j2 types lint layers dependencies lock-check audit compiled
 	@make --no-print-directory check-compiled
 	@failed=0; set -x; \

@@ -16,7 +16,7 @@ from contextgauge.delivery.outgoing import (
 )
 from contextgauge.delivery.queue import WhenFull
 from contextgauge.delivery.sender import DeliveryConfig
-from contextgauge.errors import ClosedError, UndeliveredError
+from contextgauge.errors import ClosedError, ConfigError, UndeliveredError
 from contextgauge.kafka.connection import bootstrap_servers, kafka_security
 from contextgauge.loop_thread import LoopThread
 from contextgauge.messages import AGENT_MESSAGES_TOPIC
@@ -226,8 +226,14 @@ class Publisher:
 
     def _cluster(self, settings: PublisherSettings) -> Cluster:
         # aiokafka is imported when a publisher starts: who reads records needs no client.
-        from contextgauge.kafka.cluster import KafkaCluster  # noqa: PLC0415
-        from contextgauge.kafka.options import KafkaOptions  # noqa: PLC0415
+        try:
+            from contextgauge.kafka.cluster import KafkaCluster  # noqa: PLC0415
+            from contextgauge.kafka.options import KafkaOptions  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                "a publisher needs the extra `kafka`: install 'contextgauge[kafka]' in place of "
+                "'contextgauge', the same way"
+            ) from error
 
         quiet = logging.getLogger("aiokafka")
         if quiet.level == logging.NOTSET:

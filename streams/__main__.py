@@ -9,6 +9,8 @@ from contextgauge.user_folders import cache_folder
 EXTRA_PACKAGES = frozenset(
     {
         "aiohttp",
+        "aiokafka",
+        "cramjam",
         "faust",
         "httptools",
         "mode",
@@ -21,6 +23,7 @@ EXTRA_PACKAGES = frozenset(
         "typer",
         "uvicorn",
         "uvloop",
+        "zstandard",
     }
 )
 """What the extra `pipeline` installs, by import names."""

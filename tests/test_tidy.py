@@ -300,7 +300,7 @@ def test_the_lock_files_satisfy_the_requirements(lock: str, groups: tuple[str, .
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
     asked = [Requirement(text) for text in project["project"]["dependencies"]]
-    asked += [Requirement(text) for text in extras["pipeline"]]
+    asked += [Requirement(text) for name in ("kafka", "pipeline") for text in extras[name]]
     asked += [Requirement(text) for name in groups for text in project["dependency-groups"][name]]
     text = (ROOT / lock).read_text()
     pinned = {
@@ -310,7 +310,8 @@ def test_the_lock_files_satisfy_the_requirements(lock: str, groups: tuple[str, .
     wrong = [
         str(item)
         for item in asked
-        if item.name not in pinned or pinned[item.name] not in item.specifier
+        if item.name != "contextgauge"
+        and (item.name not in pinned or pinned[item.name] not in item.specifier)
     ]
     assert not wrong
     # Each pin is a logical line of its own, and each must carry a hash.

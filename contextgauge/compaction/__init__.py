@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from contextgauge.compaction.ports import SummaryRequest as SummaryRequest
     from contextgauge.compaction.profiles import Override as Override
     from contextgauge.compaction.profiles import Profile as Profile
+    from contextgauge.compaction.stateless import compact as compact
     from contextgauge.compaction.store.recall import recall as recall
     from contextgauge.compaction.store.recall import recall_tool_schema as recall_tool_schema
     from contextgauge.compaction.store.stored_history import load_history as load_history
@@ -74,6 +75,7 @@ _MODULES = {
     "contextgauge.compaction.engine.plan": "Plan PlanRejectedError",
     "contextgauge.compaction.ports": "Summariser SummaryAnswer SummaryError SummaryRequest",
     "contextgauge.compaction.profiles": "Override Profile",
+    "contextgauge.compaction.stateless": "compact",
     "contextgauge.compaction.store.recall": "recall recall_tool_schema",
     "contextgauge.compaction.engine.compaction_receipt": "LadderStep Receipt",
     "contextgauge.compaction.carried.restore": "Restore RestoreFile restore_texts",

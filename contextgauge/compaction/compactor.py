@@ -288,7 +288,8 @@ class Compactor:
             return measured
         active, least = frame.history.active, frame.profile.clear_at_least_tokens
         start = Climb(tuple(active), measured.messages_tokens)
-        at = clear_only(start, frame.profile, frame.counter, measured.messages_tokens)
+        tokens, recall = measured.messages_tokens, frame.call.offers_recall
+        at = clear_only(start, frame.profile, frame.counter, tokens, offers_recall=recall)
         if not at.steps or measured.messages_tokens - at.tokens < least:
             return measured
         now_ms = self._now_ms()

@@ -22,10 +22,18 @@ def test_a_warning_after_the_compaction_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"compact_at": "x"}, "compact_at is 'x': Input should be a valid number"),
-        ({"keep_last": 2.5}, "keep_last is 2.5: Input should be a valid integer"),
-        ({"exclude_tools": "memory"}, "exclude_tools is 'memory': Input should be a valid tuple"),
-        ({"summary_role": "boss"}, "summary_role is 'boss': Input should be 'system', 'user'"),
+        ({"compact_at": "x"}, "compact_at is 'x', and must be float"),
+        ({"keep_last": 2.5}, "keep_last is 2.5, and must be int"),
+        ({"keep_last": True}, "keep_last is True, and must be int"),
+        ({"clear_at_tokens": "x"}, r"clear_at_tokens is 'x', and must be int \| None"),
+        ({"exclude_tools": "memory"}, r"exclude_tools is 'memory', and must be tuple\[str, ...\]"),
+        ({"exclude_tools": (1,)}, r"exclude_tools is \(1,\), and must be tuple\[str, ...\]"),
+        (
+            {"summary_role": "boss"},
+            r"summary_role is 'boss', and must be Literal\['system', 'user'",
+        ),
+        ({"windows": {"gpt": "x"}}, r"windows is .*, and must be .*Mapping\[str, int\]"),
+        ({"windows": 5}, "windows is 5, and must be .*Mapping"),
     ],
 )
 def test_a_figure_of_a_wrong_type_is_named(changes: Mapping[str, object], message: str) -> None:

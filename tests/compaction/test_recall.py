@@ -1,12 +1,17 @@
 """Recall: what was archived can be read again, in parts where it is long."""
 
+import json
 import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.messages import (
     Image,
     Message,
@@ -16,7 +21,10 @@ from contextgauge.compaction.messages import (
     ToolResult,
 )
 from contextgauge.compaction.store.recall import recall, recall_tool_schema
+from tests.compaction.recall_questions import LANGUAGES
 from tests.linear_time import is_linear
+
+ROOT = Path(__file__).parents[2]
 
 
 def user(id_: str, text: str) -> Message:
@@ -95,9 +103,30 @@ def test_several_terms_must_all_be_met() -> None:
 
 
 def test_languages_without_spaces_are_found() -> None:
-    assert ids(recall([user("a", "データベースはPostgreSQLです")], {"text": "データベース"})) == [
-        "a"
-    ]
+    history = [user("a", "データベースはPostgreSQLです"), user("b", "ボタンは青です")]
+    assert ids(recall(history, {"text": "データベース"})) == ["a"]
+    assert ids(recall(history, {"text": "postgresqlは"}))[0] == "a"
+
+
+def test_natural_questions_in_nine_languages_find_their_answers() -> None:
+    """Among all of their messages and 300 pieces of English documents: recall at 3."""
+    texts = [path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))]
+    pieces = [text[at : at + 900] for text in texts for at in range(0, len(text), 900)][:300]
+    history = [user(f"p{number}", each) for number, each in enumerate(pieces)]
+    questions: dict[str, tuple[str, str]] = {}
+    for name, language in LANGUAGES.items():
+        for question, answer in language.pairs:
+            questions[question] = name, f"m{len(history)}"
+            history.append(user(f"m{len(history)}", answer))
+        history += [user(f"o{len(history)}{at}", each) for at, each in enumerate(language.others)]
+    right = Counter(
+        name
+        for question, (name, answer_id) in questions.items()
+        if answer_id in ids(recall(history, {"text": question}))[:3]
+    )
+    assert len(questions) >= 60
+    assert right.total() >= 66, right
+    assert min(right[name] for name in LANGUAGES if name != "English") >= 7, right
 
 
 def test_wrong_arguments_are_answered() -> None:
@@ -115,7 +144,7 @@ def test_wrong_arguments_are_answered() -> None:
 
 
 def test_matches_that_do_not_fit_are_counted_and_can_be_asked_for() -> None:
-    history = [user(f"m{number}", f"topic {number} " + "word " * 200) for number in range(20)]
+    history = [user(f"m{number}", f"topic {number:02} " + "word " * 200) for number in range(20)]
     seen: list[str] = []
     offset = 0
     for _ in range(20):
@@ -214,3 +243,24 @@ def test_schemas_of_all_providers() -> None:
     assert gemini["parameters"] == anthropic["input_schema"]
     assert recall_tool_schema("openai-chat") == {"type": "function", "function": gemini}
     assert recall_tool_schema("openai-responses") == {"type": "function", **gemini}
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        *(recall_tool_schema(each) for each in ("anthropic", "openai-chat", "openai-responses")),
+        {"functionDeclarations": [recall_tool_schema("gemini")]},
+        {"recall": {"description": "as the AI SDK names tools"}},
+    ],
+)
+def test_a_call_offers_recall_where_its_tools_have_it(definition: dict[str, Any]) -> None:
+    tools = json.dumps(definition), json.dumps(definition, separators=(",", ":"))
+    assert [ModelCall(tools=("{}", each)).offers_recall for each in tools] == [True, True]
+    assert not ModelCall(tools=tools, recall=False).offers_recall
+
+
+def test_a_call_offers_no_recall_where_a_tool_only_speaks_of_it() -> None:
+    text = json.dumps({"name": "recall"})
+    tools = json.dumps({"name": "recaller", "description": f"not like {text}, or recall"})
+    assert not ModelCall(tools=(tools,)).offers_recall
+    assert ModelCall(tools=(tools,), recall=True).offers_recall

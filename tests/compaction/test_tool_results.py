@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.engine.cutting import middle_cut
+from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.engine.tool_arguments import Edited, shorten_arguments
 from contextgauge.compaction.engine.tool_results import (
     clear_results,
@@ -17,6 +19,7 @@ from contextgauge.compaction.engine.tool_results import (
     shorten_message,
 )
 from contextgauge.compaction.formats import read_messages, write_messages
+from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import (
     Content,
     FormatName,
@@ -59,7 +62,7 @@ def test_the_notice_names_the_images_of_a_result(content: tuple[Content, ...], w
     messages[1] = Message("tool", (ToolResult("c0", content, "read"),), id="m1")
     edited = clear_results(messages, DEFAULT, ESTIMATE, 900)
     assert edited.messages[1].results[0].text == (
-        f"[Result of read cleared to save context: {what}. Recall message m1 to see it again.]"
+        f"[Result of read cleared to save context: {what}.]"
     )
 
 
@@ -67,10 +70,17 @@ def test_old_results_are_cleared_and_the_last_three_stay() -> None:
     edited = clear_results(uses(5), DEFAULT, ESTIMATE, 1_000_000)
     assert edited.changed == ("m1", "m3")
     assert edited.messages[1].results[0].text == (
+        "[Result of read cleared to save context: 4,000 characters.]"
+    )
+    assert [each.results[0].text for each in edited.messages[5::2]] == [LONG] * 3
+
+
+def test_a_notice_names_the_message_where_the_model_can_recall_it() -> None:
+    edited = clear_results(uses(5), DEFAULT, ESTIMATE, 1_000_000, offers_recall=True)
+    assert edited.messages[1].results[0].text == (
         "[Result of read cleared to save context: 4,000 characters. "
         "Recall message m1 to see it again.]"
     )
-    assert [each.results[0].text for each in edited.messages[5::2]] == [LONG] * 3
 
 
 def test_no_more_is_cleared_than_is_needed() -> None:
@@ -274,3 +284,16 @@ def test_no_rung_makes_a_conversation_longer(messages: list[Message]) -> None:
         shorten_arguments(messages, profile, range(len(messages)), ESTIMATE, 10**9),
     ):
         assert sum(map(ESTIMATE.message, edited.messages)) <= before
+
+
+@pytest.mark.parametrize(("offered", "recallable"), [(True, True), (None, False)])
+async def test_a_compaction_speaks_of_recall_only_where_the_call_offers_it(
+    offered: bool | None, recallable: bool
+) -> None:
+    history = History([said("user", "Read them."), *uses(8), said("assistant", "Done.")])
+    call = ModelCall(window_tokens=13_000, recall=offered)
+    compactor = Compactor(profile=replace(DEFAULT, rungs=("clear-results",)))
+    prepared = await compactor.before_call(history, call)
+    texts = [each.text for message in prepared.messages for each in message.results]
+    cleared = [each for each in texts if "cleared to save context" in each]
+    assert [recallable] * len(cleared) == ["Recall message" in each for each in cleared] != []

@@ -37,7 +37,7 @@ def run(code: str, folder: Path) -> str:
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs(number: int, tmp_path: Path) -> None:
     out = run(EXAMPLES[number], tmp_path)
-    expected = {0: "Blue; you sent 1 message.\n", 3: "42 True One more.\n"}
+    expected = {0: "Blue; you sent 1 message.\n", 1: "1\n", 4: "42 True One more.\n"}
     assert out == expected.get(number, "")
 
 

@@ -4,7 +4,7 @@ Everything here is pure and works on estimates of the messages alone; the budget
 whole request leaves them. The last rung is the summary: `preparation` says what it is about.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,7 @@ from contextgauge.compaction.profiles import Profile, RungName
 
 REASONS: Final[dict[RungName, str]] = {
     "deduplicate": "the same result stands again later",
-    "clear-results": "old results, recallable by message",
+    "clear-results": "old results; the history keeps them",
     "shorten-arguments": "long texts in the arguments of old calls",
     "summarise": "older messages, archived",
 }
@@ -37,7 +37,14 @@ def tokens_of(messages: Sequence[Message], counter: Counter) -> int:
     return sum(map(counter.message, messages))
 
 
-def climb(at: Climb, profile: Profile, counter: Counter, budget_tokens: int) -> Climb:
+def climb(
+    at: Climb,
+    profile: Profile,
+    counter: Counter,
+    budget_tokens: int,
+    *,
+    offers_recall: bool = False,
+) -> Climb:
     """Run the rungs that need no summary, in the profile's order, until the budget is met."""
     for rung in profile.rungs:
         if at.tokens <= budget_tokens:
@@ -45,15 +52,25 @@ def climb(at: Climb, profile: Profile, counter: Counter, budget_tokens: int) -> 
         if rung == "summarise":
             continue
         excess = at.tokens - budget_tokens
-        at = _stepped(at, rung, _EDITS[rung](at.messages, profile, counter, excess), counter)
+        if rung == "clear-results":
+            at = clear_only(at, profile, counter, excess, offers_recall=offers_recall)
+        elif rung == "deduplicate":
+            at = _stepped(at, rung, deduplicate(at.messages, profile), counter)
+        else:
+            old = range(max(0, len(at.messages) - profile.keep_last))
+            edited = shorten_arguments(at.messages, profile, old, counter, excess)
+            at = _stepped(at, rung, edited, counter)
     return at
 
 
-def clear_only(at: Climb, profile: Profile, counter: Counter, excess_tokens: int) -> Climb:
-    """Clear old results as a step of its own, below the threshold of a compaction (004)."""
-    return _stepped(
-        at, "clear-results", clear_results(at.messages, profile, counter, excess_tokens), counter
+def clear_only(
+    at: Climb, profile: Profile, counter: Counter, excess_tokens: int, *, offers_recall: bool
+) -> Climb:
+    """Clear old results; also as a step of its own, below the threshold of a compaction (004)."""
+    edited = clear_results(
+        at.messages, profile, counter, excess_tokens, offers_recall=offers_recall
     )
+    return _stepped(at, "clear-results", edited, counter)
 
 
 def _stepped(at: Climb, rung: RungName, edited: Edited, counter: Counter) -> Climb:
@@ -65,26 +82,6 @@ def _stepped(at: Climb, rung: RungName, edited: Edited, counter: Counter) -> Cli
             tokens += counter.message(after) - counter.message(before)
     step = LadderStep(rung, at.tokens, tokens, edited.changed, REASONS[rung])
     return Climb(tuple(edited.messages), tokens, (*at.steps, step))
-
-
-def _deduplicate(
-    messages: Sequence[Message], profile: Profile, _counter: Counter, _excess: int
-) -> Edited:
-    return deduplicate(messages, profile)
-
-
-def _shorten(
-    messages: Sequence[Message], profile: Profile, counter: Counter, excess: int
-) -> Edited:
-    old = range(max(0, len(messages) - profile.keep_last))
-    return shorten_arguments(messages, profile, old, counter, excess)
-
-
-_EDITS: dict[RungName, Callable[[Sequence[Message], Profile, Counter, int], Edited]] = {
-    "deduplicate": _deduplicate,
-    "clear-results": clear_results,
-    "shorten-arguments": _shorten,
-}
 
 
 def shorten_large(

@@ -69,7 +69,8 @@ def work_out(
     """
     profile, counter, history = frame.profile, frame.counter, frame.history
     budget, nothing = measured.budget_tokens, Restored((), 0)
-    at = climb(Climb(tuple(history.active), measured.messages_tokens), profile, counter, budget)
+    start = Climb(tuple(history.active), measured.messages_tokens)
+    at = climb(start, profile, counter, budget, offers_recall=frame.call.offers_recall)
     if "summarise" not in profile.rungs:
         return at, Staying("the profile has no summaries"), nothing
     if due is not None and at.steps and at.tokens <= budget:

@@ -1,5 +1,6 @@
 """How large the next request is, and what of it a compaction could change. Pure."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
@@ -28,6 +29,9 @@ LEAST_SUMMARY_TOKENS: Final = 256
 _LEAST_APART: Final = 8
 """Two reports tell how much sizes grow where they are an eighth of the request apart."""
 
+_RECALL_TOOL: Final = re.compile(r'(?:"name"\s*:\s*|\A\s*\{\s*)"recall"\s*[,:}]')
+"""A definition of any provider, or a name of the AI SDK; quotes in a description are escaped."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
@@ -36,7 +40,8 @@ class ModelCall:
     `tools` are definitions as JSON texts. `window_tokens` is the model's window where the caller
     knows it, and `window_source` from where: `runtime`, if the runtime reported it. `keep_ids` are
     messages that stay in the context whatever happens, such as memory.
-    `project` and `agent` select overrides of the profile.
+    `project` and `agent` select overrides of the profile. `recall`: whether the model can call
+    `recall`; None: whether `tools` has it.
     """
 
     system: str = ""
@@ -48,6 +53,14 @@ class ModelCall:
     project: str | None = None
     agent: str | None = None
     keep_ids: frozenset[str] = frozenset()
+    recall: bool | None = None
+
+    @property
+    def offers_recall(self) -> bool:
+        """Whether a notice may tell the model to recall a message."""
+        if self.recall is not None:
+            return self.recall
+        return any(_RECALL_TOOL.search(each) for each in self.tools)
 
     def request(self, messages: Sequence[Message]) -> ModelRequest:
         """Return the call with its messages."""

@@ -1,7 +1,7 @@
 """The rungs before a summary: old tool results made short, in place, and what fits of messages.
 
-None of them calls a model or archives a message. What is cleared can be recalled: each notice
-names the message, whose original the history keeps.
+None of them calls a model or archives a message. The history keeps the original of what is
+cleared: where the model can recall it, the notice names the message.
 
 Results are cleared by value, lowest first: old ones before new ones, large ones before small ones,
 what later messages never mention before what they use (seed 004's quality scores), until the
@@ -91,7 +91,12 @@ def deduplicate(messages: Sequence[Message], profile: Profile) -> Edited:
 
 
 def clear_results(
-    messages: Sequence[Message], profile: Profile, counter: Counter, excess_tokens: int
+    messages: Sequence[Message],
+    profile: Profile,
+    counter: Counter,
+    excess_tokens: int,
+    *,
+    offers_recall: bool = False,
 ) -> Edited:
     """Clear old results, the least valuable first, until `excess_tokens` are saved."""
     uses = tool_uses(messages)
@@ -112,7 +117,8 @@ def clear_results(
     for use in candidates:  # all of them where that saves no more than is needed
         if saved >= excess_tokens:
             break
-        notice = _notice(use, messages[use.message].id)
+        recallable = messages[use.message].id if offers_recall else None
+        notice = _notice(use, recallable)
         saving = use.characters // 4 - counter.text(notice)
         if saving > 0:
             edited.replace_result(use, notice)
@@ -174,16 +180,15 @@ def _paths(text: str) -> set[str]:
     return paths
 
 
-def _notice(use: ToolUse, message_id: str) -> str:
+def _notice(use: ToolUse, recallable: str | None) -> str:
+    """Return what stands for a result; `recallable` is its message's id where a model can ask."""
     content = use.result.content
     characters = sum([len(each.text) for each in content if isinstance(each, Text)])
     images = images_of(content)
     parts = [f"{characters:,} characters"] if characters or not images else []
     what = " and ".join([*parts, *([images] if images else [])])
-    return (
-        f"[Result of {use.call.name} cleared to save context: {what}. "
-        f"Recall message {message_id} to see it again.]"
-    )
+    how = "" if recallable is None else f" Recall message {recallable} to see it again."
+    return f"[Result of {use.call.name} cleared to save context: {what}.{how}]"
 
 
 def _only_text(result: ToolResult) -> bool:

@@ -4,11 +4,11 @@ Read are transcripts of Claude Code (JSON lines with a `message`), rollouts of C
 with a `payload`), and JSON documents: a list of messages or a request body of any format.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from contextgauge.compaction.formats import detect, read_messages, read_request
-from contextgauge.compaction.messages import FormatName, ModelRequest
+from contextgauge.compaction.messages import FormatName, Message, ModelRequest
 from contextgauge.compaction.reading.conversation import ConversationReading
 from contextgauge.compaction.reading.lines import Line
 from contextgauge.errors import ConfigError
@@ -27,6 +27,8 @@ class ReadConversation(NamedTuple):
     rewrite: Callable[[list[Json]], Json]
     window_tokens: int | None = None
     """The window of the request's model that a transcript's runtime reported."""
+    everything: Sequence[Message] = ()
+    """All messages of a transcript, archived ones too."""
 
 
 class _ReportedWindows:
@@ -78,7 +80,8 @@ def read_conversation(value: bytes) -> ReadConversation:
     (name,) = formats
     request = ModelRequest(messages, model=conversation.model)
     window = windows.of(conversation.model)
-    return ReadConversation(request, name, lambda items: items, window)
+    everything = conversation.history.everything
+    return ReadConversation(request, name, lambda items: items, window, everything)
 
 
 def _unsupported(reason: str = "") -> ConfigError:

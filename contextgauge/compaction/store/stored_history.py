@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Final
 
-from pydantic import TypeAdapter
-
 from contextgauge.compaction.counting import CumulativeTokens
 from contextgauge.compaction.engine.compaction_receipt import Receipt
 from contextgauge.compaction.engine.trigger import TriggerState
@@ -21,9 +19,6 @@ from contextgauge.json_codec import dumps, loads
 from contextgauge.records import Json
 
 VERSION: Final = 2
-
-_RECEIPT: Final = TypeAdapter(Receipt)
-_TRIGGER: Final = TypeAdapter(TriggerState)
 
 
 def store_history(history: History) -> bytes:
@@ -51,7 +46,7 @@ def load_history(value: bytes | str) -> History:
     for index, each in enumerate(an_array(document.get("entries"), "entries")):
         entry = _read_entry(an_object(each, f"entries[{index}]"), f"entries[{index}]", history)
         history.add(entry)
-    history.trigger = validated(_TRIGGER, document.get("trigger"), "trigger")
+    history.trigger = validated(TriggerState, document.get("trigger"), "trigger")
     history.tokens = CumulativeTokens.from_json(document.get("tokens"))
     return history
 
@@ -150,5 +145,5 @@ def _read_edit(fields: Fields, path: str, history: History) -> Edit:
         else:
             raise wrong(f"{where}.same", "the id of an earlier message", same)
     written = fields.get("receipt")
-    receipt = None if written is None else validated(_RECEIPT, written, f"{path}.receipt")
+    receipt = None if written is None else validated(Receipt, written, f"{path}.receipt")
     return Edit(covers, tuple(replacement), receipt, start)

@@ -7,9 +7,8 @@ in the same place. Any other message is stored block by block.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeAlias, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from contextgauge.compaction.formats import marker, read_messages
 from contextgauge.compaction.formats.fields import (
@@ -39,12 +38,11 @@ from contextgauge.compaction.messages import (
 from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 
-_ROLE: Final[TypeAdapter[Role]] = TypeAdapter(Role)
-_FORMAT: Final[TypeAdapter[FormatName]] = TypeAdapter(FormatName)
-_USAGE: Final = TypeAdapter(ApiUsage | None)
-_MARK: Final = TypeAdapter(bool | None)
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
-_KINDS: Final[Mapping[type, str]] = {
+_Sourced: TypeAlias = Text | Image | Thinking | Opaque | ToolCall | ToolResult
+_KINDS: Final[Mapping[type[_Sourced], str]] = {
     Text: "text",
     Image: "image",
     Thinking: "thinking",
@@ -52,14 +50,10 @@ _KINDS: Final[Mapping[type, str]] = {
     ToolCall: "call",
     ToolResult: "result",
 }
-_Sourced: TypeAlias = Text | Image | Thinking | Opaque | ToolCall | ToolResult
-_ADAPTERS: Final[Mapping[str, TypeAdapter[_Sourced]]] = {
-    kind: TypeAdapter(block) for block, kind in _KINDS.items()
-}
+_BLOCKS: Final[Mapping[str, type[_Sourced]]] = {kind: block for block, kind in _KINDS.items()}
 
 _BEFORE: Final = "before"
 _FROM_USER: Final = "from_user"
-_T = TypeVar("_T")
 
 
 def write_message(message: Message, before: Message | None = None) -> Json:
@@ -126,7 +120,7 @@ def read_message(value: Json, path: str, before: Mapping[str, Message]) -> Messa
         if base is None:
             raise wrong(path, "a message of its format, or a change of one before it", value)
         return _read_changes(fields, path, base)
-    role = validated(_ROLE, fields.get("role"), f"{path}.role")
+    role = validated(Role, fields.get("role"), f"{path}.role")
     blocks = tuple(
         _read_block(an_object(each, f"{path}.blocks[{index}]"), f"{path}.blocks[{index}]")
         for index, each in enumerate(an_array(fields["blocks"], f"{path}.blocks"))
@@ -150,11 +144,13 @@ def _read_changes(fields: Fields, path: str, before: Message) -> Message:
 
 
 def _read_from_user(fields: Fields, path: str) -> bool | None:
-    return validated(_MARK, fields.get(_FROM_USER), f"{path}.{_FROM_USER}")
+    from_user: bool | None = validated(bool | None, fields.get(_FROM_USER), f"{path}.{_FROM_USER}")
+    return from_user
 
 
 def _read_usage(fields: Fields, path: str) -> ApiUsage | None:
-    return validated(_USAGE, fields.get("usage"), f"{path}.usage")
+    usage: ApiUsage | None = validated(ApiUsage | None, fields.get("usage"), f"{path}.usage")
+    return usage
 
 
 def _read_source(source: JsonSource, message_id: str) -> Message | None:
@@ -174,7 +170,7 @@ def _read_stored_source(
         return source_of(before)
     if "format" not in fields:
         return None
-    name = validated(_FORMAT, fields["format"], f"{path}.format")
+    name = validated(FormatName, fields["format"], f"{path}.format")
     return JsonSource(name, fields.get("value"))
 
 
@@ -210,15 +206,14 @@ def _read_block(fields: Fields, path: str, before: Block | None = None) -> Block
     kind = fields.get("kind")
     if kind == "compaction":
         return marker.read(fields, path)
-    adapter = _ADAPTERS.get(kind) if isinstance(kind, str) else None
-    if adapter is None:
-        raise wrong(f"{path}.kind", f"one of {', '.join(_ADAPTERS)}, compaction", kind)
+    shape = _BLOCKS.get(kind) if isinstance(kind, str) else None
+    if shape is None:
+        raise wrong(f"{path}.kind", f"one of {', '.join(_BLOCKS)}, compaction", kind)
     values: dict[str, Any] = {**fields, "kind": fields.get("opaque"), "source": None}
     if kind == "result":
         values["content"] = _read_content(fields, path, before)
-    return replace(
-        validated(adapter, values, path), source=_read_stored_source(fields, path, before)
-    )
+    block: _Sourced = validated(shape, values, path)
+    return replace(block, source=_read_stored_source(fields, path, before))
 
 
 def _read_content(fields: Fields, path: str, before: Block | None) -> tuple[Content, ...]:
@@ -233,10 +228,19 @@ def _read_content(fields: Fields, path: str, before: Block | None) -> tuple[Cont
     return tuple(content)
 
 
-def validated(adapter: TypeAdapter[_T], value: Json, path: str) -> _T:
+@cache
+def _adapter(shape: Any) -> "TypeAdapter[Any]":  # noqa: ANN401 -- any type
+    from pydantic import TypeAdapter  # noqa: PLC0415 -- takes 0.1 s, and is for stored histories
+
+    return TypeAdapter(shape)
+
+
+def validated(shape: Any, value: Json, path: str) -> Any:  # noqa: ANN401 -- of the shape that is given
     """Read a value by its type. Raises ConfigError with the path of what is wrong."""
+    from pydantic import ValidationError  # noqa: PLC0415 -- as above
+
     try:
-        return adapter.validate_python(value)
+        return _adapter(shape).validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, (path, *first["loc"])))

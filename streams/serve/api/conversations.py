@@ -44,7 +44,8 @@ HistoryLimit: TypeAlias = Annotated[
     int, Field(ge=1, le=_MOST, description="Messages in the answer, at most.")
 ]
 Words: TypeAlias = Annotated[
-    str | None, Field(max_length=_LONGEST, description="Words to look for, in any order.")
+    str | None,
+    Field(max_length=_LONGEST, description="Words to look for, in any order and language."),
 ]
 File: TypeAlias = Annotated[
     str | None, Field(max_length=_LONGEST, description="Path of a file, or the end of it.")
