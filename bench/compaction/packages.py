@@ -45,12 +45,14 @@ _QUIET: Final = {
 }
 """No package looks anything up or prints what is no result."""
 
+_MAIN, _OPENHANDS = _BENCH / ".venv", _BENCH / "compaction" / ".venv"
+
 PACKAGES: Final = (
-    Package("{} trim_messages", "trim", "langchain", _BENCH / ".venv"),
-    Package("{} SummarizationMiddleware + diligent", "summarise", "langchain", _BENCH / ".venv"),
-    Package("{} condenser + diligent", "condense", "openhands-sdk", _BENCH / ".venv-openhands"),
-    Package("{} shown whole events", "condense-whole", "openhands-sdk", _BENCH / ".venv-openhands"),
-    Package("{}", "compress", "headroom-ai", _BENCH / ".venv"),
+    Package("{} trim_messages", "trim", "langchain", _MAIN),
+    Package("{} SummarizationMiddleware + diligent", "summarise", "langchain", _MAIN),
+    Package("{} condenser + diligent", "condense", "openhands-sdk", _OPENHANDS),
+    Package("{} condenser, shown whole events", "condense-whole", "openhands-sdk", _OPENHANDS),
+    Package("{}", "compress", "headroom-ai", _MAIN),
 )
 
 
