@@ -22,17 +22,17 @@ SIZES: Final = (60_000, 110_000, 250_000, 160_000, 400_000, 90_000, 200_000)
 QUICK_SIZES: Final = (60_000,)
 
 
-def result_of(
-    contender: Contender, conversations: Sequence[Conversation], goal_percent: float
-) -> Result:
-    """Run a contender through all conversations."""
-    cases = [(each, limits_of(each.tokens, goal_percent)) for each in conversations]
-    runs = contender.run(cases)
-    return measured(
-        contender.name,
-        [(*case, run) for case, run in zip(cases, runs, strict=True)],
-        goal_percent,
-    )
+def results_of(
+    contender: Contender, conversations: Sequence[Conversation], goals: Sequence[float]
+) -> list[Result]:
+    """Run a contender through all conversations, with each goal (percent)."""
+    cases = [(each, limits_of(each.tokens, goal)) for goal in goals for each in conversations]
+    runs = [(*case, run) for case, run in zip(cases, contender.run(cases), strict=True)]
+    size = len(conversations)
+    return [
+        measured(contender.name, runs[at * size : (at + 1) * size], goal)
+        for at, goal in enumerate(goals)
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -53,9 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         others, reasons = package_contenders()
         contenders += others
         print(*reasons, sep="\n", file=sys.stderr)
-    jobs = [(each, goal) for goal in options.goals for each in contenders]
     with ThreadPoolExecutor(2) as pool:  # packages run in processes of their own
-        results = list(pool.map(lambda job: result_of(job[0], conversations, job[1]), jobs))
+        by_contender = list(
+            pool.map(lambda each: results_of(each, conversations, options.goals), contenders)
+        )
+    results = [result for goal in zip(*by_contender, strict=True) for result in goal]
     if options.json:
         json.dump([each._asdict() for each in results], sys.stdout, indent=2, ensure_ascii=False)
         print()

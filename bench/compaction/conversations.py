@@ -3,7 +3,7 @@
 The texts of each language are in `phrases/`. Facts are written as people write them, not as a rule
 would like them: a turn of two words, a sentence in the middle of a long turn or before pasted code,
 an agent's open point at the end or in the middle of a long answer or in its list of todos, an error
-at the head of a result or at the end of a traceback, a requirement anywhere in a specification.
+at the head of a result or at the end of a trace or log, a requirement anywhere in a specification.
 """
 
 import random
@@ -31,7 +31,7 @@ PLANTED_UNTIL: Final = 0.85
 MORE_FACTS: Final = (120_000, 250_000)
 """Sizes from which a conversation has one more fact of each kind; there are three of most."""
 
-SPEC_SHARE: Final = 0.045
+SPEC_SHARE: Final = 0.04
 """Characters of a specification for each token of the conversation, so that it can be kept at all;
 at most `SPEC_CHARACTERS`."""
 SPEC_CHARACTERS: Final = 13_000
@@ -163,7 +163,7 @@ class _Writer:
         each_kind = 1 + sum(self.tokens > each for each in MORE_FACTS)
         groups = [self._group(kind, entry) for kind, entry in self._drawn(each_kind)]
         groups += [[self._ordering(number)] for number in range(3)]
-        groups += [[self._filler()] for _ in range(4 + self.tokens // 25_000)]
+        groups += [[self._filler()] for _ in range(1 + self.tokens // 30_000)]
         # A value and its replacement keep their order, with other scenes between them.
         replaced = [group for group in groups if group[-1].replaces]
         units = [group for group in groups if not group[-1].replaces]
@@ -245,14 +245,17 @@ class _Writer:
     def _fix(self, phrases: list[Phrases]) -> tuple[str, list[_Scene]]:
         error, fix = phrases[0].text, phrases[1].text
         scene = _Scene(self._request())
-        traced = self.rng.random() < 0.5  # noqa: PLR2004 -- half
-        if traced:
+        where = self.rng.choice(("head of the error", "end of a trace", "end of a log"))
+        if where == "end of a trace":
             frames = (f'  File "{self._path_name()}", line {self._number()}' for _ in range(12))
-            error = "\n".join(("Traceback (most recent call last):", *frames, error))
+            head = "Traceback (most recent call last):"
+            error = "\n".join((head, *frames, f"app.errors.CommandError: {error}"))
+        elif where == "end of a log":
+            error = f"{self._code(1_500)}{error}\nmake: *** [Makefile:12: test] Error 2"
         scene.work += self._called("bash", {"command": "make test"}, error, is_error=True)
         place = self.rng.choice(("begin", "begin", "middle"))
         setattr(scene, place, fix)
-        return f"{'end' if traced else 'head'} of the error, {place} of the answer", [scene]
+        return f"{where}, {place} of the answer", [scene]
 
     def _changed(self, phrases: list[Phrases]) -> tuple[str, list[_Scene]]:
         scene = _Scene(self._request())

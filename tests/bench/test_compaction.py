@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bench.compaction.__main__ import main, result_of
+from bench.compaction.__main__ import main, results_of
 from bench.compaction.contenders import Contender, FortyLines, Rule, our_contenders, ruled
 from bench.compaction.conversations import FORMATS, KINDS, LANGUAGES, Conversation, Fact, generate
 from bench.compaction.diligent import Line, diligent, of_user
@@ -63,7 +63,7 @@ class Careless:
 
 
 def _result(rule: type[Rule], conversations: Sequence[Conversation]) -> Result:
-    return result_of(Contender(rule.__name__, ruled(rule)), conversations, 20)
+    return results_of(Contender(rule.__name__, ruled(rule)), conversations, [20])[0]
 
 
 def test_a_rule_that_drops_everything_scores_nothing(conversations: list[Conversation]) -> None:
@@ -93,7 +93,7 @@ def test_forty_lines_keep_what_people_say_within_the_goal(
 
 def test_the_engine_stays_within_the_goal_and_valid(conversations: list[Conversation]) -> None:
     for each in our_contenders()[:2]:
-        result = result_of(each, conversations, 20)
+        (result,) = results_of(each, conversations, [20])
         assert (result.over_goal, result.invalid) == (0, 0)
         assert result.compactions >= 4 * len(conversations)
         assert (result.recalled or 0) >= result.in_context > 0
@@ -141,9 +141,10 @@ def test_the_laboratory_prints_tables_and_json(capsys: pytest.CaptureFixture[str
     assert all(each["planted"]["terse"] == len(LANGUAGES) for each in results)
 
 
+@pytest.mark.slow
 def test_an_installed_package_runs_in_its_environment(conversations: list[Conversation]) -> None:
     contenders, missing = package_contenders()
     if not contenders:
         pytest.skip(missing[0])
     for each in contenders:
-        assert result_of(each, conversations[1:2], 20).compactions > 0
+        assert results_of(each, conversations[1:2], [20])[0].compactions > 0
