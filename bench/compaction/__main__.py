@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from bench.compaction.contenders import Contender, limits_of, our_contenders
-from bench.compaction.conversations import LANGUAGES, Conversation, all_conversations
+from bench.compaction.conversations import LANGUAGES, all_conversations
+from bench.compaction.facts import Conversation
 from bench.compaction.measures import Result, measured
 from bench.compaction.packages import package_contenders
 from bench.compaction.tables import tables

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from bench.compaction.conversations import Conversation
 from bench.compaction.diligent import Line, diligent, of_user, written
+from bench.compaction.facts import Conversation
 from contextgauge.compaction import (
     Compactor,
     History,

@@ -14,17 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from bench.compaction.facts import KINDS, Conversation, Fact
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.messages import FormatName, Message, Text, ToolCall, ToolResult
 from contextgauge.json_codec import dumps
 
 LANGUAGES: Final = ("en", "de", "es", "zh", "ja")
 FORMATS: Final[tuple[FormatName, ...]] = ("anthropic", "openai-chat", "openai-responses", "gemini")
-KINDS: Final = (
-    "terse", "implicit", "correction", "newest", "path",
-    "decision", "answer", "todo", "fix", "spec",
-)  # fmt: skip
-
 PLANTED_UNTIL: Final = 0.85
 """Share of a conversation after which nothing is planted: facts have to outlast compactions."""
 
@@ -35,9 +31,6 @@ SPEC_SHARE: Final = 0.04
 """Characters of a specification for each token of the conversation, so that it can be kept at all;
 at most `SPEC_CHARACTERS`."""
 SPEC_CHARACTERS: Final = 13_000
-
-NEAR: Final = 700
-"""Characters within which an answer has to follow its question."""
 
 _NEEDLE: Final = re.compile(r"\[\[(.*?)\]\]")
 _WORDS: Final = (
@@ -53,55 +46,6 @@ _OBSERVATIONS: Final = {
     "ja": "<tool_response>\n{}\n</tool_response>",
 }
 """How agents that have no calls of tools show a result: as a turn of the user."""
-
-
-@dataclass(frozen=True)
-class Fact:
-    """What has to be kept: `needles` in order; `ordered` ones near each other.
-
-    `old` are values that a later one replaced. `question` asks for the fact without quoting it.
-    `place` says where it was planted.
-    """
-
-    kind: str
-    needles: tuple[str, ...]
-    question: str
-    place: str
-    old: tuple[str, ...] = ()
-    ordered: bool = False
-
-    def is_in(self, text: str) -> bool:
-        """Whether a context holds the fact."""
-        if not self.ordered:
-            return all(each in text for each in self.needles)
-        first, second = self.needles
-        at = text.find(first)
-        while at >= 0:
-            if second in text[(end := at + len(first)) : end + NEAR]:
-                return True
-            at = text.find(first, at + 1)
-        return False
-
-    def stale(self, text: str) -> bool:
-        """Whether an old value stands in a context with no newer one after it."""
-        newest = text.rfind(self.needles[-1])
-        return any(text.rfind(each) > newest for each in self.old)
-
-
-@dataclass(frozen=True)
-class Conversation:
-    """Messages, what is to be known of them, and orders in data that pose as the user's."""
-
-    name: str
-    format: FormatName
-    messages: tuple[Message, ...]
-    facts: tuple[Fact, ...]
-    orders: tuple[str, ...]
-
-    @property
-    def tokens(self) -> int:
-        """The estimate of all messages."""
-        return sum(map(ESTIMATE.message, self.messages))
 
 
 class Phrases(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from bench.compaction.contenders import Limits, Run
-from bench.compaction.conversations import KINDS, Conversation
+from bench.compaction.facts import KINDS, Conversation
 from contextgauge.compaction import results_without_call
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.messages import FormatName, Message

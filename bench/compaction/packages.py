@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from bench.compaction.contenders import Contender, Limits, Round, Run, Runner
-from bench.compaction.conversations import Conversation
 from bench.compaction.diligent import of_user
+from bench.compaction.facts import Conversation
 from contextgauge.compaction import read_messages, write_messages
 
 _BENCH: Final = Path(__file__).parent.parent

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from bench.compaction.conversations import KINDS
+from bench.compaction.facts import KINDS
 from bench.compaction.measures import Result
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from bench.compaction.__main__ import main, results_of
 from bench.compaction.contenders import Contender, FortyLines, Rule, our_contenders, ruled
-from bench.compaction.conversations import FORMATS, KINDS, LANGUAGES, Conversation, Fact, generate
+from bench.compaction.conversations import FORMATS, LANGUAGES, generate
 from bench.compaction.diligent import Line, diligent, of_user
+from bench.compaction.facts import KINDS, Conversation, Fact
 from bench.compaction.measures import Result, faults, texts
 from bench.compaction.packages import package_contenders
 from contextgauge.compaction import read_messages, write_messages
