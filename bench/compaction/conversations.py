@@ -196,6 +196,7 @@ class _Writer:
             error = "\n".join((head, *frames, f"app.errors.CommandError: {error}"))
         elif where == "end of a log":
             error = f"{self._code(1_500)}{error}\nmake: *** [Makefile:12: test] Error 2"
+        error = f"Exit code 1\n{error}"
         scene.work += self._called("bash", {"command": "make test"}, error, is_error=True)
         place = self.rng.choice(("begin", "begin", "middle"))
         setattr(scene, place, fix)

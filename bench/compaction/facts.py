@@ -42,6 +42,11 @@ class Fact:
             at = text.find(first, at + 1)
         return False
 
+    def is_answered_by(self, text: str) -> bool:
+        """Whether a text answers the question: how an error was fixed, without the error."""
+        needles = self.needles[-1:] if self.kind == "fix" else self.needles
+        return all(each in text for each in needles)
+
     def stale(self, text: str) -> bool:
         """Whether an old value stands in a context with no newer one after it."""
         newest = text.rfind(self.needles[-1])

@@ -74,7 +74,7 @@ def measured(
                 facts[fact.kind] += 1
                 continue
             answer = "" if run.recalled is None else run.recalled(fact.question)
-            recalled = all(each in answer or each in context for each in fact.needles)
+            recalled = fact.is_answered_by(f"{context}\n{answer}")
             missing.append(
                 Missing(conversation.name, fact.kind, fact.place, fact.needles, recalled)
             )
