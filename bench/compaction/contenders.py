@@ -189,6 +189,7 @@ class FortyLines:
 
     def __call__(self, messages: Sequence[Message], goal: int) -> list[Message]:
         """Return one message with all that, then as much of the tail as fits."""
+        goal -= 3  # the message's role, and what rounding adds
         first = bool(self._lines)  # then the summary is the first message
         said = self._said(messages[first:], first)
         lines = [*self._lines, *(line for _, line in said)]
