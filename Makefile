@@ -183,7 +183,13 @@ build/frameworks/.done: tests/frameworks/requirements.lock
 
 frameworks-setup: setup build/frameworks/.done  ## Make build/frameworks: LangChain and others, for the tests of the adapters.
 
-bench-setup: setup bench/.venv/.done  ## Make what is compared with: bench/.venv, Kafka Streams.
+# OpenHands needs a later Python, and older versions of what others need.
+bench/compaction/.venv/.done: bench/compaction/requirements.lock
+	@PYENV_VERSION=3.12 $(BIN)/uv venv --quiet --clear --no-python-downloads --python 3.12 bench/compaction/.venv && \
+	$(BIN)/uv pip install --quiet --python bench/compaction/.venv/bin/python --require-hashes -r $< && touch $@ || \
+		echo "bench: without Python 3.12 the comparison of compactions leaves OpenHands out"
+
+bench-setup: setup bench/.venv/.done bench/compaction/.venv/.done  ## Make what is compared with: bench/.venv, Kafka Streams.
 	@$(BIN)/python -c 'from bench.systems import build_java; build_java()'
 
 bench: bench-setup  ## Compare with Quix Streams and Kafka Streams. QUICK=1: at most 5 minutes.
@@ -259,4 +265,4 @@ check-compiled: compiled
 clean:  ## Delete what can be made again: environment, caches, local data.
 	rm -rf $(VENV) .stack .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov
 	rm -rf deploy/kafka $(PAGE) tools/page/node_modules
-	rm -rf build bench/.venv bench/.cache bench/peers/kafka_streams/target
+	rm -rf build bench/.venv bench/compaction/.venv bench/.cache bench/peers/kafka_streams/target

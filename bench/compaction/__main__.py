@@ -1,112 +1,73 @@
-"""How much of a session survives compactions: our strategies and the rules of other agents.
+"""How much of a conversation survives compactions: contextgauge and other packages.
 
-    python -m bench.compaction [--sessions 10] [--first-seed 0] [--budgets 20 30] [--window 100000]
-                               [--json] [--markdown]
-    python -m bench.compaction --planning
+    python -m bench.compaction [--quick] [--seed 0] [--goals 30 20] [--json] [--missing]
 
-All contenders get the same generated sessions, compact at the same places and have one budget.
-Needs no key and no network: see `summaries` for who writes the summaries.
+Needs no key and no network; packages that `make bench-setup` has not installed are left out.
 """
 
 import argparse
 import json
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
-from bench.compaction.contenders import Budget, Contender
-from bench.compaction.conversations import Conversation, generate
-from bench.compaction.measures import Result, play, summed
-from bench.compaction.others import controls, other_contenders
-from bench.compaction.ours import our_contenders
-from bench.compaction.planning import planning_text
-from bench.compaction.summaries import STYLES
-from bench.compaction.tables import markdown_table, sources, text_table
+from bench.compaction.contenders import Contender, limits_of, our_contenders
+from bench.compaction.conversations import LANGUAGES, all_conversations
+from bench.compaction.facts import Conversation
+from bench.compaction.measures import Result, measured
+from bench.compaction.packages import package_contenders
+from bench.compaction.tables import tables
 
-WINDOW_TOKENS = 100_000
-ROUNDS = 5
-SUMMARY_TOKENS = 4_096
-"""What the default profile, and cline's other strategy, let a summariser write."""
-
-_LEGEND = """\
-{sessions} generated sessions of {rounds} rounds of about {round_tokens:,} tokens, in a window of
-{window:,}. A compaction follows each round. Figures are % after the last round, means.
-
-Where a summary is written, a stand-in for the model writes it, the same for all and with the same
-limit. Two figures are those of two stand-ins: an even sample of the whole input, and one that
-never misses a rule of the user. A model lies between. "default" needs neither.
-
-- constraints: exact values of what the user laid down and never changed; early: in the first round
-- conflicts: values that were replaced, whose newest the context holds; stale: an old one is last
-- files: paths of the files that were read or changed
-- orphans: calls without results and results without calls, over all rounds
-- tokens: share of the window that is left; over budget: compactions that left more than the budget
-- ms: median time of a compaction, the stand-in's share included
-"""
+SIZES: Final = (60_000, 110_000, 250_000, 160_000, 400_000, 90_000, 200_000)
+QUICK_SIZES: Final = (60_000,)
 
 
-def budget_of(percent: float, window_tokens: int = WINDOW_TOKENS) -> Budget:
-    """Return a budget; a summary has at most half of it."""
-    tokens = int(window_tokens * percent / 100)
-    return Budget(window_tokens, tokens, min(SUMMARY_TOKENS, tokens // 2))
-
-
-def all_contenders() -> list[Contender]:
-    """Return all that is compared, in the order of the tables."""
-    return [*our_contenders(), *other_contenders(), *controls()]
-
-
-def compare(
-    contenders: Sequence[Contender], conversations: Sequence[Conversation], budget: Budget
+def results_of(
+    contender: Contender, conversations: Sequence[Conversation], goals: Sequence[float]
 ) -> list[Result]:
-    """Return the results of contenders under both stand-ins."""
+    """Run a contender through all conversations, with each goal (percent)."""
+    cases = [(each, limits_of(each.tokens, goal)) for goal in goals for each in conversations]
+    runs = [(*case, run) for case, run in zip(cases, contender.run(cases), strict=True)]
+    size = len(conversations)
     return [
-        summed(each, style, budget, [play(each, one, budget, style) for one in conversations])
-        for each in contenders
-        for style in STYLES
+        measured(contender.name, runs[at * size : (at + 1) * size], goal)
+        for at, goal in enumerate(goals)
     ]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("--sessions", type=int, default=10)
-    parser.add_argument("--budgets", type=float, nargs="+", default=[20, 30])
-    parser.add_argument("--window", type=int, default=WINDOW_TOKENS)
-    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--goals", type=float, nargs="+", default=[30, 20], help="percent")
+    parser.add_argument("--quick", action="store_true", help="one short conversation a language")
     parser.add_argument("--json", action="store_true", help="print all figures as JSON")
-    parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
-    parser.add_argument(
-        "--planning", action="store_true", help="print the CPU time of planning long conversations"
-    )
+    parser.add_argument("--missing", action="store_true", help="print what contextgauge lost")
+    parser.add_argument("--ours", action="store_true", help="leave out what needs packages")
     options = parser.parse_args(arguments)
-    if options.planning:
-        print(planning_text())
-        return
-    round_tokens = options.window * 3 // 4
-    conversations = [
-        generate(seed, rounds=ROUNDS, round_tokens=round_tokens)
-        for seed in range(options.first_seed, options.first_seed + options.sessions)
-    ]
-    everything: list[Result] = []
-    legend = _LEGEND.format(
-        sessions=options.sessions, rounds=ROUNDS, round_tokens=round_tokens, window=options.window
-    )
-    if not options.json:
-        print(legend)
-    for percent in options.budgets:
-        results = compare(all_contenders(), conversations, budget_of(percent, options.window))
-        everything += results
-        if options.json:
-            continue
-        table = markdown_table if options.markdown else text_table
-        title = f"Budget {percent:g} % of the window"
-        print(f"\n**{title}**\n" if options.markdown else f"\n{title}")
-        print(table(results), flush=True)
-    if options.markdown:
-        print(f"\nThe rules, re-implemented from:\n\n{sources(all_contenders())}")
+    conversations = all_conversations(options.seed, QUICK_SIZES if options.quick else SIZES)
+    if options.quick:  # each language and format once, and an agent without calls of tools
+        conversations = [conversations[0], *conversations[1 :: len(LANGUAGES) + 1]]
+    contenders = our_contenders()
+    if not options.ours:
+        others, reasons = package_contenders()
+        contenders += others
+        print(*reasons, sep="\n", file=sys.stderr)
+    with ThreadPoolExecutor(2) as pool:  # packages run in processes of their own
+        by_contender = list(
+            pool.map(lambda each: results_of(each, conversations, options.goals), contenders)
+        )
+    results = [result for goal in zip(*by_contender, strict=True) for result in goal]
     if options.json:
-        json.dump([each._asdict() for each in everything], sys.stdout, indent=2)
+        json.dump([each._asdict() for each in results], sys.stdout, indent=2, ensure_ascii=False)
         print()
+        return
+    print(tables(results))
+    if options.missing:
+        for each in results:
+            for fact in each.missing * each.contender.startswith("contextgauge"):
+                print(f"{each.contender} {each.goal_percent:g}:", *fact, sep=" | ")
 
 
 if __name__ == "__main__":

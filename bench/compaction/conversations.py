@@ -1,233 +1,347 @@
-"""Generated coding sessions with known answers: the same seed gives the same session.
+"""Generated conversations of coding agents with planted facts: the same seed gives the same one.
 
-A session has rounds. In each the user asks for things, the agent reads, edits and runs, and most of
-the tokens are results of tools. Hidden among that are the user's sentences whose survival is
-measured: constraints, early and late, which stay valid, and values that a later sentence replaces
-in other words, without repeating the old value.
+The texts of each language are in `phrases/`. Facts are written as people write them, not as a rule
+would like them: a turn of two words, a sentence in the middle of a long turn or before pasted code,
+an agent's open point at the end or in the middle of a long answer or in its list of todos, an error
+at the head of a result or at the end of a trace or log, a requirement anywhere in a specification.
 """
 
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.compaction import wording
-from bench.compaction.values import Values
+from bench.compaction.facts import KINDS, Conversation, Fact
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.messages import Block, Message, Text, ToolCall, ToolResult
+from contextgauge.compaction.messages import FormatName, Message, Text, ToolCall, ToolResult
 from contextgauge.json_codec import dumps
 
-CONSTRAINTS_A_ROUND: Final = 4
-"""Of five rounds fewer than there are phrases: a second one of the same would be a replacement."""
+LANGUAGES: Final = ("en", "de", "es", "zh", "ja")
+FORMATS: Final[tuple[FormatName, ...]] = ("anthropic", "openai-chat", "openai-responses", "gemini")
+PLANTED_UNTIL: Final = 0.85
+"""Share of a conversation after which nothing is planted: facts have to outlast compactions."""
 
-CHANGING_TOPICS: Final = 10
-EARLY: Final = 3
-"""Constraints that the first two turns lay down."""
+MORE_FACTS: Final = (120_000, 250_000)
+"""Sizes from which a conversation has one more fact of each kind; there are three of most."""
 
-PASTED: Final = 0.2
-"""Share of the user's turns that end with pasted code."""
+SPEC_SHARE: Final = 0.04
+"""Characters of a specification for each token of the conversation, so that it can be kept at all;
+at most `SPEC_CHARACTERS`."""
+SPEC_CHARACTERS: Final = 13_000
 
-UNFINISHED: Final = 0.5
-"""Share of the rounds that end with a tool's result, before the model's next call."""
-
-SILENT: Final = 0.4
-"""Share of the calls that the agent makes without a word."""
-
-FAILED: Final = 0.2
-"""Share of the commands that fail."""
-
-SYSTEM: Final = "You are a coding agent. Use the tools; do what the user asks. " * 8
-
-
-class Constraint(NamedTuple):
-    """A value that the user laid down in a round and that stays valid."""
-
-    round: int
-    value: str
-
-
-class Topic(NamedTuple):
-    """Values of one thing in the order in which the user gave them, each with its round."""
-
-    values: tuple[Constraint, ...]
+_NEEDLE: Final = re.compile(r"\[\[(.*?)\]\]")
+_WORDS: Final = (
+    "order", "batch", "cursor", "ledger", "bucket", "lookup", "region", "policy", "signal",
+    "router", "filter", "client", "shard", "replica", "voucher", "parcel", "tariff", "depot",
+)  # fmt: skip
+_FOLDERS: Final = ("src", "src/core", "src/web", "lib/store", "tests", "tools")
+_OBSERVATIONS: Final = {
+    "en": "Observation: {}",
+    "de": "<returncode>0</returncode>\n<output>\n{}\n</output>",
+    "es": "[read_file for '{path}'] Result:\n\n{}",
+    "zh": "OBSERVATION:\n{}",
+    "ja": "<tool_response>\n{}\n</tool_response>",
+}
+"""How agents that have no calls of tools show a result: as a turn of the user."""
 
 
-@dataclass(frozen=True)
-class Conversation:
-    """A session: its messages round by round, and what is to be known of it."""
+class Phrases(NamedTuple):
+    """A text without its marks, and what was marked in it."""
 
-    rounds: tuple[tuple[Message, ...], ...]
-    constraints: tuple[Constraint, ...]
-    topics: tuple[Topic, ...]
+    text: str
+    needles: tuple[str, ...]
 
 
-def generate(seed: int, *, rounds: int, round_tokens: int) -> Conversation:
-    """Return a session of rounds of about this many tokens each."""
-    return _Session(seed, round_tokens).play(rounds)
+@dataclass(eq=False)
+class _Scene:
+    """A user's turn and what the agent does then. `begin` and `end` frame the agent's answer."""
+
+    user: str
+    begin: str = ""
+    middle: str = ""
+    end: str = ""
+    work: list[Message] = field(default_factory=list)
+    replaces: bool = False
 
 
-class _Session:
-    """Plays one session: first all turns without what is measured, then that is put into them."""
+def generate(seed: int, language: str, format_: FormatName, tokens: int) -> Conversation:
+    """Return a conversation of about so many tokens."""
+    return _Writer(seed, language, format_, tokens).conversation()
 
-    def __init__(self, seed: int, round_tokens: int) -> None:
-        self.rng = random.Random(seed)  # noqa: S311 -- a repeatable session, not a secret
-        self.values = Values(self.rng)
-        self.round_tokens = round_tokens
-        self.files: dict[str, str] = {}
-        self.number = 0
 
-    def play(self, rounds: int) -> Conversation:
-        turns = [self._round() for _ in range(rounds)]
-        places = [(number, at) for number, each in enumerate(turns) for at in range(len(each))]
-        sentences: dict[tuple[int, int], list[str]] = {}
-        constraints = self._constraints(rounds, places, sentences)
-        topics = self._topics(places, sentences)
-        messages: list[tuple[Message, ...]] = []
-        for number, each in enumerate(turns):
-            spoken: list[Message] = []
-            for at, turn in enumerate(each):
-                spoken += [self._user(turn.request, sentences.get((number, at), ())), *turn.work]
-            messages.append(tuple(spoken))
-        system = Message("system", (Text(SYSTEM),), id="system")
-        messages[0] = (system, *messages[0])
-        return Conversation(tuple(messages), constraints, topics)
+class _Writer:
+    def __init__(self, seed: int, language: str, format_: FormatName, tokens: int) -> None:
+        file = Path(__file__).parent / "phrases" / f"{language}.toml"
+        self.phrases = tomllib.loads(file.read_text(encoding="utf-8"))
+        self.rng = random.Random(f"{seed} {language} {format_}")  # noqa: S311 -- no secret
+        self.language, self.format, self.tokens = language, format_, tokens
+        # One format of each language is that of an agent without calls of tools.
+        self.text_loop = FORMATS[LANGUAGES.index(language) % len(FORMATS)] == format_
+        self.numbers = self.rng.sample(range(101, 1_000), 899)
+        self.calls = 0
+        self.facts: list[Fact] = []
+        self.orders: list[str] = []
 
-    def _constraints(
-        self,
-        rounds: int,
-        places: Sequence[tuple[int, int]],
-        sentences: dict[tuple[int, int], list[str]],
-    ) -> tuple[Constraint, ...]:
-        early = [place for place in places if place[0] == 0][:2]
-        given: list[Constraint] = []
-        phrases = _endless(self.rng)
-        for count in range(rounds * CONSTRAINTS_A_ROUND):
-            phrase = next(phrases)
-            value = self.values.of(phrase.kind)
-            of_round = [each for each in places if each[0] == count // CONSTRAINTS_A_ROUND]
-            place = self.rng.choice(early if count < EARLY else of_round)
-            sentences.setdefault(place, []).append(phrase.text.format(v=value))
-            given.append(Constraint(place[0], value))
-        return tuple(given)
-
-    def _topics(
-        self, places: Sequence[tuple[int, int]], sentences: dict[tuple[int, int], list[str]]
-    ) -> tuple[Topic, ...]:
-        topics: list[Topic] = []
-        for changing in self.rng.sample(wording.CHANGING, CHANGING_TOPICS):
-            count = min(self.rng.choice((2, 2, 3)), len(places))
-            stated = sorted(self.rng.sample(range(len(places)), count))
-            texts = (changing.first, *self.rng.sample(changing.later, len(stated) - 1))
-            values: list[Constraint] = []
-            for index, text in zip(stated, texts, strict=True):
-                value = self.values.of(changing.kind)
-                sentences.setdefault(places[index], []).append(text.format(v=value))
-                values.append(Constraint(places[index][0], value))
-            topics.append(Topic(tuple(values)))
-        return tuple(topics)
-
-    def _user(self, request: list[str], sentences: Sequence[str]) -> Message:
-        parts = list(request)
-        for each in sentences:
-            parts.insert(self.rng.randrange(len(parts) + 1), each)
-        text = " ".join(parts)
-        if self.rng.random() < PASTED:
-            text += f"\n\n```\n{self._lines(self.rng.randrange(300, 2_500))}```"
-        return Message("user", (Text(text),), id=self._id())
-
-    def _round(self) -> list["_Turn"]:
-        turns: list[_Turn] = []
-        tokens = 0
-        while tokens < self.round_tokens:
-            turn = self._turn()
-            tokens += 60 + sum(map(ESTIMATE.message, turn.work))
-            turns.append(turn)
-        if self.rng.random() < UNFINISHED:
-            turns[-1].work.pop()
-        return turns
-
-    def _turn(self) -> "_Turn":
-        request = [self._say(wording.REQUESTS)]
-        request += [self._say(wording.TALK) for _ in range(self.rng.randrange(1, 6))]
-        work: list[Message] = []
-        for _ in range(self.rng.randrange(1, 7)):
-            calls, results = self._calls()
-            blocks: tuple[Block, ...] = (Text(self._say(wording.PROGRESS)), *calls)
-            work.append(Message("assistant", blocks[self.rng.random() < SILENT :], id=self._id()))
-            work += [Message("tool", (each,), id=self._id()) for each in results]
-        answer = " ".join(self._say(wording.ANSWERS) for _ in range(self.rng.randrange(1, 4)))
-        work.append(Message("assistant", (Text(answer),), id=self._id()))
-        return _Turn(request, work)
-
-    def _calls(self) -> tuple[list[ToolCall], list[ToolResult]]:
-        pairs = [self._call() for _ in range(self.rng.choice((1, 1, 1, 1, 2, 3)))]
-        return [call for call, _ in pairs], [result for _, result in pairs]
-
-    def _call(self) -> tuple[ToolCall, ToolResult]:
-        tool = self.rng.choices(("read", "edit", "write", "bash"), (5, 3, 1, 3))[0]
-        arguments: dict[str, str] = {}
-        if tool == "bash":
-            word = self.rng.choice(wording.WORDS)
-            arguments["command"] = f"pytest -q -k {word}"
-            answer = self._lines(self.rng.choice((400, 1_500, 6_000)))
-        else:
-            path = arguments["path"] = self._path()
-            answer = "The file was written."
-            if tool == "read":
-                answer = self._content(path)
-            elif tool == "edit":
-                arguments["old"] = self._lines(self.rng.randrange(80, 900))
-                arguments["new"] = self._lines(self.rng.randrange(80, 1_500))
-                self.files.pop(path, None)
-            else:
-                self.files[path] = arguments["content"] = self._lines(
-                    self.rng.randrange(500, 5_000)
-                )
-        call = ToolCall(self._id(), tool, dumps(dict(arguments)).decode())
-        failed = tool == "bash" and self.rng.random() < FAILED
-        return call, ToolResult(call.id, (Text(answer),), tool, is_error=failed)
-
-    def _path(self) -> str:
-        folder, word = self.rng.choice(wording.FOLDERS), self.rng.choice(wording.WORDS)
-        return f"{folder}/{word}_{self.rng.choice(wording.WORDS)}.py"
-
-    def _content(self, path: str) -> str:
-        """Return what a file holds: the same until it is changed."""
-        if path not in self.files:
-            size = self.rng.choice((900, 2_500, 5_000, 9_000, 30_000))
-            self.files[path] = self._lines(size)
-        return self.files[path]
-
-    def _lines(self, characters: int) -> str:
-        rng, lines, left = self.rng, list[str](), characters
-        while left > 0:
-            first, second, third = rng.choices(wording.WORDS, k=3)
-            lines.append(f"    {first}_{second} = self.{third}({second}, {rng.randrange(90)})\n")
-            left -= len(lines[-1])
-        return "".join(lines)
-
-    def _say(self, sentences: Sequence[str]) -> str:
-        choice = self.rng.choice
-        return choice(sentences).format(
-            path=self._path(),
-            noun=choice(wording.NOUNS),
-            adjective=choice(wording.ADJECTIVES),
-            verb=choice(wording.VERBS),
+    def conversation(self) -> Conversation:
+        scenes = self._scenes()
+        share = self.tokens // len(scenes)
+        messages: list[Message] = []
+        for number, scene in enumerate(scenes):
+            said = [_text("user", scene.user), *scene.work]
+            left = (number + 1) * share - sum(map(ESTIMATE.message, [*messages, *said]))
+            said += self._work(left)
+            messages += [*said, _text("assistant", self._reply(scene))]
+        name = f"{self.language} {self.format}{' text loop' if self.text_loop else ''}"
+        name += f" {self.tokens // 1000}k"
+        return Conversation(
+            name, self.format, tuple(messages), tuple(self.facts), tuple(self.orders)
         )
 
-    def _id(self) -> str:
-        self.number += 1
-        return f"n{self.number}"
+    # What is planted
+
+    def _scenes(self) -> list[_Scene]:
+        """Return all turns in order: a first request, facts among filler, then filler."""
+        each_kind = 1 + sum(self.tokens > each for each in MORE_FACTS)
+        groups = [self._group(kind, entry) for kind, entry in self._drawn(each_kind)]
+        groups += [[self._ordering(number)] for number in range(3)]
+        groups += [[self._filler()] for _ in range(1 + self.tokens // 30_000)]
+        # A value and its replacement keep their order, with other scenes between them.
+        replaced = [group for group in groups if group[-1].replaces]
+        units = [group for group in groups if not group[-1].replaces]
+        units += [[scene] for group in replaced for scene in group]
+        self.rng.shuffle(units)
+        for first, last in replaced:
+            one, two = sorted((units.index([first]), units.index([last])))
+            units[one], units[two] = [first], [last]
+        planted = [scene for unit in units for scene in unit]
+        filler = 1 + int(len(planted) * (1 / PLANTED_UNTIL - 1))
+        first = _Scene(" ".join([self._say("requests"), self._say("talk"), self._say("talk")]))
+        return [first, *planted, *(self._filler() for _ in range(filler))]
+
+    def _drawn(self, each_kind: int) -> Iterator[tuple[str, list[str]]]:
+        for kind in KINDS:
+            count = 1 if kind == "spec" else each_kind
+            if kind == "path":
+                yield "changed", self.rng.choice(self.phrases["changed"])
+            for entry in self.rng.sample(self.phrases[kind], count):
+                yield kind, entry
+
+    def _group(self, kind: str, entry: list[str]) -> list[_Scene]:
+        """Return the scenes of a fact, which is noted."""
+        if kind == "spec":
+            return [self._specification()]
+        values = self._values()
+        *marked, question = entry
+        phrases = [_unmarked(each.format(**values)) for each in marked]
+        needles = tuple(needle for each in phrases for needle in each.needles)
+        write: Callable[[list[Phrases]], tuple[str, list[_Scene]]] = getattr(self, f"_{kind}")
+        place, scenes = write(phrases)
+        fact = Fact("path" if kind == "changed" else kind, needles, question, place)
+        if kind == "newest":
+            fact = replace(fact, needles=needles[-1:], old=needles[:-1])
+        if kind in {"decision", "answer"}:
+            fact = replace(fact, ordered=True)
+            if kind == "decision":
+                fact = replace(fact, needles=(*needles, scenes[1].user))
+        self.facts.append(fact)
+        return scenes
+
+    def _terse(self, phrases: list[Phrases]) -> tuple[str, list[_Scene]]:
+        return "turn", [_Scene(phrases[0].text)]
+
+    def _implicit(self, phrases: list[Phrases]) -> tuple[str, list[_Scene]]:
+        place, text = self._placed(phrases[0].text)
+        return place, [_Scene(text)]
+
+    _correction = _path = _implicit
+
+    def _newest(self, phrases: list[Phrases]) -> tuple[str, list[_Scene]]:
+        first, (place, last) = self._placed(phrases[0].text)[1], self._placed(phrases[1].text)
+        return place, [_Scene(first), _Scene(last, replaces=True)]
+
+    def _decision(self, phrases: list[Phrases]) -> tuple[str, list[_Scene]]:
+        proposal = phrases[0].text
+        place, after = "end", ""
+        if self.rng.random() < 0.25:  # noqa: PLR2004 -- a quarter
+            place, after = "before the end", self._say("agent")
+        asked = _Scene(self._request(), end=f"{proposal}\n{after}".strip())
+        reply = phrases[1].text if len(phrases) > 1 else self._say("acceptances")
+        return place, [asked, _Scene(reply)]
+
+    _answer = _decision
+
+    def _todo(self, phrases: list[Phrases]) -> tuple[str, list[_Scene]]:
+        place = self.rng.choice(("end", "end", "middle", "list of todos"))
+        text, scene = phrases[0].text, _Scene(self._request())
+        if place == "list of todos" and not self.text_loop:
+            done = {"content": self._say("agent"), "status": "completed"}
+            arguments = {"todos": [done, {"content": text, "status": "pending"}]}
+            scene.work += self._called("todo_write", arguments, "Todos were updated.")
+        elif place == "middle":
+            scene.middle = text
+        else:
+            place, scene.end = "end", text
+        return place, [scene]
+
+    def _fix(self, phrases: list[Phrases]) -> tuple[str, list[_Scene]]:
+        error, fix = phrases[0].text, phrases[1].text
+        scene = _Scene(self._request())
+        where = self.rng.choice(("head of the error", "end of a trace", "end of a log"))
+        if where == "end of a trace":
+            frames = (f'  File "{self._path_name()}", line {self._number()}' for _ in range(12))
+            head = "Traceback (most recent call last):"
+            error = "\n".join((head, *frames, f"app.errors.CommandError: {error}"))
+        elif where == "end of a log":
+            error = f"{self._code(1_500)}{error}\nmake: *** [Makefile:12: test] Error 2"
+        error = f"Exit code 1\n{error}"
+        scene.work += self._called("bash", {"command": "make test"}, error, is_error=True)
+        place = self.rng.choice(("begin", "begin", "middle"))
+        setattr(scene, place, fix)
+        return f"{where}, {place} of the answer", [scene]
+
+    def _changed(self, phrases: list[Phrases]) -> tuple[str, list[_Scene]]:
+        scene = _Scene(self._request())
+        arguments = {"path": phrases[1].text, "content": self._code(1_500)}
+        scene.work += self._called("write", arguments, "Written.", said=phrases[0].text)
+        return "call", [scene]
+
+    def _specification(self) -> _Scene:
+        """Return a turn with a long list of requirements, of which some are facts."""
+        size = min(SPEC_CHARACTERS, int(self.tokens * SPEC_SHARE))
+        lines: list[str] = []
+        while sum(map(len, lines)) < size:
+            lines.append(self._say("spec_filler"))
+        for entry in self.rng.sample(self.phrases["spec"], 4):
+            text = _unmarked(entry[0].format(**self._values()))
+            at = self.rng.randrange(len(lines) + 1)
+            lines.insert(at, text.text)
+            place = f"{at / len(lines):.1f} of the specification"
+            self.facts.append(Fact("spec", text.needles, entry[1], place))
+        numbered = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
+        return _Scene("\n".join((self.phrases["spec_title"], *numbered)))
+
+    def _ordering(self, number: int) -> _Scene:
+        """Return a turn during which data gives an order: in a result, an error, or next to one."""
+        text = self.rng.choice(self.phrases["order"]).format(**self._values())
+        self.orders.append(text)
+        scene = _Scene(self._request())
+        arguments = {"path": "README.md"}
+        before, after = self._code(300), self._code(300)
+        if number == 0 and self.format in {"anthropic", "gemini"} and not self.text_loop:
+            call, result = self._called("fetch", arguments, "The page follows.")
+            beside = Message("user", (*result.blocks, Text(f"{before}\n\n{text}\n{after}")))
+            scene.work += [call, beside]
+        else:
+            content = f"{before}\n\n{text}\n{after}"
+            scene.work += self._called("read", arguments, content, is_error=number == 1)
+        return scene
+
+    def _placed(self, text: str) -> tuple[str, str]:
+        """Return where a sentence of the user stands, and its turn."""
+        place = self.rng.choice(("turn", "turn", "long turn", "long turn", "before pasted code"))
+        if place == "turn":
+            return place, text
+        sentences = [self._say("talk") for _ in range(self.rng.choice((2, 4, 8, 14)))]
+        if place == "long turn":
+            sentences.insert(self.rng.randrange(len(sentences) + 1), text)
+            return place, " ".join(sentences)
+        pasted = self._code(self.rng.choice((300, 800, 1_500)))
+        return place, f"{sentences[0]} {text}\n\n```\n{pasted}```"
+
+    # What is around it
+
+    def _filler(self) -> _Scene:
+        return _Scene(self._say("continue") if self.rng.random() < 0.4 else self._request())  # noqa: PLR2004
+
+    def _request(self) -> str:
+        talk = [self._say("talk") for _ in range(self.rng.choice((0, 0, 1, 3)))]
+        return " ".join([self._say("requests"), *talk])
+
+    def _reply(self, scene: _Scene) -> str:
+        count = self.rng.choice((1, 3, 6, 12))
+        first = [self._say("agent") for _ in range(count)]
+        later = [self._say("agent") for _ in range(count)] if scene.middle else []
+        paragraphs = (scene.begin, " ".join(first), scene.middle, " ".join(later), scene.end)
+        return "\n\n".join(each for each in paragraphs if each)
+
+    def _work(self, tokens: int) -> list[Message]:
+        """Return calls and results of about so many tokens."""
+        work: list[Message] = []
+        while tokens > 0:
+            size = min(self.rng.choice((400, 1_500, 4_000, 9_000, 24_000)), 4 * tokens)
+            said = self._say("progress") if self.rng.random() < 0.4 else ""  # noqa: PLR2004
+            name = self.rng.choice(("read", "read", "edit", "bash"))
+            if name == "bash":
+                added = self._called(name, {"command": "make test"}, self._code(size), said=said)
+            else:
+                arguments = {"path": self._path_name()}
+                if name == "edit":
+                    arguments |= {"old": self._code(size // 4), "new": self._code(size // 4)}
+                added = self._called(name, arguments, self._code(size), said=said)
+            tokens -= sum(map(ESTIMATE.message, added))
+            work += added
+        return work
+
+    def _called(
+        self,
+        name: str,
+        arguments: Mapping[str, object],
+        result: str,
+        *,
+        said: str = "",
+        is_error: bool = False,
+    ) -> list[Message]:
+        if self.text_loop:
+            content = dumps(dict(arguments)).decode()
+            shown = _OBSERVATIONS[self.language].replace("{path}", str(arguments.get("path", name)))
+            thought = f"{said}\nAction: {name}\nAction Input: {content}".strip()
+            return [_text("assistant", thought), _text("user", shown.replace("{}", result))]
+        self.calls += 1
+        call = ToolCall(f"call_{self.calls}", name, dumps(dict(arguments)).decode())
+        answer = ToolResult(call.id, (Text(result),), name, is_error)
+        blocks = (Text(said), call) if said else (call,)
+        return [Message("assistant", blocks), Message("tool", (answer,))]
+
+    def _code(self, characters: int) -> str:
+        lines: list[str] = []
+        while characters > 0:
+            one, two, three = self.rng.choices(_WORDS, k=3)
+            lines.append(f"    {one}_{two} = self.{three}({two}, {self.rng.randrange(90)})\n")
+            characters -= len(lines[-1])
+        return "".join(lines)
+
+    def _say(self, of: str) -> str:
+        choice = self.rng.choice
+        noun, adjective = choice(self.phrases["nouns"]), choice(self.phrases["adjectives"])
+        text: str = choice(self.phrases[of])
+        return text.format(noun=noun, adjective=adjective, path=self._path_name())
+
+    def _path_name(self) -> str:
+        one, two = self.rng.choices(_WORDS, k=2)
+        return f"{self.rng.choice(_FOLDERS)}/{one}_{two}.py"
+
+    def _number(self) -> int:
+        return self.numbers.pop()
+
+    def _values(self) -> dict[str, object]:
+        return {"n": self._number(), "m": self._number(), "w": self.rng.choice(_WORDS)}
 
 
-class _Turn(NamedTuple):
-    """A user's turn without what is measured, and what the agent does then."""
-
-    request: list[str]
-    work: list[Message]
+def _text(role: str, text: str) -> Message:
+    return Message("user" if role == "user" else "assistant", (Text(text),))
 
 
-def _endless(rng: random.Random) -> Iterator[wording.Phrase]:
-    """Draw constraints without repetition until all were drawn, then again."""
-    while True:
-        yield from rng.sample(wording.CONSTRAINTS, len(wording.CONSTRAINTS))
+def _unmarked(text: str) -> Phrases:
+    return Phrases(_NEEDLE.sub(r"\1", text), tuple(_NEEDLE.findall(text)))
+
+
+def all_conversations(seed: int, sizes: Sequence[int]) -> list[Conversation]:
+    """Return a conversation of each language in each format; sizes take turns."""
+    pairs = [(language, each) for each in FORMATS for language in LANGUAGES]
+    return [
+        generate(seed, language, each, sizes[at % len(sizes)])
+        for at, (language, each) in enumerate(pairs)
+    ]

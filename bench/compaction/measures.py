@@ -1,180 +1,138 @@
-"""What is measured after each compaction, from what the model would see and nothing else."""
+"""What is measured of a run, from what a provider would be sent and nothing else."""
 
 import statistics
-import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from bench.compaction.calls import files_of
-from bench.compaction.contenders import Budget, Contender, tokens_of
-from bench.compaction.conversations import Conversation
-from bench.compaction.summaries import Style
-from contextgauge.compaction.messages import (
-    Message,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from bench.compaction.contenders import Limits, Run
+from bench.compaction.facts import KINDS, Conversation
+from contextgauge.compaction import results_without_call
+from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.messages import FormatName, Message
 
 
-class Reading(NamedTuple):
-    """One compaction of one session. Shares are 0 to 1, None where there is nothing to share.
+class Missing(NamedTuple):
+    """A fact that is not in the context: which, where it was planted, and whether recall has it."""
 
-    `constraints`: of all that hold so far, those whose exact value the context holds. `early` are
-    those of the first round alone. `resolved`: of values that were replaced, those whose newest
-    value the context holds. `stale`: those of which it holds an old value, and after that no newer
-    one. `files`: of those read or changed so far, those whose path it holds. `orphans` are calls
-    without a result and results without a call. `tokens` is an estimate of the messages.
-    """
-
-    constraints: float
-    early: float
-    resolved: float | None
-    stale: float | None
-    files: float
-    changed_files: float
-    orphans: int
-    tokens: int
-    over_budget: bool
-    ms: float
-
-
-def play(
-    contender: Contender, conversation: Conversation, budget: Budget, style: Style
-) -> list[Reading]:
-    """Let a contender compact a session after each round, and measure."""
-    session = contender.begin(budget, style)
-    history: list[Message] = []
-    readings: list[Reading] = []
-    for number, messages in enumerate(conversation.rounds):
-        session.extend(messages)
-        history += messages
-        began = time.perf_counter()
-        session.compact()
-        ms = (time.perf_counter() - began) * 1_000
-        readings.append(_reading(session.active, history, conversation, number, budget, ms))
-    return readings
-
-
-def _reading(
-    active: Sequence[Message],
-    history: Sequence[Message],
-    conversation: Conversation,
-    number: int,
-    budget: Budget,
-    ms: float,
-) -> Reading:
-    context = "\n".join(_texts(active))
-    constraints = [each for each in conversation.constraints if each.round <= number]
-    replaced = [
-        [value.value for value in given]
-        for topic in conversation.topics
-        if len(given := [each for each in topic.values if each.round <= number]) > 1
-    ]
-    files = files_of(history)
-    tokens = tokens_of(active)
-    return Reading(
-        constraints=_share(each.value in context for each in constraints) or 0.0,
-        early=_share(each.value in context for each in constraints if each.round == 0) or 0.0,
-        resolved=_share(values[-1] in context for values in replaced),
-        stale=_share(is_stale(values, context) for values in replaced),
-        files=_share(path in context for path in files) or 0.0,
-        changed_files=_share(path in context for path, changed in files.items() if changed) or 0.0,
-        orphans=orphans(active),
-        tokens=tokens,
-        over_budget=tokens > budget.tokens,
-        ms=ms,
-    )
-
-
-def _share(hits: Iterable[bool]) -> float | None:
-    counted = list(hits)
-    return sum(counted) / len(counted) if counted else None
-
-
-def is_stale(values: Sequence[str], context: str) -> bool:
-    """Return whether an old value stands in the context with no newer one after it."""
-    newest = context.rfind(values[-1])
-    return any(context.rfind(value) > newest for value in values[:-1])
-
-
-def _texts(messages: Iterable[Message]) -> Iterator[str]:
-    for message in messages:
-        for block in message.blocks:
-            if isinstance(block, Text):
-                yield block.text
-            elif isinstance(block, ToolCall):
-                yield f"{block.name} {block.arguments}"
-            elif isinstance(block, ToolResult):
-                yield block.text
-        if message.compaction is not None:
-            yield message.compaction.summary
-
-
-def orphans(messages: Iterable[Message]) -> int:
-    """Return how many calls have no result, and results no call before them."""
-    calls: set[str] = set()
-    alone = 0
-    for message in messages:
-        for block in message.blocks:
-            if isinstance(block, ToolCall):
-                calls.add(block.id)
-            elif isinstance(block, ToolResult):
-                alone += block.call_id not in calls
-                calls.discard(block.call_id)
-    return alone + len(calls)
+    conversation: str
+    kind: str
+    place: str
+    needles: tuple[str, ...]
+    recalled: bool
 
 
 class Result(NamedTuple):
-    """A contender over all sessions: means after the last round; time and tokens over all."""
+    """A contender over all conversations, at one goal (percent of the usable window).
+
+    `facts` counts those in the context by kind, of `planted`; `recalled` those in the context or in
+    what recall answers, None without recall. `old` counts replaced values in the context, `stale`
+    those after which no newer one stands. `injected` counts orders of data, of `orders`, that
+    summaries give as the user's words. `invalid` and `over_goal` count compactions, of
+    `compactions`. `size` is what compactions leave, a share of the usable window: the median of
+    the conversations' medians; `ms` the median of all.
+    """
 
     contender: str
-    kind: str
-    source: str
-    budget_share: float
-    style: Style
-    constraints: float
-    early: float
-    resolved: float
-    stale: float
-    files: float
-    changed_files: float
-    orphans: int
-    tokens_share: float
-    over_budget: float
+    goal_percent: float
+    facts: dict[str, int]
+    planted: dict[str, int]
+    recalled: int | None
+    old: int
+    stale: int
+    injected: int
+    orders: int
+    invalid: int
+    over_goal: int
+    compactions: int
+    size: float
     ms: float
-    constraints_by_round: tuple[float, ...]
+    missing: list[Missing]
+
+    @property
+    def in_context(self) -> int:
+        """Facts of all kinds in the context."""
+        return sum(self.facts.values())
 
 
-def summed(
-    contender: Contender, style: Style, budget: Budget, sessions: Sequence[Sequence[Reading]]
+def measured(
+    contender: str,
+    runs: Sequence[tuple[Conversation, Limits, Run]],
+    goal_percent: float,
 ) -> Result:
-    """Return what all sessions of a contender come to."""
-    last = [each[-1] for each in sessions]
-    every = [reading for each in sessions for reading in each]
-    mean = statistics.fmean
+    """Return what the runs of a contender come to."""
+    facts: Counter[str] = Counter()
+    missing: list[Missing] = []
+    sizes: list[list[float]] = []
+    old = stale = injected = invalid = over = 0
+    for conversation, limits, run in runs:
+        context = "\n".join(texts(run.context))
+        for fact in conversation.facts:
+            old += sum(each in context for each in fact.old)
+            stale += fact.stale(context)
+            if fact.is_in(context):
+                facts[fact.kind] += 1
+                continue
+            answer = "" if run.recalled is None else run.recalled(fact.question)
+            recalled = fact.is_answered_by(f"{context}\n{answer}")
+            missing.append(
+                Missing(conversation.name, fact.kind, fact.place, fact.needles, recalled)
+            )
+        injected += sum(each in run.user_words for each in conversation.orders)
+        sizes.append([])
+        for each in run.rounds:
+            tokens = sum(map(ESTIMATE.message, each.context))
+            sizes[-1].append(tokens / limits.usable)
+            over += tokens > limits.goal
+            invalid += bool(faults(each.context, conversation.format))
+    planted = Counter(fact.kind for conversation, *_ in runs for fact in conversation.facts)
+    has_recall = any(run.recalled is not None for *_, run in runs)
     return Result(
-        contender=contender.name,
-        kind=contender.kind,
-        source=contender.source,
-        budget_share=round(budget.tokens / budget.window_tokens, 4),
-        style=style,
-        constraints=mean(each.constraints for each in last),
-        early=mean(each.early for each in last),
-        resolved=_known(each.resolved for each in last),
-        stale=_known(each.stale for each in last),
-        files=mean(each.files for each in last),
-        changed_files=mean(each.changed_files for each in last),
-        orphans=sum(each.orphans for each in every),
-        tokens_share=mean(each.tokens for each in last) / budget.window_tokens,
-        over_budget=mean(each.over_budget for each in every),
-        ms=statistics.median(each.ms for each in every),
-        constraints_by_round=tuple(
-            mean(each[number].constraints for each in sessions)
-            for number in range(len(sessions[0]))
-        ),
+        contender=contender,
+        goal_percent=goal_percent,
+        facts={kind: facts[kind] for kind in KINDS},
+        planted={kind: planted[kind] for kind in KINDS},
+        recalled=planted.total() - sum(not each.recalled for each in missing)
+        if has_recall
+        else None,
+        old=old,
+        stale=stale,
+        injected=injected,
+        orders=sum(len(conversation.orders) for conversation, *_ in runs),
+        invalid=invalid,
+        over_goal=over,
+        compactions=sum(map(len, sizes)),
+        size=_median(_median(each) for each in sizes),
+        ms=_median(each.ms for *_, run in runs for each in run.rounds),
+        missing=missing,
     )
 
 
-def _known(shares: Iterable[float | None]) -> float:
-    return statistics.fmean(each for each in shares if each is not None)
+def _median(figures: Iterable[float]) -> float:
+    return statistics.median([*figures] or [0.0])
+
+
+def texts(messages: Iterable[Message]) -> Iterator[str]:
+    """Return all that a model reads in messages, in order."""
+    for message in messages:
+        if message.text:
+            yield message.text
+        for call in message.calls:
+            yield f"{call.name} {call.arguments}"
+        for result in message.results:
+            yield result.text
+
+
+def faults(messages: Sequence[Message], format_: FormatName) -> list[str]:
+    """Return why a provider would refuse a request with these messages."""
+    reasons = [f"result {each} without its call" for each in results_without_call(messages)]
+    if messages and messages[0].role != "user" and format_ in {"anthropic", "gemini"}:
+        reasons.append(f"the first message is the {messages[0].role}'s")
+    waiting: set[str] = set()
+    for message in messages:
+        answered = {each.call_id for each in message.results}
+        if waiting and not answered and not (message.role == "assistant" and message.calls):
+            reasons.append(f"calls {sorted(waiting)} are not answered by the next message")
+            waiting = set()
+        waiting = (waiting - answered) | {each.id for each in message.calls}
+    return reasons

@@ -1,167 +1,151 @@
-"""The benchmark of compactions: its sessions, its measures, and the rules that it re-implements."""
+"""The laboratory of compactions: its conversations, and that its measures can fail."""
 
 import json
 from collections.abc import Sequence
-from itertools import pairwise
 
 import pytest
 
-from bench.compaction import planning
-from bench.compaction.__main__ import all_contenders, budget_of, compare, main
-from bench.compaction.calls import argument, files_of
-from bench.compaction.contenders import Contender, text_message, tokens_of
-from bench.compaction.conversations import Conversation, generate
-from bench.compaction.measures import Result, is_stale, orphans, play
-from bench.compaction.others import controls, other_contenders
-from bench.compaction.rules.openhands import KEEP_FIRST
-from bench.compaction.summaries import STAND_INS, STYLES, Style
-from contextgauge.compaction.messages import Message, ToolCall, ToolResult
+from bench.compaction.__main__ import main, results_of
+from bench.compaction.contenders import Contender, FortyLines, Rule, our_contenders, ruled
+from bench.compaction.conversations import FORMATS, LANGUAGES, generate
+from bench.compaction.diligent import Line, diligent, of_user
+from bench.compaction.facts import KINDS, Conversation, Fact
+from bench.compaction.measures import Result, faults, texts
+from bench.compaction.packages import package_contenders
+from contextgauge.compaction import read_messages, write_messages
+from contextgauge.compaction.messages import FormatName, Message, Text, ToolCall, ToolResult
 
-WINDOW = 12_000
-BUDGET = budget_of(30, WINDOW)
+PAIRS: list[tuple[str, FormatName]] = [
+    ("en", "anthropic"),
+    ("de", "anthropic"),
+    ("zh", "openai-responses"),
+    ("ja", "openai-chat"),
+]
+"""The first is an agent without calls of tools."""
 
 
 @pytest.fixture(scope="module")
-def conversation() -> Conversation:
-    return generate(7, rounds=3, round_tokens=WINDOW * 3 // 4)
+def conversations() -> list[Conversation]:
+    return [generate(7, language, each, 60_000) for language, each in PAIRS]
 
 
-def _results(contenders: Sequence[Contender], conversation: Conversation) -> dict[str, Result]:
-    results = compare(contenders, [conversation], BUDGET)
-    return {each.contender: each for each in results if each.style == "even"}
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_conversation_holds_its_facts_and_is_valid(language: str, name: FormatName) -> None:
+    conversation = generate(3, language, name, 60_000)
+    assert conversation == generate(3, language, name, 60_000)
+    assert abs(conversation.tokens - 60_000) < 5_000
+    sent = read_messages(write_messages(conversation.messages, name), name)
+    context = "\n".join(texts(sent))
+    assert {each.kind for each in conversation.facts} == set(KINDS)
+    assert [each for each in conversation.facts if not each.is_in(context)] == []
+    assert [each for each in conversation.facts if each.stale(context)] == []
+    assert all(context.count(each) == 1 for each in conversation.orders)
+    assert not any(each in fact.question for fact in conversation.facts for each in fact.needles)
+    assert faults(sent, name) == []
 
 
-def test_a_session_is_the_same_for_the_same_seed(conversation: Conversation) -> None:
-    assert generate(7, rounds=3, round_tokens=WINDOW * 3 // 4) == conversation
-    assert generate(8, rounds=3, round_tokens=WINDOW * 3 // 4) != conversation
+class Nothing:
+    """Drops all messages."""
+
+    def __call__(self, messages: Sequence[Message], goal: int) -> list[Message]:
+        del messages, goal
+        return []
 
 
-def test_each_value_comes_once_and_from_the_user(conversation: Conversation) -> None:
-    messages = [message for each in conversation.rounds for message in each]
-    values = [each.value for each in conversation.constraints]
-    values += [each.value for topic in conversation.topics for each in topic.values]
-    assert len(set(values)) == len(values)
-    for value in values:
-        places = [m for m in messages if any(value in str(block) for block in m.blocks)]
-        assert [each.role for each in places] == ["user"], value
+class Careless:
+    """Keeps all texts, also those of tools, as the user's, and calls without their results."""
+
+    def __call__(self, messages: Sequence[Message], goal: int) -> list[Message]:
+        del goal
+        words = "\n".join(f"User: {each}" for each in texts(messages))
+        calls = [each for each in messages if each.calls][-1:]
+        return [Message("user", (Text(words),)), *calls, Message("user", (Text("Go on."),))]
 
 
-def test_values_are_replaced_in_order(conversation: Conversation) -> None:
-    assert all(len(topic.values) > 1 for topic in conversation.topics)
-    for topic in conversation.topics:
-        assert all(older.round <= newer.round for older, newer in pairwise(topic.values))
+def _result(rule: type[Rule], conversations: Sequence[Conversation]) -> Result:
+    return results_of(Contender(rule.__name__, ruled(rule)), conversations, [20])[0]
 
 
-def test_the_measures_tell_the_two_ends_apart(conversation: Conversation) -> None:
-    results = _results(controls(), conversation)
-    most, least = results["keep everything"], results["keep nothing"]
-    assert (most.constraints, most.resolved, most.stale, most.files) == (1, 1, 0, 1)
-    assert most.over_budget == 1
-    assert most.tokens_share > 2
-    assert (least.constraints, least.resolved, least.files, least.over_budget) == (0, 0, 0, 0)
+def test_a_rule_that_drops_everything_scores_nothing(conversations: list[Conversation]) -> None:
+    result = _result(Nothing, conversations)
+    # What is planted last may come after the last compaction.
+    assert result.in_context <= sum(result.planted.values()) // 10
+    assert (result.injected, result.invalid, result.over_goal) == (0, 0, 0)
+    assert result.recalled is None
+
+
+def test_a_careless_rule_fails_each_measure(conversations: list[Conversation]) -> None:
+    result = _result(Careless, conversations)
+    assert result.facts == result.planted
+    assert result.injected > 0
+    assert result.invalid > 0
+    assert result.over_goal == result.compactions
+    assert result.size > 0.2
+
+
+def test_forty_lines_keep_what_people_say_within_the_goal(
+    conversations: list[Conversation],
+) -> None:
+    result = _result(FortyLines, conversations[1:])
+    assert result.facts["terse"] == result.planted["terse"]
+    assert (result.over_goal, result.invalid, result.stale) == (0, 0, 0)
+
+
+def test_the_engine_stays_within_the_goal_and_valid(conversations: list[Conversation]) -> None:
+    for each in our_contenders()[:2]:
+        (result,) = results_of(each, conversations, [20])
+        assert (result.over_goal, result.invalid) == (0, 0)
+        assert result.compactions >= 4 * len(conversations)
+        assert (result.recalled or 0) >= result.in_context > 0
+
+
+def test_an_answer_counts_only_close_to_its_question() -> None:
+    fact = Fact("answer", ("net or gross?", "net"), "", "end", ordered=True)
+    assert fact.is_in("User: net\nAgent: net or gross?\nUser: net")
+    assert not fact.is_in("User: net\nAgent: net or gross?")
+    assert not fact.is_in(f"Agent: net or gross?{' ' * 800}User: net")
 
 
 def test_an_old_value_is_stale_unless_a_newer_one_follows() -> None:
-    assert is_stale(["17 rows", "25 rows"], "The page size is 17 rows.")
-    assert is_stale(["17 rows", "25 rows"], "Make it 25 rows. The page size is 17 rows.")
-    assert not is_stale(["17 rows", "25 rows"], "The page size is 17 rows. Make it 25 rows.")
-    assert not is_stale(["17 rows", "25 rows"], "Nothing.")
+    fact = Fact("newest", ("25 rows",), "", "turn", old=("17 rows",))
+    assert fact.stale("The page size is 17 rows.")
+    assert fact.stale("Make it 25 rows. The page size is 17 rows.")
+    assert not fact.stale("The page size is 17 rows. Make it 25 rows.")
+    assert not fact.stale("Nothing.")
 
 
-def test_orphans_are_calls_and_results_without_each_other() -> None:
+def test_what_a_provider_would_refuse_is_found() -> None:
+    user = Message("user", (Text("Hi"),))
     call = Message("assistant", (ToolCall("a", "read", "{}"),))
     result = Message("tool", (ToolResult("a", ()),))
-    assert orphans([call, result]) == 0
-    assert orphans([result, call]) == 2
-    assert orphans([call]) == orphans([result]) == 1
+    assert faults([user, call, result, user], "gemini") == []
+    assert faults([user, result], "openai-chat") == ["result a without its call"]
+    assert len(faults([user, call, user, result], "openai-chat")) == 1
+    assert faults([call, result], "anthropic") == ["the first message is the assistant's"]
 
 
-@pytest.mark.parametrize("contender", all_contenders(), ids=lambda each: each.name)
-def test_every_contender_keeps_calls_and_results_together(
-    contender: Contender, conversation: Conversation
-) -> None:
-    readings = play(contender, conversation, BUDGET, "careful")
-    assert [each.orphans for each in readings] == [0, 0, 0]
+def test_the_stand_in_repeats_the_user_and_obeys_a_limit() -> None:
+    lines = [Line("User", "not on main\nUser: or else"), Line("Agent", "x" * 300)]
+    assert of_user(diligent(lines)) == "User: not on main\nUser: or else"
+    assert len(diligent(lines)) < 250
+    assert diligent(lines, 40) == "User: not on main\nUser: or else"
 
 
-@pytest.mark.parametrize("contender", other_contenders(), ids=lambda each: each.name)
-def test_a_rule_makes_a_session_smaller_and_keeps_its_end(
-    contender: Contender, conversation: Conversation
-) -> None:
-    session = contender.begin(BUDGET, "even")
-    for messages in conversation.rounds:
-        session.extend(messages)
-        before = tokens_of(session.active)
-        session.compact()
-        assert tokens_of(session.active) < before
-        assert session.active[0].role == "system"
-    last_turn = next(each for each in reversed(conversation.rounds[-1]) if each.is_user_turn)
-    context = str(session.active)
-    assert last_turn.text[:40] in context or "- User: " in context
-
-
-def test_pi_lists_files_over_all_rounds(conversation: Conversation) -> None:
-    assert _results(other_contenders(), conversation)["pi"].files == 1
-
-
-def test_cline_keeps_all_prompts(conversation: Conversation) -> None:
-    cline = _results(other_contenders(), conversation)["cline (basic)"]
-    assert (cline.constraints, cline.stale) == (1, 0)
-
-
-def test_openhands_keeps_the_first_messages(conversation: Conversation) -> None:
-    openhands = next(each for each in other_contenders() if each.name == "OpenHands")
-    session = openhands.begin(BUDGET, "even")
-    session.extend(conversation.rounds[0])
-    session.compact()
-    assert tuple(session.active[: KEEP_FIRST + 1]) == conversation.rounds[0][: KEEP_FIRST + 1]
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_a_stand_in_obeys_its_limit(style: Style, conversation: Conversation) -> None:
-    write = STAND_INS[style]
-    messages = conversation.rounds[0]
-    text = write(messages, "", 300)
-    assert 0 < len(text) <= 1_200
-    assert write(messages, text, 0) == ""
-
-
-def test_the_careful_stand_in_keeps_rules_first() -> None:
-    talk = [text_message("user", f"This is remark {'x' * number}.") for number in range(40)]
-    rule = text_message("user", "Never edit the vendor folder.")
-    text = STAND_INS["careful"]([rule, *talk], "", 40)
-    assert "Never edit the vendor folder." in text
-    again = STAND_INS["careful"](talk, text, 40)
-    assert "Never edit the vendor folder." in again
-
-
-def test_files_are_read_from_the_calls() -> None:
-    calls = [
-        ToolCall("a", "read", '{"path":"a.py"}'),
-        ToolCall("b", "edit", '{"path":"b.py"}'),
-        ToolCall("c", "bash", '{"command":"pytest"}'),
-    ]
-    assert files_of([Message("assistant", tuple(calls))]) == {"a.py": False, "b.py": True}
-    assert argument(calls[2], "path") == ""
-
-
-def test_results_are_printed_as_text_json_and_markdown(capsys: pytest.CaptureFixture[str]) -> None:
-    few = ["--sessions", "1", "--window", str(WINDOW), "--budgets", "20"]
-    main(few)
-    assert "keep everything" in capsys.readouterr().out
-    main([*few, "--markdown"])
-    assert "| keep nothing | 0 | 0 | 0 |" in capsys.readouterr().out
-    main([*few, "--json"])
+def test_the_laboratory_prints_tables_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--quick", "--ours", "--goals", "20", "--missing"])
+    printed = capsys.readouterr().out
+    assert "| forty lines |" in printed
+    main(["--quick", "--ours", "--goals", "20", "--json"])
     results = json.loads(capsys.readouterr().out)
-    assert len(results) == 2 * len(all_contenders())
-    assert {each["budget_share"] for each in results} == {0.2}
+    assert [each["contender"] for each in results] == [each.name for each in our_contenders()]
+    assert all(each["planted"]["terse"] == len(LANGUAGES) for each in results)
 
 
-def test_the_cost_of_planning_has_a_line_for_each_length(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(planning, "MESSAGES", (40, 400))
-    main(["--planning"])
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(" messages ")[0].strip() for line in lines] == ["40", "400"]
-    assert all(line.endswith(" s") for line in lines)
+@pytest.mark.slow
+def test_an_installed_package_runs_in_its_environment(conversations: list[Conversation]) -> None:
+    contenders, missing = package_contenders()
+    if not contenders:
+        pytest.skip(missing[0])
+    for each in contenders:
+        assert results_of(each, conversations[1:2], [20])[0].compactions > 0
