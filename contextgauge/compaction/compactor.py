@@ -115,10 +115,9 @@ class Compactor:
 
     `profile` is a name or a `Profile`; `overrides` change its figures by project, agent and
     model. `summariser` writes summaries: without one they are extracted without a model.
-    `window_of` looks a model's window up, by default in the bundled
-    catalog. `deadline_s` bounds the work of a summariser, in
-    seconds. `now_ms` gives the time in milliseconds since 1970; without it, pauses are measured by
-    a clock that is never set. What a callback raises is logged, and changes nothing.
+    `window_of` looks a model's window up, by default in the bundled catalog. `deadline_s` bounds
+    the work of a summariser, in seconds. `now_ms` gives the time in milliseconds since 1970;
+    without it, pauses use a clock that is never set. What a callback raises is logged, no more.
     """
 
     def __init__(
