@@ -86,7 +86,7 @@ class Profile:
     """Latest messages that stay as they are (002)."""
     keep_first: bool = False
     """Whether the first message stays whatever its role: 002 takes it for the system prompt."""
-    keep_share: float | None = 0.5
+    keep_share: float | None = 0.3
     """At most this share of `compact_to` for the latest messages, so fewer than `keep_last` where
     they are large; the last one, with the calls that it answers, always stays. None: no bound."""
     minimum_messages: int = 2

@@ -19,8 +19,8 @@ from contextgauge.compaction.messages import Carried, DigestEntry, FileUse, Spea
 FILES_PERCENT: Final = 15
 """Of the text for the list of files: they are easily read again."""
 
-_SUMMARY_SHARE: Final = 4
-"""A summary keeps a quarter of the room; the rest only as far as the digest leaves it."""
+_SUMMARY_SHARE: Final = 6
+"""A summary keeps a sixth of the room; the rest only as far as the digest leaves it."""
 
 _NONCE_DIGITS: Final = 6
 FIXED_CHARACTERS: Final = 300
@@ -56,16 +56,27 @@ def last_number(carried: Carried) -> int:
 
 
 def compose(
-    prose: str, carried: Carried, *, number: int, budget_tokens: int | None, counter: Counter
+    prose: str,
+    carried: Carried,
+    *,
+    number: int,
+    budget_tokens: int | None,
+    counter: Counter,
+    goal_tokens: int | None = None,
 ) -> str:
-    """Return the whole text of a compaction's message, within the budget."""
+    """Return the whole text of a compaction's message, within the budget; None is no bound.
+
+    How long turns may be follows from the goal, what text and messages are to have together.
+    """
     prose = prose.strip()
     nonce = nonce_for(_texts(prose, carried), _NONCE_DIGITS)
     if budget_tokens is None:
         return _rendered(_Parts(prose, carried.entries, carried.files), carried, number, nonce)
     room, text = budget_tokens * CHARACTERS_PER_TOKEN, ""
+    goal = max(room, (goal_tokens or 0) * CHARACTERS_PER_TOKEN)
     for _ in range(_ATTEMPTS):
-        text = _rendered(_divided(prose, carried, number, room), carried, number, nonce)
+        parts = _divided(prose, carried, number, room, goal)
+        text = _rendered(parts, carried, number, nonce)
         tokens = counter.text(text)
         if tokens <= budget_tokens:
             return text
@@ -93,15 +104,15 @@ class _Parts(NamedTuple):
     files: Sequence[FileUse]
 
 
-def _divided(prose: str, carried: Carried, number: int, room: int) -> _Parts:
+def _divided(prose: str, carried: Carried, number: int, room: int, goal: int) -> _Parts:
     """Return what so many characters have place for."""
     files = _files(carried.files, room * FILES_PERCENT // 100)
     around = _Parts("…" if prose else "", (), files)
     fixed = len(_rendered(around, carried, number, "0" * _NONCE_DIGITS)) + len(_NOTE) + 32
-    digest = sum(map(size_of, standard(carried.entries)))
     left = room - fixed
+    digest = sum(map(size_of, standard(carried.entries, goal)))
     prose = _cut(prose, max(left - digest, left // _SUMMARY_SHARE))
-    return _Parts(prose, within(carried.entries, max(0, left - len(prose))), files)
+    return _Parts(prose, within(carried.entries, max(0, left - len(prose)), goal), files)
 
 
 def _rendered(parts: _Parts, carried: Carried, number: int, nonce: str) -> str:

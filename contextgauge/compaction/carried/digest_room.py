@@ -1,8 +1,9 @@
 """What of a digest fits a room, in characters: size decides, in no language.
 
-The user's turns come first, whole. Of what others wrote each passage has its standard size; with
-room left the agent's grow. Where room is short the longest are cut, evenly: they keep beginning and
-end. Where even the least of each is too much, the first and the newest stay.
+Each passage has a standard size: a user's turn is whole, unless all turns together take more than
+their part of the goal; then the longest keep beginning and end. With room left first the user's
+turns grow, then the agent's texts. Where it is short the longest are cut, evenly, and where even
+the least of each is too much, the first and the newest stay.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -12,8 +13,14 @@ from typing import Final, NamedTuple
 from contextgauge.compaction.engine.cutting import even_limit
 from contextgauge.compaction.messages import DigestEntry
 
+TURN_CHARACTERS: Final = 1_000
+"""Of a user's turn, whatever the room: a long one is mostly pasted."""
+
+_TURNS_PERCENT: Final = 25
+"""Of the goal in which all of the user's turns may be whole, however long."""
+
 HEAD_CHARACTERS: Final = 400
-"""Of an agent's text: its point. Its standard size, whatever the room."""
+"""Of the beginning of an agent's text: its point."""
 
 ANSWERED_CHARACTERS: Final = 400
 """Of the end of one that a short turn of the user answers: its question, and what it offers."""
@@ -27,13 +34,13 @@ SHORT_TURN_CHARACTERS: Final = 300
 _LEAST_TURN: Final = 240
 """A turn of which less stays says nothing: rather the middle turns of a flood go."""
 
-_LEAST_PASSAGE: Final = 120
+_LEAST_PASSAGE: Final = 160
 
-_USER_SHARE: Final = 0.8
+USER_SHARE: Final = 0.7
 """Of the room for the user's turns, where they and the others do not fit together."""
 
-_ANSWERED_SHARE: Final = 2 / 3
-"""Of the room for others, where what was answered does not fit together with the rest."""
+_LINKED_SHARE: Final = 2 / 3
+"""Of the room for others, where what is linked does not fit together with the rest."""
 
 _MARK_CHARACTERS: Final = 11
 """Around the label of an entry: its mark with the nonce, a space and the end of the line."""
@@ -74,64 +81,62 @@ def size_of(entry: DigestEntry) -> int:
     return size + _NOTE_CHARACTERS + len(str(entry.omitted)) + len(entry.message_id)
 
 
-def standard(entries: Sequence[DigestEntry]) -> list[DigestEntry]:
-    """Return entries in their standard sizes: a user's whole."""
-    groups = _Groups.of(entries)
-    return [
-        each
-        for _, each in sorted((groups.user | groups.answered | groups.other | groups.data).items())
-    ]
+def standard(entries: Sequence[DigestEntry], goal: int) -> list[DigestEntry]:
+    """Return entries in their standard sizes, for a goal."""
+    groups = _Groups.of(entries, goal)
+    shown = groups.user | groups.linked | groups.other | groups.data
+    return [shown[place] for place in sorted(shown)]
 
 
-def within(entries: Sequence[DigestEntry], room: int) -> list[DigestEntry]:
-    """Return what fits so many characters, in order."""
+def within(entries: Sequence[DigestEntry], room: int, goal: int = 0) -> list[DigestEntry]:
+    """Return what fits so many characters, in order; turns have their size for the goal."""
     if sum(map(size_of, entries)) <= room:
         return list(entries)
-    groups = _Groups.of(entries)
-    answered, other = _size(groups.answered), _size(groups.other)
+    groups = _Groups.of(entries, max(room, goal))
+    linked, other = _size(groups.linked), _size(groups.other)
     turns = _without_repeated(groups.user) if _size(groups.user) > room else groups.user
-    user = _fitted(
-        turns, _share(room, _size(turns), answered + other, _USER_SHARE), _LEAST_TURN, end=1 / 3
-    )
-    left = room - _size(user)
-    shown = _fitted(
-        groups.answered, _share(left, answered, other, _ANSWERED_SHARE), _LEAST_PASSAGE, end=2 / 3
-    )
-    left -= _size(shown)
-    for group in (groups.other, groups.data):
-        more = _fitted(group, left, _LEAST_PASSAGE, end=0)
-        left -= _size(more)
-        shown |= more
-    shown = _grown(shown, entries, groups.answered, left) | user
+    shown = _fitted(turns, _share(room, _size(turns), linked + other, USER_SHARE), _LEAST_TURN)
+    left = room - _size(shown)
+    share = _share(left, linked, other, _LINKED_SHARE)
+    shown |= _fitted(groups.linked, share, _LEAST_PASSAGE, linked=True)
+    shown |= _fitted(groups.other, room - _size(shown), _LEAST_PASSAGE)
+    for speaker in ("user", "agent"):
+        whole = {place: entries[place] for place in shown if entries[place].speaker == speaker}
+        shown |= _grown(shown, whole, groups.linked, room - _size(shown))
+    shown |= _fitted(groups.data, room - _size(shown), _LEAST_PASSAGE)
     return [shown[place] for place in sorted(shown)]
 
 
 class _Groups(NamedTuple):
-    """Entries by what of them goes first where room is short, each by its place.
+    """Entries in their standard sizes, by what of them goes first, each by its place.
 
-    `answered` are texts of the agent that a short turn answers, its todos and failed calls.
+    `linked` are texts of the agent that a short turn answers or that follow a failure, failures,
+    and the list of todos.
     """
 
     user: dict[int, DigestEntry]
-    answered: dict[int, DigestEntry]
+    linked: dict[int, DigestEntry]
     other: dict[int, DigestEntry]
     data: dict[int, DigestEntry]
 
     @classmethod
-    def of(cls, entries: Sequence[DigestEntry]) -> "_Groups":
+    def of(cls, entries: Sequence[DigestEntry], goal: int) -> "_Groups":
         groups = cls({}, {}, {}, {})
+        turns = [size_of(each) for each in entries if each.speaker == "user"]
+        longest = max(TURN_CHARACTERS, even_limit(turns, goal * _TURNS_PERCENT // 100))
         for place, entry in enumerate(entries):
             if entry.speaker == "user":
-                groups.user[place] = entry
+                groups.user[place] = _cut(entry, longest)
             elif entry.speaker == "data":
                 groups.data[place] = entry
             elif entry.speaker == "tool":
-                groups.answered[place] = entry
+                groups.linked[place] = entry
             elif entry.speaker == "todos":
-                half = TODOS_CHARACTERS // 2
-                groups.answered[place] = shortened(entry, half, half)
+                groups.linked[place] = _cut(entry, TODOS_CHARACTERS)
             elif entry.end or _is_answered(entries, place):
-                groups.answered[place] = shortened(entry, HEAD_CHARACTERS, ANSWERED_CHARACTERS)
+                groups.linked[place] = shortened(entry, HEAD_CHARACTERS, ANSWERED_CHARACTERS)
+            elif place and entries[place - 1].speaker == "tool":
+                groups.linked[place] = shortened(entry, HEAD_CHARACTERS, 0)
             else:
                 groups.other[place] = shortened(entry, HEAD_CHARACTERS, 0)
         return groups
@@ -163,20 +168,14 @@ def _size(entries: Mapping[int, DigestEntry]) -> int:
 
 
 def _fitted(
-    entries: Mapping[int, DigestEntry], room: int, least: int, *, end: float
+    entries: Mapping[int, DigestEntry], room: int, least: int, *, linked: bool = False
 ) -> dict[int, DigestEntry]:
-    """Return entries cut evenly to a room; where that is too little, the first and the newest.
-
-    `end` is the share of what stays of each that is its end.
-    """
+    """Return entries cut evenly to a room; where that is too little, the first and the newest."""
     sizes = {place: size_of(each) for place, each in entries.items()}
     if sum(sizes.values()) <= room:
         return dict(entries)
     limit = max(least, even_limit(list(sizes.values()), max(0, room)))
-    shorter = {
-        place: each if sizes[place] <= limit else _cut(each, limit, end)
-        for place, each in entries.items()
-    }
+    shorter = {place: _cut(each, limit, linked=linked) for place, each in entries.items()}
     if limit > least:
         return shorter
     places = set(_taken(shorter, shorter, room // _FIRST_SHARE))
@@ -195,11 +194,20 @@ def _taken(entries: Mapping[int, DigestEntry], order: Iterable[int], room: int) 
         yield place
 
 
-def _cut(entry: DigestEntry, limit: int, end_share: float) -> DigestEntry:
-    """Return an entry that takes about so many characters; of a failure the beginning says it."""
+def _cut(entry: DigestEntry, limit: int, *, linked: bool = False) -> DigestEntry:
+    """Return an entry that takes at most about so many characters: its beginning and its end.
+
+    Of a failure and of an announcement the beginning says it.
+    """
+    if size_of(entry) <= limit:
+        return entry
     around = _MARK_CHARACTERS + _NOTE_CHARACTERS + 2 * _LONGEST_COUNT + len(entry.message_id)
     room = max(0, limit - around)
-    end = 0 if entry.speaker == "tool" else int(room * end_share)
+    end = 0
+    if entry.speaker in ("user", "todos"):
+        end = room // 3
+    elif entry.speaker == "agent" and linked:
+        end = room // 2
     if entry.omitted:
         end = min(end, len(entry.end))
     return shortened(entry, room - end, end)
@@ -207,29 +215,21 @@ def _cut(entry: DigestEntry, limit: int, end_share: float) -> DigestEntry:
 
 def _grown(
     shown: Mapping[int, DigestEntry],
-    entries: Sequence[DigestEntry],
-    answered: Container[int],
+    whole: Mapping[int, DigestEntry],
+    linked: Container[int],
     room: int,
 ) -> dict[int, DigestEntry]:
-    """Return the entries that are shown, those of the agent as long as the room allows."""
-    whole = {place: size_of(entries[place]) for place in shown}
-    sizes = {place: size_of(each) for place, each in shown.items()}
-    growing = [place for place in shown if sizes[place] < whole[place]]
+    """Return those of the entries, now whole, that the room lets be longer than shown: evenly."""
+    sizes = {place: size_of(shown[place]) for place in whole}
+    wholes = {place: size_of(each) for place, each in whole.items()}
+    growing = [place for place in whole if sizes[place] < wholes[place]]
     limit = 0
     while growing:
         space = room + sum(sizes[place] for place in growing)
-        limit = even_limit([whole[place] for place in growing], space)
+        limit = even_limit([wholes[place] for place in growing], space)
         smaller = [place for place in growing if sizes[place] < limit]
         if len(smaller) == len(growing):
             break
         growing = smaller  # the others have more already
-    grown = dict(shown)
-    for place in growing:
-        entry = (
-            entries[place]
-            if whole[place] <= limit
-            else _cut(entries[place], limit, 1 / 2 if place in answered else 0)
-        )
-        if size_of(entry) > sizes[place]:
-            grown[place] = entry
-    return grown
+    grown = {place: _cut(whole[place], limit, linked=place in linked) for place in growing}
+    return {place: each for place, each in grown.items() if size_of(each) > sizes[place]}

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from contextgauge.compaction.carried.audit import audit
 from contextgauge.compaction.carried.compaction_text import compose, last_number
 from contextgauge.compaction.carried.digest import PlacedEntry, carried_on, entries_of
+from contextgauge.compaction.carried.digest_room import USER_SHARE
 from contextgauge.compaction.carried.file_ledger import ledger
 from contextgauge.compaction.carried.unmarked_text import former_text
 from contextgauge.compaction.counting import ROLE_TOKENS, Counter
@@ -18,7 +19,7 @@ from contextgauge.compaction.engine.compaction_receipt import LadderStep
 from contextgauge.compaction.engine.ladder import Climb, shorten_large, tokens_of
 from contextgauge.compaction.engine.selection import Division, divide, former_compaction, select
 from contextgauge.compaction.engine.summary_checks import demoted
-from contextgauge.compaction.engine.tail_growth import TextSize, earliest_cut, text_size
+from contextgauge.compaction.engine.tail_growth import TextSize, TextTokens, earliest_cut, text_size
 from contextgauge.compaction.messages import (
     Carried,
     ContextCompaction,
@@ -32,8 +33,8 @@ from contextgauge.compaction.profiles import Profile, share_of
 MINIMUM_ROOM_TOKENS: Final = 200
 """A text's room where the rest leaves none: its title, and the first and newest turns."""
 
-_PROSE_SHARE: Final = 4
-"""A model's summary has a quarter of the goal at most: the words of the conversation come first."""
+_PROSE_SHARE: Final = 6
+"""A model's summary has a sixth of the goal at most: the words of the conversation come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Summarising:
 
     `sources` are the leaving messages as they came, before anything of them was cleared.
     `replaced_tokens` is the size of what the text takes the place of, `overhead_tokens` of what
-    else its message has; `task` is the first request.
+    else its message has, `goal_tokens` of all that is to be left; `task` is the first request.
     """
 
     selection: Division
@@ -55,6 +56,7 @@ class Summarising:
     replaced_tokens: int
     overhead_tokens: int
     room_tokens: int
+    goal_tokens: int
     steps: tuple[LadderStep, ...]
 
 
@@ -89,9 +91,9 @@ def prepare(
 ) -> Summarising | Staying:
     """Divide the messages; all are staying where too few would leave, or too little.
 
-    Too little is less than the user's turns among them would take of it again. `original` gives a
-    message before it was cleared or shortened: the summary is about that, and what code carries is
-    taken from there.
+    Too little is less than the user's turns among them would take of it again, whole. `original`
+    gives a message before it was cleared or shortened: the summary is about that, and what code
+    carries is taken from there.
     """
     budget_tokens, keep_ids = aim.budget_tokens, aim.keep_ids
     keep_tokens = (
@@ -119,7 +121,7 @@ def prepare(
         aim.must,
     )
     prose_tokens = min(aim.prose_tokens, budget_tokens // _PROSE_SHARE)
-    carried = preparation.carried_of(selection, prose_tokens)
+    carried = preparation.carried_of(selection, TextTokens(prose_tokens, budget_tokens))
     if keep_tokens is not None:
         cut = preparation.earliest(selection, carried.size)
         if cut < len(at.messages) - len(selection.tail):
@@ -188,7 +190,7 @@ class _Preparation:
     former: _Former
     must: bool
 
-    def carried_of(self, division: Division, prose_tokens: int) -> _CarriedEntries:
+    def carried_of(self, division: Division, tokens: TextTokens) -> _CarriedEntries:
         carried, places = self.former.carried, self._leaving(division)
         placed: list[PlacedEntry] = []
         files: Sequence[FileUse] = carried.files
@@ -199,7 +201,7 @@ class _Preparation:
             files = ledger(carried.files, sources)
         length = len(self.at.messages)
         return _CarriedEntries(
-            placed, files, text_size(carried, placed, length, prose_tokens, self.counter)
+            placed, files, text_size(carried, placed, length, tokens, self.counter)
         )
 
     def earliest(self, division: Division, size: TextSize) -> int:
@@ -228,17 +230,20 @@ class _Preparation:
             cut = len(at.messages) - len(division.tail)
             new = [each.entry for each in all_carried.entries if each.position < cut]
             carried = carried_on(former.carried, new, all_carried.files)
-        tail, steps = shorten_large(division.tail, tail_tokens, profile, counter)
-        left = self.budget_tokens - tokens_of(division.head, counter) - tokens_of(tail, counter)
+        left = self.budget_tokens - tokens_of(division.head, counter)
         standard = all_carried.size.at(len(at.messages) - len(division.tail), left)
+        if tail_tokens is not None:
+            tail_tokens = max(tail_tokens, left - standard)
+        tail, steps = shorten_large(division.tail, tail_tokens, profile, counter)
+        left -= tokens_of(tail, counter)
         spare = left - self.budget_tokens + self.goal_tokens
         room = max(MINIMUM_ROOM_TOKENS, spare, min(left, standard))
         most = max(MINIMUM_ROOM_TOKENS, replaced * 9 // 10)
-        needed = min(room, _needed(carried, former.number, counter))
-        if needed > most and not self.must:
+        needed = _needed(carried, counter)
+        if most < needed <= left and not self.must:
             return Staying(
-                f"the {count} older messages have {replaced:,} tokens, and the user's turns of "
-                f"them take {needed:,}"
+                f"the {count} older messages have {replaced:,} tokens, and with the user's "
+                f"turns whole the text has {needed:,}"
             )
         sources = tuple(self.sources[place] for place in places)
         previous = division.previous
@@ -256,6 +261,7 @@ class _Preparation:
             replaced,
             ROLE_TOKENS + counter.text(profile.continuation or ""),
             min(room, most),
+            self.budget_tokens,
             steps,
         )
 
@@ -269,12 +275,11 @@ class _Preparation:
         ]
 
 
-def _needed(carried: Carried, number: int, counter: Counter) -> int:
-    """Return the tokens of the user's turns in the text."""
-    entries = tuple(each for each in carried.entries if each.speaker == "user")
-    return counter.text(
-        compose("", Carried(entries), number=number, budget_tokens=None, counter=counter)
-    )
+def _needed(carried: Carried, counter: Counter) -> int:
+    """Return the tokens of a text that has the user's turns whole, and the others."""
+    turns = (each for each in carried.entries if each.speaker == "user")
+    tokens = sum(counter.text(each.text) + counter.text(each.end) for each in turns)
+    return int(tokens / USER_SHARE)
 
 
 def document(
@@ -287,9 +292,7 @@ def document(
     """
     if not profile.carry:
         return prose
-    text = compose(
-        prose, work.carried, number=work.number, budget_tokens=work.room_tokens, counter=counter
-    )
+    text = _composed(work, prose, counter)
     missing = audit(text, work.carried)
     if missing and len(audit(floor_text(), work.carried)) < len(missing):
         return None
@@ -298,12 +301,17 @@ def document(
 
 def floor_document(work: Summarising, counter: Counter) -> str:
     """Return the deterministic text, which needs no summariser."""
+    return _composed(work, work.previous or "", counter)
+
+
+def _composed(work: Summarising, prose: str, counter: Counter) -> str:
     return compose(
-        demoted(work.previous or ""),
+        demoted(prose),
         work.carried,
         number=work.number,
         budget_tokens=work.room_tokens,
         counter=counter,
+        goal_tokens=work.goal_tokens,
     )
 
 

@@ -5,7 +5,7 @@ the others. The earliest cut is taken with which both fit.
 """
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.carried.compaction_text import FILES_PERCENT, FIXED_CHARACTERS
@@ -18,6 +18,7 @@ from contextgauge.compaction.messages import Carried, Message
 _TEXT_SHARE: Final = 0.75
 """Of the goal for the compaction's text: what is more of a flood is left out of it."""
 
+_SAMPLES: Final = 200
 _SAMPLE_CHARACTERS: Final = 50_000
 """Of the digest, to learn how many tokens a character has in this conversation."""
 
@@ -33,11 +34,18 @@ class TextSize(NamedTuple):
         return self.fixed + min(self.before[cut], max(0, most_tokens - self.fixed))
 
 
+class TextTokens(NamedTuple):
+    """What a model may write, and what the compaction is to leave of messages and text."""
+
+    prose: int
+    goal: int
+
+
 def text_size(
     carried: Carried,
     entries: Sequence[PlacedEntry],
     length: int,
-    prose_tokens: int,
+    tokens: TextTokens,
     counter: Counter,
 ) -> TextSize:
     """Return the size of the text for each cut of `length` messages.
@@ -48,18 +56,14 @@ def text_size(
     places = [*(0 for _ in carried.entries), *(each.position + 1 for each in entries)]
     shown = latest(digest)
     at = [0] * (length + 1)
-    sample: list[str] = []
-    characters = 0
-    for place, entry in zip(shown, standard([digest[each] for each in shown]), strict=True):
+    text = "\n".join(islice((entry.text for entry in digest), _SAMPLES))[:_SAMPLE_CHARACTERS]
+    counted, of = (counter.text(text), len(text)) if text else (1, CHARACTERS_PER_TOKEN)
+    room = tokens.goal * of // counted
+    for place, entry in zip(shown, standard([digest[each] for each in shown], room), strict=True):
         at[min(places[place], length)] += size_of(entry)
-        if characters < _SAMPLE_CHARACTERS:
-            sample.append(entry.text)
-            characters += len(entry.text)
-    text = "\n".join(sample)
-    tokens, of = (counter.text(text), len(text)) if text else (1, CHARACTERS_PER_TOKEN)
     # The list of files takes its share of the whole text.
-    before = [each * tokens * 100 // (of * (100 - FILES_PERCENT)) for each in accumulate(at)]
-    return TextSize(before, FIXED_CHARACTERS // CHARACTERS_PER_TOKEN + prose_tokens)
+    before = [each * counted * 100 // (of * (100 - FILES_PERCENT)) for each in accumulate(at)]
+    return TextSize(before, FIXED_CHARACTERS // CHARACTERS_PER_TOKEN + tokens.prose)
 
 
 def earliest_cut(
