@@ -53,7 +53,7 @@ class Run:
         self.hidden = int((usable - SMALLEST_TOKENS) * rng.random() ** 0.5)
         self.named = int((usable - SMALLEST_TOKENS - self.hidden) * rng.random() ** 2)
         self.changeable = usable - self.hidden - self.named
-        self.step = max(20, int(self.changeable * rng.choice((0.01, 0.03, 0.1, 0.3))))
+        self.step = max(20, int(self.changeable * rng.choice((0.02, 0.1, 0.25, 0.5))))
         self.reports = rng.random() < 0.9
         summariser = Unreliable(rng) if rng.random() < 0.5 else None
 
@@ -172,9 +172,9 @@ async def test_no_call_exceeds_the_window_and_compactions_are_apart_for_any_over
     for seed in range(first, first + OVERHEADS):
         try:
             run = Run(seed)
-            compactions += await run.live(run.rng.choice((5, 20, 60)))
+            compactions += await run.live(run.rng.choice((5, 5, 8, 8, 12, 50)))
         except AssertionError as error:
             error.add_note(f"seed {seed}")
             raise
     faulthandler.cancel_dump_traceback_later()
-    assert compactions > OVERHEADS
+    assert compactions > OVERHEADS // 2
