@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from contextgauge.compaction.callbacks import Callbacks, CarefulCounter
-from contextgauge.compaction.carried.restore import Restored
 from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter, Size
 from contextgauge.compaction.engine.compaction_receipt import Receipt, Trigger
 from contextgauge.compaction.engine.extractive import ExtractiveSummariser
@@ -21,7 +20,6 @@ from contextgauge.compaction.engine.ladder import (
     Summarising,
     clear_only,
     floor_document,
-    shorten_only,
 )
 from contextgauge.compaction.engine.next_compaction import (
     CompactionTask,
@@ -29,6 +27,7 @@ from contextgauge.compaction.engine.next_compaction import (
     WrittenCompaction,
     finished_plan,
     receipt_of,
+    saved_at_most,
     work_out,
 )
 from contextgauge.compaction.engine.plan import Plan, PlanRejectedError, plan_of
@@ -338,9 +337,10 @@ class Compactor:
     ) -> Plan | None:
         """Work out a compaction without asking anyone: to the goal, else as far as possible."""
         active, plan, began_ms = tuple(frame.history.active), None, self._now_ms()
+        due = Due(starting.overflow)
         for budget in (measured.budget_tokens, 0):
             task = CompactionTask(replace(measured, budget_tokens=budget), "auto", must=True)
-            at, work, restored = self._worked_out(frame, task, starting)
+            at, work, restored = work_out(frame, task.measured, due, self._callbacks.restored)
             if isinstance(work, Summarising):
                 text = floor_document(work, frame.counter)
                 written = Written(text, "", work.carried, "floor", None)
@@ -355,26 +355,23 @@ class Compactor:
             self._callbacks.emit(starting)
         return plan
 
-    def _worked_out(
-        self, frame: CallFrame, task: CompactionTask, starting: CompactionStarting | None
-    ) -> tuple[Climb, Summarising | Staying, Restored]:
-        due = None if starting is None else Due(starting.overflow)
-        restored = self._callbacks.restored
-        must = task.must or (due is not None and due.overflow)
-        at, work, texts = work_out(frame, task.measured, due, restored, must=must)
-        if due is not None and not isinstance(work, Summarising):
-            at = shorten_only(at, frame.profile, frame.counter, task.measured.budget_tokens)
-        return at, work, texts
-
     async def _plan(
         self, frame: CallFrame, task: CompactionTask, starting: CompactionStarting | None = None
     ) -> Plan | None:
         profile, began_ms = frame.profile, self._now_ms()
         active = tuple(frame.history.active)
-        at, work, restored = self._worked_out(frame, task, starting)
+        overflow = task.must or (starting is not None and starting.overflow)
+        due = None if starting is None else Due(starting.overflow)
+        at, work, restored = work_out(
+            frame, task.measured, due, self._callbacks.restored, must=task.must
+        )
         if not isinstance(work, Summarising) and not at.steps:
             return None
         if starting is not None:
+            # Where the floor is certain, what would save too little waits for the full window.
+            saved = saved_at_most(task.measured, at, work)
+            if profile.floor and not overflow and not task.measured.is_worth(saved):
+                return None
             self._callbacks.emit(starting)
             if not await self._callbacks.confirmed(starting):
                 raise DeclinedError
@@ -384,7 +381,6 @@ class Compactor:
         request = summary_request(work, frame.call.request(active), profile, task.instructions)
         hooks = replace(self._hooks, review=self._callbacks.review)
         writer = Writer(self._summariser, frame.counter, hooks, self._deadline_s)
-        overflow = task.must or (starting is not None and starting.overflow)
         written = await writer.write(request, work, profile, floor=overflow)
         done = WrittenCompaction(at, work, written, restored, began_ms, self._now_ms())
         return finished_plan(active, frame, task, done)

@@ -15,6 +15,7 @@ from contextgauge.compaction.engine.ladder import (
     climb,
     finish,
     prepare,
+    shorten_only,
 )
 from contextgauge.compaction.engine.plan import Plan, plan_of
 from contextgauge.compaction.engine.request_size import CallFrame, Measurement
@@ -71,7 +72,22 @@ def work_out(
 
     `due` is None where a compaction was asked for: that has a summary even without need. Texts
     that `restore` gives take their room from the summary. `must`: the next request would not fit.
+    What is due is shortened where no message can leave.
     """
+    at, work, restored = _divided(frame, measured, due, restore, must=must)
+    if due is not None and isinstance(work, Staying):
+        at = shorten_only(at, frame.profile, frame.counter, measured.budget_tokens)
+    return at, work, restored
+
+
+def _divided(
+    frame: CallFrame,
+    measured: Measurement,
+    due: Due | None,
+    restore: Callable[[], Sequence[str]] | None,
+    *,
+    must: bool,
+) -> tuple[Climb, Summarising | Staying, Restored]:
     profile, counter, history = frame.profile, frame.counter, frame.history
     budget, nothing = measured.budget_tokens, Restored((), 0)
     at = climb(Climb(tuple(history.active), measured.messages_tokens), profile, counter, budget)
@@ -89,9 +105,19 @@ def work_out(
         number=history.rounds + 1,
         keep_ids=frame.call.keep_ids,
         original=history.original,
-        must=must,
+        must=must or (due is not None and due.overflow),
     )
     return at, work, restored
+
+
+def saved_at_most(measured: Measurement, at: Climb, work: Summarising | Staying) -> int:
+    """Return what a compaction could save if its text had no size, in the estimate's tokens."""
+    saved = measured.messages_tokens - at.tokens
+    if isinstance(work, Summarising):
+        saved += work.replaced_tokens + sum(
+            each.tokens_before - each.tokens_after for each in work.steps
+        )
+    return saved
 
 
 def finished_plan(
