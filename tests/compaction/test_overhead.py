@@ -149,12 +149,13 @@ async def test_a_switch_to_a_model_that_the_least_request_fits_compacts_to_it() 
 async def test_of_an_uncertain_overhead_the_least_decides_whether_a_request_can_fit() -> None:
     """One answer does not tell whether tools are hidden, or the system prompt is Chinese."""
     call_ = ModelCall(system="s" * 68_000, window_tokens=100_000, reserved_output_tokens=10_000)
-    answer = said("assistant", "Done.", usage=ApiUsage(89_500, 20))
-    history = History([said("user", "Go."), answer, said("user", "word " * 800)])
+    answer = said("assistant", "Done.", usage=ApiUsage(89_400, 20))
+    question = Message("user", (Text("word " * 800), Image(300)))
+    history = History([said("user", "Go."), answer, question])
     prepared = await Compactor().before_call(history, call_)
     assert prepared.decision == Due(overflow=True)
     assert prepared.receipt is not None
-    assert 72_500 + 17_000 + sum(map(ESTIMATE.message, prepared.messages)) < 90_000
+    assert 89_400 - 17_003 + 17_000 + sum(map(ESTIMATE.message, prepared.messages)) < 90_000
 
 
 async def test_what_saves_less_than_a_tenth_waits_for_the_full_window() -> None:
