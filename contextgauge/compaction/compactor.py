@@ -16,13 +16,14 @@ from contextgauge.compaction.counting import ESTIMATE, Counter, Seed002Counter, 
 from contextgauge.compaction.displays.context_status import ContextStatus, status_of
 from contextgauge.compaction.engine.compaction_receipt import Receipt, Trigger
 from contextgauge.compaction.engine.extractive import ExtractiveSummariser
-from contextgauge.compaction.engine.ladder import Climb, clear_only, shorten_only
+from contextgauge.compaction.engine.ladder import Climb, clear_only
 from contextgauge.compaction.engine.next_compaction import (
     CompactionTask,
     Written,
     WrittenCompaction,
     finished_plan,
     receipt_of,
+    saved_at_most,
     work_out,
 )
 from contextgauge.compaction.engine.plan import Plan, PlanRejectedError, plan_of
@@ -332,9 +333,10 @@ class Compactor:
     ) -> Plan | None:
         """Work out a compaction without asking anyone: to the goal, else as far as possible."""
         active, plan, began_ms = tuple(frame.history.active), None, self._now_ms()
+        due = Due(starting.overflow)
         for budget in (measured.budget_tokens, 0):
             task = CompactionTask(replace(measured, budget_tokens=budget), "auto", must=True)
-            at, work, restored = self._worked_out(frame, task, starting)
+            at, work, restored = self._work_out(frame, task.measured, due)
             if isinstance(work, Summarising):
                 text = floor_document(work, frame.counter)
                 written = Written(text, work.previous or "", work.carried, "floor", None)
@@ -349,27 +351,23 @@ class Compactor:
             self._callbacks.emit(replace(starting, strategy=plan.receipt.strategy))
         return plan
 
-    def _worked_out(
-        self, frame: CallFrame, task: CompactionTask, starting: CompactionStarting | None
-    ) -> tuple[Climb, Summarising | Staying, Restored]:
-        due = None if starting is None else Due(starting.overflow)
-        must = task.must or (due is not None and due.overflow)
-        at, work, texts = self._work_out(frame, task.measured, due, must=must)
-        if due is not None and not isinstance(work, Summarising):
-            at = shorten_only(at, frame.profile, frame.counter, task.measured.budget_tokens)
-        return at, work, texts
-
     async def _plan(
         self, frame: CallFrame, task: CompactionTask, starting: CompactionStarting | None = None
     ) -> Plan | None:
         profile, began_ms = frame.profile, self._now_ms()
         active = tuple(frame.history.active)
-        at, work, restored = self._worked_out(frame, task, starting)
+        overflow = task.must or (starting is not None and starting.overflow)
+        due = None if starting is None else Due(starting.overflow)
+        at, work, restored = self._work_out(frame, task.measured, due, must=task.must)
         if not isinstance(work, Summarising) and not at.steps:
             return None
         if starting is not None:
             is_summary = isinstance(work, Summarising)
             starting = replace(starting, strategy="compact" if is_summary else "prune")
+            # Where the floor is certain, what would save too little waits for the full window.
+            saved = saved_at_most(task.measured, at, work)
+            if profile.floor and not overflow and not task.measured.is_worth(saved):
+                return None
             self._callbacks.emit(starting)
             if not await self._callbacks.confirmed(starting):
                 raise DeclinedError
@@ -379,7 +377,6 @@ class Compactor:
         request = summary_request(work, frame.call.request(active), profile, task.instructions)
         hooks = replace(self._hooks, review=self._callbacks.review)
         writer = Writer(self._summariser, frame.counter, hooks, self._deadline_s)
-        overflow = task.must or (starting is not None and starting.overflow)
         written = await writer.write(request, work, profile, floor=overflow)
         done = WrittenCompaction(at, work, written, restored, began_ms, self._now_ms())
         return finished_plan(active, frame, task, done)
@@ -388,8 +385,7 @@ class Compactor:
         self, frame: CallFrame, measured: Measurement, due: Due | None, *, must: bool = False
     ) -> tuple[Climb, Summarising | Staying, Restored]:
         writes = not isinstance(self._summariser, ExtractiveSummariser)
-        tokens = frame.profile.summary_tokens if writes else 0
-        restored = self._callbacks.restored
+        tokens, restored = frame.profile.summary_tokens if writes else 0, self._callbacks.restored
         return work_out(frame, measured, due, restored, must=must, prose_tokens=tokens)
 
 

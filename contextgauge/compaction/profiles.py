@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from types import UnionType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -196,7 +196,12 @@ def _share(profile: Profile, name: str, value: float) -> None:
 
 def share_of(tokens: int, share: float) -> int:
     """Return a share of a count, floored, as the decimal figure that was written."""
-    return max(0, int(tokens * Fraction(str(share))))
+    return max(0, int(tokens * _fraction(share)))
+
+
+@lru_cache(maxsize=64)
+def _fraction(share: float) -> Fraction:
+    return Fraction(str(share))
 
 
 DEFAULT: Final = Profile()

@@ -53,7 +53,7 @@ class Run:
         self.hidden = int((usable - SMALLEST_TOKENS) * rng.random() ** 0.5)
         self.named = int((usable - SMALLEST_TOKENS - self.hidden) * rng.random() ** 2)
         self.changeable = usable - self.hidden - self.named
-        self.step = max(20, int(self.changeable * rng.choice((0.01, 0.03, 0.1, 0.3))))
+        self.step = max(20, int(self.changeable * rng.choice((0.02, 0.1, 0.25, 0.5))))
         self.reports = rng.random() < 0.9
         summariser = Unreliable(rng) if rng.random() < 0.5 else None
 
@@ -146,6 +146,30 @@ async def test_a_switch_to_a_model_that_the_least_request_fits_compacts_to_it() 
     assert 100_000 + sum(map(ESTIMATE.message, prepared.messages)) < 124_000
 
 
+async def test_of_an_uncertain_overhead_the_least_decides_whether_a_request_can_fit() -> None:
+    """One answer does not tell whether tools are hidden, or the system prompt is Chinese."""
+    call_ = ModelCall(system="s" * 68_000, window_tokens=100_000, reserved_output_tokens=10_000)
+    answer = said("assistant", "Done.", usage=ApiUsage(89_400, 20))
+    question = Message("user", (Text("word " * 800), Image(300)))
+    history = History([said("user", "Go."), answer, question])
+    prepared = await Compactor().before_call(history, call_)
+    assert prepared.decision == Due(overflow=True)
+    assert prepared.receipt is not None
+    assert 89_400 - 17_003 + 17_000 + sum(map(ESTIMATE.message, prepared.messages)) < 90_000
+
+
+async def test_what_saves_less_than_a_tenth_waits_for_the_full_window() -> None:
+    call_ = ModelCall(window_tokens=10_000, reserved_output_tokens=1_000)
+    image = Message("user", (Text("Look."), Image(7_000)))
+    history, compactor = History([*talk(8), image]), Compactor()
+    prepared = await compactor.before_call(history, call_)
+    assert prepared.decision == Idle("nothing_to_compact")
+    history.extend(talk(14))
+    prepared = await compactor.before_call(history, call_)
+    assert prepared.decision == Due(overflow=True)
+    assert prepared.receipt is not None
+
+
 async def test_where_not_even_the_least_request_fits_nothing_is_lost() -> None:
     history = History(talk(40))
     call_ = ModelCall(tools=("x" * 400_000,), window_tokens=100_000)
@@ -172,9 +196,9 @@ async def test_no_call_exceeds_the_window_and_compactions_are_apart_for_any_over
     for seed in range(first, first + OVERHEADS):
         try:
             run = Run(seed)
-            compactions += await run.live(run.rng.choice((5, 20, 60)))
+            compactions += await run.live(run.rng.choice((5, 5, 8, 8, 12, 50)))
         except AssertionError as error:
             error.add_note(f"seed {seed}")
             raise
     faulthandler.cancel_dump_traceback_later()
-    assert compactions > OVERHEADS
+    assert compactions > OVERHEADS // 2

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from contextgauge.compaction.carried.compaction_text import user_turns
 from contextgauge.compaction.carried.restore import Restored, within
 from contextgauge.compaction.engine.compaction_receipt import LadderStep, Receipt, StepName, Trigger
-from contextgauge.compaction.engine.ladder import REASONS, Climb, climb
+from contextgauge.compaction.engine.ladder import REASONS, Climb, climb, shorten_only
 from contextgauge.compaction.engine.plan import Plan, plan_of
 from contextgauge.compaction.engine.preparation import Aim, Staying, Summarising, finish, prepare
 from contextgauge.compaction.engine.request_size import CallFrame, Measurement
@@ -65,8 +65,26 @@ def work_out(
 
     `due` is None where a compaction was asked for: that has a summary even without need. Texts
     that `restore` gives take their room from the summary. `must`: the next request would not fit.
-    `prose_tokens` is the most that a model may write.
+    `prose_tokens` is the most that a model may write. What is due is shortened where no message
+    can leave.
     """
+    at, work, restored = _divided(
+        frame, measured, due, restore, must=must, prose_tokens=prose_tokens
+    )
+    if due is not None and isinstance(work, Staying):
+        at = shorten_only(at, frame.profile, frame.counter, measured.budget_tokens)
+    return at, work, restored
+
+
+def _divided(
+    frame: CallFrame,
+    measured: Measurement,
+    due: Due | None,
+    restore: Callable[[], Sequence[str]] | None,
+    *,
+    must: bool,
+    prose_tokens: int,
+) -> tuple[Climb, Summarising | Staying, Restored]:
     profile, counter, history = frame.profile, frame.counter, frame.history
     budget, nothing = measured.budget_tokens, Restored((), 0)
     start = Climb(tuple(history.active), measured.messages_tokens)
@@ -85,13 +103,23 @@ def work_out(
             budget - restored.tokens,
             history.rounds + 1,
             frame.call.keep_ids,
-            must=must,
+            must=must or (due is not None and due.overflow),
             requested=due is None,
             prose_tokens=prose_tokens,
         ),
         history.original,
     )
     return at, work, restored
+
+
+def saved_at_most(measured: Measurement, at: Climb, work: Summarising | Staying) -> int:
+    """Return what a compaction could save if its text had no size, in the estimate's tokens."""
+    saved = measured.messages_tokens - at.tokens
+    if isinstance(work, Summarising):
+        saved += work.replaced_tokens + sum(
+            each.tokens_before - each.tokens_after for each in work.steps
+        )
+    return saved
 
 
 def finished_plan(

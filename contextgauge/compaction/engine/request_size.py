@@ -14,7 +14,12 @@ from contextgauge.compaction.counting import (
 from contextgauge.compaction.engine.linked_messages import is_server_compaction
 from contextgauge.compaction.engine.selection import select
 from contextgauge.compaction.engine.tool_results import fitting
-from contextgauge.compaction.engine.trigger import Calibration, TriggerLimits, limits_of
+from contextgauge.compaction.engine.trigger import (
+    LEAST_GROWTH,
+    Calibration,
+    TriggerLimits,
+    limits_of,
+)
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import ApiUsage, Message, ModelRequest
 from contextgauge.compaction.profiles import Profile, Window
@@ -27,7 +32,7 @@ LEAST_SUMMARY_TOKENS: Final = 256
 """Room without which a summary makes no sense: the least that takes the place of messages."""
 
 _LEAST_APART: Final = 8
-"""Two reports tell how much sizes grow where they are an eighth of the request apart."""
+"""Two reports tell how much sizes grow where an eighth of the messages lies between them."""
 
 _RECALL_TOOL: Final = re.compile(r'(?:"name"\s*:\s*|\A\s*\{\s*)"recall"\s*[,:}]')
 """A definition of any provider, or a name of the AI SDK; quotes in a description are escaped."""
@@ -154,6 +159,10 @@ class Measurement:
         """Whether the request does not fit."""
         return self.size.tokens >= self.limits.usable_tokens
 
+    def is_worth(self, saved_tokens: int) -> bool:
+        """Whether a compaction that saves so much keeps the distance to the next one."""
+        return saved_tokens * self.fixed.growth * LEAST_GROWTH >= self.limits.changeable_tokens
+
     def after(self, messages_tokens: int) -> int:
         """Return what `before` becomes with so much estimated for the messages.
 
@@ -219,11 +228,12 @@ def _calibration(history: History, other_tokens: int, counter: Counter) -> Calib
         return former
     (first, before), (last, usage) = reports[0], reports[-1]
     since = sum(map(counter.message, active[first:last]))
-    estimated = other_tokens + sum(map(counter.message, active[:first])) + since
+    messages = sum(map(counter.message, active[:first])) + since
     growth = None if former is None else former.growth
-    if since and since >= estimated // _LEAST_APART:
+    if since and since >= messages // _LEAST_APART:
         growth = min(max(1.0, (usage.context - before.context) / since), float(LARGEST_ERROR))
-    return Calibration(usage.context, estimated + history.saved_since_report, growth)
+    estimated = other_tokens + messages + history.saved_since_report
+    return Calibration(usage.context, estimated, growth)
 
 
 def _fixed(calibration: Calibration | None) -> Fixed:
@@ -309,7 +319,13 @@ def smallest_tokens(
     tail = fitting(selection.tail, 0 if bounded else None, profile, counter)
     staying = sum(map(counter.message, (*selection.head, *tail)))
     leaving = sum(map(counter.message, selection.leaving))
-    return measured.fixed.real(measured.other_tokens + staying + min(LEAST_SUMMARY_TOKENS, leaving))
+    least = measured.other_tokens + staying + min(LEAST_SUMMARY_TOKENS, leaving)
+    tokens = measured.fixed.real(least)
+    if measured.calibration is None:
+        return tokens
+    # Of what is not certain, the less: it is compacted rather than given up.
+    reported, estimated, _ = measured.calibration
+    return min(tokens, reported + least - estimated)
 
 
 class CallFrame(NamedTuple):

@@ -31,7 +31,7 @@ FIRST_PAUSE_MS: Final = 30_000
 LAST_PAUSE_MS: Final = 600_000
 """Pauses after failed summaries: doubled each time."""
 
-_LEAST_GROWTH: Final = 10
+LEAST_GROWTH: Final = 10
 """So much of the changeable window, a tenth, lies between two compactions."""
 
 _LARGEST_RESERVE: Final = 4
@@ -225,7 +225,7 @@ def next_at(
     """Return from which size on a compaction is due: not soon after one that left much."""
     if left_tokens is None:
         return compact_at_tokens
-    grown = left_tokens + changeable_tokens // _LEAST_GROWTH
+    grown = left_tokens + changeable_tokens // LEAST_GROWTH
     return max(compact_at_tokens, min(grown, usable_tokens))
 
 
