@@ -93,7 +93,7 @@ def _filler(rng: random.Random, count: int, number: int) -> Iterator[Message]:
 
 
 async def _context(
-    rounds: list[list[str]], seed: int, window_tokens: int = 16_000
+    rounds: list[list[str]], seed: int, window_tokens: int = 24_000
 ) -> Sequence[Message]:
     """Return what is left after as many compactions as there are lists of the user's turns."""
     rng = random.Random(seed)
