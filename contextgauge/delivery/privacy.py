@@ -37,7 +37,7 @@ from contextgauge.normalise.adapter import (
     Words,
 )
 from contextgauge.normalise.fields import MAX_LONG_NAME, MAX_NAME, name
-from contextgauge.normalise.runtimes import beginning_of, line_of
+from contextgauge.normalise.runtimes import line_of
 from contextgauge.normalise.signals import Body
 from contextgauge.records import Json
 
@@ -75,6 +75,7 @@ _STRUCTURE_WORDS = frozenset(
 
 Handler: TypeAlias = Callable[[Json], Json]
 Handlers: TypeAlias = Mapping[str, Handler]
+Beginning: TypeAlias = Callable[[str], str]
 
 
 def without_text(body: Body, raw: bytes, key: bytes) -> dict[str, Json]:
@@ -97,35 +98,41 @@ _OF_LINES: Final[dict[int, Handlers]] = {}
 
 def _handlers_of(line: LineType) -> Handlers:
     if id(line) not in _OF_LINES:
-        _OF_LINES[id(line)] = _handlers(line.fields)
+        _OF_LINES[id(line)] = _handlers(line.fields, line.beginning)
     return _OF_LINES[id(line)]
 
 
-def _handlers(fields: Fields) -> Handlers:
-    return {name: _handler(field) for name, field in fields.items()}
+def _handlers(fields: Fields, beginning: Beginning) -> Handlers:
+    return {name: _handler(field, beginning) for name, field in fields.items()}
 
 
-def _handler(field: Field) -> Handler:
-    """Return what replaces a value by what it means: one of another type is blanked."""
+def _handler(field: Field, beginning: Beginning) -> Handler:
+    """Return what replaces a value by what it means: one of another type is blanked.
+
+    `beginning` gives the beginning by which the line's runtime knows a text.
+    """
+    inside = partial(_handlers, beginning=beginning)
     match field:
+        case Meaning.TEXT:
+            return partial(_text, beginning=beginning)
         case Meaning():
             return _BY_MEANING[field]
-        case Words(beginning):
-            return partial(_text, beginning=beginning)
+        case Words(own):
+            return partial(_text, beginning=own)
         case Blocks(block):
-            return partial(_content, block=_handlers(block))
+            return partial(_content, block=inside(block), beginning=beginning)
         case Inside(fields, otherwise):
-            other = blank if otherwise is None else _handler(otherwise)
-            return _of(partial(_object, _handlers(fields)), other)
+            other = blank if otherwise is None else _handler(otherwise, beginning)
+            return _of(partial(_object, inside(fields)), other)
         case Rows(fields):
-            row = _of(partial(_object, _handlers(fields)))
+            row = _of(partial(_object, inside(fields)))
             return lambda value: [row(each) for each in value] if _is_list(value) else blank(value)
         case ByName(fields):
-            return _of(partial(_by_name, row=_of(partial(_object, _handlers(fields)))))
+            return _of(partial(_by_name, row=_of(partial(_object, inside(fields)))))
         case Only(read, meaning):
-            return _of(partial(_only, read=read, handler=_BY_MEANING[meaning]))
+            return _of(partial(_only, read=read, handler=_handler(meaning, beginning)))
         case Either(by, wanted, fields, otherwise):
-            handlers, others = _handlers(fields), _handlers(otherwise)
+            handlers, others = inside(fields), inside(otherwise)
             return _of(
                 lambda value: _object(handlers if value.get(by) == wanted else others, value)
             )
@@ -180,7 +187,7 @@ def _time(value: Json) -> Json:
     return value
 
 
-def _text(value: Json, beginning: Callable[[str], str]) -> Json:
+def _text(value: Json, beginning: Beginning) -> Json:
     """Replace a text; the beginning by which it is known stays."""
     if not isinstance(value, str):
         return blank(value)
@@ -188,13 +195,14 @@ def _text(value: Json, beginning: Callable[[str], str]) -> Json:
     return begin if value == begin else begin + stub(value)
 
 
-def _content(value: Json, block: Handlers, depth: int = 0) -> Json:
+def _content(value: Json, block: Handlers, beginning: Beginning, depth: int = 0) -> Json:
     """Return a text, or blocks of which the kinds and ids stay."""
     if isinstance(value, str):
-        return _text(value, beginning_of)
+        return _text(value, beginning)
     if not isinstance(value, list) or depth == _CONTENT_DEPTH:
         return blank(value)
-    inner: Handlers = {**block, "content": partial(_content, block=block, depth=depth + 1)}
+    again = partial(_content, block=block, beginning=beginning, depth=depth + 1)
+    inner: Handlers = {**block, "content": again}
     return [_object(inner, each) if isinstance(each, dict) else blank(each) for each in value]
 
 
@@ -240,7 +248,6 @@ _BY_MEANING: Final[Mapping[Meaning, Handler]] = {
     Meaning.WORD: _word,
     Meaning.TIME: _time,
     Meaning.FIGURES: _figures,
-    Meaning.TEXT: partial(_text, beginning=beginning_of),
 }
 
 

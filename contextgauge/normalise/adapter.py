@@ -133,6 +133,10 @@ def _nothing(_: Body) -> tuple[Signal, ...]:
     return ()
 
 
+def _none_of_it(_: str) -> str:
+    return ""
+
+
 _NO_FIELDS: Final[Fields] = {}
 
 
@@ -156,7 +160,8 @@ class LineType(NamedTuple):
     turn_ms: Callable[[Body], int | None] | None = None
     spelling: Spelling = COMMON
     session: Callable[[Body], str | None] | None = None
-    """These two are set by `runtimes` to the adapter's; it also adds the adapter's to `fields`."""
+    beginning: Callable[[str], str] = _none_of_it
+    """These three are set by `runtimes`, to the adapter's; it adds the adapter's `fields` too."""
 
 
 _NO_TYPES: Final[Mapping[str, LineType]] = {}
@@ -246,7 +251,7 @@ class Adapter(NamedTuple):
     own_calls: OwnCalls | None = None
     prompt_words: tuple[str, ...] = ()
     """JSON strings, one of which is in each line that may have a prompt."""
-    beginning: Callable[[str], str] | None = None
+    beginning: Callable[[str], str] = _none_of_it
     """Gives the beginning of a text that is read, as of a user's commands; it may be empty."""
     marks: tuple[TextMark, ...] = ()
     """What it writes in the user's role, which is no person's."""

@@ -78,7 +78,12 @@ UNKNOWN: Final = LineType(
 
 def _bound(adapter: Adapter, line: LineType) -> LineType:
     fields = joined(UNKNOWN.fields, adapter.fields, line.fields)
-    return line._replace(fields=fields, spelling=adapter.spelling, session=adapter.session)
+    return line._replace(
+        fields=fields,
+        spelling=adapter.spelling,
+        session=adapter.session,
+        beginning=adapter.beginning,
+    )
 
 
 def lines_by_type(adapters: Iterable[Adapter]) -> dict[str, LineType]:
@@ -163,15 +168,8 @@ def document_of(header: Body) -> Adapter | None:
     return adapter if adapter is not None and adapter.document is not None else None
 
 
-def beginning_of(text: str) -> str:
-    """Return the beginning of a text that is read, as of a user's commands; it may be empty."""
-    return max((beginning(text) for beginning in _BEGINNINGS), key=len)
-
-
 MARKS: Final = tuple(mark for each in ADAPTERS for mark in each.marks)
 """Of all runtimes: a conversation does not say which one wrote it."""
-
-_BEGINNINGS: Final = tuple(each.beginning for each in ADAPTERS if each.beginning is not None)
 
 
 def _first(rows: _Signed, body: Body) -> Adapter | None:

@@ -16,7 +16,7 @@ from schemas.records import CompactionSummary
 from streams import codec
 from streams.flow.simulator import PROVIDERS, SimulationOptions, sample_sessions, simulate
 from tests import captures
-from tests.core.given import assistant, boundary, compacting, one, summary, user
+from tests.core.given import assistant, boundary, compacting, one, rollout, summary, user
 from tests.core.strategies import SESSIONS, Action, write
 from tests.library.privacy_kit import (
     KEY,
@@ -168,6 +168,12 @@ def test_a_text_is_replaced_by_its_length() -> None:
 )
 def test_the_prefix_that_identifies_a_command_is_kept(text: str, begin: str) -> None:
     assert stripped(user(text))["message"]["content"] == begin + stub(text)
+
+
+def test_of_another_runtimes_line_no_command_is_kept() -> None:
+    content: list[Any] = [{"type": "input_text", "text": "/compact my plan"}]
+    told = stripped(rollout("response_item", {"type": "message", "content": content}))
+    assert told["payload"]["content"][0]["text"] == stub("/compact my plan")
 
 
 def test_a_command_without_arguments_is_kept() -> None:
