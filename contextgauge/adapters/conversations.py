@@ -88,8 +88,8 @@ class _Conversation(Generic[Item]):
         return False
 
     def sent(self, messages: Sequence[Message]) -> list[Item]:
-        """Return what is sent, and remember it."""
-        self._sent = self._codec.write(messages)
+        """Return what is sent, and remember it: what was given until something was compacted."""
+        self._sent = self._codec.write(messages) if self.history.receipts else self._given
         return list(self._sent)
 
 

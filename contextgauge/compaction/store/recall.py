@@ -206,7 +206,8 @@ def _by_text(messages: Sequence[Message], text: str) -> list[Message]:
         if any(row := [each.count(part) for part in parts])
     }
     having = [sum(map(bool, column)) for column in zip(*counts.values(), strict=True)]
-    weights = [math.log1p((len(counts) - number + 0.5) / (number + 0.5)) for number in having]
+    rarity = (math.log1p((len(counts) - number + 0.5) / (number + 0.5)) for number in having)
+    weights = [each**2 for each in rarity]  # else the many words of asking outweigh the subject
     length = sum(len(texts[index]) for index in counts) / max(1, len(counts))
     scores: dict[int, float] = {}
     for index, row in counts.items():
