@@ -73,7 +73,7 @@ async def test_it_works_where_an_event_loop_runs() -> None:
 
 def test_the_rest_of_the_request_counts() -> None:
     messages = rounds("anthropic", 0)
-    call = ModelCall(system="word " * 2_640, tools=(json.dumps(recall_tool_schema()),))
+    call = ModelCall(system="word " * 4_900, tools=(json.dumps(recall_tool_schema()),))
     assert len(compact(messages, "anthropic", WINDOW)) == len(messages)
     assert len(compact(messages, "anthropic", WINDOW, call=call)) < len(messages)
 
@@ -83,12 +83,12 @@ def test_a_size_that_was_reported_before_the_compaction_does_not_count_again() -
         usage = {"input_tokens": context, "output_tokens": 5}
         return {"role": "assistant", "content": "Fine.", "usage": usage}
 
-    messages = [*rounds("anthropic", 0), answered(5_900)]
+    messages = [*rounds("anthropic", 0), answered(7_300)]
     compacted = compact(messages, "anthropic", WINDOW)
     assert len(compacted) < len(messages)
     again = [*compacted, *rounds("anthropic", 1)]
     assert compact(again, "anthropic", WINDOW) == again
     fresh = [*again, answered(2_000), said("anthropic", "user", "And now?")]
     assert compact(fresh, "anthropic", WINDOW) == fresh
-    full = [*fresh, answered(5_900)]
+    full = [*fresh, answered(7_300)]
     assert len(compact(full, "anthropic", WINDOW)) < len(full)

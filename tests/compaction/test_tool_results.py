@@ -291,7 +291,7 @@ async def test_a_compaction_speaks_of_recall_only_where_the_call_offers_it(
     offered: bool | None, recallable: bool
 ) -> None:
     history = History([said("user", "Read them."), *uses(8), said("assistant", "Done.")])
-    call = ModelCall(window_tokens=13_000, recall=offered)
+    call = ModelCall(window_tokens=12_000, recall=offered)
     compactor = Compactor(profile=replace(DEFAULT, rungs=("clear-results",)))
     prepared = await compactor.before_call(history, call)
     texts = [each.text for message in prepared.messages for each in message.results]
