@@ -332,14 +332,9 @@ def test_the_time_of_a_compaction_is_one_that_can_be_written() -> None:
 
 
 def test_a_compaction_is_stored_with_what_code_carries() -> None:
-    carried = Carried(
-        (
-            DigestEntry(1, "m1", "user", "never push"),
-            DigestEntry(1, "m2", "agent", "I looked", "OK?", 900),
-        ),
-        (FileUse("a.py", read=True), FileUse("b.py", changed=True)),
-        7,
-    )
+    looked = DigestEntry(1, "m2", "agent", "I looked", "OK?", 900)
+    files = (FileUse("a.py", read=True), FileUse("b.py", changed=True))
+    carried = Carried((DigestEntry(1, "m1", "user", "never push"), looked), files, 7)
     marker = ContextCompaction(2, 1_705_314_600_123, "whole", 3, 4, "prose", carried)
     message = Message("user", (marker,))
     written: Any = write_messages([message], "plain")
