@@ -79,7 +79,7 @@ def test_a_session_is_compacted_at_the_threshold_of_its_profile(
 ) -> None:
     deciding = Deciding(SessionRule(automatic=True, profile=profile))
     assert deciding.take(init(at=0), at(threshold / 2_000 - 0.1, 1)) == []
-    decided, _ = deciding.take(at(threshold / 2_000, 2))
+    decided, _ = deciding.take(at(threshold / 2_000 + 0.1, 2))
     assert isinstance(decided.data, CompactionDecided)
     assert (decided.data.fired, decided.data.threshold_tokens) == (True, threshold)
 
