@@ -17,6 +17,9 @@ _LETTERS: Final = frozenset("LMN")
 _POINTS: Final = range(10, 36)
 """Combining classes of the points of Hebrew and Arabic, which most texts leave out."""
 
+_MOST_FOLDINGS: Final = 40_000
+"""Characters whose folding is remembered: more than texts have that are no attack."""
+
 _TATWEEL: Final = 0x640
 _FIRST_OF_THREE: Final = "\u0590"
 _FIRST_OF_TWO: Final = "\u2e80"
@@ -35,7 +38,8 @@ class _Folding(dict[int, int | None]):
             folded = None
         elif code == ord("_") or unicodedata.category(character)[0] in _LETTERS:
             folded = code
-        self[code] = folded
+        if len(self) < _MOST_FOLDINGS:
+            self[code] = folded
         return folded
 
 

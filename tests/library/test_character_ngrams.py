@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextgauge import character_ngrams
 from contextgauge.character_ngrams import folded, grams, share_of_grams
 
 
@@ -38,6 +39,12 @@ def test_n_depends_on_the_script(text: str, parts: list[str]) -> None:
 )
 def test_spellings_of_one_word_are_one(one: str, other: str) -> None:
     assert folded(one) == folded(other)
+
+
+def test_all_of_unicode_is_folded_and_little_of_it_remembered() -> None:
+    text = "".join(map(chr, range(0x30000)))
+    assert folded(text) == folded(text)
+    assert len(character_ngrams._FOLDING) <= 40_000  # noqa: SLF001 -- what a hostile text could fill
 
 
 def test_punctuation_is_no_part_of_a_word() -> None:
