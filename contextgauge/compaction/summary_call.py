@@ -139,8 +139,7 @@ class Writer:
             return answer
         if not answer.text.strip():
             raise SummaryError("the summary is empty")
-        if not getattr(self._summariser, "quotes", False):
-            check_words(answer.text, user_words(request))
+        check_words(answer.text, user_words(request))
         return answer
 
     async def _reviewed(self, written: Written, work: Summarising) -> Written:

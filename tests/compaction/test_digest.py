@@ -177,7 +177,13 @@ def test_of_lists_of_todos_the_last_state_stays() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    ["[1]", '{"status": "x"}', '{"a": [{"status": 3}, {"status": "x"}, 4]}', '{"status"'],
+    [
+        "[1]",
+        '["status"]',
+        '{"status": "x"}',
+        '{"a": [{"status": 3}, {"status": "x"}, 4]}',
+        '{"status"',
+    ],
 )
 def test_other_arguments_are_no_list_of_todos(arguments: str) -> None:
     assert carry(Carried(), [call("a", arguments=arguments)]).entries == ()

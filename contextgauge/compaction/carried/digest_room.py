@@ -82,9 +82,9 @@ def size_of(entry: DigestEntry) -> int:
 
 
 def standard(entries: Sequence[DigestEntry], goal: int) -> list[DigestEntry]:
-    """Return entries in their standard sizes, for a goal."""
+    """Return entries in their standard sizes, for a goal; data only has what room is left."""
     groups = _Groups.of(entries, goal)
-    shown = groups.user | groups.linked | groups.other | groups.data
+    shown = groups.user | groups.linked | groups.other
     return [shown[place] for place in sorted(shown)]
 
 

@@ -5,7 +5,7 @@ the others. The earliest cut is taken with which both fit.
 """
 
 from collections.abc import Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, islice, takewhile
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.carried.compaction_text import FILES_PERCENT, FIXED_CHARACTERS
@@ -54,7 +54,7 @@ def text_size(
     """
     digest = [*carried.entries, *(each.entry for each in entries)]
     places = [*(0 for _ in carried.entries), *(each.position + 1 for each in entries)]
-    shown = latest(digest)
+    shown = [each for each in latest(digest) if digest[each].speaker != "data"]
     at = [0] * (length + 1)
     text = "\n".join(islice((entry.text for entry in digest), _SAMPLES))[:_SAMPLE_CHARACTERS]
     counted, of = (counter.text(text), len(text)) if text else (1, CHARACTERS_PER_TOKEN)
@@ -80,9 +80,7 @@ def earliest_cut(
     most = int(budget_tokens * _TEXT_SHARE)
     tokens = sum(map(counter.message, (*division.head, *division.tail)))
     last = cut
-    for earlier in whole_cuts(messages, cut):
-        if earlier <= after:
-            break
+    for earlier in takewhile(after.__lt__, whole_cuts(messages, cut)):
         tokens += sum(
             counter.message(each) for each in messages[earlier:last] if id(each) not in head
         )

@@ -60,7 +60,7 @@ def _facts(own: CompactionReceipt) -> list[tuple[str, str]]:
         ("Summary cost", _summary_cost(own) or UNKNOWN),
         ("Cache rewrite", _sized(own.cache_rewrite_tokens, None)),
         ("Took", _took(own)),
-        ("Carried over", _counted(own.pins_carried, "statement")),
+        ("Carried over", _counted(own.pins_carried, "turn")),
         ("Rules", _rules(own)),
     ]
     if own.command_id is not None:

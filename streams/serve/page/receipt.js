@@ -73,7 +73,7 @@ function factsOf(receipt) {
     ["Written to the cache again", sized(receipt.cache_rewrite_tokens, null)],
     ["Duration", receipt.duration_ms === null ? UNKNOWN : withSource(duration(receipt.duration_ms), DURATION_SOURCES[receipt.duration_source])],
     ["Messages archived", exact(receipt.messages_archived)],
-    ["Statements carried over", exact(receipt.pins_carried)],
+    ["Turns carried over", exact(receipt.pins_carried)],
     ["Rules", receipt.pins_kept === null ? UNKNOWN : `${exact(receipt.pins_kept)} kept, ${exact(receipt.pins_lost)} lost`],
     ["Command", receipt.command_id === null ? null : commandWords(receipt)],
     ["Caused by record", receipt.cause_id],
