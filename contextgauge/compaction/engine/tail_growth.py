@@ -35,10 +35,10 @@ class TextSize(NamedTuple):
 
 
 class TextTokens(NamedTuple):
-    """What a model may write, and what the compaction is to leave of messages and text."""
+    """What a model may write, and what the user's turns may have together to be whole."""
 
     prose: int
-    goal: int
+    turns: int
 
 
 def text_size(
@@ -58,8 +58,8 @@ def text_size(
     at = [0] * (length + 1)
     text = "\n".join(islice((entry.text for entry in digest), _SAMPLES))[:_SAMPLE_CHARACTERS]
     counted, of = (counter.text(text), len(text)) if text else (1, CHARACTERS_PER_TOKEN)
-    room = tokens.goal * of // counted
-    for place, entry in zip(shown, standard([digest[each] for each in shown], room), strict=True):
+    turns = tokens.turns * of // counted
+    for place, entry in zip(shown, standard([digest[each] for each in shown], turns), strict=True):
         at[min(places[place], length)] += size_of(entry)
     # The list of files takes its share of the whole text.
     before = [each * counted * 100 // (of * (100 - FILES_PERCENT)) for each in accumulate(at)]
