@@ -82,9 +82,9 @@ class Profile:
     keep_first: bool = False
     """Whether the first message stays whatever its role: 002 takes it for the system prompt."""
     keep_share: float | None = 0.25
-    """At most this share of `compact_to` for the last `keep_last`, so fewer where they are large; the
-    last one, with the calls that it answers, always stays. What the compaction's text leaves of the
-    goal is for earlier ones. None: exactly `keep_last`."""
+    """At most this share of `compact_to` for the last `keep_last`, so fewer where they are large;
+    the last one, with the calls that it answers, always stays. What the compaction's text leaves of
+    the goal is for earlier ones. None: exactly `keep_last`."""
     minimum_messages: int = 2
     """Nothing is summarised where fewer messages would leave."""
     minimum_tokens: int = 400
