@@ -15,7 +15,7 @@ class ReportedReceipt:
     `command_id`, `command_attempt`, `reason` and `cause_id` are those of the control plane: the
     command that asked for it, why, and the id of the record that it was asked for because of.
     `summary_*_tokens` are of the calls that wrote the summary; input includes what was read from
-    the cache. `pins_carried` counts the user's statements that were carried over word for word.
+    the cache. `pins_carried` counts the user's turns that were carried over.
     """
 
     command_id: str | None = None

@@ -83,12 +83,13 @@ class Profile:
     """Where a compaction aims at, so that the next is not due at once."""
 
     keep_last: int = 10
-    """Latest messages that stay as they are (002)."""
+    """Latest messages that stay as they are (002): a minimum."""
     keep_first: bool = False
     """Whether the first message stays whatever its role: 002 takes it for the system prompt."""
-    keep_share: float | None = 0.3
-    """At most this share of `compact_to` for the latest messages, so fewer than `keep_last` where
-    they are large; the last one, with the calls that it answers, always stays. None: no bound."""
+    keep_share: float | None = 0.25
+    """At most this share of `compact_to` for the last `keep_last`, so fewer where they are large;
+    the last one, with the calls that it answers, always stays. What the compaction's text leaves of
+    the goal is for earlier ones. None: exactly `keep_last`."""
     minimum_messages: int = 2
     """Nothing is summarised where fewer messages would leave."""
     minimum_tokens: int = 400

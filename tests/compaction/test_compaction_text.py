@@ -106,6 +106,14 @@ def test_no_content_begins_or_ends_a_part() -> None:
     assert [each.speaker for each in read.entries[1:]] == ["tool"] * 3
 
 
+def test_a_text_that_was_cut_is_read_as_far_as_it_goes() -> None:
+    text = composed(CARRIED)
+    read = read_text(text[: text.index("ImportError") + 6])
+    assert read is not None
+    assert [each.text for each in read.entries][-2:] == ["yes", "Import"]
+    assert user_turns("Half is done.") == 0
+
+
 def test_the_audit_names_what_is_missing() -> None:
     text = composed(CARRIED)
     assert audit(text.replace("] yes", "] no", 1), CARRIED) == ["turn 2 is not word for word"]

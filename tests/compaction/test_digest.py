@@ -177,7 +177,13 @@ def test_of_lists_of_todos_the_last_state_stays() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    ["[1]", '{"status": "x"}', '{"a": [{"status": 3}, {"status": "x"}, 4]}', '{"status"'],
+    [
+        "[1]",
+        '["status"]',
+        '{"status": "x"}',
+        '{"a": [{"status": 3}, {"status": "x"}, 4]}',
+        '{"status"',
+    ],
 )
 def test_other_arguments_are_no_list_of_todos(arguments: str) -> None:
     assert carry(Carried(), [call("a", arguments=arguments)]).entries == ()
@@ -278,6 +284,18 @@ def test_the_agents_texts_take_the_room_that_is_left() -> None:
     assert len(within(entries, 1_000)[1].text) > 400
     assert len(within(entries, 650)[1].text) < 200
     assert within(entries, 2_000) == entries
+
+
+def test_long_turns_give_way_where_all_of_them_are_too_long() -> None:
+    """A pasted log is no reason to lose what the agent found in it."""
+    entries = [DigestEntry(1, "u1", "user", "log line\n" * 1_000)]
+    for number in range(2, 12):
+        entries.append(DigestEntry(number, "a", "agent", f"Cause {number}. " + "y" * 380))
+        entries.append(DigestEntry(number, "u", "user", f"answer {number}"))
+    shown = within(entries, 8_000)
+    assert [each for each in shown if each.speaker == "agent"] == entries[1::2]
+    assert len(shown[0].text) + len(shown[0].end) < 4_000
+    assert within(entries, 8_000, turns=20_000)[0].omitted < 5_000
 
 
 def test_the_users_turns_come_before_the_agents_texts() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.engine.selection import select, whole_cut
+from contextgauge.compaction.engine.selection import select, whole_cut, whole_cuts
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.messages import (
     ContextCompaction,
@@ -33,6 +33,12 @@ def test_the_last_messages_stay_and_the_system_message_too() -> None:
     assert division.head == (messages[0],)
     assert division.tail == tuple(messages[-10:]) or division.tail == tuple(messages[-11:])
     assert list(division.leaving) == messages[1 : len(messages) - len(division.tail)]
+
+
+@given(conversations())
+def test_earlier_cuts_are_those_that_separate_nothing(messages: list[Message]) -> None:
+    cuts = list(whole_cuts(messages, len(messages)))
+    assert cuts == [cut for cut in range(len(messages), -1, -1) if whole_cut(messages, cut) == cut]
 
 
 @pytest.mark.parametrize("keep_last", [1, 2])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from contextgauge.compaction.carried.unmarked_text import read_unmarked
+from contextgauge.compaction.carried.unmarked_text import former_text, read_unmarked
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
@@ -31,6 +31,11 @@ async def test_a_reload_numbers_on_and_nests_nothing(name: FormatName) -> None:
         assert turns == sorted(set(turns))
         stored = json.loads(json.dumps(write_messages(history.active, name)))
         history = History([*read_messages(stored, name), *talk(40)])
+
+
+def test_without_a_turn_of_the_user_there_is_no_former_text() -> None:
+    assert former_text([said("assistant", "Ready."), said("user", "Build it.")]) is None
+    assert former_text([said("assistant", "Ready.")]) is None
 
 
 def test_a_message_that_only_resembles_one_is_the_users() -> None:

@@ -62,20 +62,20 @@ def compose(
     number: int,
     budget_tokens: int | None,
     counter: Counter,
-    goal_tokens: int | None = None,
+    turns_tokens: int = 0,
 ) -> str:
     """Return the whole text of a compaction's message, within the budget; None is no bound.
 
-    How long turns may be follows from the goal, what text and messages are to have together.
+    The user's turns may be whole while all of them have `turns_tokens`.
     """
     prose = prose.strip()
     nonce = nonce_for(_texts(prose, carried), _NONCE_DIGITS)
     if budget_tokens is None:
         return _rendered(_Parts(prose, carried.entries, carried.files), carried, number, nonce)
     room, text = budget_tokens * CHARACTERS_PER_TOKEN, ""
-    goal = max(room, (goal_tokens or 0) * CHARACTERS_PER_TOKEN)
+    turns = turns_tokens * CHARACTERS_PER_TOKEN
     for _ in range(_ATTEMPTS):
-        parts = _divided(prose, carried, number, room, goal)
+        parts = _divided(prose, carried, number, room, turns)
         text = _rendered(parts, carried, number, nonce)
         tokens = counter.text(text)
         if tokens <= budget_tokens:
@@ -104,15 +104,15 @@ class _Parts(NamedTuple):
     files: Sequence[FileUse]
 
 
-def _divided(prose: str, carried: Carried, number: int, room: int, goal: int) -> _Parts:
+def _divided(prose: str, carried: Carried, number: int, room: int, turns: int) -> _Parts:
     """Return what so many characters have place for."""
     files = _files(carried.files, room * FILES_PERCENT // 100)
     around = _Parts("…" if prose else "", (), files)
     fixed = len(_rendered(around, carried, number, "0" * _NONCE_DIGITS)) + len(_NOTE) + 32
     left = room - fixed
-    digest = sum(map(size_of, standard(carried.entries, goal)))
+    digest = sum(map(size_of, standard(carried.entries, turns)))
     prose = _cut(prose, max(left - digest, left // _SUMMARY_SHARE))
-    return _Parts(prose, within(carried.entries, max(0, left - len(prose)), goal), files)
+    return _Parts(prose, within(carried.entries, max(0, left - len(prose)), turns), files)
 
 
 def _rendered(parts: _Parts, carried: Carried, number: int, nonce: str) -> str:

@@ -13,17 +13,20 @@ from typing import Final, NamedTuple
 from contextgauge.compaction.engine.cutting import even_limit
 from contextgauge.compaction.messages import DigestEntry
 
-TURN_CHARACTERS: Final = 1_000
+TURN_CHARACTERS: Final = 900
 """Of a user's turn, whatever the room: a long one is mostly pasted."""
 
-_TURNS_PERCENT: Final = 25
-"""Of the goal in which all of the user's turns may be whole, however long."""
+TURNS_SHARE: Final = 8
+"""In an eighth of a goal all of the user's turns may be whole, however long."""
 
 HEAD_CHARACTERS: Final = 400
 """Of the beginning of an agent's text: its point."""
 
 ANSWERED_CHARACTERS: Final = 400
 """Of the end of one that a short turn of the user answers: its question, and what it offers."""
+
+FAILURE_CHARACTERS: Final = 200
+"""Of what a failed call says: what failed, and why."""
 
 TODOS_CHARACTERS: Final = 2_000
 """Of a list of todos, about twenty lines."""
@@ -81,21 +84,24 @@ def size_of(entry: DigestEntry) -> int:
     return size + _NOTE_CHARACTERS + len(str(entry.omitted)) + len(entry.message_id)
 
 
-def standard(entries: Sequence[DigestEntry], goal: int) -> list[DigestEntry]:
-    """Return entries in their standard sizes, for a goal."""
-    groups = _Groups.of(entries, goal)
-    shown = groups.user | groups.linked | groups.other | groups.data
+def standard(entries: Sequence[DigestEntry], turns: int) -> list[DigestEntry]:
+    """Return entries in their standard sizes; data only has what room is left.
+
+    Of the user's turns the longest are cut where all of them have more than `turns` characters.
+    """
+    groups = _Groups.of(entries, turns)
+    shown = groups.user | groups.linked | groups.other
     return [shown[place] for place in sorted(shown)]
 
 
-def within(entries: Sequence[DigestEntry], room: int, goal: int = 0) -> list[DigestEntry]:
-    """Return what fits so many characters, in order; turns have their size for the goal."""
+def within(entries: Sequence[DigestEntry], room: int, turns: int = 0) -> list[DigestEntry]:
+    """Return what fits so many characters, in order; `turns` is as for `standard`."""
     if sum(map(size_of, entries)) <= room:
         return list(entries)
-    groups = _Groups.of(entries, max(room, goal))
+    groups = _Groups.of(entries, max(room // TURNS_SHARE, turns))
     linked, other = _size(groups.linked), _size(groups.other)
-    turns = _without_repeated(groups.user) if _size(groups.user) > room else groups.user
-    shown = _fitted(turns, _share(room, _size(turns), linked + other, USER_SHARE), _LEAST_TURN)
+    user = _without_repeated(groups.user) if _size(groups.user) > room else groups.user
+    shown = _fitted(user, _share(room, _size(user), linked + other, USER_SHARE), _LEAST_TURN)
     left = room - _size(shown)
     share = _share(left, linked, other, _LINKED_SHARE)
     shown |= _fitted(groups.linked, share, _LEAST_PASSAGE, linked=True)
@@ -120,17 +126,17 @@ class _Groups(NamedTuple):
     data: dict[int, DigestEntry]
 
     @classmethod
-    def of(cls, entries: Sequence[DigestEntry], goal: int) -> "_Groups":
+    def of(cls, entries: Sequence[DigestEntry], turns: int) -> "_Groups":
         groups = cls({}, {}, {}, {})
-        turns = [size_of(each) for each in entries if each.speaker == "user"]
-        longest = max(TURN_CHARACTERS, even_limit(turns, goal * _TURNS_PERCENT // 100))
+        sizes = [size_of(each) for each in entries if each.speaker == "user"]
+        longest = max(TURN_CHARACTERS, even_limit(sizes, turns))
         for place, entry in enumerate(entries):
             if entry.speaker == "user":
                 groups.user[place] = _cut(entry, longest)
             elif entry.speaker == "data":
                 groups.data[place] = entry
             elif entry.speaker == "tool":
-                groups.linked[place] = entry
+                groups.linked[place] = shortened(entry, FAILURE_CHARACTERS, 0)
             elif entry.speaker == "todos":
                 groups.linked[place] = _cut(entry, TODOS_CHARACTERS)
             elif entry.end or _is_answered(entries, place):

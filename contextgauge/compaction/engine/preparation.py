@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from contextgauge.compaction.carried.audit import audit
 from contextgauge.compaction.carried.compaction_text import compose, last_number
 from contextgauge.compaction.carried.digest import PlacedEntry, carried_on, entries_of
-from contextgauge.compaction.carried.digest_room import USER_SHARE
+from contextgauge.compaction.carried.digest_room import TURNS_SHARE, USER_SHARE
 from contextgauge.compaction.carried.file_ledger import ledger
 from contextgauge.compaction.carried.unmarked_text import former_text
 from contextgauge.compaction.counting import ROLE_TOKENS, Counter
@@ -43,7 +43,8 @@ class Summarising:
 
     `sources` are the leaving messages as they came, before anything of them was cleared.
     `replaced_tokens` is the size of what the text takes the place of, `overhead_tokens` of what
-    else its message has, `goal_tokens` of all that is to be left; `task` is the first request.
+    else its message has; while the user's turns have no more than `turns_tokens` they are
+    whole. `task` is the first request.
     """
 
     selection: Division
@@ -56,7 +57,7 @@ class Summarising:
     replaced_tokens: int
     overhead_tokens: int
     room_tokens: int
-    goal_tokens: int
+    turns_tokens: int
     steps: tuple[LadderStep, ...]
 
 
@@ -120,8 +121,10 @@ def prepare(
         _former(at.messages, selection, aim.number, carries=profile.carry),
         aim.must,
     )
-    prose_tokens = min(aim.prose_tokens, budget_tokens // _PROSE_SHARE)
-    carried = preparation.carried_of(selection, TextTokens(prose_tokens, budget_tokens))
+    former_tokens = counter.text(preparation.former.prose or "")
+    prose_tokens = min(max(aim.prose_tokens, former_tokens), budget_tokens // _PROSE_SHARE)
+    tokens = TextTokens(prose_tokens, preparation.turns_tokens)
+    carried = preparation.carried_of(selection, tokens)
     if keep_tokens is not None:
         cut = preparation.earliest(selection, carried.size)
         if cut < len(at.messages) - len(selection.tail):
@@ -189,6 +192,12 @@ class _Preparation:
     sources: tuple[Message, ...]
     former: _Former
     must: bool
+
+    @property
+    def turns_tokens(self) -> int:
+        """What the user's turns may have together to be whole: all, where the messages fit."""
+        fits = self.at.tokens <= self.budget_tokens
+        return self.budget_tokens if fits else self.budget_tokens // TURNS_SHARE
 
     def carried_of(self, division: Division, tokens: TextTokens) -> _CarriedEntries:
         carried, places = self.former.carried, self._leaving(division)
@@ -261,7 +270,7 @@ class _Preparation:
             replaced,
             ROLE_TOKENS + counter.text(profile.continuation or ""),
             min(room, most),
-            self.budget_tokens,
+            self.turns_tokens,
             steps,
         )
 
@@ -311,7 +320,7 @@ def _composed(work: Summarising, prose: str, counter: Counter) -> str:
         number=work.number,
         budget_tokens=work.room_tokens,
         counter=counter,
-        goal_tokens=work.goal_tokens,
+        turns_tokens=work.turns_tokens,
     )
 
 

@@ -5,7 +5,7 @@ the others. The earliest cut is taken with which both fit.
 """
 
 from collections.abc import Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, islice, takewhile
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.carried.compaction_text import FILES_PERCENT, FIXED_CHARACTERS
@@ -35,10 +35,10 @@ class TextSize(NamedTuple):
 
 
 class TextTokens(NamedTuple):
-    """What a model may write, and what the compaction is to leave of messages and text."""
+    """What a model may write, and what the user's turns may have together to be whole."""
 
     prose: int
-    goal: int
+    turns: int
 
 
 def text_size(
@@ -54,12 +54,12 @@ def text_size(
     """
     digest = [*carried.entries, *(each.entry for each in entries)]
     places = [*(0 for _ in carried.entries), *(each.position + 1 for each in entries)]
-    shown = latest(digest)
+    shown = [each for each in latest(digest) if digest[each].speaker != "data"]
     at = [0] * (length + 1)
     text = "\n".join(islice((entry.text for entry in digest), _SAMPLES))[:_SAMPLE_CHARACTERS]
     counted, of = (counter.text(text), len(text)) if text else (1, CHARACTERS_PER_TOKEN)
-    room = tokens.goal * of // counted
-    for place, entry in zip(shown, standard([digest[each] for each in shown], room), strict=True):
+    turns = tokens.turns * of // counted
+    for place, entry in zip(shown, standard([digest[each] for each in shown], turns), strict=True):
         at[min(places[place], length)] += size_of(entry)
     # The list of files takes its share of the whole text.
     before = [each * counted * 100 // (of * (100 - FILES_PERCENT)) for each in accumulate(at)]
@@ -80,9 +80,7 @@ def earliest_cut(
     most = int(budget_tokens * _TEXT_SHARE)
     tokens = sum(map(counter.message, (*division.head, *division.tail)))
     last = cut
-    for earlier in whole_cuts(messages, cut):
-        if earlier <= after:
-            break
+    for earlier in takewhile(after.__lt__, whole_cuts(messages, cut)):
         tokens += sum(
             counter.message(each) for each in messages[earlier:last] if id(each) not in head
         )

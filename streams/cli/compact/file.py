@@ -254,7 +254,7 @@ def _show(receipt: Receipt, before: Sequence[Message], history: History, screen:
             step.reason,
         )
     screen.print(steps)
-    carried: Sequence[str] = (count(receipt.pins, "pin"), count(receipt.files, "file"))
+    carried: Sequence[str] = (count(receipt.pins, "turn"), count(receipt.files, "file"))
     if receipt.number is not None:
         say(f"Carried {' and '.join(carried)}; summary by {receipt.summariser}", to=screen)
     if receipt.tokens_after >= window.tokens:
