@@ -188,6 +188,8 @@ async def test_sizes_that_grow_faster_than_the_estimate_are_known_by_two_answers
         answer = call(f"t{number}", "read", "{}")
         history.append(replace(answer, usage=ApiUsage(real, 20)))
         history.append(result(f"t{number}", "文" * 12_000))
+        if prepared.receipt is not None:
+            assert prepared.receipt.tokens_after == pytest.approx(real, rel=0.05)
 
 
 async def test_no_call_exceeds_the_window_and_compactions_are_apart_for_any_overhead() -> None:

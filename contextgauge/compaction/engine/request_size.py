@@ -166,13 +166,19 @@ class Measurement:
     def after(self, messages_tokens: int) -> int:
         """Return what `before` becomes with so much estimated for the messages.
 
-        What was saved is an estimate. It is taken from a reported size whole, as what that has
-        beyond the estimate may be no messages, and in proportion where less was reported.
+        What was saved is an estimate. It is taken from a reported size as sizes grew, and in
+        proportion where less was reported than estimated.
         """
         before, estimated = self.before.tokens, self.messages_tokens + self.other_tokens
         if before < estimated:
             return before * (messages_tokens + self.other_tokens) // estimated
-        return before - (self.messages_tokens - messages_tokens)
+        saved = self.messages_tokens - messages_tokens
+        return max(messages_tokens + self.other_tokens, before - int(self.growth * saved))
+
+    @property
+    def growth(self) -> float:
+        """How much sizes grow for a token of estimate, as far as two reports show it."""
+        return (self.calibration and self.calibration.growth) or 1.0
 
 
 def measure(
@@ -291,8 +297,7 @@ def _size(
             tokens = max(estimate.tokens, tokens - history.saved_since_report)
     else:
         more = estimate.tokens - calibration.estimated_tokens
-        tokens = calibration.reported_tokens + int(more * (growth if more > 0 else 1))
-        tokens = max(estimate.tokens, tokens)
+        tokens = max(estimate.tokens, calibration.reported_tokens + int(growth * more))
     rest = max(0, tokens - estimate.system - estimate.tools)
     return replace(
         estimate, tokens=tokens, messages=rest, basis="reported" if reports else "estimated"

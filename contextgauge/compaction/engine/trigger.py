@@ -225,7 +225,7 @@ def next_at(
     """Return from which size on a compaction is due: not soon after one that left much."""
     if left_tokens is None:
         return compact_at_tokens
-    grown = left_tokens + changeable_tokens // LEAST_GROWTH
+    grown = left_tokens + -(-changeable_tokens // LEAST_GROWTH)
     return max(compact_at_tokens, min(grown, usable_tokens))
 
 

@@ -52,7 +52,8 @@ MEANINGS: Final[dict[DecisionReason, str]] = {
     ),
     "no_progress": (
         "Two compactions in a row left the session above compact_at: nothing more is requested "
-        "until it was below, or its thresholds or window change."
+        "until it was below, its thresholds or window change, or it is above hard_at and a tenth "
+        "of the window was added."
     ),
     "no_effect": (
         "The next answer reported the size before the compaction, which is undone: the agent does "
