@@ -1,6 +1,6 @@
 """Builds and runs the derive, project and conversations workers."""
 
-from functools import partial
+from collections.abc import Callable
 
 from contextgauge.errors import ConfigError
 from schemas.topics import (
@@ -15,6 +15,7 @@ from streams.edge.control.conversations_file import read_kept
 from streams.flow.conversations.config import GROUP as CONVERSATIONS_GROUP
 from streams.flow.conversations.config import ConversationsConfig, ConversationsPorts
 from streams.flow.conversations.worker import run_conversations
+from streams.flow.dead_letters.cutting import letter_bytes
 from streams.flow.derive.config import GROUP as DERIVE_GROUP
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_task import DerivePorts
@@ -24,10 +25,10 @@ from streams.flow.project.config import GROUP as PROJECT_GROUP
 from streams.flow.project.config import ProjectConfig
 from streams.flow.project.polling import ProjectPorts
 from streams.flow.project.worker import run_project
-from streams.ports import Log, ViewStore
+from streams.ports import Log, NewRecord, ViewStore
 from streams.ports.conversations import ConversationStore
 from streams.settings import Settings
-from streams.wiring import commit_timeout_s, kafka_options, rules
+from streams.wiring import commit_timeout_s, rules
 from streams.wiring.context import WorkerContext
 
 _BEYOND_SESSION_S = 2.0
@@ -93,9 +94,17 @@ def conversations_config(settings: Settings) -> ConversationsConfig:
     )
 
 
-async def derive(worker: WorkerContext, log: Log, *, allow_dead_letters: bool = False) -> None:
-    """Run a derive worker over a log until it is stopped. Raises StopError."""
-    from streams.edge.kafka.batches import written_bytes  # noqa: PLC0415 -- loads aiokafka
+async def derive(
+    worker: WorkerContext,
+    log: Log,
+    *,
+    allow_dead_letters: bool = False,
+    written_bytes: Callable[[NewRecord], int] = letter_bytes,
+) -> None:
+    """Run a derive worker over a log until it is stopped. Raises StopError.
+
+    `written_bytes` gives how many bytes a record takes in that log.
+    """
     from streams.edge.sqlite.values import TemporaryValues  # noqa: PLC0415 -- for this one alone
 
     config = derive_config(worker.settings, allow_dead_letters=allow_dead_letters)
@@ -109,7 +118,7 @@ async def derive(worker: WorkerContext, log: Log, *, allow_dead_letters: bool = 
         rules=rules(worker.settings),
         config=config,
         values=TemporaryValues,
-        written_bytes=partial(written_bytes, kafka_options(worker.settings)),
+        written_bytes=written_bytes,
     )
     await run_derive(ports)
 

@@ -68,7 +68,7 @@ def test_simulated_sessions_go_through_kafka_and_redis(command: Command, tmp_pat
     assert not _processes_of(tmp_path)
 
 
-def _path_without(folder: Path, *programs: str) -> str:
+def path_without(folder: Path, *programs: str) -> str:
     """Return a search path with all programs of this one's but some.
 
     The first of a name counts, as in a search; folders and dangling links are no programs.
@@ -98,7 +98,7 @@ def test_a_search_path_may_name_folders_twice_and_hold_more_than_programs(
     (first / "gone").symlink_to("nothing")
     folders = [first, merged, tmp_path / "missing", second]
     monkeypatch.setenv("PATH", os.pathsep.join(map(str, folders)))
-    made = Path(_path_without(tmp_path / "bin", "java"))
+    made = Path(path_without(tmp_path / "bin", "java"))
     assert {each.name for each in made.iterdir()} == {"redis-server", "sh"}
     assert (made / "sh").read_text() == str(first / "sh")
 
@@ -109,7 +109,7 @@ def test_without_a_part_the_demo_runs_embedded(
 ) -> None:
     if missing == "redis-server" and shutil.which("java") is None:
         pytest.skip("no java either: it would be named first")
-    path = _path_without(tmp_path / "bin", missing)
+    path = path_without(tmp_path / "bin", missing)
     command.environment |= {"TMPDIR": str(tmp_path), "PATH": path}
     done = command("demo")
     assert done.returncode == 0, done.stderr
@@ -134,7 +134,7 @@ def test_an_embedded_demo_that_is_interrupted_ends_without_a_traceback(
 ) -> None:
     many = tmp_path / "many.jsonl"
     command("simulate", "--sessions", "50", "--messages", "20000", "--out", str(many))
-    command.environment |= {"PATH": _path_without(tmp_path / "bin", "java")}
+    command.environment |= {"PATH": path_without(tmp_path / "bin", "java")}
     process = command.start("demo", str(many))
     assert process.stdout is not None
     for line in process.stdout:
@@ -152,7 +152,7 @@ def test_the_demo_runs_on_given_transcripts(command: Command, tmp_path: Path) ->
     own = tmp_path / "projects"
     made = command("simulate", "--sessions", "3", "--turns", "5", "--out", str(own))
     assert made.returncode == 0, made.stderr
-    path = _path_without(tmp_path / "bin", "java")
+    path = path_without(tmp_path / "bin", "java")
     command.environment |= {"PATH": path}
     done = command("demo", str(own))
     assert done.returncode == 0, done.stderr
@@ -162,7 +162,7 @@ def test_the_demo_runs_on_given_transcripts(command: Command, tmp_path: Path) ->
 def test_a_file_without_a_session_is_an_error(command: Command, tmp_path: Path) -> None:
     notes = tmp_path / "notes.md"
     notes.write_text("# Notes\n\nNone of these lines is a message.\n")
-    command.environment |= {"PATH": _path_without(tmp_path / "bin", "java")}
+    command.environment |= {"PATH": path_without(tmp_path / "bin", "java")}
     done = command("demo", str(notes))
     assert done.returncode == 1
     assert f"{notes} has no session: no line (of 2) " in done.stderr
@@ -206,14 +206,17 @@ def test_a_demo_that_is_interrupted_leaves_nothing(
     assert not list(temporary.iterdir())
 
 
-def test_an_embedded_demo_serves_the_page_until_interrupted(
+def test_an_embedded_demo_serves_the_page_on_another_port_than_a_taken_one(
     command: Command, tmp_path: Path
 ) -> None:
-    command.environment |= {"PATH": _path_without(tmp_path / "bin", "redis-server", "java")}
-    demo = command.start("demo", "--serve", SERVE_PORT="0", SERVE_TOKENS_FILE="/none")
-    before, line = _until(demo, "the page is at ")
+    command.environment |= {"PATH": path_without(tmp_path / "bin", "redis-server", "java")}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        demo = command.start("demo", "--serve", SERVE_PORT=port, SERVE_TOKENS_FILE="/none")
+        before, line = _until(demo, "the page is at ")
     address = line.split("the page is at ")[1].split(",")[0]
     assert "running embedded" in before
+    assert f"port {port} is taken" in before
     assert "<title>contextgauge" in httpx.get(address).text
     answer = httpx.get(f"{address}v1/sessions").json()
     assert len(answer["sessions"]) == 12
@@ -228,37 +231,32 @@ def test_an_embedded_demo_serves_the_page_until_interrupted(
 
 
 @pytest.mark.usefixtures("stack_parts")
-@pytest.mark.parametrize("taken", [False, True], ids=["its port", "a port that is taken"])
-def test_with_serve_it_serves_the_page_until_interrupted(
-    command: Command, tmp_path: Path, taken: bool
-) -> None:
+def test_with_serve_it_serves_the_page_until_interrupted(command: Command, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        if not taken:
-            listener.close()
-        command.environment |= {"TMPDIR": str(tmp_path), "CONTEXTGAUGE_SERVE_PORT": str(port)}
-        command.environment |= {"CONTEXTGAUGE_SERVE_HOST": "no.such.address.invalid"}
-        demo = command.start("demo", "--serve")
-        try:
-            before, line = _until(demo, "the page is at ")
-            address = line.split("the page is at ")[1].split(",")[0]
-            assert (f":{port}/" in address) is not taken
-            assert (f"port {port} is taken" in before) is taken
-            assert "<title>contextgauge" in httpx.get(address).text
-            sessions = httpx.get(f"{address}v1/sessions").json()["sessions"]
-            assert len(sessions) == 12
-            # What it tells to export is all that the other commands need.
-            exported = [shlex.split(_until(demo, "export ")[1])[1] for _ in range(2)]
-            told = dict(line.removeprefix("CONTEXTGAUGE_").split("=", 1) for line in exported)
-            assert command("status", sessions[0]["session_id"], **told).returncode == 0
-            assert command("topics", "list", **told).returncode == 0
-            assert _processes_of(tmp_path)
-            demo.send_signal(signal.SIGINT)
-            said, _ = demo.communicate(timeout=PATIENCE_S)
-        finally:
-            # Not killed: what it started would stay.
-            demo.terminate()
-            demo.wait(timeout=PATIENCE_S)
+    command.environment |= {"TMPDIR": str(tmp_path), "CONTEXTGAUGE_SERVE_PORT": str(port)}
+    command.environment |= {"CONTEXTGAUGE_SERVE_HOST": "no.such.address.invalid"}
+    demo = command.start("demo", "--serve")
+    try:
+        before, line = _until(demo, "the page is at ")
+        address = line.split("the page is at ")[1].split(",")[0]
+        assert f":{port}/" in address
+        assert "is taken" not in before
+        assert "<title>contextgauge" in httpx.get(address).text
+        sessions = httpx.get(f"{address}v1/sessions").json()["sessions"]
+        assert len(sessions) == 12
+        # What it tells to export is all that the other commands need.
+        exported = [shlex.split(_until(demo, "export ")[1])[1] for _ in range(2)]
+        told = dict(line.removeprefix("CONTEXTGAUGE_").split("=", 1) for line in exported)
+        assert command("status", sessions[0]["session_id"], **told).returncode == 0
+        assert command("topics", "list", **told).returncode == 0
+        assert _processes_of(tmp_path)
+        demo.send_signal(signal.SIGINT)
+        said, _ = demo.communicate(timeout=PATIENCE_S)
+    finally:
+        # Not killed: what it started would stay.
+        demo.terminate()
+        demo.wait(timeout=PATIENCE_S)
     assert demo.returncode == 0, said
     _shown(said, "stopping Kafka", STOPPED, "Try next")
     assert not _processes_of(tmp_path)

@@ -46,7 +46,12 @@ def derive(
     async def work(worker: WorkerContext) -> None:
         log = wiring.kafka_log(worker.settings, "contextgauge-derive")
         try:
-            await workers.derive(worker, log, allow_dead_letters=allow_dead_letters)
+            await workers.derive(
+                worker,
+                log,
+                allow_dead_letters=allow_dead_letters,
+                written_bytes=log.written_bytes,
+            )
         finally:
             await log.stop()
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from typing import Final
 
 THRESHOLD: Final = 0.4
-"""What says the same shares 0.44 and more, in nine languages, and free rewording from 0.33 on; what
+"""What says the same shares 0.44 and more, in ten languages, and free rewording from 0.33 on; what
 says something else at most 0.35, but up to 0.45 of a turn of three words."""
 
 SHORTEST: Final = 8

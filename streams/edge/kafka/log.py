@@ -19,9 +19,11 @@ from contextgauge.errors import RetryError
 from contextgauge.kafka.cluster import KafkaCluster
 from contextgauge.kafka.options import KafkaOptions
 from schemas.topics import MIB, Topic
+from streams.edge.kafka.batches import written_bytes
 from streams.edge.kafka.readers import KafkaGroupReader, KafkaPartitionReader
 from streams.edge.kafka.topic_ids import topic_ids
 from streams.edge.kafka.transactions import KafkaTransactionalProducer
+from streams.ports import NewRecord
 
 _VISIBLE_TIMEOUT_S = 15.0
 """A new topic is known to all brokers within a second or so, a group's coordinator too."""
@@ -47,6 +49,10 @@ class KafkaLog(KafkaCluster):
     def __init__(self, options: KafkaOptions) -> None:
         super().__init__(options)
         self._turn = asyncio.Lock()
+
+    def written_bytes(self, record: NewRecord) -> int:
+        """Return how many bytes a record takes in a batch of its own, about."""
+        return written_bytes(self.options, record)
 
     async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
         counts = await self.partition_counts([topic.name for topic in topics])
