@@ -144,7 +144,9 @@ def _sent(messages: Sequence[Message], conversation: Conversation) -> list[Messa
 
 def _user_words(marker: ContextCompaction) -> str:
     """Return what the engine carries as the user's words."""
-    return "\n".join([each.text for each in marker.carried.pins] + [of_user(marker.prose)])
+    carried = (*getattr(marker.carried, "pins", ()), *getattr(marker.carried, "entries", ()))
+    words = [each.text for each in carried if getattr(each, "speaker", "user") == "user"]
+    return "\n".join([*words, of_user(marker.prose)])
 
 
 class Rule(Protocol):
