@@ -81,7 +81,7 @@ class _Writer:
         # One format of each language is that of an agent without calls of tools.
         self.text_loop = FORMATS[LANGUAGES.index(language) % len(FORMATS)] == format_
         self.numbers = self.rng.sample(range(101, 1_000), 899)
-        self.calls = 0
+        self.calls, self.has_todos = 0, False
         self.facts: list[Fact] = []
         self.orders: list[str] = []
 
@@ -174,9 +174,11 @@ class _Writer:
     _answer = _decision
 
     def _todo(self, phrases: list[Phrases]) -> tuple[str, list[_Scene]]:
-        place = self.rng.choice(("end", "end", "middle", "list of todos"))
+        # One list a conversation: what a later list lacks is no todo any more.
+        place = self.rng.choice(("end", "end", "middle", "list of todos")[: 4 - self.has_todos])
         text, scene = phrases[0].text, _Scene(self._request())
         if place == "list of todos" and not self.text_loop:
+            self.has_todos = True
             done = {"content": self._say("agent"), "status": "completed"}
             arguments = {"todos": [done, {"content": text, "status": "pending"}]}
             scene.work += self._called("todo_write", arguments, "Todos were updated.")
