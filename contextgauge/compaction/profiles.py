@@ -86,7 +86,7 @@ class Profile:
     """Latest messages that stay as they are (002): a minimum."""
     keep_first: bool = False
     """Whether the first message stays whatever its role: 002 takes it for the system prompt."""
-    keep_share: float | None = 0.25
+    keep_share: float | None = 0.1
     """At most this share of `compact_to` for the last `keep_last`, so fewer where they are large;
     the last one, with the calls that it answers, always stays. What the compaction's text leaves of
     the goal is for earlier ones. None: exactly `keep_last`."""

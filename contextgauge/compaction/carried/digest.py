@@ -22,7 +22,6 @@ from contextgauge.compaction.messages import (
     FileUse,
     Message,
     Speaker,
-    ToolResult,
     images_of,
 )
 
@@ -107,11 +106,17 @@ class _Reading:
             for todos in filter(None, map(todo_list, message.calls)):
                 put("todos", todos, len(todos))
             return
-        for result in message.results:
-            if failure := _failure(result):
-                put("tool", failure, ERROR_CHARACTERS)
-                self._leave_out(len(result.text) - len(failure))
-        if (data := message.data_text) and not data.isspace():
+        outputs = [(each.text, each.is_error) for each in message.results]
+        outputs.append((message.data_text, False))
+        for output, is_error in outputs:
+            if failure := _failure(output, is_error=is_error):
+                put("tool", failure, ERROR_CHARACTERS // 3, ERROR_CHARACTERS * 2 // 3)
+                self._leave_out(len(output))
+        if (
+            (data := message.data_text)
+            and not data.isspace()
+            and not _failure(data, is_error=False)
+        ):
             put("data", data, DATA_CHARACTERS)
         if message.is_user_turn:
             text = self._turn(message)
@@ -137,21 +142,20 @@ class _Reading:
 
     def _leave_out(self, characters: int) -> None:
         last = self.placed[-1]
-        entry = replace(last.entry, omitted=max(0, characters))
+        entry = last.entry
+        entry = replace(entry, omitted=max(0, characters - len(entry.text) - len(entry.end)))
         self.placed[-1] = last._replace(entry=entry)
 
 
-def _failure(result: ToolResult) -> str:
+def _failure(text: str, *, is_error: bool) -> str:
     """Return what a result says of a failure, from the line on that says it; else nothing."""
-    text = result.text
+    whole = text
     if len(text) > 2 * _SEARCHED_CHARACTERS:
         text = f"{text[:_SEARCHED_CHARACTERS]}\n{text[-_SEARCHED_CHARACTERS:]}"
     match = _FAILURE.search(text)
     if match is not None:
-        text = text[text.rfind("\n", 0, match.start()) + 1 :]
-    elif not result.is_error:
-        return ""
-    return text[:ERROR_CHARACTERS].strip()
+        return text[text.rfind("\n", 0, match.start()) + 1 :].strip()
+    return whole.strip() if is_error else ""
 
 
 def latest(entries: Sequence[DigestEntry]) -> list[int]:

@@ -16,8 +16,8 @@ from contextgauge.compaction.messages import DigestEntry
 TURN_CHARACTERS: Final = 900
 """Of a user's turn, whatever the room: a long one is mostly pasted."""
 
-TURNS_SHARE: Final = 8
-"""In an eighth of a goal all of the user's turns may be whole, however long."""
+TURNS_SHARE: Final = 2
+"""In half of a goal all of the user's turns may be whole, however long."""
 
 HEAD_CHARACTERS: Final = 400
 """Of the beginning of an agent's text: its point."""
@@ -31,7 +31,7 @@ FAILURE_CHARACTERS: Final = 200
 TODOS_CHARACTERS: Final = 2_000
 """Of a list of todos, about twenty lines."""
 
-SHORT_TURN_CHARACTERS: Final = 300
+SHORT_TURN_CHARACTERS: Final = 100
 """A user's turn that may be an answer: a longer one says itself what it is about."""
 
 _LEAST_TURN: Final = 240
@@ -136,7 +136,7 @@ class _Groups(NamedTuple):
             elif entry.speaker == "data":
                 groups.data[place] = entry
             elif entry.speaker == "tool":
-                groups.linked[place] = shortened(entry, FAILURE_CHARACTERS, 0)
+                groups.linked[place] = shortened(entry, FAILURE_CHARACTERS // 2, FAILURE_CHARACTERS)
             elif entry.speaker == "todos":
                 groups.linked[place] = _cut(entry, TODOS_CHARACTERS)
             elif entry.end or _is_answered(entries, place):
@@ -212,8 +212,10 @@ def _cut(entry: DigestEntry, limit: int, *, linked: bool = False) -> DigestEntry
     end = 0
     if entry.speaker in ("user", "todos"):
         end = room // 3
+    elif entry.speaker == "tool":
+        end = room * 2 // 3
     elif entry.speaker == "agent" and linked:
-        end = room // 2
+        end = room * 3 // 4
     if entry.omitted:
         end = min(end, len(entry.end))
     return shortened(entry, room - end, end)

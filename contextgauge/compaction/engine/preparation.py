@@ -19,7 +19,13 @@ from contextgauge.compaction.engine.compaction_receipt import LadderStep
 from contextgauge.compaction.engine.ladder import Climb, shorten_large, tokens_of
 from contextgauge.compaction.engine.selection import Division, divide, former_compaction, select
 from contextgauge.compaction.engine.summary_checks import demoted
-from contextgauge.compaction.engine.tail_growth import TextSize, TextTokens, earliest_cut, text_size
+from contextgauge.compaction.engine.tail_growth import (
+    TextSize,
+    TextTokens,
+    earliest_cut,
+    most_of,
+    text_size,
+)
 from contextgauge.compaction.messages import (
     Carried,
     ContextCompaction,
@@ -247,7 +253,7 @@ class _Preparation:
         left -= tokens_of(tail, counter)
         spare = left - self.budget_tokens + self.goal_tokens
         room = max(MINIMUM_ROOM_TOKENS, spare, min(left, standard))
-        most = max(MINIMUM_ROOM_TOKENS, replaced * 9 // 10)
+        most = max(MINIMUM_ROOM_TOKENS, most_of(replaced))
         needed = _needed(carried, counter)
         if most < needed <= left and not self.must:
             return Staying(

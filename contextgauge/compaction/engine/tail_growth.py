@@ -15,12 +15,17 @@ from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
 from contextgauge.compaction.engine.selection import Division, whole_cuts
 from contextgauge.compaction.messages import Carried, Message
 
-_TEXT_SHARE: Final = 0.75
+_TEXT_SHARE: Final = 0.9
 """Of the goal for the compaction's text: what is more of a flood is left out of it."""
 
 _SAMPLES: Final = 200
 _SAMPLE_CHARACTERS: Final = 50_000
 """Of the digest, to learn how many tokens a character has in this conversation."""
+
+
+def most_of(replaced_tokens: int) -> int:
+    """Return the most that a text may take of what it replaces, tokens."""
+    return replaced_tokens * 9 // 10
 
 
 class TextSize(NamedTuple):
@@ -74,11 +79,15 @@ def earliest_cut(
     budget_tokens: int,
     after: int,
 ) -> int:
-    """Return the earliest cut behind `after` with which tail and text fit; else the division's."""
+    """Return the earliest cut behind `after` with which tail and text fit; else the division's.
+
+    What leaves pays for the text: a cut with which little leaves would leave it no room.
+    """
     cut = best = len(messages) - len(division.tail)
     head = {id(each) for each in division.head}
     most = int(budget_tokens * _TEXT_SHARE)
     tokens = sum(map(counter.message, (*division.head, *division.tail)))
+    whole = sum(map(counter.message, messages))
     last = cut
     for earlier in takewhile(after.__lt__, whole_cuts(messages, cut)):
         tokens += sum(
@@ -87,6 +96,7 @@ def earliest_cut(
         last = earlier
         if tokens > budget_tokens:
             break
-        if tokens + size.at(earlier, most) <= budget_tokens:
+        text = size.at(earlier, most)
+        if tokens + text <= budget_tokens and text <= most_of(whole - tokens):
             best = earlier
     return best
