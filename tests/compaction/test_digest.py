@@ -9,11 +9,17 @@ from hypothesis import strategies as st
 
 from contextgauge.compaction.carried.audit import audit
 from contextgauge.compaction.carried.compaction_text import compose, read_text
-from contextgauge.compaction.carried.digest import STORED_CHARACTERS, carry, entries_of
+from contextgauge.compaction.carried.digest import (
+    STORED_CHARACTERS,
+    PlacedEntry,
+    carry,
+    entries_of,
+)
 from contextgauge.compaction.carried.digest_room import size_of, within
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.engine.request_size import ModelCall
+from contextgauge.compaction.engine.tail_growth import TextTokens, text_size
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import (
     Carried,
@@ -292,10 +298,10 @@ def test_long_turns_give_way_where_all_of_them_are_too_long() -> None:
     for number in range(2, 12):
         entries.append(DigestEntry(number, "a", "agent", f"Cause {number}. " + "y" * 380))
         entries.append(DigestEntry(number, "u", "user", f"answer {number}"))
-    shown = within(entries, 8_000)
+    shown = within(entries, 9_400)
     assert [each for each in shown if each.speaker == "agent"] == entries[1::2]
-    assert len(shown[0].text) + len(shown[0].end) < 4_000
-    assert within(entries, 8_000, turns=20_000)[0].omitted < 5_000
+    assert len(shown[0].text) + len(shown[0].end) < 4_800
+    assert within(entries, 9_400, turns=20_000)[0].omitted < 5_000
 
 
 def test_the_users_turns_come_before_the_agents_texts() -> None:
@@ -330,3 +336,15 @@ def test_what_is_shown_fits_and_keeps_its_order(said_: list[tuple[Any, int]], ro
     for each in shown:
         whole = entries[each.number]
         assert len(each.text) + each.omitted + len(each.end) == len(whole.text)
+
+
+def test_what_is_said_again_behind_a_cut_still_takes_its_room_before_it() -> None:
+    said_twice = DigestEntry(1, "m", "agent", "Let me look into src/app.py. " * 10)
+    todos = [DigestEntry(1, "m", "todos", "x" * size) for size in (300, 900)]
+    entries = [*map(PlacedEntry, (0, 6), [said_twice] * 2), *map(PlacedEntry, (1, 7), todos)]
+    entries.sort(key=lambda each: each.position)
+    before = text_size(Carried(), entries, 8, TextTokens(0, 0), ESTIMATE).before
+    once = text_size(Carried(), entries[:2], 8, TextTokens(0, 0), ESTIMATE).before
+    assert before[6] == once[6] > 100
+    assert before[7] == before[6]
+    assert before[8] > before[7]

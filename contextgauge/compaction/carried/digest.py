@@ -164,10 +164,16 @@ def latest(entries: Sequence[DigestEntry]) -> list[int]:
     places: list[int] = []
     for place in range(len(entries) - 1, -1, -1):
         entry = entries[place]
-        if entry.speaker != "user":
-            key = entry.speaker, "" if entry.speaker == "todos" else entry.text
+        if (key := said_again(entry)) is not None:
             if key in again:
                 continue
             again.add(key)
         places.append(place)
     return places[::-1]
+
+
+def said_again(entry: DigestEntry) -> tuple[Speaker, str] | None:
+    """Return what a later entry must have in common to replace this one; None: nothing does."""
+    if entry.speaker == "user":
+        return None
+    return entry.speaker, "" if entry.speaker == "todos" else entry.text

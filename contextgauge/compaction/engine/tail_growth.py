@@ -9,7 +9,7 @@ from itertools import accumulate, islice, takewhile
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.carried.compaction_text import FILES_PERCENT, FIXED_CHARACTERS
-from contextgauge.compaction.carried.digest import PlacedEntry, latest
+from contextgauge.compaction.carried.digest import PlacedEntry, said_again
 from contextgauge.compaction.carried.digest_room import size_of, standard
 from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
 from contextgauge.compaction.engine.selection import Division, whole_cuts
@@ -59,13 +59,18 @@ def text_size(
     """
     digest = [*carried.entries, *(each.entry for each in entries)]
     places = [*(0 for _ in carried.entries), *(each.position + 1 for each in entries)]
-    shown = [each for each in latest(digest) if digest[each].speaker != "data"]
+    shown = [place for place, each in enumerate(digest) if each.speaker != "data"]
     at = [0] * (length + 1)
+    said: dict[object, int] = {}
     text = "\n".join(islice((entry.text for entry in digest), _SAMPLES))[:_SAMPLE_CHARACTERS]
     counted, of = (counter.text(text), len(text)) if text else (1, CHARACTERS_PER_TOKEN)
     turns = tokens.turns * of // counted
     for place, entry in zip(shown, standard([digest[each] for each in shown], turns), strict=True):
-        at[min(places[place], length)] += size_of(entry)
+        size = size_of(entry)
+        at[min(places[place], length)] += size
+        if (key := said_again(digest[place])) is not None:  # of what is said again one stays
+            at[min(places[place], length)] -= said.get(key, 0)
+            said[key] = size
     # The list of files takes its share of the whole text.
     before = [each * counted * 100 // (of * (100 - FILES_PERCENT)) for each in accumulate(at)]
     return TextSize(before, FIXED_CHARACTERS // CHARACTERS_PER_TOKEN + tokens.prose)
