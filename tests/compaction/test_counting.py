@@ -1,5 +1,6 @@
 """Tokens of texts, messages and whole requests, reported or estimated."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from contextgauge.compaction.counting import (
     Size,
     core_message_tokens,
 )
+from contextgauge.compaction.engine.compaction_receipt import LadderStep, Receipt
+from contextgauge.compaction.engine.plan import plan_of
 from contextgauge.compaction.engine.request_size import ModelCall, once
 from contextgauge.compaction.formats import read_messages
 from contextgauge.compaction.history import History
@@ -27,7 +30,9 @@ from contextgauge.compaction.messages import (
     ToolCall,
     ToolResult,
 )
+from contextgauge.compaction.profiles import Window
 from contextgauge.errors import ConfigError
+from tests.compaction.conversations import call, result
 
 USER = Message("user", (Text("a" * 40),))
 CALL = ModelCall()
@@ -100,6 +105,29 @@ def test_after_an_edit_the_size_follows_from_what_was_reported_before() -> None:
     assert compactor.size(history).tokens == 1_000 + 12
     history.append(answer(60, 5))
     assert compactor.size(history).tokens == 65
+
+
+def test_reports_before_an_edit_do_not_tell_how_sizes_grow() -> None:
+    cleared = result("c", "x" * 4_000)
+    history = History([USER, answer(12, 3), call("c"), cleared, answer(1_050, 3)])
+    compactor = Compactor()
+    compactor.size(history)
+    step = LadderStep("clear-results", 1_025, 25, (), "")
+    receipt = Receipt(
+        trigger="auto",
+        tokens_before=1_053,
+        tokens_after=53,
+        basis="reported",
+        window=Window(9_000, "given"),
+        target_tokens=500,
+        steps=(step,),
+    )
+    active = list(history.active)
+    replacement = [*active[:3], replace(active[3], blocks=result("c").blocks), active[4]]
+    history.apply(plan_of(active, replacement, receipt))
+    compactor.size(history)
+    assert history.trigger.calibration is not None
+    assert history.trigger.calibration.growth == pytest.approx(1.0, abs=0.05)
 
 
 def test_an_image_is_no_text_of_its_base64() -> None:

@@ -92,10 +92,9 @@ class Run:
         return compactions
 
     def _answer(self, number: int, real: int) -> None:
-        usage = ApiUsage(real, 20) if self.reports else None
         step = int(self.step * self.rng.uniform(0.5, 1.5))
         if self.rng.random() < 0.05:
-            self.history.append(said("assistant", f"Step {number} is done.", usage=usage))
+            self._said(said("assistant", f"Step {number} is done."), real)
             if self.rng.random() < 0.5:
                 image = Image(int(self.changeable * self.rng.uniform(0.1, 0.6)))
                 self.history.append(Message("user", (Text("Look at this."), image)))
@@ -103,8 +102,12 @@ class Run:
             self.history.append(said("user", f"Go on with part {number}. " + "now " * (step // 2)))
             return
         calls = (ToolCall(f"c{number}", "run", '{"command":"make"}'),)
-        self.history.append(Message("assistant", (Text(f"Step {number}."), *calls), usage=usage))
+        self._said(Message("assistant", (Text(f"Step {number}."), *calls)), real)
         self.history.append(result(f"c{number}", "out " * step))
+
+    def _said(self, answer: Message, real: int) -> None:
+        usage = ApiUsage(real, ESTIMATE.message(answer)) if self.reports else None
+        self.history.append(replace(answer, usage=usage))
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,10 @@ def _calibration(history: History, other_tokens: int, counter: Counter) -> Calib
     active, former, reports = history.active, history.trigger.calibration, _reports(history)
     if not reports:
         return former
-    (first, before), (last, usage) = reports[0], reports[-1]
+    last, usage = reports[-1]
+    # Of reports before an edit, what is active says no more what they were of.
+    unedited = (each for each in reports if each[0] >= history.edited_until)
+    first, before = next(unedited, (last, usage))
     since = sum(map(counter.message, active[first:last]))
     messages = sum(map(counter.message, active[:first])) + since
     growth = None if former is None else former.growth
