@@ -171,7 +171,7 @@ class TextMark(NamedTuple):
     """What a harness writes in the user's role, by the whole shape of a text (a block's).
 
     White space around the text, and after the answer, is not looked at. A shape never tries a part
-    again at each place of another (atomic groups): whoever writes the text could make it hang.
+    again at each place of another (atomic groups): a hostile text would take hours.
 
     `shape` is a regular expression of the whole text; its groups are what in it a person wrote,
     and where all are empty or missing, nothing is. With `after`, it is only a mark right after an
