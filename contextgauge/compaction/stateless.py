@@ -14,6 +14,7 @@ from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import FormatName, Message
+from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 
 _T = TypeVar("_T")
@@ -40,6 +41,8 @@ def compact(
     """
     history = History(with_fresh_usage(read_messages(messages, format)))
     if window_tokens is not None:
+        if window_tokens <= 0:
+            raise ConfigError(f"window_tokens is {window_tokens}: expected a number above 0")
         call = replace(call, window_tokens=window_tokens)
     compactor = compactor or Compactor()
     if now:
