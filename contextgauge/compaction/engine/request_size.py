@@ -227,9 +227,9 @@ def _calibration(history: History, other_tokens: int, counter: Counter) -> Calib
     if not reports:
         return former
     last, usage = reports[-1]
-    # What was shortened since is in a report before it, and not in the messages any more.
-    comparable = [each for each in reports if each[0] >= history.edited_until]
-    first, before = comparable[0] if comparable else reports[-1]
+    # Of reports before an edit, what is active says no more what they were of.
+    unedited = (each for each in reports if each[0] >= history.edited_until)
+    first, before = next(unedited, (last, usage))
     since = sum(map(counter.message, active[first:last]))
     messages = sum(map(counter.message, active[:first])) + since
     growth = None if former is None else former.growth
