@@ -300,7 +300,7 @@ def test_long_turns_give_way_where_all_of_them_are_too_long() -> None:
         entries.append(DigestEntry(number, "u", "user", f"answer {number}"))
     shown = within(entries, 9_400)
     assert [each for each in shown if each.speaker == "agent"] == entries[1::2]
-    assert len(shown[0].text) + len(shown[0].end) < 4_800
+    assert len(shown[0].text) + len(shown[0].end) < 5_200
     assert within(entries, 9_400, turns=20_000)[0].omitted < 5_000
 
 
