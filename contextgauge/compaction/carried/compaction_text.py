@@ -63,19 +63,22 @@ def compose(
     budget_tokens: int | None,
     counter: Counter,
     turns_tokens: int = 0,
+    files_tokens: int = 0,
 ) -> str:
     """Return the whole text of a compaction's message, within the budget; None is no bound.
 
-    The user's turns may be whole while all of them have `turns_tokens`.
+    The user's turns may be whole while all of them have `turns_tokens`. The list of files has a
+    share of the text, and `files_tokens` where there is room.
     """
     prose = prose.strip()
     nonce = nonce_for(_texts(prose, carried), _NONCE_DIGITS)
     if budget_tokens is None:
         return _rendered(_Parts(prose, carried.entries, carried.files), carried, number, nonce)
     room, text = budget_tokens * CHARACTERS_PER_TOKEN, ""
-    turns = turns_tokens * CHARACTERS_PER_TOKEN
+    turns, listed = turns_tokens * CHARACTERS_PER_TOKEN, files_tokens * CHARACTERS_PER_TOKEN
     for _ in range(_ATTEMPTS):
-        parts = _divided(prose, carried, number, room, turns)
+        files = _files(carried.files, max(room * FILES_PERCENT // 100, min(listed, room // 2)))
+        parts = _divided(prose, replace(carried, files=tuple(files)), number, room, turns)
         text = _rendered(parts, carried, number, nonce)
         tokens = counter.text(text)
         if tokens <= budget_tokens:
@@ -106,7 +109,7 @@ class _Parts(NamedTuple):
 
 def _divided(prose: str, carried: Carried, number: int, room: int, turns: int) -> _Parts:
     """Return what so many characters have place for."""
-    files = _files(carried.files, room * FILES_PERCENT // 100)
+    files = carried.files
     around = _Parts("…" if prose else "", (), files)
     fixed = len(_rendered(around, carried, number, "0" * _NONCE_DIGITS)) + len(_NOTE) + 32
     left = room - fixed
@@ -147,6 +150,11 @@ def _entry(entry: DigestEntry, nonce: str) -> str:
         return text
     source = f" {entry.message_id}" if _ID.fullmatch(entry.message_id) else ""
     return f"{text}\n[{nonce} … {entry.omitted}{source}] {entry.end}"
+
+
+def files_size(files: Sequence[FileUse]) -> int:
+    """Return the characters of a list of files."""
+    return sum(len(_file_line(each)) + 1 for each in files)
 
 
 def _file_line(file: FileUse) -> str:

@@ -87,8 +87,10 @@ def _divided(
 ) -> tuple[Climb, Summarising | Staying, Restored]:
     profile, counter, history = frame.profile, frame.counter, frame.history
     budget, nothing = measured.budget_tokens, Restored((), 0)
-    start = Climb(tuple(history.active), measured.messages_tokens)
-    at = climb(start, profile, counter, budget, offers_recall=frame.call.offers_recall)
+    at = Climb(tuple(history.active), measured.messages_tokens)
+    if due is not None or "summarise" not in profile.rungs or profile.keep_share is None:
+        # One that is asked for has a summary, so what stays need not be cleared for it.
+        at = climb(at, profile, counter, budget, offers_recall=frame.call.offers_recall)
     if "summarise" not in profile.rungs:
         return at, Staying("the profile has no summaries"), nothing
     if due is not None and at.steps and at.tokens <= budget:

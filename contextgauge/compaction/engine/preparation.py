@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.carried.audit import audit
-from contextgauge.compaction.carried.compaction_text import compose, last_number
+from contextgauge.compaction.carried.compaction_text import FILES_PERCENT, compose, last_number
 from contextgauge.compaction.carried.digest import PlacedEntry, carried_on, entries_of
 from contextgauge.compaction.carried.digest_room import TURNS_SHARE, USER_SHARE
 from contextgauge.compaction.carried.file_ledger import ledger
@@ -64,6 +64,7 @@ class Summarising:
     overhead_tokens: int
     room_tokens: int
     turns_tokens: int
+    files_tokens: int
     steps: tuple[LadderStep, ...]
 
 
@@ -129,7 +130,7 @@ def prepare(
     )
     former_tokens = counter.text(preparation.former.prose or "")
     prose_tokens = min(max(aim.prose_tokens, former_tokens), budget_tokens // _PROSE_SHARE)
-    tokens = TextTokens(prose_tokens, preparation.turns_tokens)
+    tokens = TextTokens(prose_tokens, preparation.turns_tokens, preparation.files_tokens)
     carried = preparation.carried_of(selection, tokens)
     if keep_tokens is not None:
         cut = preparation.earliest(selection, carried.size)
@@ -205,6 +206,11 @@ class _Preparation:
         fits = self.at.tokens <= self.budget_tokens
         return self.budget_tokens if fits else self.budget_tokens // TURNS_SHARE
 
+    @property
+    def files_tokens(self) -> int:
+        """What the list of files may have: a share of the goal, whatever the text takes of it."""
+        return self.goal_tokens * FILES_PERCENT // 100
+
     def carried_of(self, division: Division, tokens: TextTokens) -> _CarriedEntries:
         carried, places = self.former.carried, self._leaving(division)
         placed: list[PlacedEntry] = []
@@ -216,7 +222,7 @@ class _Preparation:
             files = ledger(carried.files, sources)
         length = len(self.at.messages)
         return _CarriedEntries(
-            placed, files, text_size(carried, placed, length, tokens, self.counter)
+            placed, files, text_size(carried, placed, files, length, tokens, self.counter)
         )
 
     def earliest(self, division: Division, size: TextSize) -> int:
@@ -277,6 +283,7 @@ class _Preparation:
             ROLE_TOKENS + counter.text(profile.continuation or ""),
             min(room, most),
             self.turns_tokens,
+            self.files_tokens,
             steps,
         )
 
@@ -327,6 +334,7 @@ def _composed(work: Summarising, prose: str, counter: Counter) -> str:
         budget_tokens=work.room_tokens,
         counter=counter,
         turns_tokens=work.turns_tokens,
+        files_tokens=work.files_tokens,
     )
 
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from itertools import accumulate, islice, takewhile
 from typing import Final, NamedTuple
 
-from contextgauge.compaction.carried.compaction_text import FILES_PERCENT, FIXED_CHARACTERS
+from contextgauge.compaction.carried.compaction_text import FIXED_CHARACTERS, files_size
 from contextgauge.compaction.carried.digest import PlacedEntry, said_again
 from contextgauge.compaction.carried.digest_room import size_of, standard
 from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
 from contextgauge.compaction.engine.selection import Division, whole_cuts
-from contextgauge.compaction.messages import Carried, Message
+from contextgauge.compaction.messages import Carried, FileUse, Message
 
 _TEXT_SHARE: Final = 0.9
 """Of the goal for the compaction's text: what is more of a flood is left out of it."""
@@ -40,15 +40,17 @@ class TextSize(NamedTuple):
 
 
 class TextTokens(NamedTuple):
-    """What a model may write, and what the user's turns may have together to be whole."""
+    """What a model may write, what the user's turns may have to be whole, and the files' list."""
 
     prose: int
     turns: int
+    files: int
 
 
 def text_size(
     carried: Carried,
     entries: Sequence[PlacedEntry],
+    files: Sequence[FileUse],
     length: int,
     tokens: TextTokens,
     counter: Counter,
@@ -71,9 +73,9 @@ def text_size(
         if (key := said_again(digest[place])) is not None:  # of what is said again one stays
             at[min(places[place], length)] -= said.get(key, 0)
             said[key] = size
-    # The list of files takes its share of the whole text.
-    before = [each * counted * 100 // (of * (100 - FILES_PERCENT)) for each in accumulate(at)]
-    return TextSize(before, FIXED_CHARACTERS // CHARACTERS_PER_TOKEN + tokens.prose)
+    before = [each * counted // of for each in accumulate(at)]
+    listed = min(files_size(files) * counted // of, tokens.files)
+    return TextSize(before, FIXED_CHARACTERS // CHARACTERS_PER_TOKEN + tokens.prose + listed)
 
 
 def earliest_cut(
