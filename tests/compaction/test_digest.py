@@ -343,8 +343,8 @@ def test_what_is_said_again_behind_a_cut_still_takes_its_room_before_it() -> Non
     todos = [DigestEntry(1, "m", "todos", "x" * size) for size in (300, 900)]
     entries = [*map(PlacedEntry, (0, 6), [said_twice] * 2), *map(PlacedEntry, (1, 7), todos)]
     entries.sort(key=lambda each: each.position)
-    before = text_size(Carried(), entries, 8, TextTokens(0, 0), ESTIMATE).before
-    once = text_size(Carried(), entries[:2], 8, TextTokens(0, 0), ESTIMATE).before
+    before = text_size(Carried(), entries, (), 8, TextTokens(0, 0, 0), ESTIMATE).before
+    once = text_size(Carried(), entries[:2], (), 8, TextTokens(0, 0, 0), ESTIMATE).before
     assert before[6] == once[6] > 100
     assert before[7] == before[6]
     assert before[8] > before[7]

@@ -71,7 +71,7 @@ async def test_sources_are_kept_also_of_shortened_messages() -> None:
         ),
     ]
     history = History(read_messages(turns, "anthropic"))
-    receipt = await Compactor().compact(history, ModelCall(window_tokens=8_000))
+    receipt = (await Compactor().before_call(history, ModelCall(window_tokens=5_000))).receipt
     assert receipt is not None
     assert "clear-results" in [each.rung for each in receipt.steps]
     same(history, load_history(store_history(history)))
