@@ -12,6 +12,7 @@ from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import FormatName, Message
+from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 
 _T = TypeVar("_T")
@@ -36,9 +37,12 @@ def compact(
     the size does not matter. Messages that stay are the objects that were given. Raises
     ConfigError, and NoSummaryError where a summariser fails with `now`.
     """
-    history = History(with_fresh_usage(read_messages(messages, format)))
     if window_tokens is not None:
         call = replace(call, window_tokens=window_tokens)
+    window: object = call.window_tokens
+    if window is not None and not (isinstance(window, int) and window > 0):
+        raise ConfigError(f"window_tokens must be a number of tokens, 1 or more, not {window!r}")
+    history = History(with_fresh_usage(read_messages(messages, format)))
     compactor = compactor or Compactor()
     if now:
         finished(compactor.compact(history, call))

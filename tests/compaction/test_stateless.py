@@ -8,6 +8,7 @@ import pytest
 
 from contextgauge.compaction import Compactor, ModelCall, compact, recall_tool_schema
 from contextgauge.compaction.messages import FormatName
+from contextgauge.errors import ConfigError
 from contextgauge.records import Json
 from tests.compaction.test_compactor import Scripted
 
@@ -63,6 +64,13 @@ def test_what_is_sent_is_compacted_below_the_threshold_where_that_is_asked_for()
     sent = compact(messages, "openai-chat", 200_000, now=True, compactor=compactor)
     assert len(sent) == 1
     assert "the summary" in json.dumps(sent)
+
+
+@pytest.mark.parametrize("window", [0, -5, "40k"])
+def test_a_window_that_is_no_number_of_tokens_is_an_error(window: Any) -> None:
+    for given in ({"window_tokens": window}, {"call": ModelCall(window_tokens=window)}):
+        with pytest.raises(ConfigError, match="window_tokens must be a number of tokens"):
+            compact([], "plain", **given)
 
 
 async def test_it_works_where_an_event_loop_runs() -> None:
