@@ -105,7 +105,7 @@ def compact_file(
     if as_json:
         (sys.stderr if target is None else sys.stdout).write(f"{dumps(receipt).decode()}\n")
     else:
-        _show(receipt, before, history, screen)
+        _show(receipt, before, history, screen, keep=options.keep)
         if target is not None:
             say(f"Written to {target}", to=screen)
     _warn_of_results_without_call(history)
@@ -142,7 +142,7 @@ def _sendable(item: Json) -> Json:
 
 def _profile(name: str, keep: int | None) -> Profile:
     profile = profile_named(name)
-    return profile if keep is None else replace(profile, keep_last=keep)
+    return profile if keep is None else replace(profile, keep_last=keep, keep_share=None)
 
 
 def _summariser(name: str, url: str | None, key_variable: str | None) -> Summariser | None:
@@ -161,7 +161,21 @@ def _target(file: str, output: str | None, *, force: bool) -> Path | None:
     target = Path(output or f"{Path(plain_path(file)).stem}.compacted.json")
     if target.exists() and not force:
         raise ConfigError(f"{target} exists: name another --output, or overwrite it with --force")
+    _check_writable(target)
     return target
+
+
+def _check_writable(target: Path) -> None:
+    """Raise ConfigError where a file cannot be written, before work is done for it."""
+    is_new = not target.exists()
+    if target.is_fifo():  # its reader would see the end
+        return
+    try:
+        target.open("ab").close()
+        if is_new:
+            target.unlink()
+    except OSError as error:
+        raise ConfigError(f"{target}: cannot be written: {error.strerror}") from error
 
 
 def _bytes_of(file: str) -> bytes:
@@ -177,9 +191,12 @@ def _bytes_of(file: str) -> bytes:
 
 
 def _mode_of(file: str) -> int:
-    """Return the permissions of the conversation's file: what is written of it gets no others."""
+    """Return who may read and write the conversation's file: no others what is written of it.
+
+    Its owner may write that, also where the conversation's file is read-only.
+    """
     found = None if file == STANDARD else find_file(file)
-    return 0o666 if found is None else found.stat.st_mode & 0o777
+    return 0o666 if found is None else found.stat.st_mode & 0o666 | 0o600
 
 
 def _write(target: Path | None, value: bytes, *, mode: int) -> None:
@@ -238,7 +255,14 @@ def _sizes(receipt: Receipt, before: Sequence[Message], after: Sequence[Message]
     return sizes
 
 
-def _show(receipt: Receipt, before: Sequence[Message], history: History, screen: Console) -> None:
+def _show(
+    receipt: Receipt,
+    before: Sequence[Message],
+    history: History,
+    screen: Console,
+    *,
+    keep: int | None,
+) -> None:
     screen.print(_sizes(receipt, before, history.active))
     window, goal = receipt.window, receipt.target_tokens
     say(f"Window {exact(window.tokens)} tokens ({window.source}), goal {exact(goal)}", to=screen)
@@ -258,7 +282,8 @@ def _show(receipt: Receipt, before: Sequence[Message], history: History, screen:
     if receipt.number is not None:
         say(f"Carried {' and '.join(carried)}; summary by {receipt.summariser}", to=screen)
     if receipt.tokens_after >= window.tokens:
-        say("After it the conversation still does not fit the window: less --keep may help", to=err)
+        hint = ": less --keep may help" if keep else ""
+        say(f"After it the conversation still does not fit the window{hint}", to=err)
     elif receipt.tokens_after > goal:
         say("The goal was not reached: the rest is recent or always stays", to=err)
     say(f"Compacting took {duration(receipt.duration_ms)}", to=screen)
