@@ -87,6 +87,12 @@ def test_a_receipt_names_window_and_goal_and_what_is_not_messages(folder: Path) 
     assert "The goal was not reached" not in result.stderr
 
 
+def test_a_profile_without_a_goal_shows_none(folder: Path) -> None:
+    shown = run(str(folder / "talk.json"), "--profile", "seed-001", "--window", "8000").output
+    assert "Window 8,000 tokens (given)\n" in shown
+    assert "goal" not in shown
+
+
 def test_a_conversation_that_still_does_not_fit_is_no_silent_success(folder: Path) -> None:
     _write_body(folder, "x" * 40_000)
     assert "still does not fit the window" in run("body.json", "--window", "8000").stderr

@@ -71,8 +71,9 @@ def compact_file(
     read = _read(file)
     history = History(read.request.messages)
     before = tuple(history.active)
+    profile = _profile(options.profile, options.keep)
     compactor = Compactor(
-        profile=_profile(options.profile, options.keep),
+        profile=profile,
         summariser=_summariser(options.summariser, options.url, options.key_variable),
         hooks=Hooks(on_event=lambda event: say(event_line(event))),
     )
@@ -105,7 +106,7 @@ def compact_file(
     if as_json:
         (sys.stderr if target is None else sys.stdout).write(f"{dumps(receipt).decode()}\n")
     else:
-        _show(receipt, before, history, screen, keep=options.keep)
+        _show(receipt, before, history, screen, profile)
         if target is not None:
             say(f"Written to {target}", to=screen)
     _warn_of_results_without_call(history)
@@ -260,12 +261,13 @@ def _show(
     before: Sequence[Message],
     history: History,
     screen: Console,
-    *,
-    keep: int | None,
+    profile: Profile,
 ) -> None:
     screen.print(_sizes(receipt, before, history.active))
     window, goal = receipt.window, receipt.target_tokens
-    say(f"Window {exact(window.tokens)} tokens ({window.source}), goal {exact(goal)}", to=screen)
+    has_goal = profile.compact_to < profile.compact_at
+    shown_goal = f", goal {exact(goal)}" if has_goal else ""
+    say(f"Window {exact(window.tokens)} tokens ({window.source}){shown_goal}", to=screen)
     is_above = receipt.steps[-1].tokens_after > receipt.tokens_after
     above = ", above what was reported" if is_above else ""
     say(f"Steps, with estimates of the messages alone{above}:", to=screen)
@@ -282,8 +284,9 @@ def _show(
     if receipt.number is not None:
         say(f"Carried {' and '.join(carried)}; summary by {receipt.summariser}", to=screen)
     if receipt.tokens_after >= window.tokens:
-        hint = ": less --keep may help" if keep else ""
+        is_exact = profile.keep_share is None and profile.keep_last > 0
+        hint = ": less --keep may help" if is_exact else ""
         say(f"After it the conversation still does not fit the window{hint}", to=err)
-    elif receipt.tokens_after > goal:
+    elif has_goal and receipt.tokens_after > goal:
         say("The goal was not reached: the rest is recent or always stays", to=err)
     say(f"Compacting took {duration(receipt.duration_ms)}", to=screen)
