@@ -28,7 +28,7 @@ from contextgauge.compaction import (
     recall_tool_schema,
     write_messages,
 )
-from contextgauge.compaction.displays import log_line, status_text, warning_text
+from contextgauge.compaction.displays import log_line, status_text
 
 WINDOW_TOKENS = 6_000
 FILES = [f"src/module_{number:02}.py" for number in range(36)]
@@ -97,7 +97,7 @@ def run_tool(call: dict[str, Any], history: History) -> dict[str, Any]:
 def show(event: EngineEvent) -> None:
     """Print what a person should know."""
     if isinstance(event, ContextWarned):
-        print(warning_text(event.tokens, event.window.tokens))
+        print(f"⚠️ {status_text(event.tokens, event.window.tokens)}")
     elif isinstance(event, CompactionDone):
         print(log_line(event.receipt))
         for step in event.receipt.steps:

@@ -64,7 +64,13 @@ class Callbacks:
 
     async def _reviewed(self, text: str) -> str | None:
         review = self._hooks.review
-        return text if review is None else await _awaited("review", lambda: review(text))
+        if review is None:
+            return text
+        answer: object = await _awaited("review", lambda: review(text))
+        if answer is None or isinstance(answer, str):
+            return answer
+        _logger.error("review returned %s, not a text or None", type(answer).__name__)
+        return None
 
 
 class CarefulCounter:

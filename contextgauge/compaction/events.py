@@ -88,7 +88,7 @@ class Hooks:
     automatic compaction: False leaves the conversation as it is until the user's next turn, or
     until a pause is over, or the request does not fit: then it is compacted without a summariser.
     `review` is shown a summary before it is used and returns it, changed
-    or not, or None to refuse it (001).
+    or not, or None to refuse it (001); what is neither refuses too.
     `restore` gives texts that follow the summary, such as `restore_texts` makes, the most important
     first; what the profile's `restore_share` has no room for is left out. What a hook raises is
     logged: `confirm` then declines, `review` refuses, the others change nothing.

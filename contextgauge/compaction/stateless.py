@@ -39,11 +39,14 @@ def compact(
     the size does not matter. Messages that stay are the objects that were given. Raises
     ConfigError, and NoSummaryError where a summariser fails with `now`.
     """
-    history = History(with_fresh_usage(read_messages(messages, format)))
     if window_tokens is not None:
         if window_tokens <= 0:
             raise ConfigError(f"window_tokens is {window_tokens}: expected a number above 0")
         call = replace(call, window_tokens=window_tokens)
+    window: object = call.window_tokens
+    if window is not None and not (isinstance(window, int) and window > 0):
+        raise ConfigError(f"window_tokens must be a number of tokens, 1 or more, not {window!r}")
+    history = History(with_fresh_usage(read_messages(messages, format)))
     compactor = compactor or Compactor()
     if now:
         finished(compactor.compact(history, call))

@@ -87,6 +87,12 @@ def test_a_receipt_names_window_and_goal_and_what_is_not_messages(folder: Path) 
     assert "The goal was not reached" not in result.stderr
 
 
+def test_a_profile_without_a_goal_shows_none(folder: Path) -> None:
+    shown = run(str(folder / "talk.json"), "--profile", "seed-001", "--window", "8000").output
+    assert "Window 8,000 tokens (given)\n" in shown
+    assert "goal" not in shown
+
+
 def test_a_conversation_that_still_does_not_fit_is_no_silent_success(folder: Path) -> None:
     _write_body(folder, "x" * 40_000)
     assert "still does not fit the window" in run("body.json", "--window", "8000").stderr
@@ -124,9 +130,58 @@ def test_what_only_answers_have_is_not_written(folder: Path) -> None:
     assert {tuple(sorted(each)) for each in after} == {("content", "role")}
 
 
-def test_an_error_names_the_file(folder: Path) -> None:
-    (folder / "bad.json").write_text('{"a": 1}')
-    assert str(run("bad.json").exception).startswith("bad.json: the JSON is no conversation")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1}', "the JSON is no conversation"),
+        ("[]", "the conversation has no messages"),
+        ('{"messages": []}', "the conversation has no messages"),
+        (" \n", "the file is empty"),
+        ('[\n{"role": "user",\n"content": "hi"},\n{]', "not a supported conversation"),
+    ],
+)
+def test_an_error_names_the_file_and_what_is_wrong(folder: Path, text: str, message: str) -> None:
+    (folder / "bad.json").write_text(text)
+    shown = str(run("bad.json").exception)
+    assert shown.startswith(f"bad.json: {message}")
+    assert ("; the JSON cannot be read: " in shown and "line 4" in shown) == ("hi" in text)
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("no/such/folder.json", "cannot be written: No such file or directory"),
+        ("talk.json/x.json", "cannot be written: Not a directory"),
+        (".", "cannot be written: Is a directory"),
+    ],
+)
+def test_where_nothing_can_be_written_nothing_is_compacted(
+    folder: Path, output: str, message: str
+) -> None:
+    result = run("talk.json", "--window", "8000", "--force", "-o", output)
+    assert message in str(result.exception)
+    assert "Compaction complete" not in result.stderr
+    assert [each.name for each in folder.iterdir()] == ["talk.json"]
+
+
+@pytest.mark.parametrize("keep", [0, 1, 20])
+def test_exactly_as_many_messages_stay_as_are_kept(folder: Path, keep: int) -> None:
+    before = json.loads((folder / "talk.json").read_text())
+    result = run("talk.json", "--window", "8000", "--keep", str(keep))
+    assert result.exit_code == 0, result.output
+    after = json.loads((folder / "talk.compacted.json").read_text())
+    assert len(after) == 2 + keep
+    assert [each["role"] for each in after[2:]] == [each["role"] for each in before[81 - keep :]]
+    assert after[2:][-1:] == before[81 - keep :][-1:]
+
+
+@pytest.mark.parametrize(("options", "hint"), [((), False), (("--keep", "60"), True)])
+def test_less_to_keep_is_a_hint_only_where_it_was_asked_for(
+    folder: Path, options: tuple[str, ...], hint: bool
+) -> None:
+    _write_body(folder, "x" * 40_000)
+    shown = run("body.json", "--window", "8000", *options).stderr
+    assert ("less --keep may help" in shown) == hint
 
 
 @pytest.mark.parametrize(
@@ -231,10 +286,13 @@ def test_results_without_a_call_are_named_where_they_are_written(folder: Path) -
     assert "without a call" not in run("early.json", "--window", "8000").stderr
 
 
-def test_what_is_written_of_a_private_conversation_is_private(folder: Path) -> None:
-    (folder / "talk.json").chmod(0o600)
+@pytest.mark.parametrize(("mode", "written"), [(0o600, 0o600), (0o400, 0o600), (0o700, 0o600)])
+def test_what_is_written_of_a_private_conversation_is_private_and_can_be_written_again(
+    folder: Path, mode: int, written: int
+) -> None:
+    (folder / "talk.json").chmod(mode)
     assert run("talk.json", "--window", "8000").exit_code == 0
-    assert stat.S_IMODE((folder / "talk.compacted.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / "talk.compacted.json").stat().st_mode) == written
 
 
 def test_a_file_is_compacted_only_where_that_is_due(folder: Path) -> None:

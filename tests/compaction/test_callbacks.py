@@ -111,6 +111,21 @@ async def test_a_confirmation_that_raises_declines_and_a_review_that_raises_refu
     assert history.rounds == 0
 
 
+@pytest.mark.parametrize("answer", [False, True, 5, b"text"])
+async def test_a_review_that_returns_no_text_refuses(
+    answer: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def review(_text: str) -> str:
+        return answer  # type: ignore[return-value]
+
+    log, history = Log(), History(talk(80))
+    hooks = replace(log.hooks(), review=review)
+    await Compactor(summariser=Scripted("sum"), hooks=hooks).before_call(history, CALL)
+    assert isinstance(log.events[-1], CompactionNotDone)
+    assert "refused in its review" in log.events[-1].reason
+    assert f"review returned {type(answer).__name__}, not a text or None" in caplog.messages
+
+
 async def test_a_hook_that_is_no_async_function_is_an_error() -> None:
     hooks = Hooks(confirm=lambda _starting: True)  # type: ignore[arg-type,return-value]
     with pytest.raises(ConfigError, match="async def"):

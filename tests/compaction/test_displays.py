@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from contextgauge.compaction import displays
 from contextgauge.compaction.displays import CompactionResult, ContextStatus, terminal_width
+from contextgauge.compaction.engine.compaction_receipt import LadderStep, Receipt
 from contextgauge.compaction.events import ThresholdUnreachable
+from contextgauge.compaction.profiles import Window
 
 STATUS = ContextStatus(
     window_tokens=128_000,
@@ -33,6 +35,25 @@ def test_a_line_says_that_no_compaction_can_help() -> None:
     assert displays.event_line(ThresholdUnreachable(90_000, 85_000)) == (
         "No compaction can help: the least that can be sent has 90,000 tokens, and the limit is "
         "85,000"
+    )
+
+
+def test_a_log_line_without_a_summary_names_the_steps_and_no_round() -> None:
+    steps = (
+        LadderStep("deduplicate", 900, 800, ("m1",), "same"),
+        LadderStep("clear-results", 800, 500, ("m2", "m3"), "old"),
+    )
+    receipt = Receipt(
+        trigger="auto",
+        tokens_before=1_000,
+        tokens_after=600,
+        basis="estimated",
+        window=Window(2_000, "given"),
+        target_tokens=500,
+        steps=steps,
+    )
+    assert displays.log_line(receipt) == (
+        "[Compaction] 1000 → 600 tokens (deduplicate, clear-results: 3 messages shortened)"
     )
 
 

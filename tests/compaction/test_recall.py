@@ -131,6 +131,9 @@ def test_natural_questions_in_nine_languages_find_their_answers() -> None:
 
 def test_wrong_arguments_are_answered() -> None:
     assert recall(HISTORY, {}) == "Error: give `id`, `file` or `text`."
+    for no_object in ("text", None, ["id"]):
+        answer = recall(HISTORY, no_object)  # type: ignore[arg-type]
+        assert answer == "Error: the arguments must be an object with `id`, `file` or `text`."
     for wrong in ({"id": 3}, {"text": " "}, {"file": ["x"]}):
         name = next(iter(wrong))
         assert recall(HISTORY, wrong) == f"Error: `{name}` must be a text that is not empty."

@@ -66,6 +66,13 @@ def test_what_is_sent_is_compacted_below_the_threshold_where_that_is_asked_for()
     assert "the summary" in json.dumps(sent)
 
 
+@pytest.mark.parametrize("window", [0, -5, "40k"])
+def test_a_window_that_is_no_number_of_tokens_is_an_error(window: Any) -> None:
+    for given in ({"window_tokens": window}, {"call": ModelCall(window_tokens=window)}):
+        with pytest.raises(ConfigError, match="window_tokens must be a number of tokens"):
+            compact([], "plain", **given)
+
+
 async def test_it_works_where_an_event_loop_runs() -> None:
     messages = [each for number in range(3) for each in rounds("openai-chat", number)]
     assert len(compact(messages, "openai-chat", WINDOW)) < len(messages)

@@ -334,8 +334,10 @@ def test_lines_that_nest_too_deeply_are_no_lines_of_a_conversation() -> None:
     deep = b'{"a":' + b"[" * 100_000
     turn = b'{"type":"user","message":{"role":"user","content":"hi"}}'
     assert [each.text for each in read_conversation(deep + b"\n" + turn).request.messages] == ["hi"]
-    with pytest.raises(ConfigError, match="not a supported conversation"):
-        read_conversation(deep)
+    for value in (deep, b'{\n"type": "x"}', b'{"type": "x"}\n{"a": 1}\n'):
+        with pytest.raises(ConfigError, match="not a supported conversation") as error:
+            read_conversation(value)
+        assert ("the JSON cannot be read" in str(error.value)) == (value is deep)
 
 
 def test_what_the_runtime_writes_of_local_commands_is_no_rule_of_the_user() -> None:

@@ -45,7 +45,8 @@ def test_the_example_agent_is_compacted_and_recalls_what_it_needs(tmp_path: Path
     out = run((ROOT / "examples" / "compacting_agent.py").read_text(encoding="utf-8"), tmp_path)
     lines = out.splitlines()
     assert lines[-1] == "The release key is mauve-otter-41. Signed: REVIEW-7."
-    assert "⚠️ Context usage at" in out
+    assert "⚠️ Context: " in out
+    assert "/compact" not in out
     assert re.search(r"^\[Compaction\] Round 2: ", out, re.MULTILINE)
     assert [line for line in lines if "recall" in line and "{" in line] == [
         "  recall {'text': 'RELEASE_KEY'}"

@@ -222,11 +222,14 @@ def event_line(event: EngineEvent) -> str:
 
 
 def log_line(receipt: Receipt) -> str:
-    """Return seed 002's line for a log; round 0 where no message was archived."""
-    return (
-        f"[Compaction] Round {receipt.number or 0}: {receipt.tokens_before} → "
-        f"{receipt.tokens_after} tokens ({receipt.messages_archived} messages summarized)"
-    )
+    """Return seed 002's line for a log; where no message was archived, the steps and no round."""
+    sizes = f"{receipt.tokens_before} → {receipt.tokens_after} tokens"
+    if receipt.number is None:
+        shortened = len({each for step in receipt.steps for each in step.message_ids})
+        names = ", ".join(step.rung for step in receipt.steps)
+        return f"[Compaction] {sizes} ({names}: {_messages(shortened)} shortened)"
+    archived = receipt.messages_archived
+    return f"[Compaction] Round {receipt.number}: {sizes} ({archived} messages summarized)"
 
 
 def preview(summary: str) -> str:

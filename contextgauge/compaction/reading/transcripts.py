@@ -56,6 +56,8 @@ class _ReportedWindows:
 
 def read_conversation(value: bytes) -> ReadConversation:
     """Read the active conversation of a file's bytes. Raises ConfigError where there is none."""
+    if not value.strip():
+        raise ConfigError("the file is empty: expected a conversation")
     document = _document(value)
     if document is not None:
         return _of_document(document)
@@ -73,7 +75,7 @@ def read_conversation(value: bytes) -> ReadConversation:
     conversation = main if main.history.active else side
     messages = conversation.history.active
     if not messages:
-        raise _unsupported()
+        raise _unsupported(_unreadable(value))
     formats = {each.source.format for each in messages if each.source is not None}
     if len(formats) > 1:
         raise _unsupported(f"; this one mixes lines of {' and '.join(sorted(formats))}")
@@ -91,6 +93,17 @@ def _unsupported(reason: str = "") -> ConfigError:
     )
 
 
+def _unreadable(value: bytes) -> str:
+    """Return where a JSON document is broken; empty for lines, whose first is JSON on its own."""
+    first = value.strip().partition(b"\n")[0]
+    if first[:1] in (b"[", b"{") and not any(_objects(first)):
+        try:
+            loads(value)
+        except (ValueError, RecursionError) as error:
+            return f"; the JSON cannot be read: {error}"
+    return ""
+
+
 def _document(value: bytes) -> Json:
     try:
         document: Json = loads(value)
@@ -103,6 +116,8 @@ def _document(value: bytes) -> Json:
 
 def _of_document(document: Json) -> ReadConversation:
     name = detect(document)
+    if document == [] or (isinstance(document, dict) and document.get("messages") == []):
+        raise ConfigError("the conversation has no messages")
     if name is None:
         raise ConfigError(
             "the JSON is no conversation: expected a list of messages, or the body of a request "

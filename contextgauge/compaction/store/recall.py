@@ -89,6 +89,8 @@ def recall(
     With several arguments a message must meet all of them. Wrong arguments are answered with what
     to do, never raised.
     """
+    if not isinstance(arguments, Mapping):
+        return "Error: the arguments must be an object with `id`, `file` or `text`."
     given = {name: arguments.get(name) for name in ("id", "file", "text")}
     for name, value in given.items():
         if value is not None and not (isinstance(value, str) and value.strip()):

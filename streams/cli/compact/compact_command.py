@@ -60,7 +60,8 @@ Keep = Annotated[
         "--keep",
         min=0,
         metavar="COUNT",
-        help="File: latest messages that stay as they are. By default, the profile's.",
+        help="File: exactly so many latest messages are not summarised. By default, the profile's "
+        "least, and more where the goal has room.",
     ),
 ]
 Instructions = Annotated[

@@ -71,8 +71,9 @@ def compact_file(
     read = _read(file)
     history = History(read.request.messages)
     before = tuple(history.active)
+    profile = _profile(options.profile, options.keep)
     compactor = Compactor(
-        profile=_profile(options.profile, options.keep),
+        profile=profile,
         summariser=_summariser(options.summariser, options.url, options.key_variable),
         hooks=Hooks(on_event=lambda event: say(event_line(event))),
     )
@@ -105,7 +106,7 @@ def compact_file(
     if as_json:
         (sys.stderr if target is None else sys.stdout).write(f"{dumps(receipt).decode()}\n")
     else:
-        _show(receipt, before, history, screen)
+        _show(receipt, before, history, screen, profile)
         if target is not None:
             say(f"Written to {target}", to=screen)
     _warn_of_results_without_call(history)
@@ -142,7 +143,7 @@ def _sendable(item: Json) -> Json:
 
 def _profile(name: str, keep: int | None) -> Profile:
     profile = profile_named(name)
-    return profile if keep is None else replace(profile, keep_last=keep)
+    return profile if keep is None else replace(profile, keep_last=keep, keep_share=None)
 
 
 def _summariser(name: str, url: str | None, key_variable: str | None) -> Summariser | None:
@@ -161,7 +162,21 @@ def _target(file: str, output: str | None, *, force: bool) -> Path | None:
     target = Path(output or f"{Path(plain_path(file)).stem}.compacted.json")
     if target.exists() and not force:
         raise ConfigError(f"{target} exists: name another --output, or overwrite it with --force")
+    _check_writable(target)
     return target
+
+
+def _check_writable(target: Path) -> None:
+    """Raise ConfigError where a file cannot be written, before work is done for it."""
+    is_new = not target.exists()
+    if target.is_fifo():  # its reader would see the end
+        return
+    try:
+        target.open("ab").close()
+        if is_new:
+            target.unlink()
+    except OSError as error:
+        raise ConfigError(f"{target}: cannot be written: {error.strerror}") from error
 
 
 def _bytes_of(file: str) -> bytes:
@@ -177,9 +192,12 @@ def _bytes_of(file: str) -> bytes:
 
 
 def _mode_of(file: str) -> int:
-    """Return the permissions of the conversation's file: what is written of it gets no others."""
+    """Return who may read and write the conversation's file: no others what is written of it.
+
+    Its owner may write that, also where the conversation's file is read-only.
+    """
     found = None if file == STANDARD else find_file(file)
-    return 0o666 if found is None else found.stat.st_mode & 0o777
+    return 0o666 if found is None else found.stat.st_mode & 0o666 | 0o600
 
 
 def _write(target: Path | None, value: bytes, *, mode: int) -> None:
@@ -238,10 +256,18 @@ def _sizes(receipt: Receipt, before: Sequence[Message], after: Sequence[Message]
     return sizes
 
 
-def _show(receipt: Receipt, before: Sequence[Message], history: History, screen: Console) -> None:
+def _show(
+    receipt: Receipt,
+    before: Sequence[Message],
+    history: History,
+    screen: Console,
+    profile: Profile,
+) -> None:
     screen.print(_sizes(receipt, before, history.active))
     window, goal = receipt.window, receipt.target_tokens
-    say(f"Window {exact(window.tokens)} tokens ({window.source}), goal {exact(goal)}", to=screen)
+    has_goal = profile.compact_to < profile.compact_at
+    shown_goal = f", goal {exact(goal)}" if has_goal else ""
+    say(f"Window {exact(window.tokens)} tokens ({window.source}){shown_goal}", to=screen)
     is_above = receipt.steps[-1].tokens_after > receipt.tokens_after
     above = ", above what was reported" if is_above else ""
     say(f"Steps, with estimates of the messages alone{above}:", to=screen)
@@ -258,7 +284,9 @@ def _show(receipt: Receipt, before: Sequence[Message], history: History, screen:
     if receipt.number is not None:
         say(f"Carried {' and '.join(carried)}; summary by {receipt.summariser}", to=screen)
     if receipt.tokens_after >= window.tokens:
-        say("After it the conversation still does not fit the window: less --keep may help", to=err)
-    elif receipt.tokens_after > goal:
+        is_exact = profile.keep_share is None and profile.keep_last > 0
+        hint = ": less --keep may help" if is_exact else ""
+        say(f"After it the conversation still does not fit the window{hint}", to=err)
+    elif has_goal and receipt.tokens_after > goal:
         say("The goal was not reached: the rest is recent or always stays", to=err)
     say(f"Compacting took {duration(receipt.duration_ms)}", to=screen)
