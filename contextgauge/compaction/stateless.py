@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from contextgauge.compaction.carried.unmarked_text import read_unmarked
+from contextgauge.compaction.carried.unmarked_text import former_text
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.formats import read_messages, write_messages
@@ -53,7 +53,7 @@ def with_fresh_usage(messages: list[Message]) -> list[Message]:
     of the larger. Where none is, all are of the larger one.
     """
     turn = next((each for each in messages if each.role == "user"), None)
-    if turn is None or (turn.compaction is None and read_unmarked(turn) is None):
+    if turn is None or (turn.compaction is None and former_text(messages) is None):
         return messages
     fresh_from, last = len(messages), 0
     for index, each in enumerate(messages):

@@ -39,6 +39,7 @@ _READ_TITLE: Final = re.compile(
     .replace("NONCE", "([0-9a-f]{6,64})", 1)
     .replace("NONCE", r"\2")
 )
+_TITLE_LINE: Final = re.compile(rf"(?m)^{_READ_TITLE.pattern}$")
 _NOTE: Final = "[… 9 m1] stands for 9 characters of message m1"
 _SPEAKERS: Final[tuple[Speaker, ...]] = get_args(Speaker)
 _ID: Final = re.compile(r"[\w.:@/=+-]{1,100}")
@@ -208,6 +209,37 @@ def read_text(text: str, message_id: str = "") -> CompactionText | None:
         elif label == "files":
             files = list(_read_files(content))
     return CompactionText(int(begins[1]), prose, tuple(entries), tuple(files), left_out)
+
+
+class SurroundedText(NamedTuple):
+    """A compaction's text in a longer one: what stands before and behind it is another's."""
+
+    before: str
+    text: str
+    behind: str
+    nonce: str
+
+
+def surrounded(text: str) -> SurroundedText | None:
+    """Return a compaction's text, from its title to its end, and what is around it."""
+    begins = _TITLE_LINE.search(text)
+    if begins is None:
+        return None
+    end = re.compile(rf"(?m)^\[{begins[2]} end\]$\n?").search(text, begins.end())
+    last = len(text) if end is None else end.end()
+    before = text[: begins.start()].removesuffix("\n")
+    return SurroundedText(before, text[begins.start() : last], text[last:], begins[2])
+
+
+def restored_text(text: str, nonce: str) -> str:
+    """Return a text that follows a compaction's, marked as not the user's."""
+    return f"[{nonce} restored]\n{text}\n[{nonce} end]"
+
+
+def without_restored(text: str, nonce: str) -> str:
+    """Return a text without what is marked as restored in it."""
+    first, *others = text.split(f"[{nonce} restored]\n")
+    return first + "".join(each.partition(f"\n[{nonce} end]")[2] for each in others)
 
 
 def _marked(text: str, nonce: str) -> Iterator[tuple[str, str]]:

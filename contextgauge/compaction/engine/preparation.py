@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.carried.audit import audit
-from contextgauge.compaction.carried.compaction_text import compose, last_number
+from contextgauge.compaction.carried.compaction_text import (
+    compose,
+    last_number,
+    restored_text,
+    surrounded,
+)
 from contextgauge.compaction.carried.digest import PlacedEntry, carried_on, entries_of
 from contextgauge.compaction.carried.digest_room import TURNS_SHARE, USER_SHARE
 from contextgauge.compaction.carried.file_ledger import ledger
@@ -150,12 +155,16 @@ def _requested_goal(at: Climb, profile: Profile, budget_tokens: int) -> int:
 
 
 class _Former(NamedTuple):
-    """What the last compaction left: where its text stands, -1 for nowhere, and what it says."""
+    """What the last compaction left: where its text stands, -1 for nowhere, and what it says.
+
+    `others` is what else its message has, in a format without markers.
+    """
 
     position: int
     number: int
     prose: str | None
     carried: Carried
+    others: Message | None = None
 
 
 def _former(
@@ -171,7 +180,8 @@ def _former(
     former = former_text(messages) if carries else None
     if former is not None and any(each is messages[former[0]] for each in selection.leaving):
         position, text = former
-        return _Former(position, text.number + 1, text.prose or None, text.carried)
+        others = text.others if text.others.blocks else None
+        return _Former(position, text.number + 1, text.prose or None, text.carried, others)
     return _Former(-1, number, None, Carried())
 
 
@@ -206,11 +216,11 @@ class _Preparation:
         return self.budget_tokens if fits else self.budget_tokens // TURNS_SHARE
 
     def carried_of(self, division: Division, tokens: TextTokens) -> _CarriedEntries:
-        carried, places = self.former.carried, self._leaving(division)
+        carried = self.former.carried
+        sources, places = self._sources(division), self._leaving(division)
         placed: list[PlacedEntry] = []
         files: Sequence[FileUse] = carried.files
         if self.profile.carry:
-            sources = [self.sources[place] for place in places]
             entries = entries_of(sources, last_number(carried))
             placed = [each._replace(position=places[each.position]) for each in entries]
             files = ledger(carried.files, sources)
@@ -230,7 +240,6 @@ class _Preparation:
         at, profile, counter, former = self.at, self.profile, self.counter, self.former
         staying = tokens_of(division.head, counter) + tokens_of(division.tail, counter)
         replaced = at.tokens - staying
-        places = self._leaving(division)
         count = len(division.leaving)
         if count < (1 if self.must else max(1, profile.minimum_messages)):
             what = f"{len(division.tail)} of {len(at.messages)} messages are recent"
@@ -260,7 +269,7 @@ class _Preparation:
                 f"the {count} older messages have {replaced:,} tokens, and with the user's "
                 f"turns whole the text has {needed:,}"
             )
-        sources = tuple(self.sources[place] for place in places)
+        sources = self._sources(division)
         previous = division.previous
         if previous and not previous.compaction and division.leaving[0].id == previous.id:
             sources = (division.leaving[0], *sources)  # what stood behind 002's summary
@@ -280,13 +289,21 @@ class _Preparation:
             steps,
         )
 
+    def _sources(self, division: Division) -> tuple[Message, ...]:
+        """Return the leaving messages as they came; of the last text's what else it has."""
+        others, position = self.former.others, self.former.position
+        return tuple(
+            others if others and place == position else self.sources[place]
+            for place in self._leaving(division)
+        )
+
     def _leaving(self, division: Division) -> list[int]:
-        """Return the positions of the leaving messages, without that of the last text."""
+        """Return the positions of the leaving messages, without that of the last text alone."""
         leaving = {id(each) for each in division.leaving}
         return [
             place
             for place, each in enumerate(self.at.messages)
-            if id(each) in leaving and place != self.former.position
+            if id(each) in leaving and (place != self.former.position or self.former.others)
         ]
 
 
@@ -337,6 +354,8 @@ def finish(
     restored: Sequence[str] = (),
 ) -> tuple[Message, ...]:
     """Return the active conversation with the compaction's message in its place."""
-    texts = [*restored, *([profile.continuation] if profile.continuation else ())]
+    text = surrounded(marker.summary)
+    texts = [each if text is None else restored_text(each, text.nonce) for each in restored]
+    texts += [profile.continuation] if profile.continuation else []
     message = Message(profile.summary_role, (marker, *map(Text, texts)))
     return (*work.selection.head, message, *work.tail)
