@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 
 from contextgauge.compaction.carried.audit import audit
 from contextgauge.compaction.carried.compaction_text import (
+    ONLY_RECORD_SHARE,
+    SUMMARY_SHARE,
     compose,
     last_number,
     restored_text,
@@ -44,9 +46,6 @@ from contextgauge.compaction.profiles import Profile, share_of
 MINIMUM_ROOM_TOKENS: Final = 200
 """A text's room where the rest leaves none: its title, and the first and newest turns."""
 
-_PROSE_SHARE: Final = 6
-"""A model's summary has a sixth of the goal at most: the words of the conversation come first."""
-
 
 @dataclass(frozen=True, slots=True)
 class Summarising:
@@ -69,6 +68,7 @@ class Summarising:
     overhead_tokens: int
     room_tokens: int
     turns_tokens: int
+    prose_share: int
     steps: tuple[LadderStep, ...]
 
 
@@ -133,7 +133,10 @@ def prepare(
         aim.must,
     )
     former_tokens = counter.text(preparation.former.prose or "")
-    prose_tokens = min(max(aim.prose_tokens, former_tokens), budget_tokens // _PROSE_SHARE)
+    prose_tokens = max(
+        min(aim.prose_tokens, budget_tokens // SUMMARY_SHARE),
+        min(former_tokens, budget_tokens // preparation.former.prose_share),
+    )
     tokens = TextTokens(prose_tokens, preparation.turns_tokens)
     carried = preparation.carried_of(selection, tokens)
     if keep_tokens is not None:
@@ -165,6 +168,11 @@ class _Former(NamedTuple):
     prose: str | None
     carried: Carried
     others: Message | None = None
+
+    @property
+    def prose_share(self) -> int:
+        """As what part of a text the summary stays: a larger one if nothing else is carried."""
+        return ONLY_RECORD_SHARE if self.prose and not self.carried.entries else SUMMARY_SHARE
 
 
 def _former(
@@ -286,6 +294,7 @@ class _Preparation:
             ROLE_TOKENS + counter.text(profile.continuation or ""),
             min(room, most),
             self.turns_tokens,
+            self.former.prose_share,
             steps,
         )
 
@@ -344,6 +353,7 @@ def _composed(work: Summarising, prose: str, counter: Counter) -> str:
         budget_tokens=work.room_tokens,
         counter=counter,
         turns_tokens=work.turns_tokens,
+        prose_share=work.prose_share,
     )
 
 
