@@ -6,6 +6,7 @@ is written outside, and `finish` puts the text in its place.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.carried.audit import audit
@@ -269,9 +270,11 @@ class _Preparation:
         tail, steps = shorten_large(division.tail, tail_tokens, profile, counter)
         left -= tokens_of(tail, counter)
         spare = left - self.budget_tokens + self.goal_tokens
-        room = max(MINIMUM_ROOM_TOKENS, spare, min(left, standard))
         most = max(MINIMUM_ROOM_TOKENS, most_of(replaced))
-        needed = _needed(carried, counter)
+        fits = at.tokens <= self.budget_tokens
+        instructions = _instructions(carried, counter) if fits else 0
+        needed = _needed(carried, counter) + instructions
+        room = max(MINIMUM_ROOM_TOKENS, spare, min(left, standard + instructions))
         if most < needed <= left and not self.must:
             return Staying(
                 f"the {count} older messages have {replaced:,} tokens, and with the user's "
@@ -321,6 +324,12 @@ def _needed(carried: Carried, counter: Counter) -> int:
     turns = (each for each in carried.entries if each.speaker == "user")
     tokens = sum(counter.text(each.text) + counter.text(each.end) for each in turns)
     return int(tokens / USER_SHARE)
+
+
+def _instructions(carried: Carried, counter: Counter) -> int:
+    """Return the tokens of data that comes before what the agent says."""
+    before = takewhile(lambda each: each.speaker in ("user", "data"), carried.entries)
+    return sum(counter.text(each.text) for each in before if each.speaker == "data")
 
 
 def document(
