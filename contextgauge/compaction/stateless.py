@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from contextgauge.compaction.carried.unmarked_text import read_unmarked
+from contextgauge.compaction.carried.unmarked_text import former_text
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.engine.linked_messages import is_server_compaction
@@ -74,7 +74,7 @@ def with_fresh_usage(messages: list[Message]) -> list[Message]:
 
 def _is_compacted(messages: list[Message]) -> bool:
     turn = next((each for each in messages if each.role == "user"), None)
-    return turn is not None and (turn.compaction is not None or read_unmarked(turn) is not None)
+    return turn is not None and (turn.compaction is not None or former_text(messages) is not None)
 
 
 def _falls(messages: list[Message]) -> list[int]:

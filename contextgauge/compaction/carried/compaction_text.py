@@ -19,8 +19,11 @@ from contextgauge.compaction.messages import Carried, DigestEntry, FileUse, Spea
 FILES_PERCENT: Final = 15
 """Of the text for the list of files: they are easily read again."""
 
-_SUMMARY_SHARE: Final = 6
+SUMMARY_SHARE: Final = 6
 """A summary keeps a sixth of the room; the rest only as far as the digest leaves it."""
+
+ONLY_RECORD_SHARE: Final = 2
+"""Half, if nothing else tells of what came before: a runtime's own summary."""
 
 _NONCE_DIGITS: Final = 6
 FIXED_CHARACTERS: Final = 300
@@ -39,6 +42,10 @@ _READ_TITLE: Final = re.compile(
     .replace("NONCE", "([0-9a-f]{6,64})", 1)
     .replace("NONCE", r"\2")
 )
+_TITLE_LINE: Final = re.compile(rf"(?m)^{_READ_TITLE.pattern}$")
+_PROSE_NOTE: Final = "> [… {count:,} characters of this summary are left out]"
+_READ_PROSE_NOTE: Final = re.compile(r"(?m)^> \[… ([\d,]{1,15}) characters of this summary are")
+_PROSE_NOTE_CHARACTERS: Final = 64
 _NOTE: Final = "[… 9 m1] stands for 9 characters of message m1"
 _SPEAKERS: Final[tuple[Speaker, ...]] = get_args(Speaker)
 _ID: Final = re.compile(r"[\w.:@/=+-]{1,100}")
@@ -64,11 +71,13 @@ def compose(
     counter: Counter,
     turns_tokens: int = 0,
     files_tokens: int = 0,
+    prose_share: int = SUMMARY_SHARE,
 ) -> str:
     """Return the whole text of a compaction's message, within the budget; None is no bound.
 
     The user's turns may be whole while all of them have `turns_tokens`. The list of files has a
-    share of the text, and `files_tokens` where there is room.
+    share of the text, and `files_tokens` where there is room. The prose has one of `prose_share`
+    parts at least, if it needs that.
     """
     prose = prose.strip()
     nonce = nonce_for(_texts(prose, carried), _NONCE_DIGITS)
@@ -78,7 +87,8 @@ def compose(
     turns, listed = turns_tokens * CHARACTERS_PER_TOKEN, files_tokens * CHARACTERS_PER_TOKEN
     for _ in range(_ATTEMPTS):
         files = _files(carried.files, max(room * FILES_PERCENT // 100, min(listed, room // 2)))
-        parts = _divided(prose, replace(carried, files=tuple(files)), number, room, turns)
+        listing = replace(carried, files=tuple(files))
+        parts = _divided(prose, listing, number, _Room(room, turns, prose_share))
         text = _rendered(parts, carried, number, nonce)
         tokens = counter.text(text)
         if tokens <= budget_tokens:
@@ -107,15 +117,40 @@ class _Parts(NamedTuple):
     files: Sequence[FileUse]
 
 
-def _divided(prose: str, carried: Carried, number: int, room: int, turns: int) -> _Parts:
-    """Return what so many characters have place for."""
+class _Room(NamedTuple):
+    """The room of a text, characters; `turns` and `prose_share` as for `compose`."""
+
+    characters: int
+    turns: int
+    prose_share: int
+
+
+def _divided(prose: str, carried: Carried, number: int, room: _Room) -> _Parts:
+    """Return what the room has place for, with the files that are listed."""
     files = carried.files
     around = _Parts("…" if prose else "", (), files)
     fixed = len(_rendered(around, carried, number, "0" * _NONCE_DIGITS)) + len(_NOTE) + 32
-    left = room - fixed
-    digest = sum(map(size_of, standard(carried.entries, turns)))
-    prose = _cut(prose, max(left - digest, left // _SUMMARY_SHARE))
-    return _Parts(prose, within(carried.entries, max(0, left - len(prose)), turns), files)
+    left = room.characters - fixed
+    digest = sum(map(size_of, standard(carried.entries, room.turns)))
+    prose = _shortened(prose, max(left - digest, left // room.prose_share))
+    return _Parts(prose, within(carried.entries, max(0, left - len(prose)), room.turns), files)
+
+
+def _shortened(prose: str, room: int) -> str:
+    """Return the beginning and the end of a summary, and between them how much is left out.
+
+    What it says of former rounds' omissions counts on.
+    """
+    if len(prose) <= room:
+        return prose
+    half = max(0, room - _PROSE_NOTE_CHARACTERS) // 2
+    beginning, end = prose[:half], prose[len(prose) - half :]
+    beginning = beginning[: beginning.rfind("\n") + 1] or f"{beginning}\n" * bool(beginning)
+    end = end[end.find("\n") + 1 :] if "\n" in end else end
+    omitted = prose[len(beginning.rstrip("\n")) : len(prose) - len(end)]
+    earlier = (int(each.replace(",", "")) for each in _READ_PROSE_NOTE.findall(omitted))
+    note = _PROSE_NOTE.format(count=len(omitted.strip("\n")) + sum(earlier))
+    return "\n".join(filter(None, (beginning.rstrip("\n"), note, end)))
 
 
 def _rendered(parts: _Parts, carried: Carried, number: int, nonce: str) -> str:
@@ -216,6 +251,37 @@ def read_text(text: str, message_id: str = "") -> CompactionText | None:
         elif label == "files":
             files = list(_read_files(content))
     return CompactionText(int(begins[1]), prose, tuple(entries), tuple(files), left_out)
+
+
+class SurroundedText(NamedTuple):
+    """A compaction's text in a longer one: what stands before and behind it is another's."""
+
+    before: str
+    text: str
+    behind: str
+    nonce: str
+
+
+def surrounded(text: str) -> SurroundedText | None:
+    """Return a compaction's text, from its title to its end, and what is around it."""
+    begins = _TITLE_LINE.search(text)
+    if begins is None:
+        return None
+    end = re.compile(rf"(?m)^\[{begins[2]} end\]$\n?").search(text, begins.end())
+    last = len(text) if end is None else end.end()
+    before = text[: begins.start()].removesuffix("\n")
+    return SurroundedText(before, text[begins.start() : last], text[last:], begins[2])
+
+
+def restored_text(text: str, nonce: str) -> str:
+    """Return a text that follows a compaction's, marked as not the user's."""
+    return f"[{nonce} restored]\n{text}\n[{nonce} end]"
+
+
+def without_restored(text: str, nonce: str) -> str:
+    """Return a text without what is marked as restored in it."""
+    first, *others = text.split(f"[{nonce} restored]\n")
+    return first + "".join(each.partition(f"\n[{nonce} end]")[2] for each in others)
 
 
 def _marked(text: str, nonce: str) -> Iterator[tuple[str, str]]:

@@ -43,6 +43,9 @@ ERROR_CHARACTERS: Final = 300
 DATA_CHARACTERS: Final = 400
 """Of other text in the user's role: what it is, for example instructions of a runtime."""
 
+INSTRUCTIONS_CHARACTERS: Final = 20_000
+"""Of such text before the agent's first: what a project tells its agents, for example."""
+
 _SEARCHED_CHARACTERS: Final = 4_000
 """Of a result's beginning and end: one of them has the reason of a failure."""
 
@@ -93,6 +96,7 @@ class _Reading:
         self.placed: list[PlacedEntry] = []
         self._number = number
         self._asked: tuple[int, str] | None = None
+        self._has_begun = number > 0
 
     def read(self, position: int, message: Message) -> None:
         def put(speaker: Speaker, text: str, beginning: int, end: int = 0) -> None:
@@ -100,6 +104,7 @@ class _Reading:
             self.placed.append(PlacedEntry(position, shortened(entry, beginning, end)))
 
         if message.role == "assistant":
+            self._has_begun = True
             if (text := message.text) and not text.isspace():
                 self._asked = len(self.placed), text
                 put("agent", text, AGENT_CHARACTERS)
@@ -117,7 +122,7 @@ class _Reading:
             and not data.isspace()
             and not _failure(data, is_error=False)
         ):
-            put("data", data, DATA_CHARACTERS)
+            put("data", data, DATA_CHARACTERS if self._has_begun else INSTRUCTIONS_CHARACTERS)
         if message.is_user_turn:
             text = self._turn(message)
             put("user", text, TURN_CHARACTERS * 2 // 3, TURN_CHARACTERS // 3)

@@ -7,35 +7,58 @@ write again, so pasting such a text gains nothing; number, summary and order go 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from contextgauge.compaction.carried.compaction_text import read_text
-from contextgauge.compaction.messages import Carried, Message
+from contextgauge.compaction.carried.compaction_text import (
+    read_text,
+    surrounded,
+    without_restored,
+)
+from contextgauge.compaction.messages import Block, Carried, Message, Text
 
 
 @dataclass(frozen=True, slots=True)
 class UnmarkedText:
-    """What a former compaction's text says: its number, its summary, and what it carries."""
+    """What a former compaction's text says: its number, its summary, and what it carries.
+
+    `others` is what else its message has, such as a turn that a loop joined to it.
+    """
 
     number: int
     prose: str
     carried: Carried
+    others: Message
 
 
 def read_unmarked(message: Message) -> UnmarkedText | None:
-    """Return the parts of a compaction's text; None of a message that is none."""
+    """Return the parts of a compaction's text; None of a message that has none."""
     if message.role != "user" or message.results:
         return None
-    read = read_text(message.text, message.id)
-    if read is None:
-        return None
-    return UnmarkedText(read.number, read.prose, Carried(read.entries, read.files))
+    for place, block in enumerate(message.blocks):
+        if not isinstance(block, Text) or (parts := surrounded(block.text)) is None:
+            continue
+        read = read_text(parts.text.removesuffix("\n"), message.id)
+        if read is None:
+            continue
+        behind = (Text(parts.behind), *message.blocks[place + 1 :])
+        others = [*message.blocks[:place], Text(parts.before)]
+        others += [_without_restored(each, parts.nonce) for each in behind]
+        others = [each for each in others if not isinstance(each, Text) or each.text.strip()]
+        carried = Carried(read.entries, read.files)
+        return UnmarkedText(read.number, read.prose, carried, message.with_blocks(others))
+    return None
+
+
+def _without_restored(block: Block, nonce: str) -> Block:
+    return Text(without_restored(block.text, nonce)) if isinstance(block, Text) else block
 
 
 def former_text(messages: Sequence[Message]) -> tuple[int, UnmarkedText] | None:
-    """Return the first of the user's turns with its position, if it is a compaction's text."""
+    """Return the first compaction's text with its position, if no turn and answer are before it."""
+    is_answered = False
     for position, each in enumerate(messages):
         former = read_unmarked(each)
         if former is not None:
             return position, former
-        if each.is_user_turn:
+        is_answered |= each.role == "assistant"
+        if is_answered and each.is_user_turn:
             break
     return None

@@ -54,7 +54,9 @@ class ExtractiveSummariser:
         """Return the former summary, and an extract of the messages where code carries nothing."""
         limit = (request.target_tokens or request.max_tokens) * CHARACTERS_PER_TOKEN
         former = (request.previous or "").strip()
-        new = "" if request.carried else extract(request.messages, limit) or "Nothing new."
+        if request.carried:  # the text that it becomes a part of has its own measure
+            return SummaryAnswer(former, is_extract=True)
+        new = extract(request.messages, limit) or "Nothing new."
         left = limit - len(new) - 1
         if len(former) > left:
             former = former[-left:].split("\n", 1)[-1] if left > 0 else ""

@@ -6,10 +6,19 @@ is written outside, and `finish` puts the text in its place.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.carried.audit import audit
-from contextgauge.compaction.carried.compaction_text import FILES_PERCENT, compose, last_number
+from contextgauge.compaction.carried.compaction_text import (
+    FILES_PERCENT,
+    ONLY_RECORD_SHARE,
+    SUMMARY_SHARE,
+    compose,
+    last_number,
+    restored_text,
+    surrounded,
+)
 from contextgauge.compaction.carried.digest import PlacedEntry, carried_on, entries_of
 from contextgauge.compaction.carried.digest_room import TURNS_SHARE, USER_SHARE
 from contextgauge.compaction.carried.file_ledger import ledger
@@ -39,9 +48,6 @@ from contextgauge.compaction.profiles import Profile, share_of
 MINIMUM_ROOM_TOKENS: Final = 200
 """A text's room where the rest leaves none: its title, and the first and newest turns."""
 
-_PROSE_SHARE: Final = 6
-"""A model's summary has a sixth of the goal at most: the words of the conversation come first."""
-
 
 @dataclass(frozen=True, slots=True)
 class Summarising:
@@ -65,6 +71,7 @@ class Summarising:
     room_tokens: int
     turns_tokens: int
     files_tokens: int
+    prose_share: int
     steps: tuple[LadderStep, ...]
 
 
@@ -129,7 +136,10 @@ def prepare(
         aim.must,
     )
     former_tokens = counter.text(preparation.former.prose or "")
-    prose_tokens = min(max(aim.prose_tokens, former_tokens), budget_tokens // _PROSE_SHARE)
+    prose_tokens = max(
+        min(aim.prose_tokens, budget_tokens // SUMMARY_SHARE),
+        min(former_tokens, budget_tokens // preparation.former.prose_share),
+    )
     tokens = TextTokens(prose_tokens, preparation.turns_tokens, preparation.files_tokens)
     carried = preparation.carried_of(selection, tokens)
     if keep_tokens is not None:
@@ -151,12 +161,21 @@ def _requested_goal(at: Climb, profile: Profile, budget_tokens: int) -> int:
 
 
 class _Former(NamedTuple):
-    """What the last compaction left: where its text stands, -1 for nowhere, and what it says."""
+    """What the last compaction left: where its text stands, -1 for nowhere, and what it says.
+
+    `others` is what else its message has, in a format without markers.
+    """
 
     position: int
     number: int
     prose: str | None
     carried: Carried
+    others: Message | None = None
+
+    @property
+    def prose_share(self) -> int:
+        """As what part of a text the summary stays: a larger one if nothing else is carried."""
+        return ONLY_RECORD_SHARE if self.prose and not self.carried.entries else SUMMARY_SHARE
 
 
 def _former(
@@ -172,7 +191,8 @@ def _former(
     former = former_text(messages) if carries else None
     if former is not None and any(each is messages[former[0]] for each in selection.leaving):
         position, text = former
-        return _Former(position, text.number + 1, text.prose or None, text.carried)
+        others = text.others if text.others.blocks else None
+        return _Former(position, text.number + 1, text.prose or None, text.carried, others)
     return _Former(-1, number, None, Carried())
 
 
@@ -212,11 +232,11 @@ class _Preparation:
         return self.goal_tokens * FILES_PERCENT // 100
 
     def carried_of(self, division: Division, tokens: TextTokens) -> _CarriedEntries:
-        carried, places = self.former.carried, self._leaving(division)
+        carried = self.former.carried
+        sources, places = self._sources(division), self._leaving(division)
         placed: list[PlacedEntry] = []
         files: Sequence[FileUse] = carried.files
         if self.profile.carry:
-            sources = [self.sources[place] for place in places]
             entries = entries_of(sources, last_number(carried))
             placed = [each._replace(position=places[each.position]) for each in entries]
             files = ledger(carried.files, sources)
@@ -236,7 +256,6 @@ class _Preparation:
         at, profile, counter, former = self.at, self.profile, self.counter, self.former
         staying = tokens_of(division.head, counter) + tokens_of(division.tail, counter)
         replaced = at.tokens - staying
-        places = self._leaving(division)
         count = len(division.leaving)
         if count < (1 if self.must else max(1, profile.minimum_messages)):
             what = f"{len(division.tail)} of {len(at.messages)} messages are recent"
@@ -258,15 +277,17 @@ class _Preparation:
         tail, steps = shorten_large(division.tail, tail_tokens, profile, counter)
         left -= tokens_of(tail, counter)
         spare = left - self.budget_tokens + self.goal_tokens
-        room = max(MINIMUM_ROOM_TOKENS, spare, min(left, standard))
         most = max(MINIMUM_ROOM_TOKENS, most_of(replaced))
-        needed = _needed(carried, counter)
+        fits = at.tokens <= self.budget_tokens
+        instructions = _instructions(carried, counter) if fits else 0
+        needed = _needed(carried, counter) + instructions
+        room = max(MINIMUM_ROOM_TOKENS, spare, min(left, standard + instructions))
         if most < needed <= left and not self.must:
             return Staying(
                 f"the {count} older messages have {replaced:,} tokens, and with the user's "
                 f"turns whole the text has {needed:,}"
             )
-        sources = tuple(self.sources[place] for place in places)
+        sources = self._sources(division)
         previous = division.previous
         if previous and not previous.compaction and division.leaving[0].id == previous.id:
             sources = (division.leaving[0], *sources)  # what stood behind 002's summary
@@ -284,16 +305,25 @@ class _Preparation:
             min(room, most),
             self.turns_tokens,
             self.files_tokens,
+            self.former.prose_share,
             steps,
         )
 
+    def _sources(self, division: Division) -> tuple[Message, ...]:
+        """Return the leaving messages as they came; of the last text's what else it has."""
+        others, position = self.former.others, self.former.position
+        return tuple(
+            others if others and place == position else self.sources[place]
+            for place in self._leaving(division)
+        )
+
     def _leaving(self, division: Division) -> list[int]:
-        """Return the positions of the leaving messages, without that of the last text."""
+        """Return the positions of the leaving messages, without that of the last text alone."""
         leaving = {id(each) for each in division.leaving}
         return [
             place
             for place, each in enumerate(self.at.messages)
-            if id(each) in leaving and place != self.former.position
+            if id(each) in leaving and (place != self.former.position or self.former.others)
         ]
 
 
@@ -302,6 +332,12 @@ def _needed(carried: Carried, counter: Counter) -> int:
     turns = (each for each in carried.entries if each.speaker == "user")
     tokens = sum(counter.text(each.text) + counter.text(each.end) for each in turns)
     return int(tokens / USER_SHARE)
+
+
+def _instructions(carried: Carried, counter: Counter) -> int:
+    """Return the tokens of data that comes before what the agent says."""
+    before = takewhile(lambda each: each.speaker in ("user", "data"), carried.entries)
+    return sum(counter.text(each.text) for each in before if each.speaker == "data")
 
 
 def document(
@@ -335,6 +371,7 @@ def _composed(work: Summarising, prose: str, counter: Counter) -> str:
         counter=counter,
         turns_tokens=work.turns_tokens,
         files_tokens=work.files_tokens,
+        prose_share=work.prose_share,
     )
 
 
@@ -345,6 +382,8 @@ def finish(
     restored: Sequence[str] = (),
 ) -> tuple[Message, ...]:
     """Return the active conversation with the compaction's message in its place."""
-    texts = [*restored, *([profile.continuation] if profile.continuation else ())]
+    text = surrounded(marker.summary)
+    texts = [each if text is None else restored_text(each, text.nonce) for each in restored]
+    texts += [profile.continuation] if profile.continuation else []
     message = Message(profile.summary_role, (marker, *map(Text, texts)))
     return (*work.selection.head, message, *work.tail)
