@@ -8,6 +8,8 @@ from typing import Final, TypeVar
 
 from contextgauge.compaction.carried.unmarked_text import read_unmarked
 from contextgauge.compaction.compactor import Compactor
+from contextgauge.compaction.counting import ESTIMATE
+from contextgauge.compaction.engine.linked_messages import is_server_compaction
 from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
@@ -47,23 +49,45 @@ def compact(
 
 
 def with_fresh_usage(messages: list[Message]) -> list[Message]:
-    """Return the messages without sizes that were reported before a compaction that is in them.
+    """Return the messages without the reported sizes that are not of these messages.
 
-    Sizes only grow until a compaction: the first of the smaller conversation is below the last one
-    of the larger. Where none is, all are of the larger one.
+    Sizes only grow until a compaction. Where one is in the messages, those after the last fall are
+    of them, and where no size falls, none is. Else the messages are whole, and the sizes from the
+    first fall on are of compacted requests.
     """
-    turn = next((each for each in messages if each.role == "user"), None)
-    if turn is None or (turn.compaction is None and read_unmarked(turn) is None):
-        return messages
-    fresh_from, last = len(messages), 0
-    for index, each in enumerate(messages):
-        if each.usage is not None:
-            fresh_from = index if each.usage.context < last else fresh_from
-            last = each.usage.context
+    falls = _falls(messages)
+    if _is_compacted(messages):
+        fresh = range(falls[-1] if falls else len(messages), len(messages))
+    else:
+        fresh = range(falls[0] if falls else len(messages))
     return [
-        each if index >= fresh_from else replace(each, usage=None)
+        each if index in fresh or each.usage is None else replace(each, usage=None)
         for index, each in enumerate(messages)
     ]
+
+
+def _is_compacted(messages: list[Message]) -> bool:
+    turn = next((each for each in messages if each.role == "user"), None)
+    return turn is not None and (turn.compaction is not None or read_unmarked(turn) is not None)
+
+
+def _falls(messages: list[Message]) -> list[int]:
+    """Return where a reported size is less than the last one and what was added to it.
+
+    Less by more than an estimate is wrong, and than the API itself leaves out, as of thoughts. A
+    compaction of the API's own is no fall.
+    """
+    falls, last, added = [], 0, 0
+    for index, each in enumerate(messages):
+        if each.usage is not None:
+            missing = last + added - each.usage.context
+            if missing > max(added // 2, last // 10):
+                falls.append(index)
+            last, added = each.usage.context, 0
+        if is_server_compaction(each):
+            last = added = 0
+        added += ESTIMATE.message(each)
+    return falls
 
 
 def finished(work: Coroutine[object, object, _T]) -> _T:

@@ -170,6 +170,9 @@ _NO_TYPES: Final[Mapping[str, LineType]] = {}
 class TextMark(NamedTuple):
     """What a harness writes in the user's role, by the whole shape of a text (a block's).
 
+    White space around the text, and after the answer, is not looked at. A shape never tries a part
+    again at each place of another (atomic groups): a hostile text would take hours.
+
     `shape` is a regular expression of the whole text; its groups are what in it a person wrote,
     and where all are empty or missing, nothing is. With `after`, it is only a mark right after an
     answer of the model in which that is found: the text alone could be a person's. With `rest`,

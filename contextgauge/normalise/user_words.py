@@ -26,7 +26,7 @@ def words_of(texts: Sequence[str]) -> list[SplitText]:
     rest: re.Pattern[str] | None = None
     for text in texts:
         for heading, what_follows in headings:
-            if (match := heading.match(text)) is not None:
+            if (match := heading.match(text, _begin(text))) is not None:
                 rest = what_follows
                 answer = rest.fullmatch(text, match.end())
                 words.append(_taken_apart(text, answer))
@@ -34,7 +34,7 @@ def words_of(texts: Sequence[str]) -> list[SplitText]:
         else:
             if rest is not None:
                 words.append(_taken_apart(text, rest.fullmatch(text)))
-            elif (match := shapes.fullmatch(text)) is not None:
+            elif (match := _whole(shapes, text)) is not None:
                 words.append(_taken_apart(text, match))
             else:
                 words.append(SplitText(text, ""))
@@ -43,10 +43,24 @@ def words_of(texts: Sequence[str]) -> list[SplitText]:
 
 def is_observation(text: str, answer: str) -> bool:
     """Whether a text in the user's role is what an action gave, by the answer right before it."""
+    answer_end = len(answer.rstrip())
     return any(
-        shape.fullmatch(text) is not None and after.search(answer) is not None
+        _whole(shape, text) is not None and after.search(answer, 0, answer_end) is not None
         for shape, after in _observations()
     )
+
+
+def _begin(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def _whole(shape: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """Return the match of a text but for white space around it, which a shape may end with.
+
+    In a pattern, white space around it would be tried at each of its characters.
+    """
+    begin = _begin(text)
+    return shape.fullmatch(text, begin) or shape.fullmatch(text, begin, len(text.rstrip()))
 
 
 def _taken_apart(text: str, match: re.Match[str] | None) -> SplitText:
@@ -70,22 +84,18 @@ def _compiled(shape: str) -> re.Pattern[str]:
 @cache
 def _shapes() -> re.Pattern[str]:
     shapes = (each.shape for each in MARKS if each.after is None and each.rest is None)
-    return _compiled(rf"\s*(?:{'|'.join(shapes)})\s*")
+    return _compiled("|".join(shapes))
 
 
 @cache
 def _headings() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
     return [
-        (_compiled(rf"\s*{each.shape}\s*"), _compiled(each.rest))
-        for each in MARKS
-        if each.rest is not None
+        (_compiled(each.shape), _compiled(each.rest)) for each in MARKS if each.rest is not None
     ]
 
 
 @cache
 def _observations() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
     return [
-        (_compiled(rf"\s*{each.shape}\s*"), _compiled(each.after))
-        for each in MARKS
-        if each.after is not None
+        (_compiled(each.shape), _compiled(each.after)) for each in MARKS if each.after is not None
     ]

@@ -7,7 +7,7 @@ import pytest
 from contextgauge.adapters import conversations
 from contextgauge.adapters.conversations import FollowedConversations, ObjectCodec, blocks_by_place
 from contextgauge.compaction import Compactor, ModelCall
-from contextgauge.compaction.messages import Block, Message, Text, ToolCall, ToolResult
+from contextgauge.compaction.messages import ApiUsage, Block, Message, Text, ToolCall, ToolResult
 
 CALL = ModelCall(window_tokens=8_000, reserved_output_tokens=1_000)
 
@@ -87,6 +87,56 @@ async def test_conversations_are_forgotten_and_read_again(monkeypatch: pytest.Mo
     for name in ("a", "b", "a", "c", "a", "b"):
         await known.request(turns(name, 0, 1), CALL)
     assert read == [2, 2, 0, 2, 0, 2]
+
+
+class ReportingCodec(ObjectCodec[tuple[str, str, int]]):
+    """A framework whose messages have a role, a text, and the size that the API reported."""
+
+    def message_of(self, item: tuple[str, str, int], id_: str) -> Message:
+        role, text, size = item
+        usage = ApiUsage(size, 100) if size else None
+        return Message("user" if role == "user" else "assistant", (Text(text),), id_, usage)
+
+    def compaction_of(self, text: str) -> tuple[str, str, int]:
+        return "user", text, 0
+
+    def changed(self, item: tuple[str, str, int], blocks: dict[int, Block]) -> tuple[str, str, int]:
+        raise NotImplementedError
+
+
+def estimated(items: Sequence[tuple[str, str, int]]) -> int:
+    return sum(len(text) // 4 + 3 for _, text, _ in items)
+
+
+@pytest.mark.parametrize(("overhead", "first_report"), [(0, 0), (3_000, 0), (0, 30)])
+async def test_a_list_whose_reported_sizes_are_of_compacted_requests_is_sent_compacted(
+    overhead: int, first_report: int
+) -> None:
+    known = FollowedConversations(ReportingCodec, None)
+    state: list[tuple[str, str, int]] = []
+    sizes = []
+    for number in range(60):
+        state.append(("user", f"{number}: " + "word " * 100, 0))
+        sizes.append(overhead + estimated(await known.request(state, CALL)))
+        state.append(("agent", "done " * 80, sizes[-1] if number >= first_report else 0))
+    assert max(sizes) < 7_000
+    state.append(("user", "And now?", 0))
+    whole = await known.request(state, CALL)
+    edited = await known.request([*state[:-1], ("user", "Another question.", 0)], CALL)
+    other = await FollowedConversations(ReportingCodec, None).request(state, CALL)
+    for sent in (whole, edited, other):
+        assert overhead + estimated(sent) < 7_000
+
+
+async def test_reported_sizes_that_grow_with_the_list_count_when_it_is_read() -> None:
+    state: list[tuple[str, str, int]] = []
+    for number in range(20):
+        state.append(("user", f"{number}: " + "word " * 20, 0))
+        state.append(("agent", "done " * 20, 2_000 + estimated(state) // 2))
+    sent = await FollowedConversations(ReportingCodec, None).request(state, CALL)
+    assert sent == state
+    large = [*state, ("user", "More.", 0), ("agent", "Fine.", 6_990), ("user", "And now?", 0)]
+    assert await FollowedConversations(ReportingCodec, None).request(large, CALL) != large
 
 
 def test_blocks_of_a_shortened_message_have_their_place() -> None:

@@ -12,12 +12,13 @@ import pytest
 
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import ESTIMATE
-from contextgauge.compaction.engine.request_size import ModelCall
+from contextgauge.compaction.engine.request_size import ModelCall, measure
 from contextgauge.compaction.engine.trigger import Due, Idle, Unreachable
 from contextgauge.compaction.events import CompactionStarting, Hooks
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import ApiUsage, Image, Message, Text, ToolCall
 from contextgauge.compaction.ports import SummaryAnswer, SummaryError, SummaryRequest
+from contextgauge.compaction.profiles import Window, profile_named
 from tests.compaction.conversations import call, orphans, result, said
 from tests.compaction.test_compactor import talk
 
@@ -204,3 +205,20 @@ async def test_no_call_exceeds_the_window_and_compactions_are_apart_for_any_over
             raise
     faulthandler.cancel_dump_traceback_later()
     assert compactions > OVERHEADS // 2
+
+
+async def test_results_that_are_cleared_between_two_answers_say_nothing_of_how_sizes_grow() -> None:
+    growth, compactor, history = 3, Compactor(), History([said("user", "Go on.")])
+    profile, window = profile_named("default"), Window(20_000, "given")
+    next_call, cleared = ModelCall(window_tokens=20_000), 0
+    for number in range(60):
+        prepared = await compactor.before_call(history, next_call)
+        cleared += prepared.receipt is not None and prepared.receipt.number is None
+        size = growth * sum(map(ESTIMATE.message, prepared.messages))
+        answer = call(f"c{number}", "read", f'{{"path":"a{number}"}}')
+        history.append(replace(answer, usage=ApiUsage(size, 20)))
+        history.append(result(f"c{number}", f"w{number} " * (300 if number % 20 else 3_000)))
+        if number > 3:
+            measured = measure(history, next_call, profile, window, ESTIMATE)
+            assert measured.fixed.growth > growth - 0.5, number
+    assert cleared

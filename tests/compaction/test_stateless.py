@@ -92,3 +92,20 @@ def test_a_size_that_was_reported_before_the_compaction_does_not_count_again() -
     assert compact(fresh, "anthropic", WINDOW) == fresh
     full = [*fresh, answered(7_300)]
     assert len(compact(full, "anthropic", WINDOW)) < len(full)
+
+
+def test_sizes_reported_after_a_compaction_of_the_api_count() -> None:
+    def answered(context: int, *blocks: dict[str, str]) -> dict[str, Any]:
+        usage = {"input_tokens": context, "output_tokens": 5}
+        content = [*blocks, {"type": "text", "text": "Fine."}]
+        return {"role": "assistant", "content": content, "usage": usage}
+
+    compacted = answered(9_000, {"type": "compaction", "content": "of the API"})
+    long = [each for number in range(4) for each in rounds("anthropic", number)]
+    messages = [*long, answered(7_000), said("anthropic", "user", "On."), compacted]
+    messages += [
+        said("anthropic", "user", "And now?"),
+        answered(2_000),
+        said("anthropic", "user", "?"),
+    ]
+    assert compact(messages, "anthropic", WINDOW) == messages

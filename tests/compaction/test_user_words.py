@@ -169,6 +169,46 @@ def test_whose_a_hostile_text_is_takes_time_that_grows_with_its_length(first: st
     assert is_linear(looked_at, 40_000)
 
 
+SENT = "<system-reminder>\nThe user sent a new message while you were working:\n"
+IMPORTANT = "\n\nIMPORTANT: After completing your current task"
+
+
+@pytest.mark.parametrize(
+    ("answer", "beginning", "part", "end"),
+    [
+        ("ok", "", "(Open file: ", "x"),
+        ("ok", "", "(Open file: )", "x"),
+        ("ok", "", "(Open file: a)\n(Current directory: ", "\nbash-$ x"),
+        ("ok", "", "a.", "x"),
+        ("ok", "a.py\n```\n\n```", " \n", "x"),
+        ("ok", SENT, IMPORTANT, "x"),
+        ("ok", "", " ", "x"),
+        ("ok", "I committed the changes with git hash ", " ", "y\nz"),
+        ("Action: a\nAction Input:", " ", " ", "\n\nx"),
+        ("Action: ```{}", "", " ", "x"),
+    ],
+)
+def test_what_nearly_is_a_mark_takes_time_that_grows_with_its_length(
+    answer: str, beginning: str, part: str, end: str
+) -> None:
+    def looked_at(size: int) -> None:
+        text = beginning + part * (size // len(part)) + end
+        after(answer, text)
+        after(answer + text, text)
+
+    assert is_linear(looked_at, 120_000)
+
+
+def test_white_space_around_a_text_changes_nothing_of_what_it_is() -> None:
+    for answer, texts in OBSERVATIONS.values():
+        for each in [texts] if isinstance(texts, str) else []:
+            assert not after(f"{answer}\n\n", f"\n {each}\n \n").is_user_turn
+    words = "<system-reminder>\nx\n</system-reminder>\n\nuse tabs\n"
+    assert after("Done.", f"\n{words}").user_text == "use tabs\n"
+    empty = "I ran this command:\n\ntrue\n\nAnd got this output:\n\n"
+    assert not after("Done.", empty).is_user_turn
+
+
 def reading(*lines: dict[str, Any]) -> ConversationReading:
     conversation = ConversationReading()
     for number, line in enumerate(lines):

@@ -232,7 +232,10 @@ def _calibration(history: History, other_tokens: int, counter: Counter) -> Calib
     active, former, reports = history.active, history.trigger.calibration, _reports(history)
     if not reports:
         return former
-    (first, before), (last, usage) = reports[0], reports[-1]
+    last, usage = reports[-1]
+    # What was shortened since is in a report before it, and not in the messages any more.
+    comparable = [each for each in reports if each[0] >= history.edited_until]
+    first, before = comparable[0] if comparable else reports[-1]
     since = sum(map(counter.message, active[first:last]))
     messages = sum(map(counter.message, active[:first])) + since
     growth = None if former is None else former.growth

@@ -19,8 +19,8 @@ MARKS: Final = (
     # Public transcripts: what a user writes while a tool runs comes with the tool's results.
     TextMark(
         r"<system-reminder>\nThe user sent (?:a new message while you were working|the following "
-        r"message):\n(.*)\n\n(?:IMPORTANT: After completing your current task|This is how Claude "
-        r"Code surfaces|Please address this message).*</system-reminder>"
+        r"message):\n(?>(.*)\n\n(?:IMPORTANT: After completing your current task|This is how "
+        r"Claude Code surfaces|Please address this message)).*</system-reminder>"
     ),
     # A command of the runtime itself has its name first, a prompt that a user stored its message.
     TextMark(rf"{_NAME}\s*{_MESSAGE}\s*{_ARGUMENTS}"),

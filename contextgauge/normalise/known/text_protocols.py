@@ -14,13 +14,13 @@ _CLINES_TOOLS: Final = (
 )
 _ACTIONS: Final = (
     # LangChain's ReAct agent, and its structured chat: the action comes last.
-    r"\A(?>.*Action\**:[^\n]{0,200}\n+\**Action Input)\**:(?:(?!\n\s{0,9}\n|\n```).)*\s*\Z",
-    r"\A(?>.*Action:\s{0,9}```(?:json)?\s{0,9}\{).*\}\s*```\s*\Z",
+    r"\A(?>.*Action\**:[^\n]{0,200}\n+\**Action Input)\**:(?:(?!\n\s{0,9}\n|\n```).)*+\Z",
+    r"\A(?>.*Action:\s{0,9}```(?:json)?\s{0,9}\{).*\}\s*```\Z",
     # Hermes' and Qwen's templates, OpenHands and SWE-agent, mini-swe-agent, Cline
-    r"</tool_call>\s*\Z",
-    r"\A(?=.*<function=)(?>.*</function>)\s*\Z",
-    r"\A(?>.*```mswea_bash_command\n).*\n```\s*\Z",
-    rf"</(?:{_CLINES_TOOLS})>\s*\Z",
+    r"</tool_call>\Z",
+    r"\A(?=.*<function=)(?>.*</function>)\Z",
+    r"\A(?>.*```mswea_bash_command\n).*\n```\Z",
+    rf"</(?:{_CLINES_TOOLS})>\Z",
 )
 """Actions of protocols: whatever comes next in the user's role is what they gave."""
 
@@ -43,7 +43,8 @@ MARKS: Final[dict[str, tuple[TextMark, ...]]] = {
     # SWE-agent/SWE-agent: config/default.yaml, sweagent_0_7/07.yaml there, sweagent/agent/agents.py
     "SWE-agent": (
         TextMark(
-            r".*\(Open file: [^\n]*\)\n(?:\(Current directory: [^\n]*\)\n)?bash-\$",
+            r"(?:.*\n)?(?>[^\n]*\(Open file: )[^\n]*+(?<=\))\n"
+            r"(?:\(Current directory: [^\n]*+(?<=\))\n)?bash-\$",
             after=_ANY_ANSWER,
         ),
         TextMark(r"Your command ran successfully and did not produce any output\."),
@@ -95,7 +96,7 @@ MARKS: Final[dict[str, tuple[TextMark, ...]]] = {
         TextMark(r"I have \*added these files to the chat\*.*"),
         TextMark(r"Here are some READ ONLY files, provided for your reference\.\n.*"),
         TextMark(r"Here are summaries of some files present in my git repository\.\n.*"),
-        TextMark(r"(?:[^\s`<>]*[./][^\s`<>]*\n```\n.*\n```\s*)", after=_ANY_ANSWER),
+        TextMark(r"(?=[^\s`<>./]*[./])[^\s`<>]*+\n```\n.*\n```", after=_ANY_ANSWER),
         TextMark(r"I ran this command:\n\n.*\n\nAnd got this output:\n\n.*"),
         TextMark(r"# Fix any errors below, if possible\.\n\n.*"),
         TextMark(r"Here is the content of https?://\S+:\n\n.*"),
