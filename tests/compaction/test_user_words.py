@@ -71,6 +71,12 @@ def test_before_the_first_answer_there_is_no_observation(text: str) -> None:
     assert message.user_text == text
 
 
+def test_after_an_answer_in_prose_there_is_no_observation() -> None:
+    text = "Observation: the build fails on ARM. Don't merge anything before Friday!"
+    assert after("I see: all tests pass.\nDone.", text).user_text == text
+    assert after("Thought: I build it.\nmake", text).data_text == text
+
+
 @pytest.mark.parametrize(("texts", "words"), WITHIN)
 def test_what_a_person_wrote_within_a_harness_text_is_theirs(
     texts: str | list[str], words: str
@@ -184,6 +190,8 @@ IMPORTANT = "\n\nIMPORTANT: After completing your current task"
         ("ok", SENT, IMPORTANT, "x"),
         ("ok", "", " ", "x"),
         ("ok", "I committed the changes with git hash ", " ", "y\nz"),
+        ("ok", "The command '", "' was cancelled because it took more than 5 seconds. ", "x"),
+        ("a b\n", "Observation:", "a", "."),
         ("Action: a\nAction Input:", " ", " ", "\n\nx"),
         ("Action: ```{}", "", " ", "x"),
     ],
