@@ -77,6 +77,26 @@ def test_after_an_answer_in_prose_there_is_no_observation() -> None:
     assert after("Thought: I build it.\nmake", text).data_text == text
 
 
+@pytest.mark.parametrize("name", [each for each in OBSERVATIONS if "bare" in each])
+def test_what_follows_an_action_in_the_text_of_a_model_that_calls_tools_is_a_turn(
+    name: str,
+) -> None:
+    answer, text = OBSERVATIONS[name]
+    called = {"type": "tool_use", "id": "c", "name": "Bash", "input": {}}
+    values: list[dict[str, Any]] = [
+        {"role": "user", "content": "Fix."},
+        {"role": "assistant", "content": [called]},
+        {"role": "user", "content": result()},
+        {"role": "assistant", "content": answer},
+        {"role": "user", "content": text},
+    ]
+    history = History()
+    for each in values:
+        history.extend(read_messages([each], "anthropic", after=history.active))
+    for message in (history.active[-1], read_messages(values, "anthropic")[-1]):
+        assert message.user_text == text
+
+
 @pytest.mark.parametrize(("texts", "words"), WITHIN)
 def test_what_a_person_wrote_within_a_harness_text_is_theirs(
     texts: str | list[str], words: str

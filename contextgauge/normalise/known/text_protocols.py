@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from contextgauge.normalise.adapter import TextMark, tagged
+from contextgauge.normalise.adapter import ANY_TEXT, TextMark, tagged
 
 _ANY_ANSWER: Final = r""
 """Before the first answer of a model there is no observation, but the task may be worded as one."""
@@ -39,7 +39,7 @@ MARKS: Final[dict[str, tuple[TextMark, ...]]] = {
     # The ReAct paper's format, as loops of one's own, smolagents and SWE-agent have it
     "ReAct": (
         TextMark(r"(?:Call id: \S+\n)?(?:Observation|OBSERVATION):.*", after=_NO_PROSE),
-        *(TextMark(r".*", after=each) for each in _ACTIONS),
+        *(TextMark(ANY_TEXT, after=each) for each in _ACTIONS),
     ),
     # Chat templates of Hermes and Qwen; Anthropic's calls of functions before its API had them
     "chat templates": (TextMark(tagged("tool_response function_results")),),
