@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from contextgauge.compaction.carried.digest import carry
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import (
+    Carried,
     ContextCompaction,
     Image,
     Message,
@@ -225,6 +227,14 @@ def test_what_nearly_is_a_mark_takes_time_that_grows_with_its_length(
         after(answer + text, text)
 
     assert is_linear(looked_at, 120_000)
+
+
+def test_what_may_be_an_observation_is_no_turn_and_is_carried_as_data() -> None:
+    explained = "So Hermes calls a tool:\n<tool_call>{}</tool_call>"
+    message = after(explained, "Not on main!")
+    assert not message.is_user_turn
+    entries = carry(Carried(), [message]).entries
+    assert [(each.speaker, each.text) for each in entries] == [("data", "Not on main!")]
 
 
 def test_white_space_around_a_text_changes_nothing_of_what_it_is() -> None:
