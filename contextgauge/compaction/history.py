@@ -70,6 +70,7 @@ class History:
         self._fresh_from = self._edited_until = self._saved_since_report = 0
         self._next_number = self._turns = self._rounds = 0
         self._calling = self._edited_during_call = False
+        self._has_calls = False
         self.trigger = TriggerState()
         self.tokens = CumulativeTokens()
         self.extend(messages)
@@ -155,7 +156,9 @@ class History:
             message = replace(message, id=self._new_id("cg-m"))
         elif message.id in self._by_id:
             raise ConfigError(f"the history has a message with the id {message.id!r} already")
-        message = in_context(message, self._active[-1] if self._active else None)
+        before = self._active[-1] if self._active else None
+        message = in_context(message, before, has_calls=self._has_calls)
+        self._has_calls = self._has_calls or bool(message.calls)
         self._remember(message)
         self._entries.append(message)
         if message.compaction is not None:

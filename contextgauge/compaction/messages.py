@@ -302,13 +302,16 @@ def first_turn(messages: Iterable[Message]) -> str:
     return next((text for each in messages if (text := each.user_text)), "")
 
 
-def in_context(message: Message, before: Message | None) -> Message:
-    """Return a message as what comes right before it shows it: an action's observation is none."""
+def in_context(message: Message, before: Message | None, *, has_calls: bool) -> Message:
+    """Return a message as what comes right before it shows it: an action's observation is none.
+
+    `has_calls` is whether the model called a tool earlier in the conversation.
+    """
     if message.role != "user" or message.from_user is not None or before is None:
         return message
     if before.role != "assistant" or message.results or message.data_text:
         return message
-    seen = is_observation(message.text, before.text)
+    seen = is_observation(message.text, before.text, has_calls=has_calls)
     return replace(message, from_user=False) if seen else message
 
 

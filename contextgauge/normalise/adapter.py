@@ -167,6 +167,10 @@ class LineType(NamedTuple):
 _NO_TYPES: Final[Mapping[str, LineType]] = {}
 
 
+ANY_TEXT: Final = r".*"
+"""The shape of what only the action before it marks: not in a conversation with calls of tools."""
+
+
 class TextMark(NamedTuple):
     """What a harness writes in the user's role, by the whole shape of a text (a block's).
 

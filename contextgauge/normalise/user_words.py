@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+from contextgauge.normalise.adapter import ANY_TEXT
 from contextgauge.normalise.runtimes import MARKS
 
 
@@ -41,11 +42,17 @@ def words_of(texts: Sequence[str]) -> list[SplitText]:
     return words
 
 
-def is_observation(text: str, answer: str) -> bool:
-    """Whether a text in the user's role is what an action gave, by the answer right before it."""
+def is_observation(text: str, answer: str, *, has_calls: bool) -> bool:
+    """Whether a text in the user's role is what an action gave, by the answer right before it.
+
+    A model that `has_calls` of tools does not act in its text: an answer that ends as an action of
+    a protocol does explains it.
+    """
     answer_end = len(answer.rstrip())
     return any(
-        _whole(shape, text) is not None and after.search(answer, 0, answer_end) is not None
+        not (has_calls and shape.pattern == ANY_TEXT)
+        and _whole(shape, text) is not None
+        and after.search(answer, 0, answer_end) is not None
         for shape, after in _observations()
     )
 

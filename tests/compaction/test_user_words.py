@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from contextgauge.compaction.carried.digest import carry
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import (
+    Carried,
     ContextCompaction,
     Image,
     Message,
@@ -69,6 +71,32 @@ def test_what_a_person_wrote_stays_byte_for_byte(text: str, answer: str) -> None
 def test_before_the_first_answer_there_is_no_observation(text: str) -> None:
     (message,) = read_messages([{"role": "user", "content": text}], "openai-chat")
     assert message.user_text == text
+
+
+def test_after_an_answer_in_prose_there_is_no_observation() -> None:
+    text = "Observation: the build fails on ARM. Don't merge anything before Friday!"
+    assert after("I see: all tests pass.\nDone.", text).user_text == text
+    assert after("Thought: I build it.\nmake", text).data_text == text
+
+
+@pytest.mark.parametrize("name", [each for each in OBSERVATIONS if "bare" in each])
+def test_what_follows_an_action_in_the_text_of_a_model_that_calls_tools_is_a_turn(
+    name: str,
+) -> None:
+    answer, text = OBSERVATIONS[name]
+    called = {"type": "tool_use", "id": "c", "name": "Bash", "input": {}}
+    values: list[dict[str, Any]] = [
+        {"role": "user", "content": "Fix."},
+        {"role": "assistant", "content": [called]},
+        {"role": "user", "content": result()},
+        {"role": "assistant", "content": answer},
+        {"role": "user", "content": text},
+    ]
+    history = History()
+    for each in values:
+        history.extend(read_messages([each], "anthropic", after=history.active))
+    for message in (history.active[-1], read_messages(values, "anthropic")[-1]):
+        assert message.user_text == text
 
 
 @pytest.mark.parametrize(("texts", "words"), WITHIN)
@@ -184,6 +212,8 @@ IMPORTANT = "\n\nIMPORTANT: After completing your current task"
         ("ok", SENT, IMPORTANT, "x"),
         ("ok", "", " ", "x"),
         ("ok", "I committed the changes with git hash ", " ", "y\nz"),
+        ("ok", "The command '", "' was cancelled because it took more than 5 seconds. ", "x"),
+        ("a b\n", "Observation:", "a", "."),
         ("Action: a\nAction Input:", " ", " ", "\n\nx"),
         ("Action: ```{}", "", " ", "x"),
     ],
@@ -197,6 +227,14 @@ def test_what_nearly_is_a_mark_takes_time_that_grows_with_its_length(
         after(answer + text, text)
 
     assert is_linear(looked_at, 120_000)
+
+
+def test_what_may_be_an_observation_is_no_turn_and_is_carried_as_data() -> None:
+    explained = "So Hermes calls a tool:\n<tool_call>{}</tool_call>"
+    message = after(explained, "Not on main!")
+    assert not message.is_user_turn
+    entries = carry(Carried(), [message]).entries
+    assert [(each.speaker, each.text) for each in entries] == [("data", "Not on main!")]
 
 
 def test_white_space_around_a_text_changes_nothing_of_what_it_is() -> None:

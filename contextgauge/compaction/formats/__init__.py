@@ -70,8 +70,12 @@ def read_messages(
     messages = with_ids(read(an_array(value, "messages"), after))
     if is_user_turn is not None:
         messages = [_marked(each, is_user_turn) for each in messages]
-    before = (after[-1] if after else None, *messages)
-    return list(map(in_context, messages, before))
+    before = after[-1] if after else None
+    has_calls = any(each.calls for each in after)
+    for index, message in enumerate(messages):
+        before = messages[index] = in_context(message, before, has_calls=has_calls)
+        has_calls = has_calls or bool(message.calls)
+    return messages
 
 
 def _marked(message: Message, is_user_turn: IsUserTurn) -> Message:

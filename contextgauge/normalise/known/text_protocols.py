@@ -2,10 +2,13 @@
 
 from typing import Final
 
-from contextgauge.normalise.adapter import TextMark, tagged
+from contextgauge.normalise.adapter import ANY_TEXT, TextMark, tagged
 
 _ANY_ANSWER: Final = r""
 """Before the first answer of a model there is no observation, but the task may be worded as one."""
+
+_NO_PROSE: Final = r"(?m:^\W{0,4}+\w{1,40}+\**:)|[^.!?…。\uff01\uff1f]\Z"
+"""An answer that may be an action: it has a label, or does not end as a sentence does."""
 
 _CLINES_TOOLS: Final = (
     r"read_file|write_to_file|replace_in_file|apply_diff|insert_content|execute_command|"
@@ -35,8 +38,8 @@ _ANSWERED: Final = (
 MARKS: Final[dict[str, tuple[TextMark, ...]]] = {
     # The ReAct paper's format, as loops of one's own, smolagents and SWE-agent have it
     "ReAct": (
-        TextMark(r"(?:Call id: \S+\n)?(?:Observation|OBSERVATION):.*", after=_ANY_ANSWER),
-        *(TextMark(r".*", after=each) for each in _ACTIONS),
+        TextMark(r"(?:Call id: \S+\n)?(?:Observation|OBSERVATION):.*", after=_NO_PROSE),
+        *(TextMark(ANY_TEXT, after=each) for each in _ACTIONS),
     ),
     # Chat templates of Hermes and Qwen; Anthropic's calls of functions before its API had them
     "chat templates": (TextMark(tagged("tool_response function_results")),),
@@ -49,7 +52,13 @@ MARKS: Final[dict[str, tuple[TextMark, ...]]] = {
         ),
         TextMark(r"Your command ran successfully and did not produce any output\."),
         TextMark(r"Your bash command contained syntax errors and was NOT executed\..*"),
-        TextMark(r"The command '.*' was cancelled because it took more than \d+ seconds\..*"),
+        TextMark(
+            r"The command '.*' was cancelled because it took more than \d+ seconds\. "
+            r"Please try a different command that completes more quickly\."
+            r"(?: Note: A common source of this error is if the command is interactive or requires "
+            r"user input \(it is impossible to receive user input in the current environment, so "
+            r"the command will never complete\)\.)?"
+        ),
         TextMark(r"Here is a demonstration of how to correctly accomplish this task\.\n.*"),
     ),
     # SWE-agent/mini-swe-agent: src/minisweagent/config/default.yaml
@@ -94,15 +103,18 @@ MARKS: Final[dict[str, tuple[TextMark, ...]]] = {
     # Aider-AI/aider: aider/prompts.py, aider/commands.py, aider/linter.py, aider/coders
     "aider": (
         TextMark(r"I have \*added these files to the chat\*.*"),
-        TextMark(r"Here are some READ ONLY files, provided for your reference\.\n.*"),
+        TextMark(r"Here are some READ ONLY files, provided for your reference\.\nDo not edit .*"),
         TextMark(r"Here are summaries of some files present in my git repository\.\n.*"),
         TextMark(r"(?=[^\s`<>./]*[./])[^\s`<>]*+\n```\n.*\n```", after=_ANY_ANSWER),
         TextMark(r"I ran this command:\n\n.*\n\nAnd got this output:\n\n.*"),
         TextMark(r"# Fix any errors below, if possible\.\n\n.*"),
         TextMark(r"Here is the content of https?://\S+:\n\n.*"),
-        TextMark(r"Don't try and edit any existing code without asking me to add the files.*"),
+        TextMark(
+            r"Don't try and edit any existing code without asking me to add the files to "
+            r"the chat!\nTell me which files in my repo .*"
+        ),
         TextMark(r"I am not sharing any files that you can edit yet\."),
-        TextMark(r"I committed the changes with git hash [^\n]*"),
+        TextMark(r"I committed the changes with git hash [0-9a-f]{7,40} & commit msg: [^\n]*"),
         TextMark(r"I didn't see any properly formatted edits in your reply\?!"),
     ),
 }

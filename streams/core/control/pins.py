@@ -3,7 +3,8 @@
 A turn is kept if it is there word for word, in the summary, in a message that stayed or in what a
 tool returned; paraphrased if a passage that is no tool's has enough of it in any script
 (`turn_overlap.py`); else it is lost. Each is compared whole: code does not know which of them is a
-rule. Turns that are too short to be judged, and those that an earlier boundary lost, are left out.
+rule. Turns that are too short to be judged, and those that an earlier boundary lost, are left out;
+those whose comparison would take too long are unknown.
 """
 
 import uuid
@@ -26,12 +27,21 @@ from streams.core.control.turn_overlap import THRESHOLD, SeenText, can_be_judged
 NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:pins-checked")
 
 
+MOST_TURNS: Final = 1_000
+"""The latest turns, which are looked for in other words too: some milliseconds of CPU time each."""
+
+
 class PinsCheck(NamedTuple):
-    """The user's turns that are there, word for word or in other words, and those that are not."""
+    """The user's turns that are there, word for word or in other words, and those that are not.
+
+    `unknown` ones are not there word for word, and looking for other words would take too long:
+    there are too many later turns, or passages that have the same n-grams.
+    """
 
     kept: tuple[str, ...]
     paraphrased: tuple[str, ...]
     lost: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
 
 
 class AroundBoundary(NamedTuple):
@@ -52,15 +62,17 @@ def check_pins(around: AroundBoundary) -> PinsCheck:
     after = _seen(around.after, turns)
     present = {plain(each.user_text) for each in around.before}
     summaries = _seen((each for each in around.before if each.compaction is not None), turns)
-    check: tuple[list[str], list[str], list[str]] = [], [], []
-    kept, paraphrased, lost = check
-    for turn in turns:
+    check: tuple[list[str], list[str], list[str], list[str]] = [], [], [], []
+    kept, paraphrased, lost, unknown = check
+    for later, turn in zip(range(len(turns) - 1, -1, -1), turns, strict=True):
         if after.has(turn):
             kept.append(turn)
-        elif after.overlap(turn) >= THRESHOLD:
+            continue
+        share = after.overlap(turn) if later < MOST_TURNS else None
+        if share is not None and share >= THRESHOLD:
             paraphrased.append(turn)
-        elif plain(turn) in present or summaries.overlap(turn) >= THRESHOLD:
-            lost.append(turn)
+        elif plain(turn) in present or (summaries.overlap(turn) or 0) >= THRESHOLD:
+            (unknown if share is None else lost).append(turn)
     return PinsCheck(*map(tuple, check))
 
 

@@ -10,11 +10,12 @@ The measure knows no meaning. It takes «the fix was pushed to main» for a para
 to main»; it misses synonyms, a translation, and a long turn that became one sentence.
 """
 
+import heapq
 import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 THRESHOLD: Final = 0.4
@@ -39,6 +40,15 @@ _PASSAGE: Final = 1.5
 _SHORTEST_PASSAGE: Final = 24
 _LONGEST_TURN: Final = 300
 """N-grams of a turn that are compared: its beginning says which one it is, and bounds the work."""
+
+_BETWEEN_TEXTS: Final = [""] * 2 * _LONGEST_TURN
+"""A passage is of one text."""
+
+_MOST_HITS: Final = 2_000
+"""Places of a turn's rarest n-grams by which passages are found: it bounds the work."""
+
+_MOST_PASSAGES: Final = 6
+"""Those with most of the rarest n-grams, which are compared by all of them."""
 
 _SENTENCE: Final = 32
 """N-grams of a sentence: a weight counts in how many of them an n-gram is."""
@@ -67,14 +77,13 @@ class SeenText:
         """
         own = list(texts)
         self._whole = "\n".join(map(plain, [*own, *quoted]))
-        self._places: dict[str, list[int]] = defaultdict(list)
-        place = 0
+        self._grams: list[str] = []
         for text in own:
-            for gram in _grams(text):
-                if gram:
-                    self._places[gram].append(place)
-                place += 1
-            place += 2 * _LONGEST_TURN  # a passage is of one text
+            self._grams += [*_grams(text), *_BETWEEN_TEXTS]
+        self._places: dict[str, list[int]] = defaultdict(list)
+        for place, gram in enumerate(self._grams):
+            if gram:
+                self._places[gram].append(place)
         self._frequency = Counter({gram: len(places) for gram, places in self._places.items()})
         for turn in turns:
             self._frequency.update(filter(None, _grams(turn)))
@@ -84,34 +93,67 @@ class SeenText:
         """Return whether the turn is there, word for word."""
         return plain(turn) in self._whole
 
-    def overlap(self, turn: str) -> float:
-        """Return the share of a turn, 0 to 1, that the passage has which has most of it."""
+    def overlap(self, turn: str) -> float | None:
+        """Return the share of a turn, 0 to 1, that the passage has which has most of it.
+
+        None where no passage was found to have enough of it, and most of its n-grams are too
+        frequent for all passages to be compared.
+        """
         grams = _grams(turn)[:_LONGEST_TURN]
-        length = max(_PASSAGE * len(grams), _SHORTEST_PASSAGE)
+        length = math.ceil(max(_PASSAGE * len(grams), _SHORTEST_PASSAGE))
         weights = {gram: self._weight(gram) for gram in grams if gram}
-        hits = sorted((place, gram) for gram in weights for place in self._places.get(gram, ()))
-        numbers = sum(map(_is_number, weights))
-        passage: Counter[str] = Counter()
-        weight = most = 0.0
-        first = present = 0
-        for place, gram in hits:
-            passage[gram] += 1
-            if passage[gram] == 1:
-                weight += weights[gram]
-                present += _is_number(gram)
-            while place - hits[first][0] >= length:
-                former = hits[first][1]
-                passage[former] -= 1
-                if not passage[former]:
-                    weight -= weights[former]
-                    present -= _is_number(former)
-                first += 1
-            if 2 * present >= numbers:
-                most = max(most, weight)
-        return most / (sum(weights.values()) or 1)
+        rare = self._rare(weights)
+        places = sorted((place, gram) for gram in rare for place in self._places.get(gram, ()))
+        best: dict[int, float] = {}
+        for place, weight in _passages(places, rare, length):
+            best[place // length] = max(weight, best.get(place // length, 0))
+        whole = sum(weights.values()) or 1
+        numbers = {gram: 1.0 for gram in weights if _is_number(gram)}
+        most = 0.0
+        for part in heapq.nlargest(_MOST_PASSAGES, best, key=best.__getitem__):
+            start = max(0, (part - 1) * length)
+            around = enumerate(self._grams[start : (part + 2) * length], start)
+            hits = [(place, gram) for place, gram in around if gram in weights]
+            present = dict(_passages(hits, numbers, length))
+            for place, weight in _passages(hits, weights, length):
+                if weight > most and 2 * present[place] >= len(numbers):
+                    most = weight
+        is_known = most >= THRESHOLD * whole or len(rare) == len(weights)
+        return most / whole if is_known or 2 * sum(rare.values()) >= whole else None
+
+    def _rare(self, weights: dict[str, float]) -> dict[str, float]:
+        """Return the rarest of some n-grams, which have few enough places together."""
+        left = _MOST_HITS
+        rare: dict[str, float] = {}
+        for count, gram in sorted((len(self._places.get(gram, ())), gram) for gram in weights):
+            left -= count
+            if left < 0:
+                break
+            rare[gram] = weights[gram]
+        return rare
 
     def _weight(self, gram: str) -> float:
         return math.log(1 + self._sentences / (1 + self._frequency[gram]))
+
+
+def _passages(
+    hits: list[tuple[int, str]], weights: dict[str, float], length: int
+) -> Iterator[tuple[int, float]]:
+    """Return for each hit what the passage weighs that ends there: each n-gram counts once."""
+    passage: Counter[str] = Counter()
+    weight = 0.0
+    first = 0
+    for place, gram in hits:
+        passage[gram] += 1
+        if passage[gram] == 1:
+            weight += weights.get(gram, 0)
+        while place - hits[first][0] >= length:
+            former = hits[first][1]
+            passage[former] -= 1
+            if not passage[former]:
+                weight -= weights.get(former, 0)
+            first += 1
+        yield place, weight
 
 
 def _folded(text: str) -> str:

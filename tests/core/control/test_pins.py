@@ -16,11 +16,13 @@ from contextgauge.compaction.messages import (
 from contextgauge.compaction.profiles import Window
 from contextgauge.normalise.claude_code.messages import MAX_PIN, MAX_PINS
 from streams.core.control.pins import (
+    MOST_TURNS,
     PinsCheck,
     around_boundary,
     check_pins,
     message_of,
 )
+from tests.linear_time import is_linear
 
 PUSH = "Never push to main."
 SCHEMA = "Do not change db/schema.sql without my approval."
@@ -92,9 +94,9 @@ def test_a_paraphrase_is_distinguished_from_absence_in_six_languages(
 ) -> None:
     before = [turn(said_by_user), said("Ok.")]
     for text in same:
-        assert judged(before, summary("\n".join([*other, text]))) == ((), (said_by_user,), ())
-    assert judged(before, summary("\n".join(other))) == ((), (), (said_by_user,))
-    assert judged(before, summary(f"{other[0]}\n> {said_by_user}")) == ((said_by_user,), (), ())
+        assert judged(before, summary("\n".join([*other, text]))) == ((), (said_by_user,), (), ())
+    assert judged(before, summary("\n".join(other))) == ((), (), (said_by_user,), ())
+    assert judged(before, summary(f"{other[0]}\n> {said_by_user}")) == ((said_by_user,), (), (), ())
 
 
 @pytest.mark.parametrize(
@@ -109,6 +111,34 @@ def test_a_paraphrase_is_distinguished_from_absence_in_six_languages(
 def test_a_free_rewording_is_taken_for_absence(said_by_user: str, same: str) -> None:
     """A limit, as the next one but two: figures of the guard are shown with `~`."""
     assert judged([turn(said_by_user)], summary(same)).lost == (said_by_user,)
+
+
+def test_the_time_of_a_check_grows_with_the_number_of_turns() -> None:
+    words = [*(f"w{number}" for number in range(300)), *(["the", "of", "and", "build"] * 16)]
+
+    def checked(size: int) -> None:
+        texts = [
+            " ".join(words[(number * 7 + place**2) % len(words)] for place in range(40))
+            for number in range(size)
+        ]
+        before = [turn(f"{texts[number]} {number}", number) for number in range(size)]
+        judged(before, summary("\n".join(texts)))
+
+    assert is_linear(checked, 320)
+
+
+def test_a_turn_of_what_is_everywhere_is_unknown_unless_it_is_there_word_for_word() -> None:
+    """Looking for it would take the square of the length of what is seen."""
+    turns = [turn("ab ab " * 50), turn("ab ba " * 50, 2)]
+    check = judged(turns, summary("ab ba " * 5_000))
+    assert check == (("ab ba " * 50,), (), (), ("ab ab " * 50,))
+
+
+def test_of_very_many_turns_the_latest_are_looked_for_in_other_words() -> None:
+    turns = [turn(f"{PUSH} {number}", number) for number in range(MOST_TURNS + 2)]
+    check = judged(turns, summary(f"{PUSH} 0"))
+    assert (check.kept, check.unknown) == ((f"{PUSH} 0",), (f"{PUSH} 1",))
+    assert len(check.lost) == MOST_TURNS
 
 
 def test_another_number_is_another_statement() -> None:
@@ -142,12 +172,12 @@ def test_what_tools_return_holds_only_whole_turns() -> None:
 
 def test_what_a_model_or_a_tool_says_is_no_turn() -> None:
     before = [said(PUSH), Message("tool", (ToolResult("c", (Text(SCHEMA),)),), "t1")]
-    assert judged(before, summary("x")) == ((), (), ())
+    assert judged(before, summary("x")) == ((), (), (), ())
 
 
 @pytest.mark.parametrize("text", ["Go on.", "ok", "tabs", "继续。", "はい", "👍", ""])
 def test_a_turn_that_is_too_short_is_not_judged(text: str) -> None:
-    assert judged([turn(text), said("Ok.")], summary("x")) == ((), (), ())
+    assert judged([turn(text), said("Ok.")], summary("x")) == ((), (), (), ())
 
 
 @pytest.mark.parametrize("text", ["Not on main!", "dont touch ci", "Nie auf main!", "用制表符"])
@@ -158,7 +188,7 @@ def test_a_short_rule_is_judged(text: str) -> None:
 def test_a_turn_is_looked_for_after_each_boundary_until_one_loses_it() -> None:
     first = summary(f"The user said:\n- {PUSH}")
     before = [turn(PUSH), turn(BUDGET, 2), first, turn(SCHEMA, 3)]
-    assert judged(before, summary(SCHEMA, 2)) == ((SCHEMA,), (), (PUSH,))
+    assert judged(before, summary(SCHEMA, 2)) == ((SCHEMA,), (), (PUSH,), ())
 
 
 RECEIPT = Receipt(

@@ -146,5 +146,7 @@ class GuardedPartition(PartitionHandler):
         async with started(self._ports.log.producer()) as producer:
             await producer.send(NewRecord(self._topic, self.partition.number, key, dumps(body)))
             await producer.flush()
-        kept, paraphrased, lost = map(len, check)
-        logger.info("checked the user's turns", kept=kept, paraphrased=paraphrased, lost=lost)
+        logger.info(
+            "checked the user's turns",
+            **{name: len(turns) for name, turns in check._asdict().items()},
+        )
