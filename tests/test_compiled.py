@@ -55,7 +55,8 @@ import importlib, inspect, pkgutil, sys
 ours = [importlib.import_module(name) for name in ("contextgauge", "schemas", "streams")]
 for package in list(ours):
     for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if not found.name.endswith("__main__"):
+        # Adapters need their frameworks, whose classes they extend.
+        if not found.name.endswith("__main__") and ".adapters." not in found.name:
             ours.append(importlib.import_module(found.name))
 sources = {module.__name__: module.__file__ for module in ours}
 classes = {one for module in ours for _, one in inspect.getmembers(module, inspect.isclass)}

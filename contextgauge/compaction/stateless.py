@@ -40,8 +40,6 @@ def compact(
     ConfigError, and NoSummaryError where a summariser fails with `now`.
     """
     if window_tokens is not None:
-        if window_tokens <= 0:
-            raise ConfigError(f"window_tokens is {window_tokens}: expected a number above 0")
         call = replace(call, window_tokens=window_tokens)
     window: object = call.window_tokens
     if window is not None and not (isinstance(window, int) and window > 0):

@@ -338,7 +338,7 @@ def test_what_is_shown_fits_and_keeps_its_order(said_: list[tuple[Any, int]], ro
         assert len(each.text) + each.omitted + len(each.end) == len(whole.text)
 
 
-def test_what_is_said_again_behind_a_cut_still_takes_its_room_before_it() -> None:
+def test_a_text_that_comes_again_behind_a_cut_takes_its_room_before_it() -> None:
     said_twice = DigestEntry(1, "m", "agent", "Let me look into src/app.py. " * 10)
     todos = [DigestEntry(1, "m", "todos", "x" * size) for size in (300, 900)]
     entries = [*map(PlacedEntry, (0, 6), [said_twice] * 2), *map(PlacedEntry, (1, 7), todos)]

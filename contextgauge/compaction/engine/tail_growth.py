@@ -63,16 +63,16 @@ def text_size(
     places = [*(0 for _ in carried.entries), *(each.position + 1 for each in entries)]
     shown = [place for place, each in enumerate(digest) if each.speaker != "data"]
     at = [0] * (length + 1)
-    said: dict[object, int] = {}
+    newest: dict[object, int] = {}
     text = "\n".join(islice((entry.text for entry in digest), _SAMPLES))[:_SAMPLE_CHARACTERS]
     counted, of = (counter.text(text), len(text)) if text else (1, CHARACTERS_PER_TOKEN)
     turns = tokens.turns * of // counted
     for place, entry in zip(shown, standard([digest[each] for each in shown], turns), strict=True):
         size = size_of(entry)
         at[min(places[place], length)] += size
-        if (key := said_again(digest[place])) is not None:  # of what is said again one stays
-            at[min(places[place], length)] -= said.get(key, 0)
-            said[key] = size
+        if (key := said_again(digest[place])) is not None:
+            at[min(places[place], length)] -= newest.get(key, 0)
+            newest[key] = size
     before = [each * counted // of for each in accumulate(at)]
     listed = min(files_size(files) * counted // of, tokens.files)
     return TextSize(before, FIXED_CHARACTERS // CHARACTERS_PER_TOKEN + tokens.prose + listed)
