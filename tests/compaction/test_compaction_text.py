@@ -203,6 +203,14 @@ def test_nothing_is_left_of_a_text_without_room(tokens: int) -> None:
     assert cut_to("Build the importer.", tokens, _ByThird()) == ""
 
 
+def test_nothing_is_left_of_a_text_whose_least_part_is_too_dear() -> None:
+    class Dear(_ByThird):
+        def text(self, text: str) -> int:
+            return 9 * len(text)
+
+    assert cut_to("Build the importer.", 10, Dear()) == ""
+
+
 HUGE = {
     "words": "a ",
     "one word": "a",

@@ -33,10 +33,9 @@ def read_unmarked(message: Message) -> UnmarkedText | None:
     if message.role != "user" or message.results:
         return None
     for place, block in enumerate(message.blocks):
-        if not isinstance(block, Text) or (parts := surrounded(block.text)) is None:
-            continue
-        read = read_text(parts.text.removesuffix("\n"), message.id)
-        if read is None:
+        parts = surrounded(block.text) if isinstance(block, Text) else None
+        read = None if parts is None else read_text(parts.text.removesuffix("\n"), message.id)
+        if parts is None or read is None:
             continue
         behind = (Text(parts.behind), *message.blocks[place + 1 :])
         others = [*message.blocks[:place], Text(parts.before)]
