@@ -229,16 +229,6 @@ class Message:
         return speaks
 
     @property
-    def user_text(self) -> str:
-        """The person's own words in this message, byte for byte; empty where there are none."""
-        return self.text if self.is_user_turn else ""
-
-    @property
-    def data_text(self) -> str:
-        """The texts that stand in the user's role and are not the person's own words."""
-        return self.text if self.role == "user" and not self.is_user_turn else ""
-
-    @property
     def compaction(self) -> ContextCompaction | None:
         """The marker of a compaction, where the message has one."""
         for each in self.blocks:
