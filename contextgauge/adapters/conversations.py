@@ -18,10 +18,11 @@ from contextgauge.compaction.store.recall import NAME, recall, recall_tool_schem
 
 Item = TypeVar("Item")
 
+IMAGE_TOKENS: Final = 1_500
+"""Of a picture of a thousand pixels squared: frameworks hand over no sizes."""
+
 REMEMBERED: Final = 64
 """Histories that are held; of more the conversation that rested longest is read again."""
-
-NO_CALL: Final = ModelCall()
 
 RECALL_NAME: Final = NAME
 RECALL_DESCRIPTION: Final = str(recall_tool_schema("plain")["description"])

@@ -25,14 +25,14 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from contextgauge.adapters.conversations import (
-    NO_CALL,
+    IMAGE_TOKENS,
     RECALL_DESCRIPTION,
     RECALL_NAME,
     FollowedConversations,
     ObjectCodec,
 )
 from contextgauge.compaction.compactor import Compactor
-from contextgauge.compaction.engine.request_size import ModelCall
+from contextgauge.compaction.engine.request_size import NO_CALL, ModelCall
 from contextgauge.compaction.messages import (
     ApiUsage,
     Block,
@@ -53,9 +53,6 @@ _CALLS = {
     "function_call": ("arguments", "call_id"),
 }
 """Parts that are calls: where each has its arguments, and its id."""
-
-_IMAGE_TOKENS = 1_500
-"""Of a picture of a thousand pixels squared."""
 
 
 class CompactionMiddleware(AgentMiddleware):
@@ -225,7 +222,7 @@ def _block(part: str | dict[str, Any]) -> Block:
     if kind in {"thinking", "reasoning", "redacted_thinking"}:
         return Thinking("", size)
     if kind in {"image", "image_url", "input_image"}:
-        return Image(_IMAGE_TOKENS, str(part.get("mime_type") or "image"))
+        return Image(IMAGE_TOKENS, str(part.get("mime_type") or "image"))
     return Opaque(kind, size)
 
 

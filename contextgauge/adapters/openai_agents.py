@@ -14,9 +14,9 @@ from typing import Any, Final
 from agents import FunctionTool
 from agents.run import CallModelData, ModelInputData
 
-from contextgauge.adapters.conversations import NO_CALL, FollowedConversations
+from contextgauge.adapters.conversations import FollowedConversations
 from contextgauge.compaction.compactor import Compactor
-from contextgauge.compaction.engine.request_size import ModelCall
+from contextgauge.compaction.engine.request_size import NO_CALL, ModelCall
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.messages import Message
 

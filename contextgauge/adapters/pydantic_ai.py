@@ -18,14 +18,14 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.toolsets import FunctionToolset
 
 from contextgauge.adapters.conversations import (
-    NO_CALL,
+    IMAGE_TOKENS,
     RECALL_DESCRIPTION,
     RECALL_NAME,
     FollowedConversations,
     ObjectCodec,
 )
 from contextgauge.compaction.compactor import Compactor
-from contextgauge.compaction.engine.request_size import ModelCall
+from contextgauge.compaction.engine.request_size import NO_CALL, ModelCall
 from contextgauge.compaction.messages import (
     ApiUsage,
     Block,
@@ -38,9 +38,6 @@ from contextgauge.compaction.messages import (
     ToolCall,
     ToolResult,
 )
-
-_IMAGE_TOKENS = 1_500
-"""Of a picture of a thousand pixels squared."""
 
 
 @dataclass
@@ -216,4 +213,4 @@ def _content(value: parts.UserContent) -> Block:
         return Opaque("text", len(value.content))
     if isinstance(value, parts.CachePoint):
         return Opaque(value.kind, 0)
-    return Image(_IMAGE_TOKENS, getattr(value, "media_type", None))
+    return Image(IMAGE_TOKENS, getattr(value, "media_type", None))

@@ -29,6 +29,7 @@ from contextgauge.compaction.engine.next_compaction import (
 from contextgauge.compaction.engine.plan import Plan, PlanRejectedError, plan_of
 from contextgauge.compaction.engine.preparation import Staying, Summarising, floor_document
 from contextgauge.compaction.engine.request_size import (
+    NO_CALL,
     CallFrame,
     Measurement,
     ModelCall,
@@ -76,7 +77,6 @@ from contextgauge.compaction.summary_call import (
 )
 from contextgauge.window_catalog import bundled
 
-_NO_CALL: Final = ModelCall()
 _NO_HOOKS: Final = Hooks()
 _UNKNOWN: Final = Window(128_000, "assumed")  # where the profile assumes no window itself
 
@@ -145,7 +145,7 @@ class Compactor:
         self._now_ms = now_ms or _now_ms
         self._steady_ms = now_ms or _steady_ms
 
-    async def before_call(self, history: History, call: ModelCall = _NO_CALL) -> Prepared:
+    async def before_call(self, history: History, call: ModelCall = NO_CALL) -> Prepared:
         """Return what the next call should send, compacted where that is due.
 
         A summary that could not be had is no error here: the conversation stays as it was, the
@@ -194,7 +194,7 @@ class Compactor:
         return decision, None
 
     async def compact(
-        self, history: History, call: ModelCall = _NO_CALL, *, instructions: str | None = None
+        self, history: History, call: ModelCall = NO_CALL, *, instructions: str | None = None
     ) -> Receipt | None:
         """Compact now, whatever the size, always with a summary; `instructions` are for that.
 
@@ -211,7 +211,7 @@ class Compactor:
     async def plan(
         self,
         history: History,
-        call: ModelCall = _NO_CALL,
+        call: ModelCall = NO_CALL,
         *,
         trigger: Trigger = "manual",
         instructions: str | None = None,
@@ -230,15 +230,15 @@ class Compactor:
         task = CompactionTask(_measured(frame), trigger, instructions, must)
         return await self._plan(frame, task)
 
-    def size(self, history: History, call: ModelCall = _NO_CALL) -> Size:
+    def size(self, history: History, call: ModelCall = NO_CALL) -> Size:
         """Return the size of the next request: reported, else estimated."""
         return _measured(self._frame(history, call)).before
 
-    def get_stats(self, history: History, call: ModelCall = _NO_CALL) -> ContextStatus:
+    def get_stats(self, history: History, call: ModelCall = NO_CALL) -> ContextStatus:
         """Return seed 004's statistics of the next request: its size by parts, window, messages."""
         return status_of(self._frame(history, call))
 
-    def why_not(self, history: History, call: ModelCall = _NO_CALL) -> str:
+    def why_not(self, history: History, call: ModelCall = NO_CALL) -> str:
         """Return the reason for which `plan` and `compact` return None."""
         if open_calls(history.active):
             return "a tool's call has no result yet"

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from contextgauge.compaction.carried.unmarked_text import former_text
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.engine.linked_messages import is_server_compaction
-from contextgauge.compaction.engine.request_size import ModelCall
+from contextgauge.compaction.engine.request_size import NO_CALL, ModelCall
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import FormatName, Message
@@ -19,15 +19,13 @@ from contextgauge.records import Json
 
 _T = TypeVar("_T")
 
-_NO_CALL: Final = ModelCall()
-
 
 def compact(
     messages: Sequence[object],
     format: FormatName,  # noqa: A002 -- its name everywhere
     window_tokens: int | None = None,
     *,
-    call: ModelCall = _NO_CALL,
+    call: ModelCall = NO_CALL,
     compactor: Compactor | None = None,
     now: bool = False,
 ) -> list[Json]:

@@ -9,7 +9,7 @@ from contextgauge.compaction.carried.compaction_text import read_text
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.engine.next_compaction import Written
 from contextgauge.compaction.engine.preparation import Summarising, document, floor_document
-from contextgauge.compaction.engine.summary_checks import demoted, is_empty, undemoted
+from contextgauge.compaction.engine.summary_checks import is_empty, undemoted
 from contextgauge.compaction.events import Hooks, answer_of
 from contextgauge.compaction.messages import ModelRequest
 from contextgauge.compaction.ports import (
@@ -92,8 +92,7 @@ class Writer:
         try:
             answer = await self._answer(request)
             prose = answer.text.strip()
-            shown = demoted(prose) if profile.carry else prose
-            text = document(work, shown, profile, self._counter, floor_text)
+            text = document(work, prose, profile, self._counter, floor_text)
             text = self._usable(text, work)
             written = Written(text, prose, work.carried, self._summariser.name, answer)
         except SummaryError as error:

@@ -248,7 +248,7 @@ class _Preparation:
     def earliest(self, division: Division, size: TextSize) -> int:
         """Return the earliest cut with which tail and text fit the goal."""
         after = self.former.position + max(1, self.profile.minimum_messages)
-        return earliest_cut(self.at.messages, division, size, self.counter, self.goal_tokens, after)
+        return earliest_cut(self.at, division, size, self.counter, self.goal_tokens, after)
 
     def summarising(
         self, division: Division, all_carried: _CarriedEntries, tail_tokens: int | None

@@ -74,6 +74,10 @@ class ModelCall:
         )
 
 
+NO_CALL: Final = ModelCall()
+"""Nothing is known of the call but its messages."""
+
+
 def window_of_call(
     profile: Profile, call: ModelCall, look_up: Callable[[str], int | None] | None
 ) -> Window | None:

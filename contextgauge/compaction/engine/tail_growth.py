@@ -12,8 +12,9 @@ from contextgauge.compaction.carried.compaction_text import FIXED_CHARACTERS, fi
 from contextgauge.compaction.carried.digest import PlacedEntry, said_again
 from contextgauge.compaction.carried.digest_room import size_of, standard
 from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
+from contextgauge.compaction.engine.ladder import Climb
 from contextgauge.compaction.engine.selection import Division, whole_cuts
-from contextgauge.compaction.messages import Carried, FileUse, Message
+from contextgauge.compaction.messages import Carried, FileUse
 
 _TEXT_SHARE: Final = 0.9
 """Of the goal for the compaction's text: what is more of a flood is left out of it."""
@@ -79,7 +80,7 @@ def text_size(
 
 
 def earliest_cut(
-    messages: Sequence[Message],
+    at: Climb,
     division: Division,
     size: TextSize,
     counter: Counter,
@@ -90,11 +91,11 @@ def earliest_cut(
 
     What leaves pays for the text: a cut with which little leaves would leave it no room.
     """
+    messages = at.messages
     cut = best = len(messages) - len(division.tail)
     head = {id(each) for each in division.head}
     most = int(budget_tokens * _TEXT_SHARE)
     tokens = sum(map(counter.message, (*division.head, *division.tail)))
-    whole = sum(map(counter.message, messages))
     last = cut
     for earlier in takewhile(after.__lt__, whole_cuts(messages, cut)):
         tokens += sum(
@@ -104,6 +105,6 @@ def earliest_cut(
         if tokens > budget_tokens:
             break
         text = size.at(earlier, most)
-        if tokens + text <= budget_tokens and text <= most_of(whole - tokens):
+        if tokens + text <= budget_tokens and text <= most_of(at.tokens - tokens):
             best = earlier
     return best
