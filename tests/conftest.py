@@ -11,25 +11,24 @@ is set here, by the folder and the fixtures of a test. `slow`: takes seconds, by
 
 import gc
 import itertools
+import logging
 import os
 import re
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
+import structlog
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from xdist.scheduler import LoadScopeScheduling
 
 from streams.cli import build
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
+from tests.commands import Command, command_environment
 from tests.environment import settle
 from tests.fork_server import ForkServer
-from tests.patience import PATIENCE_S
 from tools.kafka_classes import java_options
 
 LONG = bool(os.environ.get("LONG_TESTS"))
@@ -85,7 +84,6 @@ hypothesis_settings.load_profile("long" if LONG else "quick" if QUICK else "shor
 _counter = itertools.count(1)
 
 _ROOT = Path(__file__).parents[1]
-_COMMAND = [sys.executable, "-m", "streams"]
 
 
 def pytest_configure() -> None:
@@ -174,90 +172,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         _resting.extend((stack, names) for stack in _lasting if (names := stack.stop()))
 
 
+_ASYNCIO_LOGGER = logging.getLogger("asyncio")
+
+
 def _shared_stack(folder: Path) -> Iterator[LocalStack]:
     stack = LocalStack(folder)
     _lasting.append(stack)
     yield stack
     _lasting.remove(stack)
     stack.stop()
-
-
-def command_environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment with these settings (names without the prefix) and no others.
-
-    Services that are not named are at port 1, where nothing is: never those of a developer.
-    """
-    given = {"BOOTSTRAP_SERVERS": "127.0.0.1:1", "REDIS_URL": "redis://127.0.0.1:1/0", **settings}
-    kept = {name: value for name, value in os.environ.items() if "CONTEXTGAUGE_" not in name}
-    plain = {"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"}
-    return kept | plain | {f"CONTEXTGAUGE_{name}": value for name, value in given.items()}
-
-
-def listen_to_signals() -> None:
-    """Undo what is inherited: a shell's jobs in the background ignore SIGINT, `nohup`'s SIGHUP."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-class Command:
-    """Runs `contextgauge` as a process of its own; `environment` is for what is no setting."""
-
-    def __init__(self, server: ForkServer) -> None:
-        self.environment: dict[str, str] = {}
-        self._server = server
-        self._started: list[subprocess.Popen[str]] = []
-
-    def __call__(
-        self,
-        *arguments: str,
-        stdin: str | None = None,
-        **settings: str,
-    ) -> subprocess.CompletedProcess[str]:
-        """Run it to its end; `PARTITIONS="2"` and the like are settings."""
-        environment = command_environment(settings) | self.environment
-        return self._server.run(arguments, environment, stdin or "", 120) or subprocess.run(
-            [*_COMMAND, *arguments],
-            cwd=_ROOT,
-            env=environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-
-    def start(self, *arguments: str, **settings: str) -> "subprocess.Popen[str]":
-        """Start it; its output is piped, and it is ended with the test."""
-        return self._start(arguments, settings, subprocess.PIPE)
-
-    def start_logging(
-        self, errors: Path, *arguments: str, **settings: str
-    ) -> "subprocess.Popen[str]":
-        """Start it with a file for its standard error."""
-        with errors.open("w") as target:
-            return self._start(arguments, settings, target)
-
-    def _start(
-        self, arguments: Sequence[str], settings: Mapping[str, str], errors: IO[str] | int
-    ) -> "subprocess.Popen[str]":
-        process = subprocess.Popen(
-            [*_COMMAND, *arguments],
-            cwd=_ROOT,
-            env=command_environment(settings) | self.environment,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            preexec_fn=listen_to_signals,  # noqa: PLW1509 -- sets two signals, no more
-        )
-        self._started.append(process)
-        return process
-
-    def end(self) -> None:
-        """Kill what still runs."""
-        for process in self._started:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
 
 
 @pytest.fixture(scope="session")
@@ -348,6 +271,18 @@ def killable_kafka(_killable_stack: LocalStack) -> LocalStack:
     """
     require(lambda: _killable_stack.start(["kafka"])["kafka"].address)
     return _killable_stack
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """Undo what a command that runs in this process sets for its own process's logs."""
+    root = logging.getLogger()
+    handlers, level, asyncio_level = root.handlers[:], root.level, _ASYNCIO_LOGGER.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    _ASYNCIO_LOGGER.setLevel(asyncio_level)
+    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -35,7 +35,8 @@ from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import NewRecord
 from tests.chaos.oracle import read_records, until_projected
 from tests.chaos.workers import SESSION_TIMEOUT_MS, WorkerProcess
-from tests.conftest import LONG, Command
+from tests.commands import Command
+from tests.conftest import LONG
 from tests.doubles.dump import dump, fold_views
 from tests.flow.derive_kit import DeriveKit, until
 from tests.flow.rebuild_kit import polling

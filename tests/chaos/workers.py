@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.conftest import listen_to_signals
+from tests.commands import listen_to_signals
 
 SESSION_TIMEOUT_MS: Final = 3_000
 """Short, so that many takeovers fit into a test; the local broker allows it."""

@@ -27,7 +27,7 @@ from tests.chaos.oracle import (
 )
 from tests.chaos.services import Services
 from tests.chaos.workers import SESSION_TIMEOUT_MS, STOPPED_S, TRACEBACK, Fleet
-from tests.conftest import command_environment
+from tests.commands import command_environment
 from tests.flow.derive_kit import DeriveKit
 
 PATIENCE_S: Final = 120.0

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyte
 
-from tests.conftest import command_environment, listen_to_signals
+from tests.commands import command_environment, listen_to_signals
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]

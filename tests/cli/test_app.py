@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from streams.cli.app import app
 from streams.cli.lazy import LazyCommand
-from tests.conftest import Command
+from tests.commands import Command
 from tests.patience import PATIENCE_S
 
 

@@ -10,7 +10,7 @@ from streams.cli.inputs import sources_of
 from streams.cli.transcripts import Replay
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, sample_sessions
-from tests.conftest import Command
+from tests.commands import Command
 from tests.core.given import moment
 from tests.edge.follower_kit import ROLLOUT, Codex, compressed
 from tests.edge.test_origins import head, history, thread

@@ -7,7 +7,7 @@ from pathlib import Path
 from aiohttp import web
 
 from streams.edge.alerts.webhooks import signature_of
-from tests.conftest import Command
+from tests.commands import Command
 from tests.web_kit import web_server
 
 RULES = """\

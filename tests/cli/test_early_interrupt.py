@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from tests.conftest import command_environment
+from tests.commands import command_environment
 
 _INTERRUPTED_WHILE_IT_IMPORTS = """
 import sys, types

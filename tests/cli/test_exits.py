@@ -7,7 +7,7 @@ import pytest
 
 from contextgauge import errors
 from streams.cli.exits import Exit, by_signal, code_of, where
-from tests.conftest import Command
+from tests.commands import Command
 
 
 def test_exit_codes_do_not_change() -> None:

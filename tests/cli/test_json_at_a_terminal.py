@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from tests.cli.terminal_kit import Terminal
-from tests.conftest import Command
+from tests.commands import Command
 
 HOSTILE = "red\x9b31m del\x7f \u202egnp.exe \u2066x"
 

@@ -9,7 +9,7 @@ import pytest
 from schemas.views import ChainView
 from streams.cli.screen.next_compaction import next_compaction
 from streams.core.until_compaction import UntilCompaction
-from tests.conftest import Command
+from tests.commands import Command
 from tests.core.given import assistant, init, line
 
 SESSION = "5b1f0c2e-0000-4000-8000-0000000000aa"

@@ -13,18 +13,12 @@ from streams.settings import Settings
 
 
 @pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    levels = {name: logging.getLogger(name).level for name in ("asyncio", "aiokafka")}
-    for name in levels:  # a publisher of an earlier test silences the client
-        logging.getLogger(name).setLevel(logging.NOTSET)
+def _kafka_client_is_heard() -> Iterator[None]:
+    client = logging.getLogger("aiokafka")
+    former = client.level
+    client.setLevel(logging.NOTSET)  # a publisher of an earlier test silences it
     yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for name, former in levels.items():
-        logging.getLogger(name).setLevel(former)
-    structlog.reset_defaults()
+    client.setLevel(former)
 
 
 def _say() -> None:

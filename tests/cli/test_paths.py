@@ -11,7 +11,7 @@ from streams.cli.inputs import is_path
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from tests.cli.terminal_kit import Terminal
-from tests.conftest import Command
+from tests.commands import Command
 
 CLAUDE = SimulationOptions(providers=("claude",))
 

@@ -17,7 +17,7 @@ from streams.cli.inputs import sources_of
 from streams.cli.transcripts import Replay
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, sample_sessions, simulate
-from tests.conftest import Command, command_environment, listen_to_signals
+from tests.commands import Command, command_environment, listen_to_signals
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Command
+from tests.commands import Command
 from tests.core.given import assistant, line
 
 MODEL = "claude-opus-4-7"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streams.cli.serve import browser
-from tests.conftest import Command
+from tests.commands import Command
 from tests.patience import PATIENCE_S
 
 

@@ -12,7 +12,7 @@ from contextgauge.clock import SystemClock
 from streams.cli.app import app
 from streams.cli.simulate import as_they_happen
 from streams.flow.simulator import SimulationOptions, simulate
-from tests.conftest import Command
+from tests.commands import Command
 
 HOUR_MS = 3_600_000
 

@@ -12,7 +12,7 @@ import pytest
 from streams.cli.statusline.install import own_command
 from tests.cli.terminal_kit import Terminal
 from tests.cli.views_kit import records_of, write_views
-from tests.conftest import Command
+from tests.commands import Command
 
 ID = "258c7280-ae70-4798-800f-63464d01a85d"
 

@@ -13,7 +13,7 @@ import pytest
 
 from streams.cli.exits import Exit
 from streams.edge.local_stack.stack import LocalStack
-from tests.conftest import Command
+from tests.commands import Command
 from tests.patience import PATIENCE_S
 
 

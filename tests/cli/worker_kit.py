@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import command_environment
+from tests.commands import command_environment
 from tests.patience import PATIENCE_S
 
 _SCRIPT = """

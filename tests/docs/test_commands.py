@@ -24,7 +24,7 @@ from streams.cli.app import app
 from streams.cli.lazy import LazyCommand
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, simulate
-from tests.conftest import command_environment
+from tests.commands import command_environment
 from tests.docs.test_docs import DOCUMENTS, ROOT, _blocks, _name, _prose
 from tests.patience import PATIENCE_S
 

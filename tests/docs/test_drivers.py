@@ -11,7 +11,7 @@ from typing import get_args
 from contextgauge.clock import SystemClock
 from streams.edge.drivers.tables import drivers_of
 from streams.ports.control import DriverResult
-from tests.conftest import command_environment
+from tests.commands import command_environment
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 from tests.docs.test_library import CLAUDE
 from tests.e2e.test_publisher import create, written

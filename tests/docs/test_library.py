@@ -15,7 +15,7 @@ from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from streams.core.derivation.rules_config import Rules
 from streams.flow.derive.deriver import Deriver, input_message
-from tests.conftest import command_environment
+from tests.commands import command_environment
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 from tests.e2e.test_publisher import create, written
 from tests.patience import PATIENCE_S

@@ -14,7 +14,7 @@ from streams.cli.app import app
 from streams.cli.doctor import show
 from streams.flow import doctor as flow
 from streams.flow.doctor import CHECKS, SEVERITIES, Facts
-from tests.conftest import Command
+from tests.commands import Command
 from tests.doctor.cases import AWAY, EXPECTED, HEALTHY, facts, redis, topic
 
 WARNING = redis({"aof_enabled": "0"})

@@ -17,7 +17,7 @@ from streams.edge.local_stack.stack import LocalStack
 from streams.flow import doctor
 from streams.settings import Settings
 from streams.wiring.doctor import doctor_expected, doctor_services
-from tests.conftest import Command
+from tests.commands import Command
 from tests.patience import PATIENCE_S
 
 CONTENT = "words-of-a-message"

@@ -10,7 +10,7 @@ from streams.edge.kafka.inspector import KafkaInspector
 from streams.ports.inspection import Failure, OpenTransaction
 from streams.settings import Settings
 from streams.wiring import kafka_options
-from tests.conftest import Command
+from tests.commands import Command
 from tests.doctor.test_services import eventually, publish, worst
 from tests.flow.derive_kit import until
 

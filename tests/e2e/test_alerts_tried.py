@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tests.conftest import Command, command_environment
+from tests.commands import Command, command_environment
 from tests.docs.test_docs import DOCS, _blocks, _section
 from tests.flow.derive_kit import until
 

@@ -6,7 +6,7 @@ import signal
 import time
 from typing import Any
 
-from tests.conftest import Command
+from tests.commands import Command
 from tests.patience import PATIENCE_S
 
 WORDS = "words-of-a-message"

@@ -26,7 +26,7 @@ from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.control import RedisControlStore
 from streams.edge.telemetry.server import listening, port_of
 from streams.settings import load_settings
-from tests.conftest import Command
+from tests.commands import Command
 from tests.core.given import assistant, init
 from tests.e2e.test_control import RULES
 from tests.flow.derive_kit import until

@@ -22,7 +22,7 @@ from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.ports import NewRecord
 from streams.settings import load_settings
-from tests.conftest import Command
+from tests.commands import Command
 from tests.contract.logs import delete_topics
 from tests.core.given import Given, assistant
 from tests.flow.derive_kit import until

@@ -17,7 +17,7 @@ from streams.codec.commands import write_entry
 from streams.edge.kafka.log import KafkaLog
 from streams.ports import NewRecord
 from streams.settings import load_settings
-from tests.conftest import Command
+from tests.commands import Command
 from tests.flow.derive_kit import until
 
 PARTITIONS = 2

@@ -17,7 +17,7 @@ from streams.edge.kafka.log import KafkaLog
 from streams.flow.dead_letters.letters import misrouted_check
 from streams.flow.derive.deriver import Deriver
 from streams.ports import NewRecord
-from tests.conftest import Command
+from tests.commands import Command
 from tests.flow.derive_kit import RULES, DeriveKit, Sent, expected, samples, until
 from tests.patience import PATIENCE_S
 

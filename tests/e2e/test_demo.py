@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.conftest import Command
+from tests.commands import Command
 from tests.patience import PATIENCE_S
 
 STOPPED = "everything is stopped"

@@ -24,7 +24,8 @@ from streams.edge.kafka.log import KafkaLog
 from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import LogRecord
-from tests.conftest import LONG, Command, command_environment
+from tests.commands import Command, command_environment
+from tests.conftest import LONG
 from tests.edge.follower_kit import Codex
 from tests.flow.derive_kit import until as until_true
 from tests.flow.test_publish import everything

@@ -9,7 +9,7 @@ import pytest
 
 from contextgauge.partitioner import partition_of
 from contextgauge.units import MIB
-from tests.conftest import Command
+from tests.commands import Command
 from tests.hostile_batches import bomb, damaged, put
 from tests.patience import PATIENCE_S
 

@@ -15,7 +15,7 @@ from contextgauge.kafka.options import KafkaOptions
 from contextgauge.settings.local_stack import start_mark
 from streams.cli.exits import Exit, by_signal
 from streams.edge.kafka.log import KafkaLog
-from tests.conftest import Command
+from tests.commands import Command
 from tests.flow.derive_kit import DeriveKit, expected, samples, until
 
 MESSAGES = samples(7)

@@ -17,7 +17,7 @@ from redis.asyncio import Redis
 from contextgauge.kafka.options import KafkaOptions
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.view_store import RedisViews
-from tests.conftest import Command
+from tests.commands import Command
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import ProjectKit, sample_records
 from tests.patience import PATIENCE_S

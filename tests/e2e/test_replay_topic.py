@@ -14,7 +14,7 @@ from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from streams import codec
 from streams.edge.kafka.log import KafkaLog
 from streams.ports import NewRecord
-from tests.conftest import Command
+from tests.commands import Command
 from tests.e2e.test_same_everywhere import COMPARED
 from tests.flow.derive_kit import DeriveKit, samples
 from tests.patience import PATIENCE_S

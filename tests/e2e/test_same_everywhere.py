@@ -15,7 +15,7 @@ from contextgauge.kafka.options import KafkaOptions
 from streams import codec
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.view_store import RedisViews
-from tests.conftest import Command
+from tests.commands import Command
 from tests.doubles.dump import dump
 from tests.flow.derive_kit import DeriveKit, until
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from streams.edge.telemetry.server import listening, port_of
-from tests.conftest import Command
+from tests.commands import Command
 from tests.patience import PATIENCE_S
 from tests.serve.redis_kit import Served, become, listen
 

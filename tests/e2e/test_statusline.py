@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.views_kit import records_of, write_views
-from tests.conftest import command_environment
+from tests.commands import command_environment
 from tests.patience import PATIENCE_S
 
 

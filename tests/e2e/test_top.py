@@ -13,7 +13,7 @@ from streams.edge.local_stack.stack import LocalStack
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from tests.cli.terminal_kit import Terminal
 from tests.cli.views_kit import records_of, write_views
-from tests.conftest import Command
+from tests.commands import Command
 
 ALTERNATE, BACK = b"\x1b[?1049h", b"\x1b[?1049l"
 

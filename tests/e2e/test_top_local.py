@@ -15,7 +15,7 @@ from streams import wiring
 from streams.cli.top.top_command import top
 from streams.settings import Settings
 from tests.cli.terminal_kit import Terminal
-from tests.conftest import Command
+from tests.commands import Command
 from tests.e2e.test_view import View
 from tests.edge.follower_kit import add
 from tests.flow.local_view_kit import write_sample

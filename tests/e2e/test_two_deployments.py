@@ -5,7 +5,7 @@ import json
 import subprocess
 
 from streams.cli.exits import Exit
-from tests.conftest import Command
+from tests.commands import Command
 from tests.flow.derive_kit import until
 from tests.patience import PATIENCE_S
 

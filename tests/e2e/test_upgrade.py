@@ -19,7 +19,7 @@ import pytest
 from contextgauge.kafka.options import KafkaOptions
 from streams.edge.kafka.log import KafkaLog
 from streams.flow.simulator import SimulationOptions, simulate
-from tests.conftest import Command, command_environment
+from tests.commands import Command, command_environment
 from tests.flow.derive_kit import DeriveKit, until
 from tests.patience import PATIENCE_S
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.terminal_kit import Terminal
-from tests.conftest import Command
+from tests.commands import Command
 from tests.core.given import moment
 from tests.edge.follower_kit import Codex
 from tests.edge.test_origins import derived, head, history, thread

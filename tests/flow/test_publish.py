@@ -36,7 +36,7 @@ from streams.flow.publish.publish import PublishConfig, PublishCounts, paced, pu
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import Log, LogRecord, NewRecord
-from tests.conftest import Command
+from tests.commands import Command
 from tests.patience import PATIENCE_S
 
 TOPIC = Topic("messages", "session id", "delete", -1, 9 * MIB)

@@ -23,7 +23,7 @@ from streams.edge.files import tail
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from tests import captures
-from tests.conftest import Command
+from tests.commands import Command
 from tests.patience import PATIENCE_S
 
 SESSION = "5b1f0c2e-0000-4000-8000-000000000001"

@@ -34,7 +34,7 @@ from streams.flow.simulator import (
     simulate,
 )
 from streams.flow.simulator.random_source import RandomSource
-from tests.conftest import Command
+from tests.commands import Command
 
 Data = TypeVar("Data")
 

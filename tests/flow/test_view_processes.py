@@ -22,7 +22,7 @@ from streams.ports import DerivedFiles
 from streams.settings import load_settings
 from streams.wiring import view as wiring_view
 from streams.wiring.view import ReadingProcesses, other_processes
-from tests.conftest import command_environment, listen_to_signals
+from tests.commands import command_environment, listen_to_signals
 from tests.flow.local_view_kit import RULES, Run, contents, figures, write_sample
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.conftest import Command
+from tests.commands import Command
 from tests.page.agent import THRESHOLD, Agent
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.conftest import Command
+from tests.commands import Command
 from tests.flow.local_view_kit import write_sample
 from tests.page.agent import Agent
 from tests.page.pretend import Api

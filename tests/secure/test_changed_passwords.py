@@ -9,7 +9,8 @@ import pytest
 from streams.edge.local_stack import processes
 from streams.edge.redis.access import RedisAccess
 from streams.edge.redis.view_store import RedisViews
-from tests.conftest import Command, require
+from tests.commands import Command
+from tests.conftest import require
 from tests.patience import PATIENCE_S
 from tests.secure.services import PASSWORD, Secured
 

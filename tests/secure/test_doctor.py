@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.conftest import Command
+from tests.commands import Command
 from tests.secure.services import PASSWORD, Secured
 
 

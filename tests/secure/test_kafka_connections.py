@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Command
+from tests.commands import Command
 from tests.secure.certificates import KEY_PASSWORD
 from tests.secure.services import PASSWORD, Secured
 

@@ -14,7 +14,7 @@ from contextgauge.errors import ConfigError
 from streams.edge.redis.access import RedisAccess
 from streams.edge.redis.view_store import RedisViews
 from streams.ports import ViewPosition
-from tests.conftest import Command
+from tests.commands import Command
 from tests.contract.stores import one_view
 from tests.patience import PATIENCE_S
 from tests.secure.documented import kafka_acls, redis_acl

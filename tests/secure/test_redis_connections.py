@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Command
+from tests.commands import Command
 from tests.secure.services import PASSWORD, Secured, url_with
 
 EXIT_CONFIG = 2

@@ -13,7 +13,7 @@ from contextgauge.errors import RetryError
 from streams.edge.kafka.log import KafkaLog
 from streams.settings import Settings
 from streams.wiring import kafka_log
-from tests.conftest import Command
+from tests.commands import Command
 from tests.patience import PATIENCE_S
 from tests.secure.services import SESSION_MS, Secured
 

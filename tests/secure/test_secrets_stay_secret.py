@@ -10,7 +10,7 @@ import pytest
 
 from streams import wiring
 from streams.settings import Settings, load_settings
-from tests.conftest import Command
+from tests.commands import Command
 from tests.patience import PATIENCE_S
 from tests.secure.services import Secured, as_environment, url_with
 

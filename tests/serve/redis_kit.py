@@ -19,7 +19,7 @@ from streams.edge.redis.view_store import RedisViews
 from streams.flow.common.retry import RetryLoop
 from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.ports import Batch, LogRecord, ProjectorHeartbeat
-from tests.conftest import Command
+from tests.commands import Command
 from tests.flow.derive_kit import worker_ports
 from tests.patience import PATIENCE_S
 

@@ -17,7 +17,7 @@ from streams.cli.serve import server
 from streams.cli.serve.running import Report
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.telemetry.server import listening, port_of
-from tests.conftest import Command
+from tests.commands import Command
 from tests.failover_kit import RedisPair
 from tests.patience import PATIENCE_S
 from tests.secure.documented import redis_acl
