@@ -101,10 +101,12 @@ def _tracked() -> list[Path]:
     )
     if not listed or listed.returncode != 0:
         patterns = [".git", *(line.strip("/") for line in _IGNORED.read_text().splitlines())]
-        relative = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
+        files = (path for path in ROOT.rglob("*") if path.is_file() or path.is_symlink())
+        relative = (path.relative_to(ROOT) for path in files)
         return [ROOT / path for path in relative if not _fits_one(path, patterns)]
     names = listed.stdout.decode().split("\0")
-    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+    paths = [ROOT / name for name in names if name]
+    return [path for path in paths if path.is_file() or path.is_symlink()]
 
 
 def _fits_one(path: Path, patterns: Sequence[str]) -> bool:
@@ -115,6 +117,8 @@ def _fits_one(path: Path, patterns: Sequence[str]) -> bool:
 
 def _texts() -> Iterator[tuple[Path, str]]:
     for path in _tracked():
+        if path.is_symlink():
+            continue
         try:
             yield path, path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
@@ -276,6 +280,11 @@ def test_nothing_stray_in_any_file() -> None:
         if (match := pattern.search(text)) is not None
     ]
     assert not found
+
+
+def test_no_link_leads_out_of_the_repository() -> None:
+    links = [path for path in _tracked() if path.is_symlink()]
+    assert not [_name(link) for link in links if not link.resolve().is_relative_to(ROOT)]
 
 
 @pytest.mark.parametrize(
