@@ -242,6 +242,8 @@ COMPACTION := $(COMPACTION),summarisers/failures.py,summarisers/naming.py,summar
 comma := ,
 PURE := $(PURE)$(subst $(comma),$(comma)contextgauge/compaction/,$(comma)$(COMPACTION))
 
+# A test of services that fails is run once more, and both are reported (ADR 0083). Others are not.
+check: export SECOND_TRY := 1
 check: setup frameworks-setup $(KAFKA_CLASSES)  ## All that CI looks at.
 	@make --no-print-directory -j2 types lint layers dependencies lock-check audit compiled
 	@make --no-print-directory check-compiled

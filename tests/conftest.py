@@ -135,10 +135,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Tests of the compiled reader are deselected where it is not compiled.
     """
+    second_try = os.environ.get("SECOND_TRY")
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if item.path.parent.name in _SERVICE_FOLDERS or not fixtures.isdisjoint(_PARTS):
             item.add_marker(pytest.mark.service)
+            if second_try:
+                item.add_marker(pytest.mark.flaky(reruns=1))
         if not _SLOW_FOLDERS.isdisjoint(item.path.relative_to(_ROOT).parts):
             item.add_marker(pytest.mark.slow)
         if LONG and item.get_closest_marker("has_long_form") is not None:
