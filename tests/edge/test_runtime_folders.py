@@ -14,15 +14,24 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def of_runtimes(environment: dict[str, str], *expected: Path) -> list[Path]:
+    """Return those of the folders that are expected, in the order of their runtimes' names."""
+    return [each for each in transcript_folders(environment) if each in expected]
+
+
 def test_the_folders_are_below_the_homes_of_the_runtimes(home: Path) -> None:
-    assert transcript_folders({}) == [
+    expected = (
         home / ".claude" / "projects",
         home / ".config" / "claude" / "projects",
         home / ".codex" / "sessions",
         home / ".codex" / "archived_sessions",
         home / ".gemini" / "tmp",
+        home / ".openclaw" / "agents",
         home / ".qwen" / "projects",
-    ]
+        home / ".omp" / "agent" / "sessions",
+        home / ".pi" / "agent" / "sessions",
+    )
+    assert of_runtimes({}, *expected) == list(expected)
     assert transcript_folders({"XDG_CONFIG_HOME": "~/elsewhere"})[1] == (
         home / "elsewhere" / "claude" / "projects"
     )
@@ -34,8 +43,9 @@ def test_a_variable_names_other_homes(home: Path) -> None:
         "CODEX_HOME": "~/no, ,~/way,",
         "GEMINI_CLI_HOME": str(home / "other"),
         "QWEN_HOME": str(home / "qwen"),
+        "PI_CODING_AGENT_DIR": str(home / "pi"),
     }
-    assert transcript_folders(environment) == [
+    expected = (
         home / "mine" / "projects",
         home / "no" / "sessions",
         home / "no" / "archived_sessions",
@@ -43,9 +53,13 @@ def test_a_variable_names_other_homes(home: Path) -> None:
         home / "way" / "archived_sessions",
         home / "other" / ".gemini" / "tmp",
         home / "qwen" / "projects",
-    ]
+        home / "pi" / "sessions",
+    )
+    assert of_runtimes(environment, *expected) == list(expected)
+    assert home / ".pi" / "agent" / "sessions" not in transcript_folders(environment)
     moved = {**environment, "QWEN_RUNTIME_DIR": str(home / "runtime")}
-    assert transcript_folders(moved)[-1] == home / "runtime" / "projects"
+    assert home / "runtime" / "projects" in transcript_folders(moved)
+    assert home / "qwen" / "projects" not in transcript_folders(moved)
     assert settings_path(environment) == home / "mine" / "settings.json"
     assert settings_path({}) == home / ".claude" / "settings.json"
 
@@ -60,10 +74,6 @@ def test_a_folder_with_two_names_counts_once(home: Path) -> None:
     (home / ".claude" / "projects").mkdir(parents=True)
     (home / ".config").mkdir()
     (home / ".config" / "claude").symlink_to(home / ".claude")
-    assert [folder.parent.name for folder in transcript_folders({})] == [
-        ".claude",
-        ".codex",
-        ".codex",
-        ".gemini",
-        ".qwen",
-    ]
+    folders = transcript_folders({})
+    assert home / ".claude" / "projects" in folders
+    assert home / ".config" / "claude" / "projects" not in folders

@@ -9,7 +9,6 @@ _INIT: Final = {"type": "system", "subtype": "init"}
 _EVENT: Final = {"id": PRESENT, "timestamp": str, "source": frozenset({"agent", "user"})}
 
 _SIGNS: Final[dict[str, tuple[Sign, ...]]] = {
-    "pi": ({"type": "session", "id": str, "timestamp": str, "cwd": str},),
     "Kimi CLI": (
         {"type": "metadata", "protocol_version": str},
         {"timestamp": float, "message.type": str, "message.payload": dict},

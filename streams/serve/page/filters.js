@@ -13,7 +13,8 @@ export const PRESETS = [
 
 /** The runtimes: their values in the API, and their names here. */
 export const RUNTIMES = [
-  ...["claude-code", "codex", "qwen-code", "gemini", "openai", "other"].map((name) => [name, name]),
+  ...["claude-code", "codex", "qwen-code", "gemini", "pi", "oh-my-pi", "openclaw", "openai"].map((name) => [name, name]),
+  ["other", "other"],
   ["unknown", "Unknown runtime"],
 ];
 
