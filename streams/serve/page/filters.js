@@ -13,8 +13,8 @@ export const PRESETS = [
 
 /** The runtimes: their values in the API, and their names here. */
 export const RUNTIMES = [
-  ...["claude-code", "codex", "qwen-code", "gemini", "pi", "oh-my-pi", "openclaw", "openai"].map((name) => [name, name]),
-  ["other", "other"],
+  ...["claude-code", "codex", "qwen-code", "gemini", "openai", "other"].map((name) => [name, name]),
+  ...["oh-my-pi", "openclaw", "pi"].map((name) => [name, name]),
   ["unknown", "Unknown runtime"],
 ];
 
