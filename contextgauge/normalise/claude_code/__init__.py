@@ -8,6 +8,7 @@ from typing import Final
 from contextgauge.normalise.adapter import (
     ABSENT,
     PRESENT,
+    UUID,
     Adapter,
     ByName,
     Either,
@@ -19,6 +20,8 @@ from contextgauge.normalise.adapter import (
     Only,
     OwnCalls,
     Rows,
+    Source,
+    Tells,
     Words,
     named,
 )
@@ -31,6 +34,15 @@ _INIT: Final = {"type": "system", "subtype": "init"}
 
 FOLDERS: Final = Folders(
     ("CLAUDE_CONFIG_DIR",), ("~/.claude", "$XDG_CONFIG_HOME/claude"), "projects"
+)
+
+FILES: Final = (
+    r"(?P<session>[^/]+)/subagents/(?:.+/)?(?P<own_call>agent-acompact[^/]*)\.jsonl",
+    r"(?P<session>[^/]+)/subagents/(?:.+/)?(?P<thread>[^/]+)\.jsonl",
+    r"(?P<own_call>agent-acompact[^/]*)\.jsonl",
+    # Early versions wrote them next to their sessions.
+    r"(?P<loose>agent-[^/]*)\.jsonl",
+    rf"(?P<session>{UUID})\.jsonl",
 )
 
 _SESSION: Final = named(Meaning.LONG_NAME, " ".join(COMMON.session))
@@ -147,10 +159,28 @@ ADAPTERS: Final = (
         is_borrowed=True,
         has_default_window=True,
         compacts_itself=True,
+        files=FILES,
         folders=FOLDERS,
         own_calls=OwnCalls("acompact", messages.own_call),
         prompt_words=("user",),
         beginning=texts.beginning_of,
         marks=texts.MARKS,
+        tells=Tells(
+            version="2.1.332",
+            window=Source.DERIVED,
+            size=Source.MEASURED,
+            end=Source.MEASURED,
+            trigger=Source.MEASURED,
+            duration=Source.MEASURED,
+            summary=Source.MEASURED,
+            own_cost=Source.DERIVED,
+            composition=Source.DERIVED,
+            subagents=Source.MEASURED,
+            threshold=Source.DERIVED,
+            note="Only its stream, as of the Agent SDK, reports the window, the start of a "
+            "compaction, failed ones and the threshold; transcripts do not. The duration of older "
+            "versions and the cost of a summary are those of the compaction's own call, where its "
+            "file is there.",
+        ),
     ),
 )

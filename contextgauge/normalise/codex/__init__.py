@@ -3,12 +3,15 @@
 from typing import Final
 
 from contextgauge.normalise.adapter import (
+    UUID,
     Adapter,
     Fields,
     Folders,
     Inside,
     LineType,
     Meaning,
+    Source,
+    Tells,
     TextMark,
     named,
     tagged,
@@ -16,7 +19,18 @@ from contextgauge.normalise.adapter import (
 from contextgauge.normalise.codex import conversation, lines
 from contextgauge.normalise.responses import CONTENT
 
-FOLDERS: Final = Folders(("CODEX_HOME",), ("~/.codex",), "sessions", "archived_sessions")
+FOLDERS: Final = Folders(
+    ("CODEX_HOME",),
+    ("~/.codex",),
+    "sessions",
+    archive="archived_sessions",
+    archived=r"rollout-(?:(\d{4})-(\d{2})-(\d{2})T)?.*",
+)
+
+_FILES: Final = (
+    # A later rollout of a session, which begins where that was reverted to, has a second id.
+    rf"rollout-.*-(?P<session>{UUID})(?:_{UUID})?\.jsonl",
+)
 
 _ITEM: Final = Inside({"type": Meaning.WORD, "id": Meaning.NAME})
 _THREAD: Final = Inside(
@@ -123,8 +137,23 @@ ADAPTERS: Final = (
         session_names=("thread_id", "threadId", "thread"),
         has_default_window=True,
         compacts_itself=True,
+        files=_FILES,
         folders=FOLDERS,
         prompt_words=("user", "user_message"),
+        tells=Tells(
+            version="0.153",
+            window=Source.MEASURED,
+            size=Source.MEASURED,
+            end=Source.MEASURED,
+            duration=Source.MEASURED,
+            summary=Source.MEASURED,
+            own_cost=Source.MEASURED,
+            composition=Source.DERIVED,
+            subagents=Source.MEASURED,
+            threshold=Source.DERIVED,
+            note="A summary may be encrypted. Duration and cost of a compaction are in rollouts of "
+            "newer versions, its start in messages of the app server.",
+        ),
         marks=_MARKS,
         without_size=(
             (
