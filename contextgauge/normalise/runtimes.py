@@ -82,6 +82,7 @@ def _bound(adapter: Adapter, line: LineType) -> LineType:
         fields=fields,
         spelling=adapter.spelling,
         session=adapter.session,
+        cause=adapter.cause,
         beginning=adapter.beginning,
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from contextgauge.compaction.messages import Image, Text, Thinking, ToolCall, ToolResult
+from contextgauge.compaction.reading.conversation import ConversationReading
 from contextgauge.compaction.reading.lines import reduced
 from contextgauge.compaction.reading.transcripts import read_conversation
 from contextgauge.containers import Line, Scout
@@ -285,11 +286,23 @@ def test_blocks_of_messages_are_read() -> None:
     assert [type(each) for each in block.content] == [Text, Image]
 
 
+def test_what_a_compaction_retained_in_its_own_words_is_not_known() -> None:
+    reading = ConversationReading()
+    tail = [{"role": "user", "content": "go on"}]
+    for each in (*SESSION_ENTRIES[:5], compaction("c1", "a3", 14, retainedTail=tail)):
+        reading.add(each, "key")
+    assert reading.is_incomplete
+    # Without one, nothing but the summary is left.
+    bare = compaction("c2", "c1", 15, tokensBefore=None)
+    assert reading.add(bare, "key")
+    assert not reading.is_incomplete
+
+
 def test_the_conversation_is_that_of_the_branch_with_the_last_message() -> None:
     assert conversation(
         head(),
         asked("a1", None, 11, "go"),
-        answered("a2", "a1", 12, usage(90)),
+        answered("a2", "a1", 12, usage(90), model=None),
         entry("custom", "x1", "a2", 12, customType="plan", data={}),
         asked("a3", "x1", 13, "the wrong way"),
         entry("branch_summary", "b1", "a2", 14, fromId="a3", summary="Not that way."),

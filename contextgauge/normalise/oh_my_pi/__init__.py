@@ -13,11 +13,12 @@ from contextgauge.normalise.adapter import (
     LineType,
     Meaning,
     Sign,
+    Source,
     named,
 )
 from contextgauge.normalise.fields import name
 from contextgauge.normalise.limit_signals import ModelReport
-from contextgauge.normalise.pi import FIELDS, HEAD, conversation, entries
+from contextgauge.normalise.pi import FIELDS, HEAD, TELLS, conversation, entries
 from contextgauge.normalise.signals import Body, Reset, Signal
 
 _FACTS: Final = entries.runtime_facts("oh-my-pi")
@@ -85,7 +86,14 @@ ADAPTERS: Final = (
             "title": Meaning.TEXT,
             "v": Meaning.FIGURES,
         },
+        cause=entries.cause_of,
         compacts_itself=True,
+        tells=TELLS._replace(
+            version="18.1",
+            own_cost=Source.UNKNOWN,
+            note="A subagent's file is a session of its own.",
+        ),
+        files=(r"sessions/[^/]*/[^/]*_(?P<session>[\w.-]+)\.jsonl",),
         folders=Folders(("OMP_CODING_AGENT_DIR",), ("~/.omp/agent",), "sessions"),
     ),
 )

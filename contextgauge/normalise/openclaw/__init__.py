@@ -6,8 +6,8 @@ is, as the model's snapshot before a session's first request.
 
 from typing import Final
 
-from contextgauge.normalise.adapter import PRESENT, Adapter, Folders, LineType, Sign
-from contextgauge.normalise.pi import FIELDS, conversation, entries
+from contextgauge.normalise.adapter import PRESENT, UUID, Adapter, Folders, LineType, Sign, Source
+from contextgauge.normalise.pi import FIELDS, TELLS, conversation, entries
 from contextgauge.normalise.signals import Body, Signal
 
 _FACTS: Final = entries.runtime_facts("openclaw")
@@ -42,7 +42,15 @@ ADAPTERS: Final = (
         line_signs=_SIGNS,
         types={"custom": _OWN, "message": _OWN},
         fields=FIELDS,
+        cause=entries.cause_of,
         compacts_itself=True,
+        tells=TELLS._replace(
+            version="2026.7",
+            own_cost=Source.UNKNOWN,
+            note="From 2026.8 on, sessions are in SQLite, which is not read.",
+        ),
+        files=(rf"agents/[^/]+/sessions/(?P<session>{UUID})(?:-topic-[^/]*)?\.jsonl",),
+        other_files=(r"agents/[^/]+/sessions/[^/]+\.(?:trajectory|checkpoint\.[^/]*)\.jsonl",),
         folders=Folders(("OPENCLAW_STATE_DIR",), ("~/.openclaw",), "agents"),
     ),
 )

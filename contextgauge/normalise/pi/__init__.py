@@ -8,6 +8,7 @@ from typing import Final
 
 from contextgauge.normalise.adapter import (
     PRESENT,
+    UUID,
     Adapter,
     Fields,
     Folders,
@@ -15,6 +16,8 @@ from contextgauge.normalise.adapter import (
     LineType,
     Meaning,
     Sign,
+    Source,
+    Tells,
     named,
 )
 from contextgauge.normalise.pi import conversation, entries
@@ -43,6 +46,17 @@ FIELDS: Final[Fields] = {
     ),
 }
 
+TELLS: Final = Tells(
+    version="0.87",
+    window=Source.DERIVED,
+    size=Source.MEASURED,
+    end=Source.MEASURED,
+    summary=Source.MEASURED,
+    own_cost=Source.MEASURED,
+    composition=Source.DERIVED,
+    note="The cost of a summary is in sessions of newer versions. After a user went back to an "
+    "earlier entry, the size is unknown until the next answer.",
+)
 _HEAD: Final[Sign] = {"type": "session", "cwd": str}
 
 ADAPTERS: Final = (
@@ -73,7 +87,10 @@ ADAPTERS: Final = (
             **dict.fromkeys(("thinking_level_change", "label", "session_info", "custom"), LINKED),
         },
         fields=FIELDS,
+        cause=entries.cause_of,
         compacts_itself=True,
+        tells=TELLS,
+        files=(rf"sessions/--[^/]*--/[^/]*_(?P<session>{UUID})\.jsonl",),
         folders=Folders(("PI_CODING_AGENT_DIR",), ("~/.pi/agent",), "sessions"),
         prompt_words=("user",),
     ),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from contextgauge.normalise.fields import count, flag, mapping, name, text
+from contextgauge.normalise.fields import count, flag, items, mapping, name, text
 from contextgauge.normalise.responses import text_of
 from contextgauge.normalise.signals import Body
 from contextgauge.records import Json
@@ -80,6 +80,8 @@ def compaction(entry: Body) -> dict[str, Json]:
     if (before := count(entry, "tokensBefore")) is not None:
         metadata["pre_tokens"] = before
     first, last = name(entry, "firstKeptEntryId"), name(entry, "parentId")
+    if first is None and items(entry, "retainedTail"):
+        first = last = name(entry, "id")  # messages which are not those before it, word for word
     if first is not None and last is not None:
         segment: Json = {"head_uuid": first, "tail_uuid": last, "anchor_uuid": entry.get("id")}
         metadata["preserved_segment"] = segment

@@ -42,6 +42,11 @@ _FIGURES: Final = (
 USER_LINE: Final = (UserLine(counted=True, mark=None, uuid=None, text=None),)
 
 
+def cause_of(body: Body) -> str | None:
+    """Return an entry's id: a session is written again when its format changes."""
+    return name(body, "id")
+
+
 def origin_of(header: Body) -> str | None:
     """Return the session that a session goes on from, which is named by its id or its file."""
     parent = long_name(header, "parentSession", "branchedFrom")
