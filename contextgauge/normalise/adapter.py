@@ -296,6 +296,8 @@ class Adapter(NamedTuple):
     """Others write lines in its form: it is asked last, and any line may have its fields."""
     has_default_window: bool = False
     """The default window is assumed for a model that nothing is known of."""
+    has_own_windows: bool = False
+    """It gives models windows of its own: those of the catalog are none of its sessions'."""
     compacts_itself: bool = False
     """It replaces its own history, and sends what it knows itself, whatever others keep of it."""
     document: str | None = None

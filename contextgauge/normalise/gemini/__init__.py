@@ -129,6 +129,8 @@ ADAPTERS: Final = (
         line_signs=(
             {"type": "gemini", "id": str},
             {"type": "user", "id": str, "content": PRESENT, "message": ABSENT},
+            {"$set": PRESENT},
+            {"$rewindTo": PRESENT},
         ),
         types={"gemini": LineType(message), "user": LineType(user, prompt=prompt)},
         untyped={"$rewindTo": LineType(rewind), "$set": LineType(update, moment=moment)},

@@ -9,13 +9,7 @@ _INIT: Final = {"type": "system", "subtype": "init"}
 _EVENT: Final = {"id": PRESENT, "timestamp": str, "source": frozenset({"agent", "user"})}
 
 _SIGNS: Final[dict[str, tuple[Sign, ...]]] = {
-    "Kimi CLI": (
-        {"type": "metadata", "protocol_version": str},
-        {"timestamp": float, "message.type": str, "message.payload": dict},
-        {"role": "_usage", "token_count": int},
-    ),
     "opencode": ({"type": str, "sessionID": str, "part": dict},),
-    "Copilot CLI": ({"type": "session.start", "data.sessionId": str},),
     "Cline": (
         {"ts": int, "type": "say", "say": str},
         {"ts": int, "type": "ask", "ask": str},
