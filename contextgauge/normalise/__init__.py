@@ -100,13 +100,12 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
     if agent or settings is not None:
         only_new = sidechain or parent_id is not None
         signals = _of_publisher(signals, agent, settings, only_new=only_new)
-    uuid = name(body, "uuid")
     own_ms = moment_ms(body.get("timestamp"))
     if own_ms is None and line.moment is not None:
         own_ms = line.moment(body)
     return Normal(
         _session_of(line, body, message.session_hint),
-        _cause(message) if uuid is None else uuid,
+        name(body, "uuid") or _cause(line, body, message),
         own_ms,
         None if message.received_ms is None else in_range(message.received_ms),
         agent_id,
@@ -213,8 +212,11 @@ def _short(value: str | None, limit: int) -> str | None:
     return value if value and len(value) <= limit else None
 
 
-def _cause(message: InputMessage) -> str:
+def _cause(line: LineType, body: Body, message: InputMessage) -> str:
     """Return what identifies a message without a uuid; two threads may have equal lines."""
+    own = None if line.cause is None else line.cause(body)
+    if own is not None:
+        return own
     digest = _digest(message.value)
     return digest if message.thread_id is None else f"{message.thread_id} {digest}"
 

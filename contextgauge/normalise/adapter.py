@@ -165,8 +165,9 @@ class LineType(NamedTuple):
     turn_ms: Callable[[Body], int | None] | None = None
     spelling: Spelling = COMMON
     session: Callable[[Body], str | None] | None = None
+    cause: Callable[[Body], str | None] | None = None
     beginning: Callable[[str], str] = _none_of_it
-    """These three are set by `runtimes`, to the adapter's; it adds the adapter's `fields` too."""
+    """These four are set by `runtimes`, to the adapter's; it adds the adapter's `fields` too."""
 
 
 _NO_TYPES: Final[Mapping[str, LineType]] = {}
@@ -283,6 +284,8 @@ class Adapter(NamedTuple):
     spelling: Spelling = COMMON
     session: Callable[[Body], str | None] | None = None
     """Gives the session that a line names otherwise than by a field of the `spelling`."""
+    cause: Callable[[Body], str | None] | None = None
+    """Gives what identifies a line without a `uuid`, however often and where it is written (R4)."""
     session_names: tuple[str, ...] = ()
     """The fields in which it does so, at any depth."""
     versions: tuple[str, ...] = ()

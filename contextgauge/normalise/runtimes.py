@@ -87,6 +87,7 @@ def _bound(adapter: Adapter, line: LineType) -> LineType:
         fields=fields,
         spelling=adapter.spelling,
         session=adapter.session,
+        cause=adapter.cause,
         beginning=adapter.beginning,
     )
 
@@ -128,9 +129,9 @@ HEADS: Final = tuple(
     kind
     for each in ADAPTERS
     for kind, line in each.types.items()
-    if line.head is not None and not each.line_signs
+    if line.head is not None and not line.head({}).is_by_name
 )
-"""Types of lines that begin a file and say whose it is, which only one runtime has."""
+"""Types of lines that begin a file and say whose it is."""
 
 
 def line_of(body: Body) -> LineType:

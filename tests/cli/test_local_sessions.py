@@ -45,14 +45,14 @@ def test_local_sessions_are_those_of_this_machines_runtimes(command: Command, ho
     assert command("sessions", "--local", "--json").stdout == "[]\n"
     claude = home / ".claude" / "projects" / "p"
     write(claude / "s-1.jsonl", *compacted("s-1", "claude-opus-4-6", 150_000))
-    pi = {"type": "session", "id": "p", "timestamp": "2026-09-01", "cwd": "/r"}
-    write(claude / "pi.jsonl", pi)
+    cursor = {"type": "tool_call", "call_id": "c", "tool_call": {}, "session_id": "p"}
+    write(claude / "cursor.jsonl", cursor)
     rollout = {"type": "session_meta", "payload": {"id": SESSION, "cwd": "/r"}}
     name = f"rollout-2026-01-05T10-00-00-{SESSION}.jsonl"
     write(home / ".codex" / "archived_sessions" / name, rollout)
     done = command("sessions", "--local")
     assert {row.split()[0] for row in done.stdout.splitlines()[1:]} == {"s-1", SESSION}
-    assert done.stderr.startswith("not read: 1 pi")
+    assert done.stderr.startswith("not read: 1 Cursor CLI")
     first = command("sessions", "--local", "--json", "--limit", "1").stdout
     assert len(json.loads(first)) == 1
 

@@ -66,6 +66,17 @@ def test_a_variable_names_other_homes(home: Path) -> None:
     assert settings_path({}) == home / ".claude" / "settings.json"
 
 
+def test_each_home_of_pi_and_its_kin_has_the_sessions_of_agents(home: Path) -> None:
+    kin = ("pi", "oh-my-pi", "OpenClaw")
+    assert folders({}, *kin) == [
+        home / ".pi" / "agent" / "sessions",
+        home / ".omp" / "agent" / "sessions",
+        home / ".openclaw" / "agents",
+    ]
+    moved = {"PI_CODING_AGENT_DIR": "~/pi", "OPENCLAW_STATE_DIR": "~/claw"}
+    assert folders(moved, "pi", "OpenClaw") == [home / "pi" / "sessions", home / "claw" / "agents"]
+
+
 def test_a_folder_with_a_comma_in_its_name_is_one(home: Path) -> None:
     (home / "yours, mine").mkdir()
     environment = {"CLAUDE_CONFIG_DIR": str(home / "yours, mine")}

@@ -95,9 +95,14 @@ class Branches:
         return before != self._out
 
     def _relink(self, boundary: Line) -> None:
-        """Let messages that a compaction preserved follow its summary, as the runtime does."""
+        """Let messages that a compaction preserved follow its summary, as the runtime does.
+
+        Where the summary came along with the boundary, messages follow that.
+        """
         segment = preserved_segment(boundary)
-        if segment is not None and segment.head in self._links:
+        if segment is None or segment.anchor == name(boundary, "uuid"):
+            return
+        if segment.head in self._links:
             self._links[segment.head] = Link(segment.anchor, begins=False)
 
     def _leaves(self, tip: str, parent: str | None) -> bool:

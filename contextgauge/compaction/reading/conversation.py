@@ -290,6 +290,8 @@ class ConversationReading(ReadingState):
         self._awaits_summary, self._skips_summary = True, False
         self._lacks_preserved = preserved is None
         self.is_incomplete = True  # until its summary is here
+        if (summary := mapping(line, "message")) is not None:  # it came along
+            self._add_message({**line, "isCompactSummary": True}, summary, uuid, key)
 
     def _preserved(self, boundary: Line) -> tuple[str, ...] | None:
         """Return the ids of what a compaction preserved; None where that is not known here."""

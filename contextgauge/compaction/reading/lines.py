@@ -1,8 +1,9 @@
 """What a line of a runtime says of a conversation: all that reading it needs, and no more.
 
 A runtime's adapter reduces its lines to one of these forms: a `user` or `assistant` line with an
-Anthropic `message` and a `compact_boundary` as Claude Code writes them, an item and a `compacted`
-as Codex does, or an API's answer. They are stored so, and read by `conversation.py`.
+Anthropic `message` and a `compact_boundary` as Claude Code writes them (the summary may come along
+as its `message`), an item and a `compacted` as Codex does, or an API's answer. They are stored so,
+and read by `conversation.py`.
 """
 
 import hashlib

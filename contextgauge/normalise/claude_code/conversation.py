@@ -62,7 +62,9 @@ def system(line: Body) -> dict[str, Json] | None:
             metadata = mapping(line, "compact_metadata", "compactMetadata") or {}
             spelled = {own: metadata.get(own, metadata.get(other)) for own, other in _METADATA}
             known: Json = {each: value for each, value in spelled.items() if value is not None}
-            return {"compact_metadata": known}
+            summary = mapping(line, "message")  # of other runtimes' boundaries
+            own: dict[str, Json] = {} if summary is None else {"message": summary}
+            return {"compact_metadata": known, **own}
         case "conversation_reset":
             return {}
     return None

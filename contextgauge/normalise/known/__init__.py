@@ -9,7 +9,6 @@ _INIT: Final = {"type": "system", "subtype": "init"}
 _EVENT: Final = {"id": PRESENT, "timestamp": str, "source": frozenset({"agent", "user"})}
 
 _SIGNS: Final[dict[str, tuple[Sign, ...]]] = {
-    "pi": ({"type": "session", "id": str, "timestamp": str, "cwd": str},),
     "opencode": ({"type": str, "sessionID": str, "part": dict},),
     "Cline": (
         {"ts": int, "type": "say", "say": str},

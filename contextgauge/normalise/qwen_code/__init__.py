@@ -3,6 +3,7 @@
 A line names its own model and window. `chat_compression` is written once a compaction succeeded.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from contextgauge.normalise.adapter import (
@@ -17,14 +18,23 @@ from contextgauge.normalise.adapter import (
     Source,
     Tells,
     TextMark,
+    named,
 )
-from contextgauge.normalise.claude_code import conversation
-from contextgauge.normalise.fields import count, items, mapping
+from contextgauge.normalise.fields import count, flag, items, mapping, name
+from contextgauge.normalise.limit_signals import ModelReport
+from contextgauge.normalise.qwen_code import conversation
 from contextgauge.normalise.responses import RESPONSE, named_window, read_response, text_of
-from contextgauge.normalise.signals import Body, Boundary, Signal, UserLine
+from contextgauge.normalise.signals import ROLLED_BACK, Body, Boundary, Signal, UserLine
+from contextgauge.record_words import Trigger
 
 _COMPRESSED: Final = 1
 """The `compressionStatus` of a compression that took place; others changed nothing."""
+
+_TRIGGERS: Final[Mapping[str, Trigger]] = {
+    "token_limit": "auto",
+    "image_overflow": "auto",
+    "manual": "manual",
+}
 
 
 def assistant(body: Body) -> tuple[Signal, ...]:
@@ -40,16 +50,33 @@ def user(_: Body) -> tuple[Signal, ...]:
 
 
 def system(body: Body) -> tuple[Signal, ...]:
-    """Return the boundary that a `chat_compression` is (R29); other subtypes say nothing."""
+    """Return what a record of the runtime's own says; most subtypes say nothing."""
     payload = mapping(body, "systemPayload") or {}
+    match body.get("subtype"):
+        case "chat_compression":
+            return _compression(payload)
+        case "rewind":
+            return (ROLLED_BACK,)
+        case "session_model" if (model := name(payload, "modelId")) is not None:
+            return (ModelReport(model, is_init=False),)
+    return ()
+
+
+def _compression(payload: Body) -> tuple[Signal, ...]:
+    """Return the boundary that a `chat_compression` is (R29).
+
+    A size before it that the runtime only estimated, of the history alone, is not the context's.
+    """
     info = mapping(payload, "info")
-    if body.get("subtype") != "chat_compression" or info is None:
+    if info is None:
         return ()
     if info.get("compressionStatus", _COMPRESSED) != _COMPRESSED:
         return ()
+    is_estimated = flag(info, "originalTokenCountIsEstimated")
+    before = None if is_estimated else count(info, "originalTokenCount")
     boundary = Boundary(
-        trigger=None,
-        pre_tokens=count(info, "originalTokenCount"),
+        trigger=_TRIGGERS.get(name(info, "triggerReason") or ""),
+        pre_tokens=before,
         post_tokens=count(info, "newTokenCount"),
         duration_ms=None,
         anchor=None,
@@ -67,6 +94,12 @@ def _summary(payload: Body) -> str | None:
     return None
 
 
+_FIGURES: Final = named(
+    Meaning.FIGURES,
+    "originalTokenCount newTokenCount compressionStatus originalTokenCountIsEstimated "
+    "newTokenCountIsEstimated",
+)
+
 _LINES: Final = (
     {"sessionId": str, "version": str, "message.parts": PRESENT},
     {"sessionId": str, "version": str, "systemPayload": PRESENT},
@@ -79,25 +112,33 @@ ADAPTERS: Final = (
         line_signs=_LINES,
         types={
             "assistant": LineType(assistant, conversation=conversation.message),
-            "user": LineType(user, conversation=conversation.message),
-            "tool_result": LineType(user),
-            "system": LineType(system),
+            "user": LineType(user, conversation=conversation.message, prompt=conversation.prompt),
+            "tool_result": LineType(user, conversation=conversation.message),
+            "system": LineType(system, conversation=conversation.system),
         },
         fields={
             "provenance": Meaning.WORD,
-            "systemPayload": Inside({"info": Meaning.FIGURES, "compressedHistory": Rows(RESPONSE)}),
+            "systemPayload": Inside(
+                {
+                    "info": Inside({"triggerReason": Meaning.WORD, **_FIGURES}),
+                    "modelId": Meaning.NAME,
+                    "compressedHistory": Rows(RESPONSE),
+                }
+            ),
         },
         versions=("qwen_code_version",),
         is_transcript=True,
         compacts_itself=True,
         tells=Tells(
-            version="0.22.0",
+            version="0.24",
             window=Source.MEASURED,
             size=Source.MEASURED,
             end=Source.MEASURED,
+            trigger=Source.MEASURED,
             summary=Source.MEASURED,
             composition=Source.DERIVED,
-            note="Older versions do not report the window: it is then that of the model's name.",
+            note="Older versions do not report what triggered a compaction, nor the window: it is "
+            "then that of the model's name.",
         ),
         # QwenLM/qwen-code: packages/core/src/utils/environmentContext.ts
         marks=(

@@ -1,0 +1,97 @@
+"""pi: sessions of entries as lines, whose format oh-my-pi and OpenClaw took over.
+
+Checked against badlogic/pi-mono, later earendil-works/pi (`session-manager.ts`, `compaction.ts` in
+packages/coding-agent). It does not write which window it takes a model to have.
+"""
+
+from typing import Final
+
+from contextgauge.normalise.adapter import (
+    PRESENT,
+    UUID,
+    Adapter,
+    Fields,
+    Folders,
+    Inside,
+    LineType,
+    Meaning,
+    Sign,
+    Source,
+    Tells,
+    named,
+)
+from contextgauge.normalise.pi import conversation, entries
+from contextgauge.normalise.responses import CONTENT
+
+HEAD: Final = LineType(
+    entries.session, conversation=conversation.session, head=entries.session_head
+)
+LINKED: Final = LineType(conversation=conversation.linked)
+
+FIELDS: Final[Fields] = {
+    **named(Meaning.NAME, "id parentId modelId firstKeptEntryId customType"),
+    **named(Meaning.LONG_NAME, "cwd parentSession branchedFrom"),
+    **named(
+        Meaning.FIGURES,
+        "usage tokensBefore tokensAfter firstKeptEntryIndex fromHook fromExtension",
+    ),
+    "method": Meaning.WORD,
+    "summary": Meaning.TEXT,
+    "content": CONTENT,
+    "message": Inside(
+        {
+            **named(Meaning.NAME, "responseId toolCallId provider"),
+            **named(Meaning.FIGURES, "isError excludeFromContext"),
+        }
+    ),
+}
+
+TELLS: Final = Tells(
+    version="0.87",
+    window=Source.DERIVED,
+    size=Source.MEASURED,
+    end=Source.MEASURED,
+    summary=Source.MEASURED,
+    own_cost=Source.MEASURED,
+    composition=Source.DERIVED,
+    note="The cost of a summary is in sessions of newer versions. After a user went back to an "
+    "earlier entry, the size is unknown until the next answer.",
+)
+_HEAD: Final[Sign] = {"type": "session", "cwd": str}
+
+ADAPTERS: Final = (
+    Adapter(
+        label="pi",
+        signs=({**_HEAD, "id": str, "timestamp": str},),
+        line_signs=(
+            _HEAD,
+            {"timestamp": str, "parentId": PRESENT},
+            # Before entries were a tree.
+            {"timestamp": str, "message.role": str},
+            {"timestamp": str, "tokensBefore": int},
+            {"timestamp": str, "modelId": str},
+        ),
+        types={
+            "session": HEAD,
+            "message": LineType(
+                entries.message, conversation=conversation.message, prompt=conversation.prompt
+            ),
+            "custom_message": LineType(
+                entries.custom_message, conversation=conversation.custom_message
+            ),
+            "compaction": LineType(entries.compaction, conversation=conversation.compaction),
+            "branch_summary": LineType(
+                entries.branch_summary, conversation=conversation.branch_summary
+            ),
+            "model_change": LineType(entries.model_change, conversation=conversation.linked),
+            **dict.fromkeys(("thinking_level_change", "label", "session_info", "custom"), LINKED),
+        },
+        fields=FIELDS,
+        cause=entries.cause_of,
+        compacts_itself=True,
+        tells=TELLS,
+        files=(rf"sessions/--[^/]*--/[^/]*_(?P<session>{UUID})\.jsonl",),
+        folders=Folders(("PI_CODING_AGENT_DIR",), ("~/.pi/agent",), "sessions"),
+        prompt_words=("user",),
+    ),
+)
