@@ -7,7 +7,7 @@ stays when a line is shortened or sent without its texts), conversations, titles
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 from typing import Final, NamedTuple, TypeAlias
 
 from contextgauge.normalise.signals import Body, Signal
@@ -218,6 +218,36 @@ class Folders(NamedTuple):
     archive: str | None = None
 
 
+class Source(StrEnum):
+    """Where a figure of a runtime comes from."""
+
+    MEASURED = "measured"
+    """The runtime writes it."""
+    DERIVED = "derived"
+    """A rule gives it from what the runtime writes."""
+    UNKNOWN = "unknown"
+
+
+class Tells(NamedTuple):
+    """What the sessions of a runtime can be known to be: a row of `docs/RUNTIMES.md`.
+
+    `version` is the newest one whose files or source were compared with what is read.
+    """
+
+    version: str
+    window: Source = Source.UNKNOWN
+    size: Source = Source.UNKNOWN
+    start: Source = Source.UNKNOWN
+    end: Source = Source.UNKNOWN
+    trigger: Source = Source.UNKNOWN
+    duration: Source = Source.UNKNOWN
+    summary: Source = Source.UNKNOWN
+    own_cost: Source = Source.UNKNOWN
+    composition: Source = Source.UNKNOWN
+    subagents: Source = Source.UNKNOWN
+    threshold: Source = Source.UNKNOWN
+
+
 class Adapter(NamedTuple):
     """One format of one runtime.
 
@@ -264,6 +294,8 @@ class Adapter(NamedTuple):
     """What it writes in the user's role, which is no person's."""
     without_size: Sequence[tuple[str, str]] = ()
     """Regular expressions of types that never give a size, and what to publish instead."""
+    tells: Tells | None = None
+    """None of one that is only recognised."""
 
     @property
     def is_read(self) -> bool:
