@@ -218,6 +218,17 @@ class Folders(NamedTuple):
     archive: str | None = None
 
 
+class Database(NamedTuple):
+    """A SQLite database in which a runtime keeps its sessions.
+
+    `query` gives a row's number and its line, a JSON object's text, of the rows after `:after` that
+    never change once they are there, in the order in which they came, at most `:limit`. A file is
+    such a database where the query can be prepared.
+    """
+
+    query: str
+
+
 class Source(StrEnum):
     """Where a figure of a runtime comes from."""
 
@@ -280,6 +291,8 @@ class Adapter(NamedTuple):
     """The default window is assumed for a model that nothing is known of."""
     compacts_itself: bool = False
     """It replaces its own history, and sends what it knows itself, whatever others keep of it."""
+    database: Database | None = None
+    """Where its sessions are rows, which stand for lines."""
     document: str | None = None
     """The field that lists the messages where a file is a single JSON object."""
     files: str | None = None

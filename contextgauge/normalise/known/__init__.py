@@ -15,7 +15,6 @@ _SIGNS: Final[dict[str, tuple[Sign, ...]]] = {
         {"timestamp": float, "message.type": str, "message.payload": dict},
         {"role": "_usage", "token_count": int},
     ),
-    "opencode": ({"type": str, "sessionID": str, "part": dict},),
     "Copilot CLI": ({"type": "session.start", "data.sessionId": str},),
     "Cline": (
         {"ts": int, "type": "say", "say": str},

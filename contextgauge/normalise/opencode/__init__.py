@@ -1,0 +1,188 @@
+"""opencode: the events of `opencode run --format json`, and the rows of its database as such events.
+
+An event holds one part of a message. `step-finish` has the usage of one call of the model, next to
+the input what was cached; a part `compaction` asks for one, and the call that answers it is of a
+message with `summary`. The database names the message's model and the folder, and of a subagent's
+session the one that it belongs to; the stream names neither.
+
+A model's window is known where its maker serves it: what a provider in between allows is not.
+"""
+
+from typing import Final
+
+from contextgauge.normalise.adapter import (
+    Adapter,
+    Database,
+    Folders,
+    Inside,
+    LineType,
+    Meaning,
+    Source,
+    Tells,
+    named,
+)
+from contextgauge.normalise.fields import count, flag, in_range, long_name, mapping, name, text
+from contextgauge.normalise.signals import (
+    Body,
+    Boundary,
+    CompactionStatus,
+    Response,
+    SessionFacts,
+    Signal,
+    TriggerHint,
+    Usage,
+    UserLine,
+)
+from contextgauge.normalise.spellings import COMMON
+from contextgauge.normalise.usage import summary_cost
+from contextgauge.records import Json
+
+def moment(body: Body) -> int | None:
+    """Return a line's own time: milliseconds since 1970."""
+    written_ms = count(body, "timestamp")
+    return None if written_ms is None else in_range(written_ms)
+
+
+_MAKERS: Final = frozenset({"anthropic", "google"})
+"""Providers that serve models of their own with the windows that the catalog lists. OpenAI's are
+smaller where a subscription pays (anomalyco/opencode: packages/opencode/src/plugin/codex.ts)."""
+
+
+def step_finish(body: Body) -> tuple[Signal, ...]:
+    """Return the response that one call of the model is, or the compaction that it made."""
+    part = mapping(body, "part") or {}
+    tokens = mapping(part, "tokens")
+    if tokens is None:
+        return ()
+    cache = mapping(tokens, "cache") or {}
+    usage = Usage(count(tokens, "input"), count(cache, "write"), count(cache, "read"))
+    output = _output(tokens, usage)
+    message = mapping(body, "message") or {}
+    if flag(message, "summary"):
+        cost = summary_cost(usage, output)
+        return (
+            *_facts(body),
+            Boundary(None, None, None, None, None, {}, None, receipt=cost),
+        )
+    key = name(part, "id")
+    response = Response(
+        key, key, _model(message), usage, output, (), exhausted=False, boundary=None, is_whole=True
+    )
+    return (*_facts(body), response)
+
+
+def _output(tokens: Body, usage: Usage) -> int | None:
+    """Return all that the model wrote: `output` leaves the reasoning out or not, by version."""
+    total = count(tokens, "total")
+    return count(tokens, "output") if total is None else max(0, total - usage.used)
+
+
+def _model(message: Body) -> str | None:
+    model, provider = name(message, "modelID"), name(message, "providerID")
+    return model if model is None or provider in _MAKERS else f"{provider or '?'}:{model}"
+
+
+def compaction(body: Body) -> tuple[Signal, ...]:
+    """Return that a compaction begins, and what triggers it."""
+    part = mapping(body, "part") or {}
+    trigger = TriggerHint("auto" if flag(part, "auto") else "manual")
+    return (*_facts(body), trigger, CompactionStatus("COMPACTING"))
+
+
+def words(body: Body) -> tuple[Signal, ...]:
+    """Return the user line that a person's text is."""
+    if prompt(body) is None:
+        return ()
+    return (UserLine(counted=True, mark=None, uuid=None, text=None),)
+
+
+def prompt(body: Body) -> Json:
+    """Return a person's text; opencode marks what it adds to a message as `synthetic`."""
+    part, message = mapping(body, "part") or {}, mapping(body, "message") or {}
+    if message.get("role") != "user" or flag(part, "synthetic", "ignored"):
+        return None
+    return text(part, "text")
+
+
+def _facts(body: Body) -> tuple[SessionFacts, ...]:
+    session = mapping(body, "session") or {}
+    folder, version = long_name(session, "directory"), name(session, "version")
+    is_subagent = flag(body, *COMMON.sidechain)
+    return (SessionFacts("opencode", version, None, folder, None, only_new=is_subagent),)
+
+
+_ROWS: Final = """
+SELECT part.rowid, json_object(
+    'type', replace(json_extract(part.data, '$.type'), '-', '_'),
+    'timestamp', part.time_created,
+    'sessionID', coalesce(parent.parent_id, session.parent_id, session.id),
+    'agentId', iif(session.parent_id IS NULL, NULL, session.id),
+    'isSidechain', json(iif(session.parent_id IS NULL, 'false', 'true')),
+    'part', json_patch(part.data, json_object('id', part.id, 'messageID', message.id)),
+    'message', json_object(
+        'role', json_extract(message.data, '$.role'),
+        'modelID', json_extract(message.data, '$.modelID'),
+        'providerID', json_extract(message.data, '$.providerID'),
+        'summary', json(iif(json_extract(message.data, '$.summary') IS 1, 'true', 'false'))),
+    'session', json_object('directory', session.directory, 'version', session.version))
+FROM part
+JOIN message ON message.id = part.message_id
+JOIN session ON session.id = message.session_id
+LEFT JOIN session AS parent ON parent.id = session.parent_id
+WHERE part.rowid > :after
+    AND (json_extract(part.data, '$.type') IN ('step-finish', 'compaction')
+        OR (json_extract(part.data, '$.type') = 'text'
+            AND json_extract(message.data, '$.role') = 'user'))
+    AND json_extract(message.data, '$.time.created') >= session.time_created
+ORDER BY part.rowid LIMIT :limit
+"""
+"""Parts that are written once. A fork's copies are older than its session: they are left out."""
+
+_LINES: Final = ({"sessionID": str, "part": dict},)
+_PARTS: Final = {
+    **named(Meaning.NAME, "id messageID"),
+    **named(Meaning.LONG_NAME, "sessionID"),
+    **named(Meaning.WORD, "type"),
+    **named(Meaning.FIGURES, "tokens auto overflow synthetic ignored cost"),
+}
+
+ADAPTERS: Final = (
+    Adapter(
+        label="opencode",
+        signs=_LINES,
+        line_signs=_LINES,
+        types={
+            "step_finish": LineType(step_finish, moment=moment),
+            "compaction": LineType(compaction, moment=moment),
+            "text": LineType(words, prompt=prompt, moment=moment),
+        },
+        fields={
+            "part": Inside({**_PARTS, "text": Meaning.TEXT}),
+            "message": Inside(
+                {
+                    **named(Meaning.NAME, "modelID providerID"),
+                    **named(Meaning.WORD, "role"),
+                    **named(Meaning.FIGURES, "summary"),
+                }
+            ),
+            "session": Inside(
+                {"directory": Meaning.LONG_NAME, **named(Meaning.NAME, "version")}
+            ),
+        },
+        spelling=COMMON._replace(session=("sessionID",)),
+        compacts_itself=True,
+        database=Database(_ROWS),
+        prompt_words=('"text"',),
+        tells=Tells(
+            version="1.2",
+            window=Source.DERIVED,
+            size=Source.MEASURED,
+            start=Source.MEASURED,
+            end=Source.MEASURED,
+            trigger=Source.MEASURED,
+            duration=Source.DERIVED,
+            own_cost=Source.MEASURED,
+            subagents=Source.MEASURED,
+        ),
+    ),
+)
