@@ -1,4 +1,4 @@
-"""opencode: the events of `opencode run --format json`, and the rows of its database as such events.
+"""opencode: the events of `opencode run --format json`, and its database's rows as such events.
 
 An event holds one part of a message. `step-finish` has the usage of one call of the model, next to
 the input what was cached; a part `compaction` asks for one, and the call that answers it is of a
@@ -13,7 +13,6 @@ from typing import Final
 from contextgauge.normalise.adapter import (
     Adapter,
     Database,
-    Folders,
     Inside,
     LineType,
     Meaning,
@@ -21,7 +20,16 @@ from contextgauge.normalise.adapter import (
     Tells,
     named,
 )
-from contextgauge.normalise.fields import count, flag, in_range, long_name, mapping, name, text
+from contextgauge.normalise.fields import (
+    count,
+    flag,
+    in_range,
+    long_name,
+    mapping,
+    name,
+    text,
+    truth,
+)
 from contextgauge.normalise.signals import (
     Body,
     Boundary,
@@ -35,7 +43,9 @@ from contextgauge.normalise.signals import (
 )
 from contextgauge.normalise.spellings import COMMON
 from contextgauge.normalise.usage import summary_cost
+from contextgauge.record_words import Trigger
 from contextgauge.records import Json
+
 
 def moment(body: Body) -> int | None:
     """Return a line's own time: milliseconds since 1970."""
@@ -60,10 +70,8 @@ def step_finish(body: Body) -> tuple[Signal, ...]:
     message = mapping(body, "message") or {}
     if flag(message, "summary"):
         cost = summary_cost(usage, output)
-        return (
-            *_facts(body),
-            Boundary(None, None, None, None, None, {}, None, receipt=cost),
-        )
+        trigger = _TRIGGERS.get(truth(message, "auto"))
+        return (*_facts(body), Boundary(trigger, None, None, None, None, {}, None, receipt=cost))
     key = name(part, "id")
     response = Response(
         key, key, _model(message), usage, output, (), exhausted=False, boundary=None, is_whole=True
@@ -80,6 +88,9 @@ def _output(tokens: Body, usage: Usage) -> int | None:
 def _model(message: Body) -> str | None:
     model, provider = name(message, "modelID"), name(message, "providerID")
     return model if model is None or provider in _MAKERS else f"{provider or '?'}:{model}"
+
+
+_TRIGGERS: Final[dict[bool | None, Trigger]] = {False: "manual", True: "auto"}
 
 
 def compaction(body: Body) -> tuple[Signal, ...]:
@@ -123,7 +134,11 @@ SELECT part.rowid, json_object(
         'role', json_extract(message.data, '$.role'),
         'modelID', json_extract(message.data, '$.modelID'),
         'providerID', json_extract(message.data, '$.providerID'),
-        'summary', json(iif(json_extract(message.data, '$.summary') IS 1, 'true', 'false'))),
+        'summary', json(iif(json_extract(message.data, '$.summary') IS 1, 'true', 'false')),
+        'auto', json((
+            SELECT iif(json_extract(asked.data, '$.auto'), 'true', 'false') FROM part AS asked
+            WHERE asked.message_id = json_extract(message.data, '$.parentID')
+                AND json_extract(asked.data, '$.type') = 'compaction'))),
     'session', json_object('directory', session.directory, 'version', session.version))
 FROM part
 JOIN message ON message.id = part.message_id
@@ -162,12 +177,10 @@ ADAPTERS: Final = (
                 {
                     **named(Meaning.NAME, "modelID providerID"),
                     **named(Meaning.WORD, "role"),
-                    **named(Meaning.FIGURES, "summary"),
+                    **named(Meaning.FIGURES, "summary auto"),
                 }
             ),
-            "session": Inside(
-                {"directory": Meaning.LONG_NAME, **named(Meaning.NAME, "version")}
-            ),
+            "session": Inside({"directory": Meaning.LONG_NAME, **named(Meaning.NAME, "version")}),
         },
         spelling=COMMON._replace(session=("sessionID",)),
         compacts_itself=True,

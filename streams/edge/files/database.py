@@ -1,8 +1,8 @@
 """The content of a runtime's SQLite database: its rows as lines, in the order in which they came.
 
-It is opened to be read only, while its runtime writes; a query sees what was committed before it.
-Places are those of the lines, one after the other, so that a database is read, followed and taken up
-again like a file that grows. Of the lines only those of the last query are in memory.
+It is opened for reading only, while its runtime writes; a query sees what was committed before it.
+Places are those of the lines, one after the other, so that a database is read, followed and taken
+up again like a file that grows. Of the lines only those of the last query are in memory.
 """
 
 import errno
