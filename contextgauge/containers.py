@@ -113,7 +113,7 @@ class Scout:
         self._thread_id: str | None = None
         self._origin: str | None = None
         self._named: str | None = None
-        self._has_unnamed = self._has_several = False
+        self._has_unnamed = self._has_several = self._is_by_name = False
         self.in_stream = False
         """Whether a line in the stream's spelling was seen: what a pipe is taken by."""
 
@@ -129,8 +129,10 @@ class Scout:
         if self._kind == "transcript":
             self._session = text(body, "sessionId")
         elif self._kind == "rollout" and (read := line_of(body).head) is not None:
-            self._session, self._thread_id, self._origin, _ = read(body)
-        return self._session is not None
+            head = read(body)
+            self._session, self._thread_id, self._origin = head[:3]
+            self._is_by_name = head.is_by_name
+        return self._session is not None or self._is_by_name
 
     def note(self, body: Body) -> None:
         """Take a line of what is a stream already into account: whose session it names."""
@@ -154,15 +156,20 @@ class Scout:
         """Whether no later line of a stream matters to those before it."""
         return self.in_stream and (self._has_several or not self._has_unnamed)
 
-    def container(self, name: str | None, fallback: str | None) -> Container:
+    def container(
+        self, name: str | None, fallback: str | None, thread_id: str | None = None
+    ) -> Container:
         """Return the container.
 
         `name` is the session that the file's name stands for, which serves a transcript that
-        never names its own; `fallback` is the caller's, for lines that nothing else gives one.
+        never names its own, and `thread_id` the subagent's; `fallback` is the caller's, for lines
+        that nothing else gives one.
         """
         if self._kind == "transcript":
             return Container("transcript", self._session or name or fallback)
         if self._kind == "stream":
             is_one = self._has_unnamed and not self._has_several
             return Container("stream", (self._named if is_one else None) or fallback)
+        if self._is_by_name:
+            return Container("rollout", self._session or name or fallback, thread_id)
         return Container(self._kind, self._session or fallback, self._thread_id, self._origin)

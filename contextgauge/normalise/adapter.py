@@ -21,6 +21,9 @@ ABSENT: Final = object()
 PRESENT: Final = object()
 """What a sign wants of a field whose value does not matter."""
 
+UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+"""In the name of a file."""
+
 Sign: TypeAlias = Mapping[str, object]
 """What identifies a message: wanted values by dotted path. A type stands for any value of it."""
 
@@ -120,13 +123,15 @@ class FileHead(NamedTuple):
     """Whose a file is, by the line that begins it (R1, R30).
 
     `thread_id` is set where it is a subagent's, a chain of the session; `origin` is the thread
-    whose lines the file may begin with.
+    whose lines the file may begin with. `is_by_name`: the line shows what the file is, and the
+    file's path whose it is, see `Adapter.files`.
     """
 
     session: str | None
     thread_id: str | None = None
     origin: str | None = None
     subagent_type: str | None = None
+    is_by_name: bool = False
 
 
 def _nothing(_: Body) -> tuple[Signal, ...]:
@@ -209,13 +214,46 @@ class Folders(NamedTuple):
     """A runtime's folders: `transcripts` and `archive` are below each of its homes.
 
     Its homes are those that the first set one of `variables` lists, separated by commas, else
-    `homes`. The runtime moves transcripts that a user archives to `archive`, and back.
+    `homes`. The runtime moves transcripts that a user archives to `archive`, and back: those whose
+    names `archived` describes. What its groups match are the folders below `transcripts` that such
+    a file came from.
     """
 
     variables: tuple[str, ...]
     homes: tuple[str, ...]
     transcripts: str
     archive: str | None = None
+    archived: str | None = None
+
+
+class Source(StrEnum):
+    """Where a figure of a runtime comes from."""
+
+    MEASURED = "measured"
+    """The runtime writes it."""
+    DERIVED = "derived"
+    """A rule gives it from what the runtime writes."""
+    UNKNOWN = "unknown"
+
+
+class Tells(NamedTuple):
+    """What the sessions of a runtime can be known to be: a row of `docs/RUNTIMES.md`.
+
+    `version` is the newest one whose files or source were compared with what is read.
+    """
+
+    version: str
+    window: Source = Source.UNKNOWN
+    size: Source = Source.UNKNOWN
+    start: Source = Source.UNKNOWN
+    end: Source = Source.UNKNOWN
+    trigger: Source = Source.UNKNOWN
+    duration: Source = Source.UNKNOWN
+    summary: Source = Source.UNKNOWN
+    own_cost: Source = Source.UNKNOWN
+    composition: Source = Source.UNKNOWN
+    subagents: Source = Source.UNKNOWN
+    threshold: Source = Source.UNKNOWN
 
 
 class Database(NamedTuple):
@@ -295,8 +333,15 @@ class Adapter(NamedTuple):
     """Where its sessions are rows, which stand for lines."""
     document: str | None = None
     """The field that lists the messages where a file is a single JSON object."""
-    files: str | None = None
-    """The end of such a file's path, as a regular expression."""
+    files: tuple[str, ...] = ()
+    """Regular expressions of how the paths of its transcripts end, with `/` between folders.
+
+    A group `session` is the session's id, of the file or of a folder that holds all its files,
+    `thread` names the chain of a subagent's file, `own_call` one of a compaction's own call,
+    `loose` one of a subagent whose session only the lines name. Any other name is a session's, too.
+    """
+    other_files: tuple[str, ...] = ()
+    """The same of files next to them which are not transcripts, as a history of commands."""
     folders: Folders | None = None
     own_calls: OwnCalls | None = None
     prompt_words: tuple[str, ...] = ()

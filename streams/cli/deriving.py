@@ -22,7 +22,8 @@ from streams.core.derivation.outside_windows import OutsideWindows, with_windows
 from streams.core.derivation.state import Session
 from streams.edge.files import reading as files
 from streams.edge.files.content import expected_bytes
-from streams.edge.files.watch import Source, group_of
+from streams.edge.files.names import group_of
+from streams.edge.files.watch import InputSource
 from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
 from streams.flow.replay.replay import replay as replay_lines
@@ -66,7 +67,7 @@ class Derivation(Generic[Made]):
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[InputSource],
         fallback: str | None,
         make: Callable[[Sequence[Record]], Sequence[Made]],
         windows: OutsideWindows | None = None,
@@ -101,7 +102,7 @@ class Derivation(Generic[Made]):
             forks.stop()
 
     def _in_order(
-        self, task: Sequence[Source], parts: Iterable[DerivedBlock[Made]]
+        self, task: Sequence[InputSource], parts: Iterable[DerivedBlock[Made]]
     ) -> Iterator[DerivedBlock[Made]]:
         """Yield the parts of the next task; derive here what its process could not know."""
         from streams.edge.forks import TaskFailedError  # noqa: PLC0415 -- as above
@@ -128,7 +129,7 @@ class Derivation(Generic[Made]):
             dead, made = max(0, dead - len(part.dead)), max(0, made - len(part.made))
         self._states.update(_entries(deriver))
 
-    def _task(self, sources: Sequence[Source]) -> Iterator[DerivedBlock[Made]]:
+    def _task(self, sources: Sequence[InputSource]) -> Iterator[DerivedBlock[Made]]:
         """Yield the parts of a task, in its process."""
         sessions: set[str] = set()
         deriver = self._deriver(sessions.add)
@@ -153,7 +154,9 @@ class Derivation(Generic[Made]):
         stored.add(self._states.get(session_id, ()))
         return stored.take(session_id)
 
-    def _derived(self, sources: Sequence[Source], deriver: Deriver) -> Iterator[DerivedBlock[Made]]:
+    def _derived(
+        self, sources: Sequence[InputSource], deriver: Deriver
+    ) -> Iterator[DerivedBlock[Made]]:
         needs_fallback = False
         partly_read: dict[str, str] = {}
 
@@ -186,9 +189,9 @@ def _entries(deriver: Deriver) -> dict[str, _Entries]:
     }
 
 
-def _tasks(sources: Sequence[Source]) -> list[list[Source]]:
+def _tasks(sources: Sequence[InputSource]) -> list[list[InputSource]]:
     """Return the sources in tasks for several processes; one or none if these would not help."""
-    sizes: dict[Source, int] = {}
+    sizes: dict[InputSource, int] = {}
     for source in sources:
         if source.path is None:
             return []
@@ -201,7 +204,7 @@ def _tasks(sources: Sequence[Source]) -> list[list[Source]]:
         sizes[source] = expected_bytes(source.name, status.st_size)
     if sum(sizes.values()) < _FORK_BYTES:
         return []
-    tasks: list[list[Source]] = []
+    tasks: list[list[InputSource]] = []
     room = 0
     for _, group in groupby(sources, lambda source: group_of(os.fspath(source.name))):
         of_session = list(group)

@@ -26,7 +26,7 @@ from streams import codec
 from streams.cli.transcripts import ReplayedSession
 from streams.core.session_status import leading_chain
 from streams.edge.files import reading as files
-from streams.edge.files.watch import Source
+from streams.edge.files.watch import InputSource
 
 Filling: TypeAlias = tuple[WindowPart, ...] | str
 """The parts of what fills a window, else why they are unknown."""
@@ -95,7 +95,7 @@ def filling_of_session(session: ReplayedSession) -> Filling | None:
 class _Transcript:
     """The messages that the main chain's model sees, by a session's lines in a file."""
 
-    def __init__(self, source: Source, session_id: str) -> None:
+    def __init__(self, source: InputSource, session_id: str) -> None:
         self.attachments: set[str] = set()
         self.system_characters = 0
         self.is_incomplete = False
@@ -127,7 +127,7 @@ class _Transcript:
         return {**body, "type": "user", "message": {"role": "user", "content": content}}
 
 
-def _bodies(source: Source, session_id: str) -> Iterator[dict[str, Any]]:
+def _bodies(source: InputSource, session_id: str) -> Iterator[dict[str, Any]]:
     """Yield the lines of a session."""
     for block in files.read([source]):
         for line in block:

@@ -15,7 +15,7 @@ from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files import reading as files
 from streams.edge.files.formats import counted
 from streams.edge.files.housekeeping import DOCUMENT, SUFFIXES
-from streams.edge.files.watch import Failed, Source, subagents_of
+from streams.edge.files.watch import Failed, InputSource, subagents_of
 from streams.wiring.stored import own_folders
 
 _PATH_BEGINNINGS = ("/", "./", "../", "~/")
@@ -30,7 +30,7 @@ def is_path(text: str) -> bool:
     return os.path.exists(text)  # noqa: PTH110 -- False for what no file can be named, where Path raises
 
 
-def sources_of(paths: Iterable[str], failed: Failed = files.refuse) -> list[Source]:
+def sources_of(paths: Iterable[str], failed: Failed = files.refuse) -> list[InputSource]:
     """Return what the paths stand for, in reading order.
 
     `failed` gets what cannot be read; by default that is a ConfigError, as is a path that holds no
@@ -44,7 +44,7 @@ def sources_of(paths: Iterable[str], failed: Failed = files.refuse) -> list[Sour
     return sources
 
 
-def own_sources(failed: Failed) -> list[Source]:
+def own_sources(failed: Failed) -> list[InputSource]:
     """Return the transcripts of this machine's runtimes, in reading order."""
     unsupported: Counter[str] = Counter()
     sources = files.expand_folders(own_folders(), failed, unsupported)

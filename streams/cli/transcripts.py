@@ -26,9 +26,10 @@ from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
 from streams.core.session_status import is_unrecognised
 from streams.core.until_compaction import CompactionPoints
+from streams.edge.files.names import name_of
 from streams.edge.files.positions import absolute
 from streams.edge.files.status_windows import StatusWindows
-from streams.edge.files.watch import Source, is_main
+from streams.edge.files.watch import InputSource
 from streams.wiring.stored import totals_with
 
 Made = TypeVar("Made")
@@ -46,7 +47,7 @@ class Replay:
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[InputSource],
         fallback: str | None = None,
         on_dead: Callable[[Line, DeadLetter], None] | None = None,
         processes: int | None = None,
@@ -149,7 +150,11 @@ class Replay:
             session_id = str(self.sources[0].session)
         else:
             self._refuse_several(len(views))
-        own = (each for each in self.sources if each.path is not None and is_main(str(each.path)))
+        own = (
+            each
+            for each in self.sources
+            if each.path is not None and name_of(str(each.path)).is_main
+        )
         source, view = next(own, self.sources[0]), views[session_id]
         if is_unrecognised(view):
             raise unrecognised(self.name)
@@ -157,7 +162,7 @@ class Replay:
         return ReplayedSession(view, records[session_id], points, source)
 
     def _models_with_others(
-        self, session_id: str, source: Source
+        self, session_id: str, source: InputSource
     ) -> dict[str, list[Mapping[str, Any]]]:
         """Return the models' aggregates, with those of the sessions that `view` has read, too."""
         models: dict[str, list[Mapping[str, Any]]] = {
@@ -216,7 +221,7 @@ class ReplayedSession(NamedTuple):
     view: SessionView
     records: list[Record]
     points: CompactionPoints
-    source: Source
+    source: InputSource
 
     def latest_compaction(self) -> Compaction | None:
         """Return the session's own compaction with the latest boundary, after all records of it."""

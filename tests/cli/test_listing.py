@@ -16,7 +16,7 @@ from streams.cli import transcripts
 from streams.cli.listing import Listing, Order
 from streams.codec import view_codec
 from streams.edge.files.status_windows import StatusWindows
-from streams.edge.files.watch import Source
+from streams.edge.files.watch import InputSource
 from streams.settings import load_settings
 from streams.wiring.stored import local_file, local_tag
 from tests.edge.follower_kit import add
@@ -38,7 +38,7 @@ def derived(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     replay = transcripts.Replay
 
-    def derive(sources: Sequence[Source], **options: object) -> transcripts.Replay:
+    def derive(sources: Sequence[InputSource], **options: object) -> transcripts.Replay:
         names.extend(Path(source.name).name for source in sources)
         return replay(sources, **options)  # type: ignore[arg-type]  # as they come
 

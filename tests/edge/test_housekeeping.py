@@ -11,8 +11,9 @@ import pytest
 
 from contextgauge.errors import ConfigError
 from streams.edge.files import reading as files
-from streams.edge.files.housekeeping import archive_of, known_path, places, session_in
-from streams.edge.files.watch import TranscriptFinder, group_of, source_of
+from streams.edge.files.housekeeping import archive_of, known_path, places
+from streams.edge.files.names import group_of, name_of
+from streams.edge.files.watch import TranscriptFinder, source_of
 from tests.edge.follower_kit import ROLLOUT, Bench, Codex, add, compressed, told
 from tests.edge.test_local_transcripts import OLD_S, Reading
 
@@ -78,9 +79,9 @@ def test_the_archive_is_that_of_codex() -> None:
 
 
 def test_the_name_of_a_later_rollout_names_its_session_first() -> None:
-    assert session_in(REVERTED) == session_in(ROLLOUT + ".zst") == THREAD
-    assert session_in(f"{THREAD}.jsonl") == THREAD
-    assert session_in("agent-1.jsonl") is None
+    assert name_of(REVERTED).session == name_of(ROLLOUT + ".zst").session == THREAD
+    assert name_of(f"{THREAD}.jsonl").session == THREAD
+    assert name_of("agent-1.jsonl").session is None
     assert group_of(f"/u/sessions/2026/08/17/{REVERTED}") == group_of(f"/u/sessions/{ROLLOUT}")
 
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from streams.edge.files.watch import group_of
+from streams.edge.files.names import group_of
 from tests.core.given import Body, moment
 from tests.edge.follower_kit import compressed
 from tests.edge.test_local_transcripts import OLD_S, Reading, write

@@ -8,6 +8,7 @@ from typing import Final
 from contextgauge.normalise.adapter import (
     ABSENT,
     PRESENT,
+    UUID,
     Adapter,
     ByName,
     Either,
@@ -31,6 +32,15 @@ _INIT: Final = {"type": "system", "subtype": "init"}
 
 FOLDERS: Final = Folders(
     ("CLAUDE_CONFIG_DIR",), ("~/.claude", "$XDG_CONFIG_HOME/claude"), "projects"
+)
+
+FILES: Final = (
+    r"(?P<session>[^/]+)/subagents/(?:.+/)?(?P<own_call>agent-acompact[^/]*)\.jsonl",
+    r"(?P<session>[^/]+)/subagents/(?:.+/)?(?P<thread>[^/]+)\.jsonl",
+    r"(?P<own_call>agent-acompact[^/]*)\.jsonl",
+    # Early versions wrote them next to their sessions.
+    r"(?P<loose>agent-[^/]*)\.jsonl",
+    rf"(?P<session>{UUID})\.jsonl",
 )
 
 _SESSION: Final = named(Meaning.LONG_NAME, " ".join(COMMON.session))
@@ -147,6 +157,7 @@ ADAPTERS: Final = (
         is_borrowed=True,
         has_default_window=True,
         compacts_itself=True,
+        files=FILES,
         folders=FOLDERS,
         own_calls=OwnCalls("acompact", messages.own_call),
         prompt_words=("user",),

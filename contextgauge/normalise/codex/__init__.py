@@ -3,6 +3,7 @@
 from typing import Final
 
 from contextgauge.normalise.adapter import (
+    UUID,
     Adapter,
     Fields,
     Folders,
@@ -16,7 +17,18 @@ from contextgauge.normalise.adapter import (
 from contextgauge.normalise.codex import conversation, lines
 from contextgauge.normalise.responses import CONTENT
 
-FOLDERS: Final = Folders(("CODEX_HOME",), ("~/.codex",), "sessions", "archived_sessions")
+FOLDERS: Final = Folders(
+    ("CODEX_HOME",),
+    ("~/.codex",),
+    "sessions",
+    archive="archived_sessions",
+    archived=r"rollout-(?:(\d{4})-(\d{2})-(\d{2})T)?.*",
+)
+
+_FILES: Final = (
+    # A later rollout of a session, which begins where that was reverted to, has a second id.
+    rf"rollout-.*-(?P<session>{UUID})(?:_{UUID})?\.jsonl",
+)
 
 _ITEM: Final = Inside({"type": Meaning.WORD, "id": Meaning.NAME})
 _THREAD: Final = Inside(
@@ -123,6 +135,7 @@ ADAPTERS: Final = (
         session_names=("thread_id", "threadId", "thread"),
         has_default_window=True,
         compacts_itself=True,
+        files=_FILES,
         folders=FOLDERS,
         prompt_words=("user", "user_message"),
         marks=_MARKS,

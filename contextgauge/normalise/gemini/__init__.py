@@ -41,7 +41,7 @@ ADAPTERS: Final = (
         is_transcript=True,
         compacts_itself=True,
         document="messages",
-        files=r"[/\\]chats[/\\]session-[^/\\]*\.json\Z",
+        files=(r"chats/session-[^/]*\.jsonl?",),
         marks=(
             # google-gemini/gemini-cli, packages/core/src: core/client.ts, utils/environment*.ts
             TextMark(tagged("hook_context")),

@@ -7,6 +7,7 @@ from typing import Final
 
 from contextgauge.normalise.adapter import (
     PRESENT,
+    UUID,
     Adapter,
     Folders,
     Inside,
@@ -91,6 +92,7 @@ ADAPTERS: Final = (
         marks=(
             TextMark(r"This is the Qwen Code\. We are setting up the context for our chat\..*"),
         ),
+        files=(rf"chats/(?P<session>{UUID})\.jsonl",),
         folders=Folders(("QWEN_RUNTIME_DIR", "QWEN_HOME"), ("~/.qwen",), "projects"),
     ),
 )

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from contextgauge.normalise.codex import FOLDERS
+from contextgauge.normalise.runtimes import ADAPTERS
 
 SUFFIX: Final = ".jsonl"
 COMPRESSED: Final = ".zst"
@@ -19,11 +19,12 @@ SUFFIXES: Final = (SUFFIX, SUFFIX + COMPRESSED)
 DOCUMENT: Final = ".json"
 """Of a file that may be a JSON document of messages: its content shows it."""
 
-_ID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_DAY: Final = re.compile(r"rollout-([0-9]{4})-([0-9]{2})-([0-9]{2})T")
-_SESSION: Final = re.compile(rf"(?:rollout-.*-)?({_ID})(?:_{_ID})?\{SUFFIX}\Z")
-"""Claude Code's `<id>.jsonl`, Codex's `rollout-<time>-<id>.jsonl`. A later rollout of the same
-session, which begins where the session was reverted to, has an id of its own behind that."""
+_ARCHIVES: Final = tuple(
+    (each.folders, each.folders.archive, re.compile(each.folders.archived or "", re.DOTALL))
+    for each in ADAPTERS
+    if each.folders is not None and each.folders.archive is not None
+)
+"""The runtimes that move transcripts to an archive, and the names of what they move."""
 
 
 def plain_path(path: str) -> str:
@@ -36,10 +37,11 @@ def known_path(path: str) -> str:
     plain = plain_path(path)
     folder, name = os.path.split(plain)
     home, last = os.path.split(folder)
-    if last not in {FOLDERS.transcripts, FOLDERS.archive} or not name.startswith("rollout-"):
-        return plain
-    day = _DAY.match(name)
-    return os.path.join(home, FOLDERS.transcripts, *(day.groups() if day else ()), name)  # noqa: PTH118 -- done for thousands
+    for folders, archive, archived in _ARCHIVES:
+        if last in {folders.transcripts, archive} and (match := archived.fullmatch(name)):
+            below = filter(None, match.groups())
+            return os.path.join(home, folders.transcripts, *below, name)  # noqa: PTH118 -- done for thousands
+    return plain
 
 
 def places(path: str) -> list[str]:
@@ -49,23 +51,18 @@ def places(path: str) -> list[str]:
     """
     known = known_path(path)
     plain = [known, plain_path(path)]
-    archive = archive_of(os.path.dirname(known))  # noqa: PTH120 -- done for thousands
-    name = os.path.basename(known)  # noqa: PTH119 -- as above
-    if archive is not None and name.startswith("rollout-"):
-        plain.append(os.path.join(archive, name))  # noqa: PTH118 -- as above
+    folder, name = os.path.split(known)
+    archive = archive_of(folder)
+    if archive is not None and any(each.fullmatch(name) for _, _, each in _ARCHIVES):
+        plain.append(os.path.join(archive, name))  # noqa: PTH118 -- done for thousands
     return [each + form for form in ("", COMPRESSED) for each in dict.fromkeys(plain)]
 
 
 def archive_of(folder: str) -> str | None:
-    """Return the folder to which Codex moves what is archived of a folder; None of any other."""
+    """Return the folder to which a runtime moves what is archived of a folder; None of others."""
     parts = Path(folder).parts
-    if FOLDERS.archive is None or FOLDERS.transcripts not in parts:
-        return None
-    last = len(parts) - 1 - parts[::-1].index(FOLDERS.transcripts)
-    return str(Path(*parts[:last], FOLDERS.archive))
-
-
-def session_in(name: str) -> str | None:
-    """Return the session that a transcript's file name names; None where it names none."""
-    match = _SESSION.match(plain_path(name))
-    return match and match[1]
+    for folders, archive, _ in _ARCHIVES:
+        if folders.transcripts in parts:
+            last = len(parts) - 1 - parts[::-1].index(folders.transcripts)
+            return str(Path(*parts[:last], archive))
+    return None

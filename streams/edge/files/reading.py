@@ -48,16 +48,16 @@ from streams.edge.files.formats import (
 )
 from streams.edge.files.housekeeping import DOCUMENT, SUFFIX
 from streams.edge.files.lines import line_of, split_values
+from streams.edge.files.order import oldest_first
 from streams.edge.files.positions import Position
 from streams.edge.files.tail import LOOK_AHEAD_BYTES, LOOK_AHEAD_LINES, FileTail
 from streams.edge.files.torn import whole_objects
 from streams.edge.files.watch import (
     Failed,
-    Source,
+    InputSource,
     TranscriptFile,
     TranscriptFinder,
     find_file,
-    oldest_first,
     source_of,
 )
 
@@ -104,16 +104,16 @@ def _files_of(text: str, failed: Failed) -> list[TranscriptFile]:
 
 def expand(
     paths: Iterable[str], failed: Failed = refuse, unsupported: Counter[str] | None = None
-) -> list[Source]:
+) -> list[InputSource]:
     """Return the containers that the paths stand for, in reading order. Raises as `find` does.
 
     `failed` also gets the files that this process may not read, and those that were named and are
     of a runtime that it does not read. In a folder these are left out and counted: `unsupported`.
     """
-    sources: list[Source] = []
+    sources: list[InputSource] = []
     for text in paths:
         if text == STANDARD_INPUT:
-            sources.append(Source("<stdin>", None, None))
+            sources.append(InputSource("<stdin>", None, None))
         else:
             sources += _readable(find([text], failed), text, failed, unsupported)
     return oldest_first(sources, lambda source: source.name, _modified_ns)
@@ -121,7 +121,7 @@ def expand(
 
 def expand_folders(
     folders: Iterable[str], failed: Failed, unsupported: Counter[str] | None = None
-) -> list[Source]:
+) -> list[InputSource]:
     """Return the containers in runtimes' folders, which may not be there; see `expand`."""
     files = TranscriptFinder((), folders).look(0.0, failed)
     sources = list(_readable(files, None, failed, unsupported))
@@ -133,7 +133,7 @@ def _readable(
     named: str | None,
     failed: Failed,
     unsupported: Counter[str] | None,
-) -> Iterator[Source]:
+) -> Iterator[InputSource]:
     for each in files:
         if not os.access(each.place, os.R_OK):
             failed(each.place, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
@@ -157,7 +157,7 @@ def _other_format(file: TranscriptFile) -> Adapter | None:
         return None
 
 
-def _modified_ns(source: Source) -> int:
+def _modified_ns(source: InputSource) -> int:
     try:
         return 0 if source.path is None else source.path.stat().st_mtime_ns
     except OSError:  # reading it shows why
@@ -165,7 +165,7 @@ def _modified_ns(source: Source) -> int:
 
 
 def read(
-    sources: Iterable[Source], fallback: str | None = None, failed: Failed = refuse
+    sources: Iterable[InputSource], fallback: str | None = None, failed: Failed = refuse
 ) -> Iterator[Block]:
     """Yield the lines of all sources in order, in blocks of what one reading gave.
 
@@ -181,7 +181,7 @@ def read(
             raise ConfigError(f"{source.name}: {error.strerror or error}") from error
 
 
-def _read_source(source: Source, fallback: str | None) -> Iterator[Block]:
+def _read_source(source: InputSource, fallback: str | None) -> Iterator[Block]:
     if source.path is None:
         yield from _read_pipe(source, sys.stdin.fileno(), fallback)
         return
@@ -204,7 +204,7 @@ def _read_source(source: Source, fallback: str | None) -> Iterator[Block]:
         tail.close()
 
 
-def _read_pipe(source: Source, descriptor: int, fallback: str | None) -> Iterator[Block]:
+def _read_pipe(source: InputSource, descriptor: int, fallback: str | None) -> Iterator[Block]:
     scout = Scout()
     container: Container | None = None
     held: list[Line] = []
@@ -218,18 +218,18 @@ def _read_pipe(source: Source, descriptor: int, fallback: str | None) -> Iterato
             held_bytes += line.size
             known = _looked_at(scout, line.value, is_first=lines <= FIRST_LINES)
             if known or held_bytes > LOOK_AHEAD_BYTES:
-                container = scout.container(source.session, fallback)
+                container = scout.container(source.session, fallback, source.thread_id)
                 break
         held.extend(block)
         if container is None and scout.in_stream:
-            container = scout.container(source.session, fallback)
+            container = scout.container(source.session, fallback, source.thread_id)
         if container is None and len(held) >= LOOK_AHEAD_LINES:
-            container = scout.container(source.session, fallback)
+            container = scout.container(source.session, fallback, source.thread_id)
         if container is not None:
             yield _hinted(container, held)
             held = []
     if held:
-        yield _hinted(scout.container(source.session, fallback), held)
+        yield _hinted(scout.container(source.session, fallback, source.thread_id), held)
 
 
 def _looked_at(scout: Scout, value: bytes, *, is_first: bool) -> bool:

@@ -16,7 +16,8 @@ from contextgauge.normalise.runtimes import ADAPTERS, line_of
 from contextgauge.normalise.user_words import words_of
 from streams.edge.files.content import Content, open_content
 from streams.edge.files.documents import HEAD_BYTES, document_of, objects_in
-from streams.edge.files.housekeeping import plain_path, session_in
+from streams.edge.files.housekeeping import plain_path
+from streams.edge.files.names import name_of
 from streams.edge.files.objects import object_of
 from streams.edge.files.watch import find_file
 
@@ -100,10 +101,11 @@ class SessionFiles:
         for folder in self._folders:
             for parent, _, names in os.walk(folder):
                 for name in names:
-                    session = session_in(name)
-                    if session is not None:
-                        copies = found.setdefault(session, {}).setdefault(plain_path(name), [])
-                        copies.append(str(Path(parent, name)))
+                    place = os.path.join(parent, name)  # noqa: PTH118 -- done for thousands
+                    shown = name_of(place)
+                    if shown.session is not None and shown.is_main:
+                        copies = found.setdefault(shown.session, {})
+                        copies.setdefault(plain_path(name), []).append(place)
         self._paths |= {
             session: [_last_written(paths[name]) for name in sorted(paths)]
             for session, paths in found.items()

@@ -27,7 +27,7 @@ from streams.edge.files.lines import is_signed, line_of, values_of
 from streams.edge.files.origins import CopiedHistory, copied_history
 from streams.edge.files.positions import Position, print_at
 from streams.edge.files.torn import whole_objects
-from streams.edge.files.watch import Source, source_of
+from streams.edge.files.watch import InputSource, source_of
 from streams.ports import LineBatch
 
 LOOK_AHEAD_LINES = 1_000
@@ -44,7 +44,7 @@ counts as a stream until a line shows otherwise."""
 class FileTail:
     """One file, by inode: it may be renamed, and outlive its name while it is open."""
 
-    def __init__(self, source: Source, position: Position, fallback: str | None) -> None:
+    def __init__(self, source: InputSource, position: Position, fallback: str | None) -> None:
         self.source = source
         self.acknowledged = position
         self.read = position
@@ -329,7 +329,7 @@ class FileTail:
         if self._scout is None:
             return
         self._scout.look(body)
-        decided = self._scout.container(self.source.session, self._fallback)
+        decided = self._scout.container(self.source.session, self._fallback, self.source.thread_id)
         if decided.kind != "stream":
             decided.hint = decided.hint or self._container.hint
             self._container, self._scout = decided, None
@@ -365,7 +365,7 @@ class FileTail:
                     raise UnsupportedFormatError(other)
                 if scout.look(body):
                     break
-        container = scout.container(self.source.session, self._fallback)
+        container = scout.container(self.source.session, self._fallback, self.source.thread_id)
         is_known = scout.is_known
         if self._first_seen_s is None:
             self._first_seen_s = now_s

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from streams import codec
 from streams.edge.files.formats import reason_of
 from streams.edge.files.housekeeping import places
+from streams.edge.files.names import group_of
 from streams.edge.files.positions import Position, from_entry
 from streams.edge.files.tail import FileTail
 from streams.edge.files.unread import (
@@ -34,7 +35,7 @@ from streams.edge.files.unread import (
     tasks_of,
     unread_tail,
 )
-from streams.edge.files.watch import Failed, TranscriptFile, group_of, source_of
+from streams.edge.files.watch import Failed, TranscriptFile, source_of
 from streams.ports import Clock, ReadingProgress, TranscriptPiece
 
 _SWEEP_S = 0.2

@@ -10,16 +10,14 @@ A transcript that its runtime compresses or archives is the same one at another 
 
 import contextlib
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from contextgauge.errors import ConfigError
-from contextgauge.normalise.runtimes import OWN_CALL_PREFIXES, RUNTIMES
 from streams.edge.files.formats import is_document
 from streams.edge.files.housekeeping import (
     COMPRESSED,
@@ -30,19 +28,9 @@ from streams.edge.files.housekeeping import (
     known_path,
     places,
     plain_path,
-    session_in,
 )
-
-_DOCUMENTS = re.compile("|".join(each.files for each in RUNTIMES if each.files))
-"""Paths of transcripts that are JSON documents, by their runtimes."""
-
-SUBAGENTS = "subagents"
-_AGENT_PREFIX = "agent-"
-_OWN_CALLS = tuple(_AGENT_PREFIX + prefix for prefix in OWN_CALL_PREFIXES)
-"""How a file's name begins that holds a compaction's own call (R11)."""
-
-_LAST = "\U0010ffff"
-"""Sorts behind all names."""
+from streams.edge.files.names import SUBAGENTS, is_no_transcript, is_runtimes_document, name_of
+from streams.edge.files.order import oldest_first, order_of
 
 _YOUNG_S = 5.0
 """A folder that changed lately is listed again and again for so long: a second change within the
@@ -55,12 +43,16 @@ _GONE = (FileNotFoundError, NotADirectoryError)
 """Errors of what is not there. Others say nothing about that: a disk may be away for a moment."""
 
 
-class Source(NamedTuple):
-    """One container to read. `name` is for messages; `session` what the file's name stands for."""
+class InputSource(NamedTuple):
+    """One container to read. `name` is for messages; `session` what the file's name stands for.
+
+    `thread_id` is the subagent's that the path names.
+    """
 
     name: str
     path: Path | None
     session: str | None
+    thread_id: str | None = None
 
 
 class TranscriptFile(NamedTuple):
@@ -217,15 +209,16 @@ class TranscriptFinder:
                     known.files.append(entry.path)
         subagents = os.path.join(path, SUBAGENTS)  # noqa: PTH118 -- as above
         if subagents in known.folders:
-            known.files, known.folders = [], [subagents]
+            known.files = [each for each in known.files if name_of(each).has_folder]
+            known.folders = [subagents]
         return known
 
 
 def _may_be_transcript(entry: os.DirEntry[str]) -> bool:
-    if entry.name.endswith(SUFFIXES) or _DOCUMENTS.search(entry.path) is not None:
-        return True
-    if not entry.name.endswith(DOCUMENT):
+    if is_no_transcript(plain_path(entry.path)):
         return False
+    if entry.name.endswith(SUFFIXES) or is_runtimes_document(entry.path):
+        return True
     try:
         status = entry.stat()
     except OSError:
@@ -274,7 +267,7 @@ def _places_in(root: _Root, paths: Iterable[str]) -> _Places:
             found.setdefault(known, []).append(path)
     for at in found.values():
         at.sort(key=lambda place: place.endswith(COMPRESSED))
-    return {path: found[path] for path in sorted(found, key=_order_of)}
+    return {path: found[path] for path in sorted(found, key=order_of)}
 
 
 def find_file(path: str) -> TranscriptFile | None:
@@ -283,92 +276,30 @@ def find_file(path: str) -> TranscriptFile | None:
 
 
 def subagents_of(path: str) -> str | None:
-    """Return the folder with the subagents of a transcript: `X` of `X.jsonl`; None without one."""
+    """Return the folder of a session, where it has subagents, by its own transcript.
+
+    It is the `X` of `X.jsonl`, or the folder in which all of a session's files are.
+    """
     plain = plain_path(path)
     folder = plain.removesuffix(SUFFIX)
+    if name_of(os.path.abspath(path)).has_folder:  # noqa: PTH100 -- without following links
+        folder = os.path.dirname(plain)  # noqa: PTH120 -- as above
     has_subagents = plain.endswith(SUFFIX) and (Path(folder) / SUBAGENTS).is_dir()
     return folder if has_subagents else None
 
 
-def source_of(name: str) -> Source:
+def source_of(name: str) -> InputSource:
     """Return a file's source; a subagent's file belongs to the session whose folder holds it."""
-    path, known = Path(name), Path(known_path(name))
-    folders = path.absolute().parts
-    if path.name.startswith(_AGENT_PREFIX) and SUBAGENTS in folders[:-1]:
-        inner = len(folders) - 1 - folders[::-1].index(SUBAGENTS)
-        return Source(str(path), path, folders[inner - 1])
-    return Source(str(path), path, known.name.removesuffix(SUFFIX))
-
-
-@lru_cache(maxsize=65_536)  # asked for thousands, each moment
-def _unit_of(path: str) -> tuple[str, str]:
-    """Return where a transcript lies, with its subagents' files, and the name that they share."""
-    path = known_path(path)
-    session_folder, found, _ = path.rpartition(f"{os.sep}{SUBAGENTS}{os.sep}")
-    folder, name = os.path.split(session_folder if found else path)
-    return folder, name.removesuffix(SUFFIX)
-
-
-def group_of(path: str) -> tuple[bool, str]:
-    """Return what the files of one session share; and first whether it is a loose agent's file.
-
-    That one's session is in its lines only. Copies of a session in several folders share it, too.
-    """
-    name = _unit_of(path)[1]
-    if name.startswith("rollout-") and (session := session_in(name + SUFFIX)) is not None:
-        return False, session
-    return name.startswith(_AGENT_PREFIX), name
-
-
-Item = TypeVar("Item")
-
-
-def oldest_first(
-    items: Sequence[Item], path_of: Callable[[Item], str], modified_ns: Callable[[Item], int]
-) -> list[Item]:
-    """Return transcripts in reading order, of copies of a session those last that changed last.
-
-    A session may lie in several folders, as where a transcript was copied to a worktree's project
-    and went on in one of both: the copy that was written last shows what is true at present.
-    """
-    units = [_unit_of(path_of(each)) for each in items]
-    folders: dict[str, dict[str, list[Item]]] = {}
-    for (folder, name), each in zip(units, items, strict=True):
-        folders.setdefault(name, {}).setdefault(folder, []).append(each)
-    if len(folders) == len(set(units)):
-        return list(items)
-    waiting = {
-        name: iter(sorted(copies.values(), key=lambda copy: max(map(modified_ns, copy))))
-        for name, copies in folders.items()
-    }
-    return [each for _, name in dict.fromkeys(units) for each in next(waiting[name])]
-
-
-def _order_of(path: str) -> tuple[list[str], int, list[str]]:
-    """Return by what transcripts below a folder are put in reading order.
-
-    A session comes before its subagents, but after its compactions' own calls, which its
-    boundaries tell of. Loose agents' files come last in their folder.
-    """
-    *folders, name = Path(path.removesuffix(SUFFIX)).parts
-    if SUBAGENTS in folders:
-        at = len(folders) - 1 - folders[::-1].index(SUBAGENTS)
-        return folders[:at], 0 if name.startswith(_OWN_CALLS) else 2, [*folders[at:], name]
-    if name.startswith(_OWN_CALLS):
-        return folders, 0, [name]
-    return [*folders, _LAST + name if name.startswith(_AGENT_PREFIX) else name], 1, []
-
-
-def is_main(path: str) -> bool:
-    """Return whether a transcript is a session's own: of no subagent and no compaction's call."""
-    folders, place, _ = _order_of(known_path(path))
-    return place == 1 and not folders[-1].startswith(_LAST)
+    path = Path(name)
+    shown = name_of(str(path.absolute()))
+    session = shown.session if shown.has_folder else shown.unit
+    return InputSource(str(path), path, session, shown.thread)
 
 
 def _is_session_folder(folder: Path, main: Path) -> bool:
     """Return whether a folder is a session's; `main` is the transcript that would be next to it."""
     if (folder / SUBAGENTS).is_dir():
-        return True
+        return not any(name_of(str(each)).has_folder for each in folder.glob(f"*{SUFFIX}*"))
     if find_file(str(main)) is None:
         return False
     return not any(name.endswith(SUFFIXES) for _, _, names in os.walk(folder) for name in names)
