@@ -267,36 +267,6 @@ class Database(NamedTuple):
     query: str
 
 
-class Source(StrEnum):
-    """Where a figure of a runtime comes from."""
-
-    MEASURED = "measured"
-    """The runtime writes it."""
-    DERIVED = "derived"
-    """A rule gives it from what the runtime writes."""
-    UNKNOWN = "unknown"
-
-
-class Tells(NamedTuple):
-    """What the sessions of a runtime can be known to be: a row of `docs/RUNTIMES.md`.
-
-    `version` is the newest one whose files or source were compared with what is read.
-    """
-
-    version: str
-    window: Source = Source.UNKNOWN
-    size: Source = Source.UNKNOWN
-    start: Source = Source.UNKNOWN
-    end: Source = Source.UNKNOWN
-    trigger: Source = Source.UNKNOWN
-    duration: Source = Source.UNKNOWN
-    summary: Source = Source.UNKNOWN
-    own_cost: Source = Source.UNKNOWN
-    composition: Source = Source.UNKNOWN
-    subagents: Source = Source.UNKNOWN
-    threshold: Source = Source.UNKNOWN
-
-
 class Adapter(NamedTuple):
     """One format of one runtime.
 

@@ -101,7 +101,7 @@ def test_a_database_of_no_runtime_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_a_damaged_database_is_refused_with_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
-    path.write_bytes(database.MAGIC + b"\0" * 4_000)
+    path.write_bytes(database.SQLITE_MAGIC + b"\0" * 4_000)
     with pytest.raises(OSError, match="SQLite: "):
         open_database(str(path))
 

@@ -16,7 +16,7 @@ from contextgauge.normalise.adapter import Database
 from contextgauge.normalise.runtimes import DATABASES
 from streams.edge.files.content import Content, DamagedError
 
-MAGIC: Final = b"SQLite format 3\0"
+SQLITE_MAGIC: Final = b"SQLite format 3\0"
 """How each SQLite database begins."""
 
 _ROWS: Final = 1_000
@@ -66,7 +66,9 @@ class DatabaseContent(Content):
         return self._end
 
     def read(self, size: int, at: int) -> bytes:
-        """Return bytes from a place on, fewer only at the end that was measured. Raises OSError."""
+        """Return bytes from a place on, fewer only at the end. Raises OSError."""
+        if at + size > self._end:
+            self.size()
         parts: list[bytes] = []
         while size > 0 and at < self._end:
             begin = self._load(bisect_right(self._begins, at) - 1)

@@ -14,11 +14,12 @@ from contextgauge.containers import NAMES, SIGNS
 from contextgauge.normalise import session_of
 from contextgauge.normalise.runtimes import ADAPTERS, line_of
 from contextgauge.normalise.user_words import words_of
-from streams.edge.files.content import Content, open_content
+from streams.edge.files.content import Content
 from streams.edge.files.documents import HEAD_BYTES, document_of, objects_in
 from streams.edge.files.housekeeping import plain_path
 from streams.edge.files.names import name_of
 from streams.edge.files.objects import object_of
+from streams.edge.files.opening import open_content
 from streams.edge.files.watch import find_file
 
 _READ_BYTES: Final = 1_048_576
