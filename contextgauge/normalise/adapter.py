@@ -237,9 +237,11 @@ class Source(StrEnum):
 
 
 class Tells(NamedTuple):
-    """What the sessions of a runtime can be known to be: a row of `docs/RUNTIMES.md`.
+    """What is known of the sessions of a runtime, by its files: a row of `docs/RUNTIMES.md`.
 
-    `version` is the newest one whose files or source were compared with what is read.
+    `version` is the newest one whose files or source were compared with what is read. `window` is
+    derived where only the model's name gives it; `start` to `own_cost` are of a compaction,
+    `composition` is what fills the window. `note` says what is known only at times, in a sentence.
     """
 
     version: str
@@ -254,6 +256,11 @@ class Tells(NamedTuple):
     composition: Source = Source.UNKNOWN
     subagents: Source = Source.UNKNOWN
     threshold: Source = Source.UNKNOWN
+    note: str = ""
+
+    def sources(self) -> dict[str, Source]:
+        """Return where each figure comes from."""
+        return {name: value for name, value in self._asdict().items() if isinstance(value, Source)}
 
 
 class Database(NamedTuple):

@@ -28,7 +28,7 @@ def view(
         typer.Argument(
             metavar="[PATH]…",
             help="Transcripts: files, sessions' folders, projects folders. By default, all of "
-            "Claude Code, Codex, Gemini CLI and Qwen Code on this machine.",
+            "the runtimes that `contextgauge runtimes` lists.",
         ),
     ] = None,
     *,

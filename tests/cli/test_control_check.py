@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from contextgauge.normalise.runtimes import RUNTIMES
 from streams.cli.app import app
 
 RULE = "[[sessions]]\nautomatic = true\n"
@@ -136,7 +137,8 @@ def test_check_says_what_the_service_does_not_compact(tmp_path: Path) -> None:
     file = tmp_path / "compaction.toml"
     file.write_text(RULE + KEPT)
     shown = " ".join(CliRunner().invoke(app, ["control", "--check", str(file)]).stdout.split())
-    assert "Gemini CLI and Qwen Code compact themselves" in shown
+    labels = sorted(each.label for each in RUNTIMES if each.compacts_itself)
+    assert f"{labels[-2]} and {labels[-1]} compact themselves" in shown
     file.write_text("[drivers.claude-code]\n" + RULE + 'driver = "claude-code"\n' + KEPT)
     shown = " ".join(CliRunner().invoke(app, ["control", "--check", str(file)]).stdout.split())
     assert "compact themselves" not in shown

@@ -282,6 +282,7 @@ def without_services(here: Installation) -> None:
     assert here.run("--version").startswith("contextgauge ")
     here.used.clear()
     here.run("schemas")
+    here.run("runtimes")
     assert {path.name for path in (here.folder / "schemas" / "json").iterdir()} == {
         path.name for path in (ROOT / "schemas" / "json").glob("*.json")
     }

@@ -11,6 +11,8 @@ from contextgauge.normalise.adapter import (
     Folders,
     LineType,
     Meaning,
+    Source,
+    Tells,
     named,
 )
 from contextgauge.normalise.fields import count, long_name, mapping, moment_ms, name, text
@@ -109,6 +111,9 @@ ADAPTERS: Final = (
         ),
         compacts_itself=True,
         folders=Folders(("MUSE_HOME",), ("~/.muse",), "logs"),
+        files=(r"logs/(?P<session>[^/]+)\.jsonl",),
+        other_files=(r"logs/drafts\.jsonl",),
         prompt_words=("user",),
+        tells=Tells(version="3.1", window=Source.MEASURED, size=Source.MEASURED),
     ),
 )

@@ -163,6 +163,20 @@ def test_its_files_are_found_and_listed(product: Path, transcript: Path) -> None
     assert session["identity"]["runtime"] == "muse"
 
 
+def test_it_is_listed_among_the_runtimes(product: Path, transcript: Path) -> None:
+    home = str(transcript.parents[2])
+    written(transcript.with_name("drafts.jsonl"), "{}")
+    listed = json.loads(run(product, "-m", "streams", "runtimes", "--json", HOME=home))
+    (muse,) = (each for each in listed if each["name"] == "Muse")
+    assert (muse["runtime"], muse["folders"]) == ("muse", [str(transcript.parent)])
+    assert (muse["sessions"], muse["figures"]["window"]) == (1, "measured")
+
+
+def test_the_page_offers_it(product: Path) -> None:
+    page = "from streams.serve.api.page import read_page; print(read_page().first.decode())"
+    assert re.search(r'name="runtimes" content="[^"]* muse\b', run(product, "-c", page))
+
+
 def test_the_pages_server_shows_it(product: Path, transcript: Path, tmp_path: Path) -> None:
     view = subprocess.Popen(
         [sys.executable, "-m", "streams", "view", str(transcript), "--port", "0", "--titles"],

@@ -9,6 +9,7 @@ from typing import get_args
 import pytest
 
 from contextgauge.errors import ConfigError, RetryError, StopError, VersionError
+from schemas.records import Runtime
 from schemas.views import SizeState
 from streams.edge.files.tokens import TokenFile, hashed, line_of, new_token
 from streams.ports import Generations
@@ -155,7 +156,7 @@ async def test_requests_that_are_too_large_are_rejected() -> None:
         ("/v1/stats?since=yesterday", 422, "since: must be an hour in UTC"),
         ("/v1/stats?since=2026-13-01T00", 422, "2026-11-22T00"),
         ("/v1/stats?since=2026-1-01T000", 422, "2026-11-22T00"),
-        ("/v1/sessions?runtime=bogus", 422, "'openai', 'other' or 'unknown'"),
+        ("/v1/sessions?runtime=bogus", 422, f"'{get_args(Runtime)[-1]}' or 'unknown'"),
         (
             "/v1/sessions?min_pct=80",
             422,

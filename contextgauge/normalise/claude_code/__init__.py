@@ -20,6 +20,8 @@ from contextgauge.normalise.adapter import (
     Only,
     OwnCalls,
     Rows,
+    Source,
+    Tells,
     Words,
     named,
 )
@@ -163,5 +165,22 @@ ADAPTERS: Final = (
         prompt_words=("user",),
         beginning=texts.beginning_of,
         marks=texts.MARKS,
+        tells=Tells(
+            version="2.1.332",
+            window=Source.DERIVED,
+            size=Source.MEASURED,
+            end=Source.MEASURED,
+            trigger=Source.MEASURED,
+            duration=Source.MEASURED,
+            summary=Source.MEASURED,
+            own_cost=Source.DERIVED,
+            composition=Source.DERIVED,
+            subagents=Source.MEASURED,
+            threshold=Source.DERIVED,
+            note="Only its stream, as of the Agent SDK, reports the window, the start of a "
+            "compaction, failed ones and the threshold; transcripts do not. The duration of older "
+            "versions and the cost of a summary are those of the compaction's own call, where its "
+            "file is there.",
+        ),
     ),
 )

@@ -10,6 +10,8 @@ from contextgauge.normalise.adapter import (
     Inside,
     LineType,
     Meaning,
+    Source,
+    Tells,
     TextMark,
     named,
     tagged,
@@ -138,6 +140,20 @@ ADAPTERS: Final = (
         files=_FILES,
         folders=FOLDERS,
         prompt_words=("user", "user_message"),
+        tells=Tells(
+            version="0.153",
+            window=Source.MEASURED,
+            size=Source.MEASURED,
+            end=Source.MEASURED,
+            duration=Source.MEASURED,
+            summary=Source.MEASURED,
+            own_cost=Source.MEASURED,
+            composition=Source.DERIVED,
+            subagents=Source.MEASURED,
+            threshold=Source.DERIVED,
+            note="A summary may be encrypted. Duration and cost of a compaction are in rollouts of "
+            "newer versions, its start in messages of the app server.",
+        ),
         marks=_MARKS,
         without_size=(
             (

@@ -6,7 +6,16 @@ again with the same id. `$rewindTo` removes the messages from one on: the size i
 
 from typing import Final
 
-from contextgauge.normalise.adapter import Adapter, Folders, LineType, Meaning, TextMark, tagged
+from contextgauge.normalise.adapter import (
+    Adapter,
+    Folders,
+    LineType,
+    Meaning,
+    Source,
+    Tells,
+    TextMark,
+    tagged,
+)
 from contextgauge.normalise.fields import count, mapping, name
 from contextgauge.normalise.signals import ROLLED_BACK, Body, Response, Signal
 from contextgauge.normalise.usage import read_gemini_tokens
@@ -40,6 +49,13 @@ ADAPTERS: Final = (
         fields={"$rewindTo": Meaning.NAME, "tokens": Meaning.FIGURES},
         is_transcript=True,
         compacts_itself=True,
+        tells=Tells(
+            version="0.56",
+            window=Source.DERIVED,
+            size=Source.MEASURED,
+            note="A chat does not show its compactions: the size just becomes smaller. A chat of "
+            "a subagent is a session of its own.",
+        ),
         document="messages",
         files=(r"chats/session-[^/]*\.jsonl?",),
         marks=(

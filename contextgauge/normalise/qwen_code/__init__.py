@@ -14,6 +14,8 @@ from contextgauge.normalise.adapter import (
     LineType,
     Meaning,
     Rows,
+    Source,
+    Tells,
     TextMark,
 )
 from contextgauge.normalise.claude_code import conversation
@@ -88,6 +90,15 @@ ADAPTERS: Final = (
         versions=("qwen_code_version",),
         is_transcript=True,
         compacts_itself=True,
+        tells=Tells(
+            version="0.22.0",
+            window=Source.MEASURED,
+            size=Source.MEASURED,
+            end=Source.MEASURED,
+            summary=Source.MEASURED,
+            composition=Source.DERIVED,
+            note="Older versions do not report the window: it is then that of the model's name.",
+        ),
         # QwenLM/qwen-code: packages/core/src/utils/environmentContext.ts
         marks=(
             TextMark(r"This is the Qwen Code\. We are setting up the context for our chat\..*"),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from os import path
 from typing import TYPE_CHECKING, Final
 
-from contextgauge.normalise.adapter import Folders
+from contextgauge.normalise.adapter import Adapter, Folders
 from contextgauge.normalise.runtimes import ADAPTERS
 
 if TYPE_CHECKING:
@@ -32,15 +32,21 @@ def transcript_folders(environment: Mapping[str, str]) -> list["Path"]:
 
     Of two names for one folder, as by a link, one.
     """
+    folders: dict[str, Path] = {}
+    for folder in (each for adapter in _BY_LABEL for each in folders_of(adapter, environment)):
+        folders.setdefault(path.realpath(folder), folder)
+    return list(folders.values())
+
+
+def folders_of(adapter: Adapter, environment: Mapping[str, str]) -> list["Path"]:
+    """Return the folders with the transcripts of a runtime, there or not."""
     from pathlib import Path  # noqa: PLC0415 -- the status line has no time for it
 
-    found: dict[str, Path] = {}
-    for folders in (each.folders for each in _BY_LABEL if each.folders is not None):
-        for home in homes(folders, environment):
-            for name in filter(None, (folders.transcripts, folders.archive)):
-                folder = path.join(home, name)
-                found.setdefault(path.realpath(folder), Path(folder))
-    return list(found.values())
+    folders = adapter.folders
+    if folders is None:
+        return []
+    names = [each for each in (folders.transcripts, folders.archive) if each is not None]
+    return [Path(home, name) for home in homes(folders, environment) for name in names]
 
 
 def _expanded(text: str, environment: Mapping[str, str]) -> str:
