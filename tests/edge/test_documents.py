@@ -179,7 +179,6 @@ def test_a_file_of_another_runtime_is_named(
 UNREAD: dict[str, list[dict[str, object]]] = {
     "pi": [PI],
     "Kimi CLI": [{"type": "metadata", "protocol_version": "1.10"}],
-    "opencode": [{"type": "step_start", "timestamp": 1, "sessionID": "s", "part": {}}],
     "Copilot CLI": [{"type": "session.start", "data": {"sessionId": "s", "version": 1}}],
     "Cline": [{"ts": 1, "type": "say", "say": "text", "text": "go"}],
     "OpenHands": [

@@ -8,11 +8,13 @@ session the one that it belongs to; the stream names neither.
 A model's window is known where its maker serves it: what a provider in between allows is not.
 """
 
+from functools import partial
 from typing import Final
 
 from contextgauge.normalise.adapter import (
     Adapter,
     Database,
+    Folders,
     Inside,
     LineType,
     Meaning,
@@ -43,7 +45,7 @@ from contextgauge.normalise.signals import (
 )
 from contextgauge.normalise.spellings import COMMON
 from contextgauge.normalise.usage import summary_cost
-from contextgauge.record_words import Trigger
+from contextgauge.record_words import Runtime, Trigger
 from contextgauge.records import Json
 
 
@@ -58,7 +60,7 @@ _MAKERS: Final = frozenset({"anthropic", "google"})
 smaller where a subscription pays (anomalyco/opencode: packages/opencode/src/plugin/codex.ts)."""
 
 
-def step_finish(body: Body) -> tuple[Signal, ...]:
+def step_finish(runtime: Runtime, body: Body) -> tuple[Signal, ...]:
     """Return the response that one call of the model is, or the compaction that it made."""
     part = mapping(body, "part") or {}
     tokens = mapping(part, "tokens")
@@ -71,12 +73,15 @@ def step_finish(body: Body) -> tuple[Signal, ...]:
     if flag(message, "summary"):
         cost = summary_cost(usage, output)
         trigger = _TRIGGERS.get(truth(message, "auto"))
-        return (*_facts(body), Boundary(trigger, None, None, None, None, {}, None, receipt=cost))
+        return (
+            *_facts(runtime, body),
+            Boundary(trigger, None, None, None, None, {}, None, receipt=cost),
+        )
     key = name(part, "id")
     response = Response(
         key, key, _model(message), usage, output, (), exhausted=False, boundary=None, is_whole=True
     )
-    return (*_facts(body), response)
+    return (*_facts(runtime, body), response)
 
 
 def _output(tokens: Body, usage: Usage) -> int | None:
@@ -93,11 +98,11 @@ def _model(message: Body) -> str | None:
 _TRIGGERS: Final[dict[bool | None, Trigger]] = {False: "manual", True: "auto"}
 
 
-def compaction(body: Body) -> tuple[Signal, ...]:
+def compaction(runtime: Runtime, body: Body) -> tuple[Signal, ...]:
     """Return that a compaction begins, and what triggers it."""
     part = mapping(body, "part") or {}
     trigger = TriggerHint("auto" if flag(part, "auto") else "manual")
-    return (*_facts(body), trigger, CompactionStatus("COMPACTING"))
+    return (*_facts(runtime, body), trigger, CompactionStatus("COMPACTING"))
 
 
 def words(body: Body) -> tuple[Signal, ...]:
@@ -115,15 +120,16 @@ def prompt(body: Body) -> Json:
     return text(part, "text")
 
 
-def _facts(body: Body) -> tuple[SessionFacts, ...]:
+def _facts(runtime: Runtime, body: Body) -> tuple[SessionFacts, ...]:
     session = mapping(body, "session") or {}
     folder, version = long_name(session, "directory"), name(session, "version")
     is_subagent = flag(body, *COMMON.sidechain)
-    return (SessionFacts("opencode", version, None, folder, None, only_new=is_subagent),)
+    return (SessionFacts(runtime, version, None, folder, None, only_new=is_subagent),)
 
 
 _ROWS: Final = """
 SELECT part.rowid, json_object(
+    'runtime', '$runtime',
     'type', replace(json_extract(part.data, '$.type'), '-', '_'),
     'timestamp', part.time_created,
     'sessionID', coalesce(parent.parent_id, session.parent_id, session.id),
@@ -153,7 +159,6 @@ ORDER BY part.rowid LIMIT :limit
 """
 """Parts that are written once. A fork's copies are older than its session: they are left out."""
 
-_LINES: Final = ({"sessionID": str, "part": dict},)
 _PARTS: Final = {
     **named(Meaning.NAME, "id messageID"),
     **named(Meaning.LONG_NAME, "sessionID"),
@@ -161,14 +166,17 @@ _PARTS: Final = {
     **named(Meaning.FIGURES, "tokens auto overflow synthetic ignored cost"),
 }
 
-ADAPTERS: Final = (
-    Adapter(
-        label="opencode",
-        signs=_LINES,
-        line_signs=_LINES,
+
+def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> Adapter:
+    """Return the adapter of a runtime with opencode's tables, whose lines have this sign, too."""
+    signs = ({**sign, "sessionID": str, "part": dict},)
+    return Adapter(
+        label=label,
+        signs=signs,
+        line_signs=signs,
         types={
-            "step_finish": LineType(step_finish, moment=moment),
-            "compaction": LineType(compaction, moment=moment),
+            "step_finish": LineType(partial(step_finish, key), moment=moment),
+            "compaction": LineType(partial(compaction, key), moment=moment),
             "text": LineType(words, prompt=prompt, moment=moment),
         },
         fields={
@@ -180,14 +188,16 @@ ADAPTERS: Final = (
                     **named(Meaning.FIGURES, "summary auto"),
                 }
             ),
-            "session": Inside({"directory": Meaning.LONG_NAME, **named(Meaning.NAME, "version")}),
+            "session": Inside({"directory": Meaning.LONG_NAME, "version": Meaning.NAME}),
         },
         spelling=COMMON._replace(session=("sessionID",)),
         compacts_itself=True,
-        database=Database(_ROWS),
+        database=Database(_ROWS.replace("$runtime", key)),
+        files=(rf"{key}[^/]*\.db",),
+        folders=Folders(("XDG_DATA_HOME",), ("~/.local/share",), key),
         prompt_words=('"text"',),
         tells=Tells(
-            version="1.2",
+            version,
             window=Source.DERIVED,
             size=Source.MEASURED,
             start=Source.MEASURED,
@@ -196,6 +206,10 @@ ADAPTERS: Final = (
             duration=Source.DERIVED,
             own_cost=Source.MEASURED,
             subagents=Source.MEASURED,
+            note="A window is known where the model's maker serves it. A compaction that failed "
+            "is one without an end.",
         ),
-    ),
-)
+    )
+
+
+ADAPTERS: Final = (database_adapter("opencode", "opencode", "1.18"),)

@@ -7,12 +7,12 @@ up again like a file that grows. Of the lines only those of the last query are i
 
 import errno
 import os
+import re
 import sqlite3
 from bisect import bisect_right
 from typing import Final
 from urllib.parse import quote
 
-from contextgauge.normalise.adapter import Database
 from contextgauge.normalise.runtimes import DATABASES
 from streams.edge.files.content import Content, DamagedError
 
@@ -31,10 +31,10 @@ class DatabaseContent(Content):
 
     is_measured = True
 
-    def __init__(self, path: str, database: Database, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: str, query: str, connection: sqlite3.Connection) -> None:
         super().__init__(-1)
         self._path = path
-        self._query = database.query
+        self._query = query
         self._connection = connection
         self._begins: list[int] = []
         """Where in the content each block of lines begins, and the row before it."""
@@ -101,22 +101,33 @@ class DatabaseContent(Content):
 
 def open_database(path: str) -> DatabaseContent:
     """Open a runtime's database. Raises OSError, also for one of no runtime that is read."""
-    for database in DATABASES:
+    try:
+        connection = _connect(path)
         try:
-            connection = _connect(path)
-        except sqlite3.Error as error:
-            raise _refused(error) from None
+            query = _query_of(connection, path)
+        except (sqlite3.Error, OSError):
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise _refused(error) from None
+    return DatabaseContent(path, query, connection)
+
+
+def _query_of(connection: sqlite3.Connection, path: str) -> str:
+    """Return the query that the tables fit; of runtimes with the same ones, by the file's name."""
+    shown = path.replace(os.sep, "/")
+    named = [
+        (any(re.fullmatch(rf"(?:.*/)?(?:{name})", shown) for name in each.files), database)
+        for each, database in DATABASES
+    ]
+    for _, database in sorted(named, key=lambda pair: not pair[0]):
         try:
             _rows(connection, database.query, 0, 0)
         except sqlite3.OperationalError as error:
-            connection.close()
             if "no such" not in str(error):
-                raise _refused(error) from None
-        except sqlite3.Error as error:
-            connection.close()
-            raise _refused(error) from None
+                raise
         else:
-            return DatabaseContent(path, database, connection)
+            return database.query
     raise OSError(errno.ENOTSUP, "this is an SQLite database, and of no runtime that is read")
 
 

@@ -26,15 +26,15 @@ def open_content(path: str) -> Content:
     """Open a file for reading. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        head = os.pread(descriptor, len(SQLITE_MAGIC), 0)
+        named = path.endswith(COMPRESSED)
+        head = ZSTD_MAGIC if named else os.pread(descriptor, len(SQLITE_MAGIC), 0)
     except OSError:
         os.close(descriptor)
         raise
     if head == SQLITE_MAGIC:
         os.close(descriptor)
         return open_database(path)
-    is_compressed = path.endswith(COMPRESSED) or head.startswith(ZSTD_MAGIC)
-    return CompressedContent(descriptor) if is_compressed else Content(descriptor)
+    return (CompressedContent if head.startswith(ZSTD_MAGIC) else Content)(descriptor)
 
 
 def expected_bytes(path: str, stored_bytes: int) -> int:
