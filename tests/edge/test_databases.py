@@ -9,6 +9,7 @@ import pytest
 
 from streams.edge.files import database
 from streams.edge.files.database import DatabaseContent, open_database
+from tests.edge.follower_kit import Bench
 from tests.runtimes.opencode_database import OpencodeDatabase
 
 SESSION = "ses_1"
@@ -66,7 +67,7 @@ def test_every_piece_is_that_of_the_whole(
         assert content.read(257, begin) == whole[begin : begin + 257]
 
 
-def test_what_is_read_ends_early_where_rows_were_deleted(
+def test_a_piece_whose_rows_were_deleted_is_refused(
     written: OpencodeDatabase, content: DatabaseContent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "_ROWS", 1)
@@ -76,7 +77,38 @@ def test_what_is_read_ends_early_where_rows_were_deleted(
     size = content.size()
     assert len(content.read(size, 0)) == size
     written.execute("DELETE FROM session WHERE id = ?", SESSION)
-    assert content.read(size, 0) == b""
+    with pytest.raises(OSError, match="rows that were read were deleted"):
+        content.read(size, 0)
+    assert len(content.read(size, 0)) == content.size() < size
+
+
+def test_rows_with_the_numbers_of_deleted_ones_are_new(
+    written: OpencodeDatabase, content: DatabaseContent
+) -> None:
+    written.answer(SESSION, fresh=1)
+    written.session("ses_2")
+    written.answer("ses_2", fresh=2)
+    before = content.read(content.size(), 0)
+    written.execute("DELETE FROM session WHERE id = 'ses_2'")
+    written.answer(SESSION, fresh=3)
+    size = content.size()
+    assert content.read(size, 0).startswith(before)
+    assert json.loads(content.read(size, len(before)))["part"]["tokens"]["input"] == 3
+
+
+def test_all_is_measured_again_where_a_whole_blocks_end_was_deleted(
+    written: OpencodeDatabase, content: DatabaseContent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_ROWS", 2)
+    written.answer(SESSION, fresh=1)
+    written.session("ses_2")
+    for number in range(2, 7):
+        written.answer("ses_2", fresh=number)
+    content.size()
+    written.execute("DELETE FROM session WHERE id = 'ses_2'")
+    written.answer(SESSION, fresh=7)
+    lines = content.read(content.size(), 0).splitlines()
+    assert [json.loads(line)["part"]["tokens"]["input"] for line in lines] == [1, 7]
 
 
 def test_the_runtime_writes_on_while_it_is_read(
@@ -118,3 +150,54 @@ def test_the_identity_is_that_of_the_file(
     status = written.path.stat()
     assert content.identity == (status.st_dev, status.st_ino)
     assert content.damage is None
+
+
+def followed(bench: Bench) -> list[tuple[int, bool]]:
+    """Return the size that each new line says, and whether it was read as it was written."""
+    return [
+        (json.loads(line.value)["part"]["tokens"]["input"], piece.live)
+        for piece in bench.pieces()
+        for line in piece.lines
+    ]
+
+
+def test_a_database_in_a_runtimes_folder_is_followed(written: OpencodeDatabase) -> None:
+    written.answer(SESSION, fresh=1)
+    (written.path.parent / "storage").mkdir()
+    (written.path.parent / "storage" / "notes.jsonl").write_text("{}\n")
+    (written.path.parent / "other.db").write_bytes(database.SQLITE_MAGIC)
+    bench = Bench([str(written.path.parent)])
+    assert followed(bench) == [(1, False)]
+    written.answer(SESSION, fresh=2)
+    assert followed(bench) == [(2, True)]
+    assert followed(bench) == []
+    bench.restart()
+    written.answer(SESSION, fresh=3)
+    assert followed(bench) == [(3, False)]
+    assert bench.events == []
+
+
+def test_what_is_deleted_while_it_is_followed_is_not_read_again(written: OpencodeDatabase) -> None:
+    written.answer(SESSION, fresh=1)
+    written.session("ses_2")
+    written.answer("ses_2", fresh=2)
+    bench = Bench([str(written.path)])
+    assert len(followed(bench)) == 2
+    written.execute("DELETE FROM session WHERE id = 'ses_2'")
+    written.answer(SESSION, fresh=3)
+    assert followed(bench) == [(3, True)]
+    assert bench.events == []
+
+
+def test_a_database_that_lost_rows_since_an_earlier_run_is_read_from_its_beginning(
+    written: OpencodeDatabase,
+) -> None:
+    written.answer(SESSION, fresh=1)
+    written.session("ses_2")
+    written.answer("ses_2", fresh=2)
+    bench = Bench([str(written.path)])
+    followed(bench)
+    written.execute("DELETE FROM session WHERE id = ?", SESSION)
+    database.MEASURED.clear()
+    bench.restart()
+    assert followed(bench) == [(2, False)]

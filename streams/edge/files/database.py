@@ -2,7 +2,7 @@
 
 It is opened for reading only, while its runtime writes; a query sees what was committed before it.
 Places are those of the lines, one after the other, so that a database is read, followed and taken
-up again like a file that grows. Of the lines only those of the last query are in memory.
+up again like a file that grows. Of the lines only those of one or two blocks are in memory.
 """
 
 import errno
@@ -10,7 +10,8 @@ import os
 import re
 import sqlite3
 from bisect import bisect_right
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
 from contextgauge.normalise.runtimes import DATABASES
@@ -19,15 +20,49 @@ from streams.edge.files.content import Content, DamagedError
 SQLITE_MAGIC: Final = b"SQLite format 3\0"
 """How each SQLite database begins."""
 
-_ROWS: Final = 1_000
-"""Of one query: some hundred kilobytes as a rule."""
+_ROWS: Final = 250
+"""In a block: a hundred kilobytes as a rule."""
+
+Row: TypeAlias = tuple[int, str]
+"""Its number and its line."""
 
 _BUSY_S: Final = 2.0
 """How long a writer is waited for that keeps readers out, as where the journal is no WAL."""
 
 
+@dataclass(slots=True)
+class _Measured:
+    """Where the lines of a database lie that this process has seen, in blocks.
+
+    A runtime may delete its newest rows, and SQLite gives their numbers to later ones. So the rows
+    of the last block are remembered: what was seen stays where it is, and what is new comes behind.
+    """
+
+    begins: list[int] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
+    """The number of the row before each block."""
+    anchor: Row | None = None
+    """The row before the last block: while it is there, no number after it is an earlier row's."""
+    rows: list[Row] = field(default_factory=list)
+    """Those of the last block, in the order in which they were seen."""
+    end: int = 0
+
+    def take(self, new: list[Row]) -> None:
+        if not self.begins or len(self.rows) >= _ROWS:
+            self.anchor = max(self.rows, default=self.anchor)
+            self.begins.append(self.end)
+            self.before.append(0 if self.anchor is None else self.anchor[0])
+            self.rows = []
+        self.rows += new
+        self.end += len(_joined(new))
+
+
+MEASURED: Final[dict[tuple[int, int], _Measured]] = {}
+"""By the file: it may be opened many times, and measuring reads all of it."""
+
+
 class DatabaseContent(Content):
-    """The rows of a database as lines. It grows only at its end, unless rows are deleted."""
+    """The rows of a database as lines; it grows only at its end."""
 
     is_measured = True
 
@@ -36,13 +71,9 @@ class DatabaseContent(Content):
         self._path = path
         self._query = query
         self._connection = connection
-        self._begins: list[int] = []
-        """Where in the content each block of lines begins, and the row before it."""
-        self._before: list[int] = []
-        self._end = self._last = 0
-        """Where what was measured ends, and its last row."""
         self._block = -1
         self._lines = b""
+        """Of one block, which was read last."""
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -57,24 +88,24 @@ class DatabaseContent(Content):
 
     def size(self) -> int:
         """Return how many bytes its lines have by now. Raises OSError."""
-        while lines := self._after(self._last):
-            before, self._last = self._last, lines[-1][0]
-            self._begins.append(self._end)
-            self._before.append(before)
-            self._block, self._lines = len(self._begins) - 1, _joined(lines)
-            self._end += len(self._lines)
-        return self._end
+        while True:
+            measured = self._measured()
+            new = self._unseen(measured)
+            if measured is not self._measured():
+                continue  # rows that were seen are gone: all is measured again
+            if not new:
+                return measured.end
+            measured.take(new)
 
     def read(self, size: int, at: int) -> bytes:
         """Return bytes from a place on, fewer only at the end. Raises OSError."""
-        if at + size > self._end:
+        if at + size > self._measured().end:
             self.size()
+        measured = self._measured()
         parts: list[bytes] = []
-        while size > 0 and at < self._end:
-            begin = self._load(bisect_right(self._begins, at) - 1)
+        while size > 0 and at < measured.end:
+            begin = self._load(measured, bisect_right(measured.begins, at) - 1)
             part = self._lines[at - begin : at - begin + size]
-            if not part:  # rows were deleted since it was measured
-                break
             parts.append(part)
             at, size = at + len(part), size - len(part)
         return b"".join(parts)
@@ -83,18 +114,42 @@ class DatabaseContent(Content):
         """Let go of the database."""
         self._connection.close()
 
-    def _load(self, block: int) -> int:
-        """Have the lines of a block in memory; return where it begins."""
-        if block != self._block:
-            end = self._before[block + 1] if block + 1 < len(self._before) else self._last
-            lines = self._after(self._before[block])
-            self._block = block
-            self._lines = _joined([line for line in lines if line[0] <= end])
-        return self._begins[block]
+    def _measured(self) -> _Measured:
+        return MEASURED.setdefault(self.identity, _Measured())
 
-    def _after(self, row: int) -> list[tuple[int, str]]:
+    def _unseen(self, measured: _Measured) -> list[Row]:
+        """Return rows that were not seen yet, at most a block of them."""
+        anchor = measured.anchor
+        rows = self._after(0 if anchor is None else anchor[0] - 1)
+        if anchor is not None:
+            if rows[:1] != [anchor]:
+                self._forget()
+                return []
+            del rows[0]
+        seen = set(measured.rows)
+        return [row for row in rows if row not in seen][:_ROWS]
+
+    def _load(self, measured: _Measured, block: int) -> int:
+        """Have the lines of a block in memory; return where it begins."""
+        if block == len(measured.begins) - 1:
+            self._block, self._lines = -1, _joined(measured.rows)
+        elif block != self._block:
+            end = measured.before[block + 1]
+            rows = self._after(measured.before[block])
+            lines = _joined([row for row in rows if row[0] <= end])
+            if len(lines) != measured.begins[block + 1] - measured.begins[block]:
+                self._forget()
+                raise OSError(errno.ESTALE, "rows that were read were deleted")
+            self._block, self._lines = block, lines
+        return measured.begins[block]
+
+    def _forget(self) -> None:
+        MEASURED[self.identity] = _Measured()
+        self._block = -1
+
+    def _after(self, number: int) -> list[Row]:
         try:
-            return _rows(self._connection, self._query, row, _ROWS)
+            return _rows(self._connection, self._query, number, 2 * _ROWS + 1)
         except sqlite3.Error as error:
             raise _refused(error) from None
 
@@ -138,14 +193,12 @@ def _connect(path: str) -> sqlite3.Connection:
     )
 
 
-def _rows(
-    connection: sqlite3.Connection, query: str, after: int, limit: int
-) -> list[tuple[int, str]]:
+def _rows(connection: sqlite3.Connection, query: str, after: int, limit: int) -> list[Row]:
     return connection.execute(query, {"after": after, "limit": limit}).fetchall()
 
 
-def _joined(lines: list[tuple[int, str]]) -> bytes:
-    return b"".join(line.encode("utf-8", "surrogatepass") + b"\n" for _, line in lines)
+def _joined(rows: list[Row]) -> bytes:
+    return b"".join(line.encode("utf-8", "surrogatepass") + b"\n" for _, line in rows)
 
 
 def _refused(error: sqlite3.Error) -> OSError:

@@ -150,8 +150,6 @@ class FileTail:
         begin = Position(self.read.path, self.read.device, self.read.inode)
         self.acknowledged = begin
         self.live_from = self.size
-        if self.is_measured:
-            self.close()
         self._go_to(begin)
 
     def _go_to(self, position: Position) -> None:
