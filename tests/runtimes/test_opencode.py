@@ -58,6 +58,11 @@ def test_the_stream_of_a_run_has_the_same_sizes() -> None:
     assert (reading.used_tokens, reading.output_tokens, reading.model) == (16_246, 21, None)
 
 
+def test_counts_that_a_provider_does_not_report_are_no_size(written: OpencodeDatabase) -> None:
+    written.answer(SESSION, fresh=0, output=0)
+    assert every(derived(written).records, ContextReading) == []
+
+
 def test_a_compaction_begins_with_its_part_and_ends_with_its_summary(
     written: OpencodeDatabase,
 ) -> None:

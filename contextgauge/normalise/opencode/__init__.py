@@ -68,6 +68,8 @@ def step_finish(runtime: Runtime, body: Body) -> tuple[Signal, ...]:
         return ()
     cache = mapping(tokens, "cache") or {}
     usage = Usage(count(tokens, "input"), count(cache, "write"), count(cache, "read"))
+    if not usage.used:  # what a provider does not report is written as 0
+        return ()
     output = _output(tokens, usage)
     message = mapping(body, "message") or {}
     if flag(message, "summary"):
