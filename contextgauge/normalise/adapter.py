@@ -268,10 +268,11 @@ class Database(NamedTuple):
 
     `query` gives a row's number and its line, a JSON object's text, of the rows after `:after` that
     never change once they are there, in the order in which they came, at most `:limit`. A file is
-    such a database where the query can be prepared.
+    such a database where the query can be prepared. `sessions` gives how many there are.
     """
 
     query: str
+    sessions: str
 
 
 class Adapter(NamedTuple):
@@ -304,6 +305,8 @@ class Adapter(NamedTuple):
     """Others write lines in its form: it is asked last, and any line may have its fields."""
     has_default_window: bool = False
     """The default window is assumed for a model that nothing is known of."""
+    has_own_windows: bool = False
+    """It gives models windows of its own: those of the catalog are none of its sessions'."""
     compacts_itself: bool = False
     """It replaces its own history, and sends what it knows itself, whatever others keep of it."""
     database: Database | None = None

@@ -43,6 +43,11 @@ DEFAULT_WINDOW_OF: Final[frozenset[str | None]] = frozenset(
 )
 """Runtimes of whose unknown models the default window is assumed; None: it was not reported."""
 
+OWN_WINDOWS_OF: Final[frozenset[str | None]] = frozenset(
+    adapter.runtime for adapter in ADAPTERS if adapter.has_own_windows
+)
+"""Runtimes whose windows the model's name does not give."""
+
 COMPACTING_THEMSELVES: Final[frozenset[str | None]] = frozenset(
     adapter.runtime for adapter in ADAPTERS if adapter.compacts_itself
 )
@@ -116,14 +121,19 @@ def _rivals() -> dict[str, _Rivals]:
 _TYPES: Final = lines_by_type(ADAPTERS)
 _RIVALS: Final = _rivals()
 _UNTYPED: Final = tuple(
-    (name, _bound(adapter, line)) for adapter in ADAPTERS for name, line in adapter.untyped.items()
+    (name, _taken_apart(adapter.line_signs), _bound(adapter, line))
+    for adapter in ADAPTERS
+    for name, line in adapter.untyped.items()
 )
 _NO_RIVALS: Final[_Rivals] = ()
 
 HEADS: Final = tuple(
-    kind for each in ADAPTERS for kind, line in each.types.items() if line.head is not None
+    kind
+    for each in ADAPTERS
+    for kind, line in each.types.items()
+    if line.head is not None and not each.line_signs
 )
-"""Types of lines that begin a file and say whose it is."""
+"""Types of lines that begin a file and say whose it is, which only one runtime has."""
 
 
 def line_of(body: Body) -> LineType:
@@ -134,8 +144,8 @@ def line_of(body: Body) -> LineType:
             if _fits(signs, body):
                 return line
         return _TYPES.get(kind, UNKNOWN)
-    for name, line in _UNTYPED:
-        if name in body:
+    for name, signs, line in _UNTYPED:
+        if name in body and (not signs or _fits(signs, body)):
             return line
     return UNKNOWN
 

@@ -20,25 +20,25 @@ def read_usage(usage: Body) -> Usage | None:
     """Return the input-side counts, or None where the object has none."""
     prompt = count(usage, "prompt_tokens")
     if prompt is not None:
-        return _inside(
+        return read_inside(
             prompt,
             _cached(usage, "prompt_tokens_details", "cache_read_input_tokens"),
             count(usage, "cache_creation_input_tokens"),
         )
     if mapping(usage, "input_tokens_details") is not None:
-        return _inside(count(usage, "input_tokens"), _cached(usage, "input_tokens_details"))
+        return read_inside(count(usage, "input_tokens"), _cached(usage, "input_tokens_details"))
     anthropic = _next_to_input(usage)
     if anthropic is not None:
         return anthropic
     cached = count(usage, "cachedContentTokenCount", "cached_content_token_count")
     if cached is None:
         cached = _cached(usage, "prompt_tokens_details")
-    return _inside(count(usage, "promptTokenCount", "prompt_token_count"), cached)
+    return read_inside(count(usage, "promptTokenCount", "prompt_token_count"), cached)
 
 
 def read_codex_usage(usage: Body) -> Usage | None:
     """Return the counts of a Codex `last_token_usage`, in the rollout's or the server's names."""
-    return _inside(
+    return read_inside(
         count(usage, "input_tokens", "inputTokens"),
         count(usage, "cached_input_tokens", "cachedInputTokens"),
         count(usage, "cache_write_input_tokens", "cacheWriteInputTokens"),
@@ -47,7 +47,7 @@ def read_codex_usage(usage: Body) -> Usage | None:
 
 def read_gemini_tokens(tokens: Body) -> Usage | None:
     """Return the counts of a message that Gemini CLI stored."""
-    return _inside(count(tokens, "input"), count(tokens, "cached"))
+    return read_inside(count(tokens, "input"), count(tokens, "cached"))
 
 
 def read_output(usage: Body) -> int | None:
@@ -96,8 +96,11 @@ def _cached(usage: Body, details: str, *others: str) -> int | None:
     return count(usage, *others) if cached is None else cached
 
 
-def _inside(prompt: int | None, read: int | None, creation: int | None = None) -> Usage | None:
-    """Return the counts of a prompt that includes its cached parts, which are cut to fit it."""
+def read_inside(prompt: int | None, read: int | None, creation: int | None = None) -> Usage | None:
+    """Return the counts of a prompt that includes its cached parts, which are cut to fit it.
+
+    None where none is known.
+    """
     if prompt is None:
         if read is None and creation is None:
             return None

@@ -25,6 +25,7 @@ FRAMES = [
 CHAT = {"sessionId": SESSION, "projectHash": "f00"}
 MESSAGES = [{"id": "u1", "type": "user", "content": "go"}, {"id": "g1", "type": "gemini"}]
 PI = {"type": "session", "version": 3, "id": "p1", "timestamp": "2026-09-01T10:00:00Z", "cwd": "/r"}
+CLINE = {"ts": 1, "type": "say", "say": "text", "text": "go"}
 
 
 def compact(body: object) -> bytes:
@@ -169,18 +170,17 @@ def test_lines_behind_a_torn_one_keep_their_numbers(
 def test_a_file_of_another_runtime_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = written(tmp_path, compact(PI) + b"\n", "a.jsonl")
-    with pytest.raises(ConfigError, match=r"this is a pi session, which .* does not read yet"):
+    path = written(tmp_path, compact(CLINE) + b"\n", "a.jsonl")
+    with pytest.raises(ConfigError, match=r"this is a Cline session, which .* does not read yet"):
         lines_of(path)
-    with pytest.raises(ConfigError, match=r"<stdin>: this is a pi session"):
-        piped(compact(PI) + b"\n", monkeypatch)
+    with pytest.raises(ConfigError, match=r"<stdin>: this is a Cline session"):
+        piped(compact(CLINE) + b"\n", monkeypatch)
 
 
 UNREAD: dict[str, list[dict[str, object]]] = {
     "pi": [PI],
-    "Kimi CLI": [{"type": "metadata", "protocol_version": "1.10"}],
-    "Copilot CLI": [{"type": "session.start", "data": {"sessionId": "s", "version": 1}}],
-    "Cline": [{"ts": 1, "type": "say", "say": "text", "text": "go"}],
+    "Kimi CLI list of messages": [{"role": "_usage", "token_count": 1}],
+    "Cline": [CLINE],
     "OpenHands": [
         {"id": 1, "timestamp": "2026-09-01", "source": "agent", "action": "run", "args": {}}
     ],

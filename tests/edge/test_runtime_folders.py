@@ -1,11 +1,13 @@
 """Where the runtimes of this machine keep transcripts."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from contextgauge.normalise.runtimes import RUNTIMES
 from streams.edge.files.claude_settings import settings_path
-from streams.edge.files.runtime_folders import transcript_folders
+from streams.edge.files.runtime_folders import folders_of, transcript_folders
 
 
 @pytest.fixture(autouse=True)
@@ -14,8 +16,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def folders(environment: Mapping[str, str], *labels: str) -> list[Path]:
+    """Return the folders of some runtimes."""
+    adapters = {each.label: each for each in RUNTIMES}
+    return [folder for label in labels for folder in folders_of(adapters[label], environment)]
+
+
+FOUR = ("Claude Code", "Codex", "Gemini CLI", "Qwen Code")
+
+
+def test_all_runtimes_folders_are_looked_at_by_their_names() -> None:
+    labels = sorted(each.label for each in RUNTIMES)
+    assert transcript_folders({}) == folders({}, *labels)
+
+
 def test_the_folders_are_below_the_homes_of_the_runtimes(home: Path) -> None:
-    assert transcript_folders({}) == [
+    assert folders({}, *FOUR) == [
         home / ".claude" / "projects",
         home / ".config" / "claude" / "projects",
         home / ".codex" / "sessions",
@@ -23,7 +39,7 @@ def test_the_folders_are_below_the_homes_of_the_runtimes(home: Path) -> None:
         home / ".gemini" / "tmp",
         home / ".qwen" / "projects",
     ]
-    assert transcript_folders({"XDG_CONFIG_HOME": "~/elsewhere"})[1] == (
+    assert folders({"XDG_CONFIG_HOME": "~/elsewhere"}, *FOUR)[1] == (
         home / "elsewhere" / "claude" / "projects"
     )
 
@@ -35,7 +51,7 @@ def test_a_variable_names_other_homes(home: Path) -> None:
         "GEMINI_CLI_HOME": str(home / "other"),
         "QWEN_HOME": str(home / "qwen"),
     }
-    assert transcript_folders(environment) == [
+    assert folders(environment, *FOUR) == [
         home / "mine" / "projects",
         home / "no" / "sessions",
         home / "no" / "archived_sessions",
@@ -45,7 +61,7 @@ def test_a_variable_names_other_homes(home: Path) -> None:
         home / "qwen" / "projects",
     ]
     moved = {**environment, "QWEN_RUNTIME_DIR": str(home / "runtime")}
-    assert transcript_folders(moved)[-1] == home / "runtime" / "projects"
+    assert folders(moved, *FOUR)[-1] == home / "runtime" / "projects"
     assert settings_path(environment) == home / "mine" / "settings.json"
     assert settings_path({}) == home / ".claude" / "settings.json"
 
@@ -53,17 +69,12 @@ def test_a_variable_names_other_homes(home: Path) -> None:
 def test_a_folder_with_a_comma_in_its_name_is_one(home: Path) -> None:
     (home / "yours, mine").mkdir()
     environment = {"CLAUDE_CONFIG_DIR": str(home / "yours, mine")}
-    assert transcript_folders(environment)[0] == home / "yours, mine" / "projects"
+    assert folders(environment, *FOUR)[0] == home / "yours, mine" / "projects"
 
 
 def test_a_folder_with_two_names_counts_once(home: Path) -> None:
     (home / ".claude" / "projects").mkdir(parents=True)
     (home / ".config").mkdir()
     (home / ".config" / "claude").symlink_to(home / ".claude")
-    assert [folder.parent.name for folder in transcript_folders({})] == [
-        ".claude",
-        ".codex",
-        ".codex",
-        ".gemini",
-        ".qwen",
-    ]
+    names = [folder.parent.name for folder in transcript_folders({})]
+    assert (names.count(".claude"), names.count("claude")) == (1, 0)

@@ -207,4 +207,4 @@ def test_schemas_list_it_after_the_released_ones(product: Path, tmp_path: Path) 
     run(product, "-m", "streams", "schemas", "--folder", str(tmp_path))
     text = (tmp_path / "session_info.v1.json").read_text()
     released = (ROOT / "schemas/json/session_info.v1.json").read_text()
-    assert re.sub(r'"other",\s+"muse"', '"other"', text) == released
+    assert re.sub(r',\s+"muse"', "", text) == released

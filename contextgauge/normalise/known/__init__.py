@@ -10,12 +10,6 @@ _EVENT: Final = {"id": PRESENT, "timestamp": str, "source": frozenset({"agent", 
 
 _SIGNS: Final[dict[str, tuple[Sign, ...]]] = {
     "pi": ({"type": "session", "id": str, "timestamp": str, "cwd": str},),
-    "Kimi CLI": (
-        {"type": "metadata", "protocol_version": str},
-        {"timestamp": float, "message.type": str, "message.payload": dict},
-        {"role": "_usage", "token_count": int},
-    ),
-    "Copilot CLI": ({"type": "session.start", "data.sessionId": str},),
     "Cline": (
         {"ts": int, "type": "say", "say": str},
         {"ts": int, "type": "ask", "ask": str},

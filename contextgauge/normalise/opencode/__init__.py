@@ -161,6 +161,8 @@ ORDER BY part.rowid LIMIT :limit
 """
 """Parts that are written once. A fork's copies are older than its session: they are left out."""
 
+_SESSIONS: Final = "SELECT count(*) FROM session WHERE parent_id IS NULL"
+
 _PARTS: Final = {
     **named(Meaning.NAME, "id messageID"),
     **named(Meaning.LONG_NAME, "sessionID"),
@@ -194,7 +196,7 @@ def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> 
         },
         spelling=COMMON._replace(session=("sessionID",)),
         compacts_itself=True,
-        database=Database(_ROWS.replace("$runtime", key)),
+        database=Database(_ROWS.replace("$runtime", key), _SESSIONS),
         files=(rf"{key}[^/]*\.db",),
         folders=Folders(("XDG_DATA_HOME",), ("~/.local/share",), key),
         prompt_words=('"text"',),

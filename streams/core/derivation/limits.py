@@ -14,7 +14,7 @@ from contextgauge.normalise.limit_signals import (
     SuffixedModel,
     TurnModel,
 )
-from contextgauge.normalise.runtimes import DEFAULT_WINDOW_OF
+from contextgauge.normalise.runtimes import DEFAULT_WINDOW_OF, OWN_WINDOWS_OF
 from contextgauge.windows import base_name
 from schemas.records import MAIN_CHAIN, ContextLimits, Json, WindowSource
 from streams.core.derivation.known_causes import cause_hash
@@ -50,7 +50,7 @@ def window_of(
     outside = _by_model(facts.outside_windows, name)
     if outside is not None:
         return outside, "runtime"
-    if model is not None:
+    if model is not None and facts.runtime not in OWN_WINDOWS_OF:
         listed = _by_model(facts.suffixed, model) or rules.catalog.window(model)
         if listed is not None:
             return listed, "catalog"

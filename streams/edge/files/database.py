@@ -10,10 +10,12 @@ import os
 import re
 import sqlite3
 from bisect import bisect_right
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
+from contextgauge.normalise.adapter import Database
 from contextgauge.normalise.runtimes import DATABASES
 from streams.edge.files.content import Content, DamagedError
 
@@ -159,7 +161,7 @@ def open_database(path: str) -> DatabaseContent:
     try:
         connection = _connect(path)
         try:
-            query = _query_of(connection, path)
+            query = _database_of(connection, path).query
         except (sqlite3.Error, OSError):
             connection.close()
             raise
@@ -168,8 +170,18 @@ def open_database(path: str) -> DatabaseContent:
     return DatabaseContent(path, query, connection)
 
 
-def _query_of(connection: sqlite3.Connection, path: str) -> str:
-    """Return the query that the tables fit; of runtimes with the same ones, by the file's name."""
+def sessions_in(path: str) -> int:
+    """Return how many sessions a runtime's database has. Raises OSError as `open_database` does."""
+    try:
+        with closing(_connect(path)) as connection:
+            query = _database_of(connection, path).sessions
+            return int(connection.execute(query).fetchone()[0])
+    except sqlite3.Error as error:
+        raise _refused(error) from None
+
+
+def _database_of(connection: sqlite3.Connection, path: str) -> Database:
+    """Return what the tables fit; of runtimes that have the same ones, by the file's name."""
     shown = path.replace(os.sep, "/")
     named = [
         (any(re.fullmatch(rf"(?:.*/)?(?:{name})", shown) for name in each.files), database)
@@ -182,7 +194,7 @@ def _query_of(connection: sqlite3.Connection, path: str) -> str:
             if "no such" not in str(error):
                 raise
         else:
-            return database.query
+            return database
     raise OSError(errno.ENOTSUP, "this is an SQLite database, and of no runtime that is read")
 
 

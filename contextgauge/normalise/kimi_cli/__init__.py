@@ -1,0 +1,188 @@
+"""Kimi CLI: the wire of a session, in which each message has a type and a payload.
+
+No line names the session: it is the folder's. A status has the size, the window and the usage of a
+step. A subagent has a wire of its own; what its parent's wire repeats of that is not read.
+"""
+
+import re
+from typing import Final
+
+from contextgauge.normalise.adapter import (
+    ABSENT,
+    Adapter,
+    FileHead,
+    Folders,
+    Inside,
+    LineType,
+    Meaning,
+    Source,
+    Tells,
+    named,
+)
+from contextgauge.normalise.fields import count, in_range, mapping, name, window
+from contextgauge.normalise.limit_signals import OwnWindow
+from contextgauge.normalise.responses import CONTENT, text_of
+from contextgauge.normalise.signals import (
+    Body,
+    Boundary,
+    CompactionStatus,
+    Reset,
+    Response,
+    SessionFacts,
+    Signal,
+    TriggerHint,
+    TurnEnded,
+    Usage,
+    UserLine,
+)
+from contextgauge.records import Json
+
+_COMMAND: Final = re.compile(r"\s*/(clear|reset|compact)(?:\s|\Z)")
+"""Commands that change the context; they are typed as prompts are."""
+
+_BY_NAME: Final = FileHead(None, is_by_name=True)
+
+
+def _of_file(_: Body) -> FileHead:
+    return _BY_NAME
+
+
+def metadata(_: Body) -> tuple[Signal, ...]:
+    """Return the runtime: the line that begins a wire says no more of the session."""
+    return (SessionFacts("kimi-cli", None, None, None, None, only_new=False),)
+
+
+def message(body: Body) -> tuple[Signal, ...]:
+    """Return what a message of the wire says."""
+    sent = mapping(body, "message") or {}
+    payload = mapping(sent, "payload") or {}
+    match sent.get("type"):
+        case "StatusUpdate":
+            return _status(payload)
+        case "TurnBegin" | "SteerInput":
+            return _prompt(payload)
+        case "CompactionBegin":
+            return (CompactionStatus("COMPACTING"),)
+        case "CompactionEnd":
+            return (Boundary(None, None, None, None, None, {}, None),)
+        case "TurnEnd":
+            return (TurnEnded(),)
+        case _:
+            return ()
+
+
+def _prompt(payload: Body) -> tuple[Signal, ...]:
+    facts = SessionFacts("kimi-cli", None, None, None, None, only_new=True)
+    line = UserLine(counted=True, mark=None, uuid=None, text=None)
+    command = _COMMAND.match(text_of(payload.get("user_input")) or "")
+    if command is None:
+        return (facts, line)
+    return (facts, TriggerHint("manual") if command[1] == "compact" else Reset("clear"))
+
+
+def _status(payload: Body) -> tuple[Signal, ...]:
+    """Return the window and the response; a status of other things has neither."""
+    signals: list[Signal] = []
+    limit, usage = window(payload, "max_context_tokens"), mapping(payload, "token_usage")
+    if limit is not None:
+        signals.append(OwnWindow(limit))
+    if usage is not None:
+        key = name(payload, "message_id")
+        counts = Usage(
+            count(usage, "input_other"),
+            count(usage, "input_cache_creation"),
+            count(usage, "input_cache_read"),
+        )
+        output = count(usage, "output")
+        signals.append(
+            Response(
+                key, key, None, counts, output, (), exhausted=False, boundary=None, is_whole=True
+            )
+        )
+    return tuple(signals)
+
+
+def moment(body: Body) -> int | None:
+    """Return the time of a message, which is in seconds."""
+    time_s = body.get("timestamp")
+    if not isinstance(time_s, int | float) or not 0 < time_s < _MOST_S:
+        return None
+    return in_range(round(time_s * 1_000))
+
+
+_MOST_S: Final = 2**40
+"""Far beyond all times that count, and exact as a float."""
+
+
+def typed(body: Body) -> Json:
+    """Return what a person typed."""
+    sent = mapping(body, "message") or {}
+    payload = mapping(sent, "payload") or {}
+    return payload.get("user_input") if sent.get("type") == "TurnBegin" else None
+
+
+def beginning(words: str) -> str:
+    """Return the command that a prompt is, if it is one that is read."""
+    command = _COMMAND.match(words)
+    return "" if command is None else f"/{command[1]}"
+
+
+_PAYLOAD: Final = Inside(
+    {
+        "user_input": CONTENT,
+        **named(Meaning.FIGURES, "context_usage context_tokens max_context_tokens token_usage"),
+        "message_id": Meaning.NAME,
+    }
+)
+_LINES: Final = (
+    {"type": "metadata", "protocol_version": str, "created_at": ABSENT},
+    {"timestamp": float, "message.type": str, "message.payload": dict},
+)
+
+ADAPTERS: Final = (
+    Adapter(
+        label="Kimi CLI",
+        signs=_LINES,
+        line_signs=_LINES,
+        types={"metadata": LineType(metadata, {"protocol_version": Meaning.NAME}, head=_of_file)},
+        untyped={
+            "message": LineType(
+                message,
+                {"message": Inside({"type": Meaning.WORD, "payload": _PAYLOAD})},
+                prompt=typed,
+                head=_of_file,
+                moment=moment,
+            )
+        },
+        fields={"timestamp": Meaning.FIGURES},
+        compacts_itself=True,
+        files=(
+            r"(?P<session>[^/]+)/subagents/(?P<thread>[^/]+)/wire\.jsonl",
+            r"(?P<session>[^/]+)/wire\.jsonl",
+        ),
+        other_files=(
+            r"sessions/[^/]+/[^/]+/(?:.+/)?context[^/]*\.jsonl",
+            r"\.kimi/[^/]+/[^/]+\.jsonl",
+        ),
+        folders=Folders(("KIMI_SHARE_DIR",), ("~/.kimi",), "sessions"),
+        prompt_words=("TurnBegin",),
+        beginning=beginning,
+        tells=Tells(
+            version="1.49.0",
+            window=Source.MEASURED,
+            size=Source.MEASURED,
+            start=Source.MEASURED,
+            end=Source.MEASURED,
+            duration=Source.DERIVED,
+            subagents=Source.MEASURED,
+            note="The model, the folder and the summary are not in the wire. A compaction that a "
+            "person asked for by `/compact` is shown as such at its start. Older versions report "
+            "no sizes of subagents.",
+        ),
+    ),
+    Adapter(
+        runtime="kimi-cli",
+        label="Kimi CLI list of messages",
+        signs=({"role": "_usage", "token_count": int}, {"role": "_checkpoint", "id": int}),
+    ),
+)
