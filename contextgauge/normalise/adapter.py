@@ -268,7 +268,8 @@ class Database(NamedTuple):
 
     `query` gives a row's number and its line, a JSON object's text, of the rows after `:after` that
     never change once they are there, in the order in which they came, at most `:limit`. A file is
-    such a database where the query can be prepared. `sessions` gives how many there are.
+    such a database where the query can be prepared. `sessions` gives the id and title of each, but
+    for subagents'.
     """
 
     query: str

@@ -13,7 +13,7 @@ from streams.cli.screen.figures import count, safe
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import cell, out, reading, say, write_json
 from streams.cli.screen.tables import plain_table
-from streams.edge.files.database import sessions_in
+from streams.edge.files.database import titles_in
 from streams.edge.files.names import name_of
 from streams.edge.files.runtime_folders import folders_of
 from streams.edge.files.watch import TranscriptFinder
@@ -81,12 +81,19 @@ def runtimes(*, as_json: AsJson = False) -> None:
 def _present(adapter: Adapter, tells: Tells) -> PresentRuntime:
     folders = [str(each) for each in folders_of(adapter, os.environ) if each.is_dir()]
     files = TranscriptFinder((), folders).look(0.0)
-    if adapter.database is not None:
-        return PresentRuntime(
-            adapter, tells, folders, sum(sessions_in(each.place) for each in files)
-        )
-    units = {name.unit for each in files if (name := name_of(each.path)).is_main}
-    return PresentRuntime(adapter, tells, folders, len(units))
+    if adapter.database is None:
+        sessions = len({name.unit for each in files if (name := name_of(each.path)).is_main})
+    else:
+        sessions = sum(_sessions_in(each.place) for each in files)
+    return PresentRuntime(adapter, tells, folders, sessions)
+
+
+def _sessions_in(place: str) -> int:
+    try:
+        return len(titles_in(place))
+    except OSError as error:
+        say(f"{safe(place)}: {error.strerror}", "yellow")
+        return 0
 
 
 def _show(rows: list[PresentRuntime]) -> None:

@@ -161,7 +161,7 @@ ORDER BY part.rowid LIMIT :limit
 """
 """Parts that are written once. A fork's copies are older than its session: they are left out."""
 
-_SESSIONS: Final = "SELECT count(*) FROM session WHERE parent_id IS NULL"
+_SESSIONS: Final = "SELECT id, title FROM session WHERE parent_id IS NULL"
 
 _PARTS: Final = {
     **named(Meaning.NAME, "id messageID"),

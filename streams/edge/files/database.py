@@ -170,12 +170,12 @@ def open_database(path: str) -> DatabaseContent:
     return DatabaseContent(path, query, connection)
 
 
-def sessions_in(path: str) -> int:
-    """Return how many sessions a runtime's database has. Raises OSError as `open_database` does."""
+def titles_in(path: str) -> dict[str, str]:
+    """Return the titles of a database's sessions, by id. Raises OSError as `open_database` does."""
     try:
         with closing(_connect(path)) as connection:
             query = _database_of(connection, path).sessions
-            return int(connection.execute(query).fetchone()[0])
+            return {name: title or "" for name, title in connection.execute(query)}
     except sqlite3.Error as error:
         raise _refused(error) from None
 

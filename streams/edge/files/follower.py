@@ -318,8 +318,7 @@ class Follower:
         tail.changed_s = now_s
         if now_s - tail.looked_s > _LIVE_GAP_S or not self._follow:
             tail.live_from = status.st_size
-        tail.looked_s = now_s
-        tail.waits = False
+        tail.looked_s, tail.waits = now_s, False
         self._opened += not tail.is_open
         try:
             tail.resize(status.st_size)
