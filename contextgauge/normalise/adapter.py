@@ -264,6 +264,19 @@ class Tells(NamedTuple):
         return {name: value for name, value in self._asdict().items() if isinstance(value, Source)}
 
 
+class Database(NamedTuple):
+    """A SQLite database in which a runtime keeps its sessions.
+
+    `query` gives a row's number and its line, a JSON object's text, of the rows after `:after` that
+    never change once they are there, in the order in which they came, at most `:limit`. A file is
+    such a database where the query can be prepared. `sessions` gives the id and title of each, but
+    for subagents'.
+    """
+
+    query: str
+    sessions: str
+
+
 class Adapter(NamedTuple):
     """One format of one runtime.
 
@@ -300,6 +313,8 @@ class Adapter(NamedTuple):
     """It gives models windows of its own: those of the catalog are none of its sessions'."""
     compacts_itself: bool = False
     """It replaces its own history, and sends what it knows itself, whatever others keep of it."""
+    database: Database | None = None
+    """Where its sessions are rows, which stand for lines."""
     document: str | None = None
     """The field that lists the messages where a file is a single JSON object."""
     files: tuple[str, ...] = ()

@@ -57,6 +57,9 @@ OWN_CALLS: Final = tuple(each.own_calls for each in ADAPTERS if each.own_calls i
 OWN_CALL_PREFIXES: Final = tuple(each.prefix for each in OWN_CALLS)
 """Agent ids of a compaction's own call begin so; their chains emit nothing (R11)."""
 
+DATABASES: Final = tuple((each, each.database) for each in ADAPTERS if each.database is not None)
+"""The runtimes whose sessions are rows."""
+
 VERSIONS: Final = tuple(name for adapter in ADAPTERS for name in adapter.versions)
 
 

@@ -21,8 +21,8 @@ from streams import codec, wiring
 from streams.core.derivation.outside_windows import OutsideWindows, with_windows
 from streams.core.derivation.state import Session
 from streams.edge.files import reading as files
-from streams.edge.files.content import expected_bytes
 from streams.edge.files.names import group_of
+from streams.edge.files.opening import expected_bytes
 from streams.edge.files.watch import InputSource
 from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of

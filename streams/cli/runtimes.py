@@ -11,8 +11,9 @@ from contextgauge.normalise.runtimes import RUNTIMES
 from schemas.records import Json
 from streams.cli.screen.figures import count, safe
 from streams.cli.screen.options import AsJson
-from streams.cli.screen.output import cell, out, say, write_json
+from streams.cli.screen.output import cell, out, reading, say, write_json
 from streams.cli.screen.tables import plain_table
+from streams.edge.files.database import titles_in
 from streams.edge.files.names import name_of
 from streams.edge.files.runtime_folders import folders_of
 from streams.edge.files.watch import TranscriptFinder
@@ -69,7 +70,8 @@ def runtimes(*, as_json: AsJson = False) -> None:
     measured: the runtime writes it; derived: a rule gives it from what the runtime writes; unknown:
     its files do not show it.
     """
-    rows = [_present(adapter, tells) for adapter, tells in read_runtimes()]
+    with reading():
+        rows = [_present(adapter, tells) for adapter, tells in read_runtimes()]
     if as_json:
         write_json([each.as_json() for each in rows])
         return
@@ -79,8 +81,19 @@ def runtimes(*, as_json: AsJson = False) -> None:
 def _present(adapter: Adapter, tells: Tells) -> PresentRuntime:
     folders = [str(each) for each in folders_of(adapter, os.environ) if each.is_dir()]
     files = TranscriptFinder((), folders).look(0.0)
-    units = {name.unit for each in files if (name := name_of(each.path)).is_main}
-    return PresentRuntime(adapter, tells, folders, len(units))
+    if adapter.database is None:
+        sessions = len({name.unit for each in files if (name := name_of(each.path)).is_main})
+    else:
+        sessions = sum(_sessions_in(each.place) for each in files)
+    return PresentRuntime(adapter, tells, folders, sessions)
+
+
+def _sessions_in(place: str) -> int:
+    try:
+        return len(titles_in(place))
+    except OSError as error:
+        say(f"{safe(place)}: {error.strerror}", "yellow")
+        return 0
 
 
 def _show(rows: list[PresentRuntime]) -> None:

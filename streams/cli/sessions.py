@@ -16,7 +16,7 @@ from streams.cli.exits import Exit
 from streams.cli.inputs import is_path
 from streams.cli.listing import Listing, Order
 from streams.cli.screen.figures import exact
-from streams.cli.screen.options import AsJson, SessionOrPath, Titles
+from streams.cli.screen.options import AsJson, OneSession, SessionOrPath, Titles
 from streams.cli.screen.output import err, out, reading, say, table_width, write_json
 from streams.cli.screen.receipt import receipt_box
 from streams.cli.screen.render import status_box, status_line
@@ -109,6 +109,7 @@ def sessions(
 def status(
     session: SessionOrPath,
     *,
+    one: OneSession = None,
     line: Annotated[
         bool, typer.Option("--line", help="Print a single line, for a status bar.")
     ] = False,
@@ -145,7 +146,7 @@ def status(
         from streams.cli.transcripts import session_of  # noqa: PLC0415 -- what derives, for files
 
         with reading():
-            replayed = session_of(session)
+            replayed = session_of(session, one)
         latest = replayed.latest_compaction()
         show(replayed.view, replayed.points, latest, replayed)
     else:
@@ -162,6 +163,7 @@ def status(
 def events(
     session: SessionOrPath,
     *,
+    one: OneSession = None,
     show_all: Annotated[
         bool,
         typer.Option(
@@ -215,7 +217,7 @@ def events(
         from streams.cli.transcripts import session_of  # noqa: PLC0415 -- what derives, for files
 
         with reading():
-            replayed = session_of(session)
+            replayed = session_of(session, one)
         hidden = {"compaction_progress"} if readings else {"compaction_progress", "context_reading"}
         show(replayed.view, [each for each in replayed.records if each.kind not in hidden])
     else:

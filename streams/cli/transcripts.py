@@ -136,20 +136,20 @@ class Replay:
         """Return where compactions are expected: by all settings, and by these sessions' own."""
         return points_of({name: [asdict(each)] for name, each in self.models.items()}, views)
 
-    def one(self) -> "ReplayedSession":
-        """Return the only session. Raises StopError where there is none, or there are several."""
-        self._refuse_several(len({source.session for source in self.sources}))
+    def one(self, wanted: str | None = None) -> "ReplayedSession":
+        """Return the only session, or the one whose id begins so.
+
+        Raises StopError where there is none, or there are several.
+        """
+        if wanted is None:
+            self._refuse_several(len({source.session for source in self.sources}))
         views: dict[str, SessionView] = {}
         records: dict[str, list[Record]] = defaultdict(list)
         for block in self.records():
             self._fold(views, block)
             for record in block:
                 records[record.data.session_id].append(record)
-        session_id = next(iter(self._checked(views)))
-        if self.sources[0].session in views:
-            session_id = str(self.sources[0].session)
-        else:
-            self._refuse_several(len(views))
+        session_id = self._chosen(self._checked(views), wanted)
         own = (
             each
             for each in self.sources
@@ -191,12 +191,27 @@ class Replay:
             raise no_session(self.name, self._lines)
         return views
 
+    def _chosen(self, views: Mapping[str, SessionView], wanted: str | None) -> str:
+        if wanted is not None:
+            fitting = (
+                [wanted] if wanted in views else [each for each in views if each.startswith(wanted)]
+            )
+            if len(fitting) != 1:
+                several = f"{len(fitting)} sessions begin" if fitting else "no session begins"
+                raise StopError(f"{self.name}: {several} with {safe(wanted)}")
+            return fitting[0]
+        own = self.sources[0].session
+        if own is not None and own in views:
+            return own
+        self._refuse_several(len(views))
+        return next(iter(views))
+
     def _refuse_several(self, sessions: int) -> None:
         if sessions > 1:
             raise StopError(
-                f"{self.name}: {exact(sessions)} sessions: name the file of one. "
-                "`contextgauge sessions PATH` lists them, `contextgauge replay --view PATH` shows "
-                "each"
+                f"{self.name}: {exact(sessions)} sessions: name the file of one, or add "
+                "`--session ID`. `contextgauge sessions PATH` lists them, "
+                "`contextgauge replay --view PATH` shows each"
             )
 
 
@@ -210,9 +225,10 @@ def no_session(name: str, lines: int) -> StopError:
     )
 
 
-def session_of(path: str) -> "ReplayedSession":
+def session_of(path: str, wanted: str | None = None) -> "ReplayedSession":
     """Return the session of a path, its subagents included; see `Replay.one`."""
-    return Replay(sources_of([session_folder(path) or path]), as_on_this_machine=True).one()
+    sources = sources_of([session_folder(path) or path])
+    return Replay(sources, as_on_this_machine=True).one(wanted)
 
 
 class ReplayedSession(NamedTuple):

@@ -175,7 +175,21 @@ def test_a_path_with_several_sessions_names_what_shows_them(
     assert "sessions: name the file of one" in done.stderr
     stream = command("simulate", "--sample").stdout
     done = command("events", "-", stdin=stream)
-    assert "12 sessions: name the file of one" in done.stderr
+    assert "12 sessions: name the file of one, or add `--session ID`" in done.stderr
+
+
+def test_one_of_several_sessions_is_shown_by_its_id(command: Command, tmp_path: Path) -> None:
+    stream = tmp_path / "several.jsonl"
+    stream.write_text(command("simulate", "--sample").stdout)
+    listed = json.loads(command("sessions", str(stream), "--json").stdout)
+    wanted = listed[-1]["session_id"]
+    shown = json.loads(command("status", str(stream), "--session", wanted, "--json").stdout)
+    assert shown["session_id"] == wanted
+    missing = command("events", str(stream), "--session", "not-there")
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert missing.stderr.endswith("no session begins with not-there\n")
+    several = command("status", str(stream), "--session", "")
+    assert f"{len(listed)} sessions begin with" in several.stderr
 
 
 def test_a_missing_path_is_reported(command: Command) -> None:

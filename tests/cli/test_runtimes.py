@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 from contextgauge.normalise.runtimes import RUNTIMES
 from streams.cli.app import app
+from streams.edge.files.database import SQLITE_MAGIC
+from tests.runtimes.opencode_database import OpencodeDatabase
 
 IDS = [f"00000000-0000-4000-8000-00000000000{number}" for number in range(3)]
 
@@ -56,6 +58,21 @@ def test_sessions_are_counted_in_the_folders_that_are_there(home: Path) -> None:
     assert "Claude Code  2 sessions" in shown
     assert "Codex  1 session\n" in shown
     assert "Qwen Code  not here" in shown
+
+
+def test_sessions_of_a_database_are_counted_in_it(home: Path) -> None:
+    share = home / ".local" / "share"
+    for runtime in ("opencode", "kilo"):
+        (share / runtime).mkdir(parents=True)
+    written = OpencodeDatabase(share / "opencode" / "opencode.db")
+    for name, parent in (("ses_1", None), ("ses_2", None), ("ses_3", "ses_2")):
+        written.session(name, parent=parent)
+    written.close()
+    (share / "kilo" / "kilo.db").write_bytes(SQLITE_MAGIC + b"\0" * 100)
+    assert by_name()["opencode"]["sessions"] == 2
+    result = CliRunner().invoke(app, ["runtimes"])
+    assert "Kilo CLI  0 sessions" in result.stdout
+    assert "kilo.db: SQLite: " in result.stderr
 
 
 def test_each_runtime_says_what_its_sessions_show() -> None:

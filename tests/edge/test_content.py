@@ -13,13 +13,8 @@ from hypothesis import strategies as st
 
 from streams.edge.files import content as content_module
 from streams.edge.files import tail
-from streams.edge.files.content import (
-    Content,
-    DamagedError,
-    lines_in,
-    open_content,
-    read_whole,
-)
+from streams.edge.files.content import Content, DamagedError
+from streams.edge.files.opening import lines_in, open_content, read_whole
 from streams.edge.files.positions import Position
 from streams.edge.files.tail import FileTail
 from streams.edge.files.watch import source_of
@@ -61,7 +56,7 @@ def test_a_compressed_file_holds_the_same_bytes_at_the_same_places(
     path = tmp_path_factory.mktemp("content") / "a.jsonl.zst"
     path.write_bytes(compressed(value, frames))
     with opened(path) as content:
-        assert content.is_compressed
+        assert content.is_measured
         for at, size in places:
             assert content.read(size, at) == value[at : at + size]
         assert (content.size(), content.damage) == (len(value), None)

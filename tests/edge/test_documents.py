@@ -178,7 +178,6 @@ def test_a_file_of_another_runtime_is_named(
 
 UNREAD: dict[str, list[dict[str, object]]] = {
     "Kimi CLI list of messages": [{"role": "_usage", "token_count": 1}],
-    "opencode": [{"type": "step_start", "timestamp": 1, "sessionID": "s", "part": {}}],
     "Cline": [CLINE],
     "OpenHands": [
         {"id": 1, "timestamp": "2026-09-01", "source": "agent", "action": "run", "args": {}}

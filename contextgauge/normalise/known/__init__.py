@@ -9,7 +9,6 @@ _INIT: Final = {"type": "system", "subtype": "init"}
 _EVENT: Final = {"id": PRESENT, "timestamp": str, "source": frozenset({"agent", "user"})}
 
 _SIGNS: Final[dict[str, tuple[Sign, ...]]] = {
-    "opencode": ({"type": str, "sessionID": str, "part": dict},),
     "Cline": (
         {"ts": int, "type": "say", "say": str},
         {"ts": int, "type": "ask", "ask": str},

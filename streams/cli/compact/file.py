@@ -30,10 +30,11 @@ from contextgauge.records import Json
 from streams.cli.screen.figures import count, duration, exact
 from streams.cli.screen.output import err, out, say
 from streams.edge.control.service_file import EXTRACTIVE, make_summariser
-from streams.edge.files.content import DamagedError, read_whole
+from streams.edge.files.content import DamagedError
 from streams.edge.files.documents import HEAD_BYTES
 from streams.edge.files.formats import UnsupportedFormatError, unsupported_in
 from streams.edge.files.housekeeping import plain_path
+from streams.edge.files.opening import read_whole
 from streams.edge.files.watch import find_file
 
 STANDARD = "-"

@@ -13,6 +13,14 @@ SessionOrPath = Annotated[
         "needs no Redis.",
     ),
 ]
+OneSession = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="ID",
+        help="Which one, where the file holds several: its ID or a unique prefix of it.",
+    ),
+]
 SessionId = Annotated[
     str, typer.Argument(metavar="SESSION", help="Session ID or a unique prefix of it.")
 ]

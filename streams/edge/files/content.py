@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable, Iterator
 
 from schemas.topics import MIB
-from streams.edge.files.housekeeping import COMPRESSED
 
 HELD_LINE_BYTES = 256 * MIB
 """Longest line that is held in memory whole; of a longer one only its beginning and size stay."""
@@ -18,7 +17,7 @@ HELD_LINE_BYTES = 256 * MIB
 PRINT_BYTES = 1_024
 """Bytes before a place that are read again to see whether it is still the same content."""
 
-_MAGIC = b"\x28\xb5\x2f\xfd"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 """How zstd's frames begin: as no transcript does."""
 
 _READ_BYTES = MIB // 16
@@ -29,9 +28,6 @@ this becomes 16 MiB at the most."""
 
 _WINDOW_BYTES = 128 * MIB
 """Memory that a frame may ask for: what zstd itself allows. Codex's need 2 MiB."""
-
-_EXPECTED_RATIO = 16
-"""What transcripts are compressed to: a tenth as a rule. Until one is read, its size is a guess."""
 
 
 class DamagedError(OSError):
@@ -48,7 +44,9 @@ class DamagedError(OSError):
 class Content:
     """The content of a plain file."""
 
-    is_compressed = False
+    is_measured = False
+    """Whether its size is another than the file's: it is known once it is opened."""
+    can_grow = True
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -83,7 +81,8 @@ class Content:
 class CompressedContent(Content):
     """The content of a compressed file, which is measured once: it is replaced to change it."""
 
-    is_compressed = True
+    is_measured = True
+    can_grow = False
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor)
@@ -174,57 +173,6 @@ class CompressedContent(Content):
             at += len(stored)
             for begin in range(0, len(stored), _FED_BYTES):
                 yield stored[begin : begin + _FED_BYTES]
-
-
-def open_content(path: str) -> Content:
-    """Open a file for reading. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        is_compressed = path.endswith(COMPRESSED) or os.pread(descriptor, 4, 0) == _MAGIC
-    except OSError:
-        os.close(descriptor)
-        raise
-    return CompressedContent(descriptor) if is_compressed else Content(descriptor)
-
-
-def expected_bytes(path: str, stored_bytes: int) -> int:
-    """Return how much a file holds, as far as that is known without reading it."""
-    return stored_bytes * _EXPECTED_RATIO if path.endswith(COMPRESSED) else stored_bytes
-
-
-def read_whole(path: str) -> bytes:
-    """Return what a file holds. Raises OSError; DamagedError where that is only a part.
-
-    A compressed file is refused whose content is larger than what is ever held in memory.
-    """
-    content = open_content(path)
-    try:
-        size = content.size()
-        if content.damage is not None:
-            raise content.damage
-        if content.is_compressed and size > HELD_LINE_BYTES:
-            raise OSError(errno.EFBIG, f"it holds {size:,} bytes: decompress it first")
-        return content.read(size, 0)
-    finally:
-        content.close()
-
-
-def lines_in(path: str) -> Iterator[bytes]:
-    """Yield the lines of a file, of gigantic ones the beginning. Raises OSError."""
-    content = open_content(path)
-    try:
-        for lines in split_lines(_blocks_of(content)):
-            for value, _ in lines:
-                yield value
-    finally:
-        content.close()
-
-
-def _blocks_of(content: Content) -> Iterator[bytes]:
-    at = 0
-    while block := content.read(MIB, at):
-        at += len(block)
-        yield block
 
 
 def split_lines(blocks: Iterable[bytes]) -> Iterator[list[tuple[bytes, int]]]:

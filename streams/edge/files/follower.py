@@ -20,7 +20,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from streams.edge.files.content import open_content
+from streams.edge.files.housekeeping import metadata_of
+from streams.edge.files.opening import open_content
 from streams.edge.files.positions import Position, StoredPositions, absolute
 from streams.edge.files.tail import FileTail
 from streams.edge.files.watch import FolderInodes, TranscriptFile, source_of
@@ -119,7 +120,7 @@ class Follower:
                 path=absolute(tail.source.name),
                 modified_ns=modified_ns,
                 seen_s=now_s,
-                stored_bytes=file_bytes if tail.is_compressed else 0,
+                stored_bytes=file_bytes if tail.is_measured else 0,
             )
         return list(positions.values())
 
@@ -212,7 +213,7 @@ class Follower:
         status = file.stat
         untouched = (status.st_size, status.st_mtime_ns) == (stored.file_bytes, stored.modified_ns)
         if untouched and stored.identity == (status.st_dev, status.st_ino):
-            tail.size, tail.is_compressed = stored.end, stored.stored_bytes > 0
+            tail.size, tail.is_measured = stored.end, stored.stored_bytes > 0
             return True  # nothing was written since: it need not be opened
         try:
             return tail.holds_what_was_read(tail.open(file.place))
@@ -299,7 +300,7 @@ class Follower:
         for tail in self._tails.values():
             if now_s - tail.changed_s < _HOT_S:
                 try:
-                    status = os.stat(tail.source.name)  # noqa: PTH116 -- done for many, each moment
+                    status = metadata_of(tail.source.name)
                 except OSError:
                     continue
                 if (status.st_dev, status.st_ino) == tail.read.identity:
@@ -317,11 +318,10 @@ class Follower:
         tail.changed_s = now_s
         if now_s - tail.looked_s > _LIVE_GAP_S or not self._follow:
             tail.live_from = status.st_size
-        tail.looked_s = now_s
-        tail.resize(status.st_size)
-        tail.waits = False
+        tail.looked_s, tail.waits = now_s, False
         self._opened += not tail.is_open
         try:
+            tail.resize(status.st_size)
             holds = tail.holds_what_was_read(tail.open(tail.source.name))
         except OSError as error:
             self._report_error(tail, error)

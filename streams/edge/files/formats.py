@@ -12,8 +12,9 @@ from contextgauge.normalise.adapter import Adapter
 from contextgauge.normalise.signals import Body
 from schemas.messages import DeadLetter
 from streams import codec
-from streams.edge.files.content import DamagedError, open_content
+from streams.edge.files.content import DamagedError
 from streams.edge.files.documents import HEAD_BYTES, document_of, objects_in
+from streams.edge.files.opening import open_content
 
 FIRST_LINES = 8
 """Among these is one by which a file of another runtime is known."""

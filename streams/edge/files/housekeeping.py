@@ -16,6 +16,9 @@ from contextgauge.normalise.runtimes import ADAPTERS
 SUFFIX: Final = ".jsonl"
 COMPRESSED: Final = ".zst"
 SUFFIXES: Final = (SUFFIX, SUFFIX + COMPRESSED)
+DATABASE: Final = ".db"
+"""Of an SQLite database, to which its runtime writes by way of another file next to it."""
+
 DOCUMENT: Final = ".json"
 """Of a file that may be a JSON document of messages: its content shows it."""
 
@@ -66,3 +69,18 @@ def archive_of(folder: str) -> str | None:
             last = len(parts) - 1 - parts[::-1].index(folders.transcripts)
             return str(Path(*parts[:last], archive))
     return None
+
+
+def metadata_of(place: str) -> os.stat_result:
+    """Return a file's metadata; of a database with what waits to be merged. Raises OSError."""
+    status = os.stat(place)  # noqa: PTH116 -- done for thousands, each moment
+    if not place.endswith(DATABASE):
+        return status
+    try:
+        log = os.stat(f"{place}-wal")  # noqa: PTH116 -- as above
+    except OSError:
+        return status
+    newest = max(status, log, key=lambda each: each.st_mtime_ns)
+    size = status.st_size + log.st_size
+    times = {"st_mtime_ns": newest.st_mtime_ns, "st_mtime": newest.st_mtime}
+    return os.stat_result((*status[:6], size, *status[7:10]), times)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from contextgauge.normalise.runtimes import ADAPTERS
-from streams.edge.files.housekeeping import DOCUMENT, SUFFIX, known_path
+from streams.edge.files.housekeeping import DATABASE, DOCUMENT, SUFFIX, known_path
 
 SUBAGENTS: Final = "subagents"
 """The folder of a session's subagents."""
@@ -70,10 +70,10 @@ def name_of(path: str) -> TranscriptName:
     return name._replace(folder=parent, unit=session, has_folder=True)
 
 
-def is_runtimes_document(path: str) -> bool:
-    """Return whether a path is one of a runtime's JSON documents of messages."""
+def is_runtimes_own(path: str) -> bool:
+    """Return whether a path is one of a runtime's JSON documents of messages, or its database."""
     shown = path.replace(os.sep, "/")
-    return path.endswith(DOCUMENT) and any(each.fullmatch(shown) for each in _FILES)
+    return path.endswith((DOCUMENT, DATABASE)) and any(each.fullmatch(shown) for each in _FILES)
 
 
 def is_no_transcript(path: str) -> bool:

@@ -14,8 +14,8 @@ from contextgauge.normalise.codex.lines import copy_key
 from contextgauge.normalise.fields import uuid7_ms
 from schemas.messages import DeadLetter
 from streams import codec
-from streams.edge.files.content import lines_in
 from streams.edge.files.housekeeping import archive_of, known_path
+from streams.edge.files.opening import lines_in
 
 _SIGNS: Final = (b'"token_count"', b'"compacted"')
 """Texts in the lines that are compared."""

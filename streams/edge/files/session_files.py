@@ -6,7 +6,7 @@ A title is read only to be shown on this machine: it enters no record and no top
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,11 +14,13 @@ from contextgauge.containers import NAMES, SIGNS
 from contextgauge.normalise import session_of
 from contextgauge.normalise.runtimes import ADAPTERS, line_of
 from contextgauge.normalise.user_words import words_of
-from streams.edge.files.content import Content, open_content
+from streams.edge.files.content import Content
+from streams.edge.files.database import titles_in
 from streams.edge.files.documents import HEAD_BYTES, document_of, objects_in
-from streams.edge.files.housekeeping import plain_path
-from streams.edge.files.names import name_of
+from streams.edge.files.housekeeping import DATABASE, plain_path
+from streams.edge.files.names import is_runtimes_own, name_of
 from streams.edge.files.objects import object_of
+from streams.edge.files.opening import open_content
 from streams.edge.files.watch import find_file
 
 _READ_BYTES: Final = 1_048_576
@@ -69,6 +71,8 @@ class SessionFiles:
         self._folders, self._files = folders, files
         self._paths: dict[str, list[Path]] = {}
         """Each session's transcripts, by their names: the last one is that it goes on in."""
+        self._databases: dict[str, None] = {}
+        """Those of runtimes, each with many sessions."""
         self._prompts = FirstPrompts()
         self._unknown: frozenset[str] = frozenset()
 
@@ -84,13 +88,18 @@ class SessionFiles:
         return sorted(session for session in self._paths if session.startswith(prefix))
 
     def titles(self, session_ids: Sequence[str]) -> dict[str, str]:
-        """Return the titles of those sessions whose transcripts have a first prompt."""
+        """Return the first prompts of sessions, or what their runtime's database calls them."""
         if frozenset(session_ids) - self._paths.keys() != self._unknown:
             self._look()
             self._unknown = frozenset(session_ids) - self._paths.keys()
         found = [each for each in session_ids if each in self._paths]
         prompts = {each: self._first_prompt(self._paths[each]) for each in found}
-        return {each: prompt for each, prompt in prompts.items() if prompt is not None}
+        titles = {each: prompt for each, prompt in prompts.items() if prompt is not None}
+        for place in self._databases:
+            with suppress(OSError):
+                named = titles_in(place)
+                titles |= {each: named[each] for each in session_ids if named.get(each)}
+        return titles
 
     def _first_prompt(self, paths: Sequence[Path]) -> str | None:
         prompts = map(self._prompts.of, paths)
@@ -99,9 +108,12 @@ class SessionFiles:
     def _look(self) -> None:
         found: dict[str, dict[str, list[str]]] = {}
         for folder in self._folders:
-            for parent, _, names in os.walk(folder):
+            for parent, folders, names in os.walk(folder):
                 for name in names:
                     place = os.path.join(parent, name)  # noqa: PTH118 -- done for thousands
+                    if name.endswith(DATABASE) and is_runtimes_own(place):
+                        self._databases[place] = None
+                        folders.clear()
                     shown = name_of(place)
                     if shown.session is not None and shown.is_main:
                         copies = found.setdefault(shown.session, {})
@@ -111,6 +123,8 @@ class SessionFiles:
             for session, paths in found.items()
         }
         for path in self._files:
+            if path.name.endswith(DATABASE):
+                self._databases[str(path)] = None
             self._paths.setdefault(_session_of(path), [path])
 
 

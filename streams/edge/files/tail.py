@@ -14,7 +14,7 @@ from schemas.messages import DeadLetter
 from schemas.records import Json
 from schemas.topics import MIB
 from streams import codec
-from streams.edge.files.content import HELD_LINE_BYTES, Content, DamagedError, open_content
+from streams.edge.files.content import HELD_LINE_BYTES, Content, DamagedError
 from streams.edge.files.documents import (
     HEAD_BYTES,
     Document,
@@ -24,6 +24,7 @@ from streams.edge.files.documents import (
 )
 from streams.edge.files.formats import FIRST_LINES, UnsupportedFormatError, reason_of
 from streams.edge.files.lines import is_signed, line_of, values_of
+from streams.edge.files.opening import open_content
 from streams.edge.files.origins import CopiedHistory, copied_history
 from streams.edge.files.positions import Position, print_at
 from streams.edge.files.torn import whole_objects
@@ -60,8 +61,8 @@ class FileTail:
         """Whether all whole lines were read, and the last one has no end yet."""
         self.was_replaced = False
         """Whether another file has its name."""
-        self.is_compressed = position.stored_bytes > 0
-        """Whether it lies compressed, as far as that is known."""
+        self.is_measured = position.stored_bytes > 0
+        """Whether what it holds has another size than the file, as far as that is known."""
         self.reported_error: str | None = None
         """The error that was reported last: why it cannot be read."""
         self._fallback = fallback
@@ -94,10 +95,9 @@ class FileTail:
                 file.close()
                 raise OSError(errno.ESTALE, "another file has the name now")
             self._file = file
-            self.is_compressed = file.is_compressed
-            if file.is_compressed:
-                # All that it holds was written long before.
-                self.size = self.live_from = file.size()
+            self.is_measured = file.is_measured
+            if file.is_measured:
+                self._measure(file)
         return self._file
 
     def close(self) -> None:
@@ -112,10 +112,21 @@ class FileTail:
             self.source = source_of(place)
 
     def resize(self, file_bytes: int) -> None:
-        """Take note of a file's new size. What a compressed one holds is measured once it opens."""
-        if self.is_compressed:
-            self.close()
+        """Take note of a file's new size. What a compressed one holds is measured once it opens.
+
+        Raises OSError.
+        """
         self.size = file_bytes
+        if self._file is not None and self.is_measured:
+            if self._file.can_grow:
+                self._measure(self._file)
+            else:
+                self.close()
+
+    def _measure(self, file: Content) -> None:
+        """Take note of how much a file holds; what was there when it was seen is not live."""
+        self.size = file.size()
+        self.live_from = min(self.live_from, self.size) if file.can_grow else self.size
 
     def give_up(self, error: OSError) -> str | None:
         """Let go of a file that cannot be read, for now; return why where that is news."""

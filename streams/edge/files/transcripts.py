@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from streams import codec
 from streams.edge.files.formats import reason_of
-from streams.edge.files.housekeeping import places
+from streams.edge.files.housekeeping import metadata_of, places
 from streams.edge.files.names import group_of
 from streams.edge.files.positions import Position, from_entry
 from streams.edge.files.tail import FileTail
@@ -257,7 +257,7 @@ class LocalTranscripts:
         for path in self._hot:
             place = self._files[path].place
             try:
-                seen = seen_of(os.stat(place), place)  # noqa: PTH116 -- done for many, each moment
+                seen = seen_of(metadata_of(place), place)
             except OSError:
                 self._next_sweep_s = 0.0
                 continue

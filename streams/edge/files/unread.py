@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 from schemas.topics import MIB
 from streams import codec
-from streams.edge.files.content import expected_bytes
+from streams.edge.files.opening import expected_bytes
 from streams.edge.files.positions import Position
 from streams.edge.files.tail import FileTail
 from streams.edge.files.watch import source_of
@@ -106,7 +106,7 @@ def position_after(tail: FileTail, seen: Seen) -> Position:
     is_whole = tail.read.end == tail.size
     return tail.read._replace(
         modified_ns=seen.modified_ns if is_whole else 0,
-        stored_bytes=seen.size if is_whole and tail.is_compressed else 0,
+        stored_bytes=seen.size if is_whole and tail.is_measured else 0,
     )
 
 

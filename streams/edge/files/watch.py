@@ -21,15 +21,17 @@ from contextgauge.errors import ConfigError
 from streams.edge.files.formats import is_document
 from streams.edge.files.housekeeping import (
     COMPRESSED,
+    DATABASE,
     DOCUMENT,
     SUFFIX,
     SUFFIXES,
     archive_of,
     known_path,
+    metadata_of,
     places,
     plain_path,
 )
-from streams.edge.files.names import SUBAGENTS, is_no_transcript, is_runtimes_document, name_of
+from streams.edge.files.names import SUBAGENTS, is_no_transcript, is_runtimes_own, name_of
 from streams.edge.files.order import oldest_first, order_of
 
 _YOUNG_S = 5.0
@@ -208,6 +210,8 @@ class TranscriptFinder:
                 elif _may_be_file(entry) and _may_be_transcript(entry):
                     known.files.append(entry.path)
         subagents = os.path.join(path, SUBAGENTS)  # noqa: PTH118 -- as above
+        if any(each.endswith(DATABASE) for each in known.files):
+            known.folders = []  # its sessions are in the database: the rest is of the runtime
         if subagents in known.folders:
             known.files = [each for each in known.files if name_of(each).has_folder]
             known.folders = [subagents]
@@ -217,8 +221,10 @@ class TranscriptFinder:
 def _may_be_transcript(entry: os.DirEntry[str]) -> bool:
     if is_no_transcript(plain_path(entry.path)):
         return False
-    if entry.name.endswith(SUFFIXES) or is_runtimes_document(entry.path):
+    if entry.name.endswith(SUFFIXES) or is_runtimes_own(entry.path):
         return True
+    if entry.name.endswith(DATABASE):
+        return False
     try:
         status = entry.stat()
     except OSError:
@@ -233,7 +239,7 @@ def _is_document(path: str, _modified_ns: int, _size: int) -> bool:
 
 
 def _may_be_file(entry: os.DirEntry[str]) -> bool:
-    if not entry.name.endswith((*SUFFIXES, DOCUMENT)):
+    if not entry.name.endswith((*SUFFIXES, DOCUMENT, DATABASE)):
         return False
     try:
         return entry.is_file()
@@ -244,7 +250,7 @@ def _may_be_file(entry: os.DirEntry[str]) -> bool:
 def _first_of(path: str, at: Iterable[str], failed: Failed) -> TranscriptFile | None:
     for place in at:
         try:
-            status = os.stat(place)  # noqa: PTH116 -- as above
+            status = metadata_of(place)
         except _GONE:
             continue
         except OSError as error:

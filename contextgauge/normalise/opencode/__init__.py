@@ -1,0 +1,219 @@
+"""opencode: the events of `opencode run --format json`, and its database's rows as such events.
+
+An event holds one part of a message. `step-finish` has the usage of one call of the model, next to
+the input what was cached; a part `compaction` asks for one, and the call that answers it is of a
+message with `summary`. The database names the message's model and the folder, and of a subagent's
+session the one that it belongs to; the stream names neither.
+
+A model's window is known where its maker serves it: what a provider in between allows is not.
+"""
+
+from functools import partial
+from typing import Final
+
+from contextgauge.normalise.adapter import (
+    Adapter,
+    Database,
+    Folders,
+    Inside,
+    LineType,
+    Meaning,
+    Source,
+    Tells,
+    named,
+)
+from contextgauge.normalise.fields import (
+    count,
+    flag,
+    in_range,
+    long_name,
+    mapping,
+    name,
+    text,
+    truth,
+)
+from contextgauge.normalise.signals import (
+    Body,
+    Boundary,
+    CompactionStatus,
+    Response,
+    SessionFacts,
+    Signal,
+    TriggerHint,
+    Usage,
+    UserLine,
+)
+from contextgauge.normalise.spellings import COMMON
+from contextgauge.normalise.usage import summary_cost
+from contextgauge.record_words import Runtime, Trigger
+from contextgauge.records import Json
+
+
+def moment(body: Body) -> int | None:
+    """Return a line's own time: milliseconds since 1970."""
+    written_ms = count(body, "timestamp")
+    return None if written_ms is None else in_range(written_ms)
+
+
+_MAKERS: Final = frozenset({"anthropic", "google"})
+"""Providers that serve models of their own with the windows that the catalog lists. OpenAI's are
+smaller where a subscription pays (anomalyco/opencode: packages/opencode/src/plugin/codex.ts)."""
+
+
+def step_finish(runtime: Runtime, body: Body) -> tuple[Signal, ...]:
+    """Return the response that one call of the model is, or the compaction that it made."""
+    part = mapping(body, "part") or {}
+    tokens = mapping(part, "tokens")
+    if tokens is None:
+        return ()
+    cache = mapping(tokens, "cache") or {}
+    usage = Usage(count(tokens, "input"), count(cache, "write"), count(cache, "read"))
+    if not usage.used:  # what a provider does not report is written as 0
+        return ()
+    output = _output(tokens, usage)
+    message = mapping(body, "message") or {}
+    if flag(message, "summary"):
+        cost = summary_cost(usage, output)
+        trigger = _TRIGGERS.get(truth(message, "auto"))
+        return (
+            *_facts(runtime, body),
+            Boundary(trigger, None, None, None, None, {}, None, receipt=cost),
+        )
+    key = name(part, "id")
+    response = Response(
+        key, key, _model(message), usage, output, (), exhausted=False, boundary=None, is_whole=True
+    )
+    return (*_facts(runtime, body), response)
+
+
+def _output(tokens: Body, usage: Usage) -> int | None:
+    """Return all that the model wrote: `output` leaves the reasoning out or not, by version."""
+    total = count(tokens, "total")
+    return count(tokens, "output") if total is None else max(0, total - usage.used)
+
+
+def _model(message: Body) -> str | None:
+    model, provider = name(message, "modelID"), name(message, "providerID")
+    return model if model is None or provider in _MAKERS else f"{provider or '?'}:{model}"
+
+
+_TRIGGERS: Final[dict[bool | None, Trigger]] = {False: "manual", True: "auto"}
+
+
+def compaction(runtime: Runtime, body: Body) -> tuple[Signal, ...]:
+    """Return that a compaction begins, and what triggers it."""
+    part = mapping(body, "part") or {}
+    trigger = TriggerHint("auto" if flag(part, "auto") else "manual")
+    return (*_facts(runtime, body), trigger, CompactionStatus("COMPACTING"))
+
+
+def words(body: Body) -> tuple[Signal, ...]:
+    """Return the user line that a person's text is."""
+    if prompt(body) is None:
+        return ()
+    return (UserLine(counted=True, mark=None, uuid=None, text=None),)
+
+
+def prompt(body: Body) -> Json:
+    """Return a person's text; opencode marks what it adds to a message as `synthetic`."""
+    part, message = mapping(body, "part") or {}, mapping(body, "message") or {}
+    if message.get("role") != "user" or flag(part, "synthetic", "ignored"):
+        return None
+    return text(part, "text")
+
+
+def _facts(runtime: Runtime, body: Body) -> tuple[SessionFacts, ...]:
+    session = mapping(body, "session") or {}
+    folder, version = long_name(session, "directory"), name(session, "version")
+    is_subagent = flag(body, *COMMON.sidechain)
+    return (SessionFacts(runtime, version, None, folder, None, only_new=is_subagent),)
+
+
+_ROWS: Final = """
+SELECT part.rowid, json_object(
+    'runtime', '$runtime',
+    'type', replace(json_extract(part.data, '$.type'), '-', '_'),
+    'timestamp', part.time_created,
+    'sessionID', coalesce(parent.parent_id, session.parent_id, session.id),
+    'agentId', iif(session.parent_id IS NULL, NULL, session.id),
+    'isSidechain', json(iif(session.parent_id IS NULL, 'false', 'true')),
+    'part', json_patch(part.data, json_object('id', part.id, 'messageID', message.id)),
+    'message', json_object(
+        'role', json_extract(message.data, '$.role'),
+        'modelID', json_extract(message.data, '$.modelID'),
+        'providerID', json_extract(message.data, '$.providerID'),
+        'summary', json(iif(json_extract(message.data, '$.summary') IS 1, 'true', 'false')),
+        'auto', json((
+            SELECT iif(json_extract(asked.data, '$.auto'), 'true', 'false') FROM part AS asked
+            WHERE asked.message_id = json_extract(message.data, '$.parentID')
+                AND json_extract(asked.data, '$.type') = 'compaction'))),
+    'session', json_object('directory', session.directory, 'version', session.version))
+FROM part
+JOIN message ON message.id = part.message_id
+JOIN session ON session.id = message.session_id
+LEFT JOIN session AS parent ON parent.id = session.parent_id
+WHERE part.rowid > :after
+    AND (json_extract(part.data, '$.type') IN ('step-finish', 'compaction')
+        OR (json_extract(part.data, '$.type') = 'text'
+            AND json_extract(message.data, '$.role') = 'user'))
+    AND json_extract(message.data, '$.time.created') >= session.time_created
+ORDER BY part.rowid LIMIT :limit
+"""
+"""Parts that are written once. A fork's copies are older than its session: they are left out."""
+
+_SESSIONS: Final = "SELECT id, title FROM session WHERE parent_id IS NULL"
+
+_PARTS: Final = {
+    **named(Meaning.NAME, "id messageID"),
+    **named(Meaning.LONG_NAME, "sessionID"),
+    **named(Meaning.WORD, "type"),
+    **named(Meaning.FIGURES, "tokens auto overflow synthetic ignored cost"),
+}
+
+
+def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> Adapter:
+    """Return the adapter of a runtime with opencode's tables, whose lines have this sign, too."""
+    signs = ({**sign, "sessionID": str, "part": dict},)
+    return Adapter(
+        label=label,
+        signs=signs,
+        line_signs=signs,
+        types={
+            "step_finish": LineType(partial(step_finish, key), moment=moment),
+            "compaction": LineType(partial(compaction, key), moment=moment),
+            "text": LineType(words, prompt=prompt, moment=moment),
+        },
+        fields={
+            "part": Inside({**_PARTS, "text": Meaning.TEXT}),
+            "message": Inside(
+                {
+                    **named(Meaning.NAME, "modelID providerID"),
+                    **named(Meaning.WORD, "role"),
+                    **named(Meaning.FIGURES, "summary auto"),
+                }
+            ),
+            "session": Inside({"directory": Meaning.LONG_NAME, "version": Meaning.NAME}),
+        },
+        spelling=COMMON._replace(session=("sessionID",)),
+        compacts_itself=True,
+        database=Database(_ROWS.replace("$runtime", key), _SESSIONS),
+        files=(rf"{key}[^/]*\.db",),
+        folders=Folders(("XDG_DATA_HOME",), ("~/.local/share",), key),
+        prompt_words=('"text"',),
+        tells=Tells(
+            version,
+            window=Source.DERIVED,
+            size=Source.MEASURED,
+            start=Source.MEASURED,
+            end=Source.MEASURED,
+            trigger=Source.MEASURED,
+            duration=Source.DERIVED,
+            own_cost=Source.MEASURED,
+            subagents=Source.MEASURED,
+            note="A window is known where the model's maker serves it. A compaction that failed "
+            "is one without an end.",
+        ),
+    )
+
+
+ADAPTERS: Final = (database_adapter("opencode", "opencode", "1.18"),)
