@@ -102,7 +102,7 @@ CYTHON_MODULES = tuple(
     f"streams/compiled/{name}.pyx"
     for name in ("event_writer", "fast_hashes", "fast_path", "record_batches")
 )
-"""Written in Cython, and there only where they are compiled; see docs/adr/0036-* and 0053-*."""
+"""Written in Cython, and there only where they are compiled; see docs/adr/0023-*."""
 
 NEEDED = ("mypy>=2.0", "cython>=3.1", "setuptools>=70.1", "orjson", "pydantic")
 """What compiling needs besides a C compiler; the last two for the types that the modules import."""

@@ -49,7 +49,7 @@ def main() -> None:
     gc.disable()  # imports leave no garbage; `LazyCommand` enables it when a command begins
     try:
         if sys.argv[1:] in (["statusline"], ["statusline", "--verbose"], ["statusline", "-v"]):
-            from streams.cli.statusline import statusline_command as statusline  # noqa: PLC0415 -- ADR 0032
+            from streams.cli.statusline import statusline_command as statusline  # noqa: PLC0415 -- ADR 0069
 
             statusline.main(sys.argv[2:])
         else:

@@ -15,8 +15,8 @@ from tests.seeds.cases import Example, Row, answer, introduction, sections
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "SEEDS.md"
 
-_LONGEST = 160
-"""Characters of an example's arguments or answer; the whole is in the table of cases."""
+_LONGEST_ARGUMENT, _LONGEST_ANSWER = 50, 100
+"""Characters of a value that is shown; a longer one is only in the table of cases."""
 
 
 def document() -> str:
@@ -40,8 +40,10 @@ def _shown(row: Row) -> Iterator[str]:
     if row.declined is not None:
         yield f"*Declined*: {row.declined}"
     for example in row.examples:
-        given = ", ".join(f"{name}={_json(each)}" for name, each in example.arguments.items())
-        yield f"`{example.probe}({given})` → `{_json(_passed(row, example))}`"
+        given = ", ".join(
+            f"{name}={_json(each, _LONGEST_ARGUMENT)}" for name, each in example.arguments.items()
+        )
+        yield f"`{example.probe}({given})` → `{_json(_passed(row, example), _LONGEST_ANSWER)}`"
     for test in row.tests:
         yield f"`{test}`"
 
@@ -53,9 +55,9 @@ def _passed(row: Row, example: Example) -> object:
     return answered
 
 
-def _json(value: object) -> str:
+def _json(value: object, longest: int) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return text if len(text) <= longest else "…"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The seam to the compiled modules: all that knows whether they are there.
 
 What every message and record passes is written twice: plainly in Python, and in Cython, which the
-compiled build has besides (`hatch_build.py`; docs/adr/0023, 0036, 0053). Both have the functions
+compiled build has besides (`hatch_build.py`; docs/adr/0023). Both have the functions
 of one interface below, and the same results: what a compiled module was not made for, it leaves to
 the plain one. Where None is a result, the caller goes the general way.
 

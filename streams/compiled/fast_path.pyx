@@ -6,7 +6,7 @@ tenths of what Claude's runtimes send and write, and of their bytes next to all 
 checks that a message is JSON from its first byte to its last, makes the values that the derivation looks
 at, and gives up on whatever is not usual: any field, type, escape or number that it was not made for.
 What it gives up on is read in full, so it decides nothing: it must only never say what a full reading
-would not (docs/adr/0036-fast-path-for-common-messages.md).
+would not (docs/adr/0023-the-deriver-can-be-compiled.md).
 """
 
 from libc.stdint cimport uint64_t

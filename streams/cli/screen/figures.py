@@ -1,7 +1,7 @@
 """Formats of figures and texts on every screen, and fallbacks for limited encodings.
 
 Unknown values are shown as `unknown`, never as zero. The status line draws with this: it
-imports nothing that takes long (docs/adr/0032-fast-status-line-startup.md).
+imports nothing that takes long (docs/adr/0069-the-status-line-reads-on.md).
 """
 
 import codecs

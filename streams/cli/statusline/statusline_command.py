@@ -2,7 +2,7 @@
 
 Claude Code starts it many times a minute, so it imports as little as it can: `streams/__main__.py`
 comes here before any other import, and what only some runs need is imported where they need it
-(docs/adr/0032-fast-status-line-startup.md). It always prints a true line and exits with 0: a
+(docs/adr/0069-the-status-line-reads-on.md). It always prints a true line and exits with 0: a
 prompt is no place for errors. `--verbose` explains a line that says little.
 """
 

@@ -38,17 +38,17 @@ COUNTERS: dict[str, Metric] = {
     "derive_messages": Metric(
         "Messages read from agent.messages and committed",
         _PARTITION,
-        "The rate is the throughput of the derivation.",
+        "The derivation's throughput.",
     ),
     "derive_records": Metric(
         "Records written to context.events",
         ("kind",),
-        "Records by kind. A kind that stops appearing indicates a changed runtime.",
+        "A kind that stops appearing indicates a changed runtime.",
     ),
     "derive_dead_letters": Metric(
         "Messages written to agent.messages.dead",
         ("reason",),
-        "Grows while a publisher sends invalid messages; the reason shows what to fix.",
+        "The reason shows what to fix in a publisher.",
     ),
     "derive_evictions": Metric(
         "Idle sessions removed from the state",
@@ -63,12 +63,12 @@ COUNTERS: dict[str, Metric] = {
     "derive_restored_entries": Metric(
         "Changelog entries read while restoring",
         _PARTITION,
-        "The cost of restoring; compaction of context.state keeps it low.",
+        "Compaction of context.state keeps it low.",
     ),
     "conversations_messages": Metric(
         "Messages added to conversations that are kept",
         _PARTITION,
-        "The rate is what is kept; messages of other sessions are passed over.",
+        "Messages of other sessions are passed over.",
     ),
     "conversations_writes": Metric(
         "Scripts run in Redis", _PARTITION, "One for each batch, so far fewer than messages."
@@ -76,12 +76,12 @@ COUNTERS: dict[str, Metric] = {
     "conversations_rereads": Metric(
         "Batches whose position did not match the position in Redis",
         _PARTITION,
-        "Another worker wrote, or Redis lost writes; the worker re-reads. Should be rare.",
+        "Another worker wrote, or Redis lost writes. Should be rare.",
     ),
     "conversations_losses": Metric(
         "Detections of lines missing from Redis",
         _PARTITION,
-        "Each reads the partition's log again: Redis evicts keys, or someone deletes keys.",
+        "Each reads the partition's log again: Redis evicts keys, or they are deleted.",
     ),
     "conversations_deletions": Metric(
         "Requests to delete a session's text that were followed", _PARTITION, "An audit's figure."
@@ -92,7 +92,7 @@ COUNTERS: dict[str, Metric] = {
         "Shows that retention works.",
     ),
     "project_records": Metric(
-        "Records folded into views", _PARTITION, "The rate is the throughput of the projection."
+        "Records folded into views", _PARTITION, "The projection's throughput."
     ),
     "project_writes": Metric(
         "Scripts run in Redis",
@@ -102,27 +102,27 @@ COUNTERS: dict[str, Metric] = {
     "project_documents": Metric(
         "Documents written to Redis",
         _PARTITION,
-        "The rate drives Redis's load and the growth of its append-only file.",
+        "Drives Redis's load and its append-only file.",
     ),
     "project_mismatches": Metric(
         "Batches whose position did not match the position in Redis",
         _PARTITION,
-        "Another project worker wrote, or Redis lost writes; the worker re-reads. Should be rare.",
+        "Another project worker wrote, or Redis lost writes. Should be rare.",
     ),
     "project_losses": Metric(
         "Detections of documents missing from Redis",
         _PARTITION,
-        "Each starts a rebuild: Redis evicts keys or was partly emptied, or someone deletes keys.",
+        "Each starts a rebuild: Redis evicts keys, or they are deleted.",
     ),
     "serve_requests": Metric(
-        "Requests answered by the API, by route and status",
+        "Requests answered by the API",
         ("route", "status"),
-        "Load by route. 401: no token; 429: rate limit exceeded; 5xx: server-side errors.",
+        "401: no token; 429: rate limit exceeded; 5xx: the server's errors.",
     ),
     "serve_stream_events": Metric(
         "Events read for the live feed, once for all its readers",
         (),
-        "The rate equals the rate of records; each event goes to every reader.",
+        "Each goes to every reader.",
     ),
     "serve_stream_resets": Metric(
         "Live feed readers that received a `reset`",
@@ -138,7 +138,7 @@ COUNTERS: dict[str, Metric] = {
     "control_records": Metric(
         "Records evaluated by the control worker",
         _PARTITION,
-        "The rate is the throughput of the control worker.",
+        "The control worker's throughput.",
     ),
     "control_alerts": Metric(
         "Alerts raised by rules and queued for sending",
@@ -153,22 +153,22 @@ COUNTERS: dict[str, Metric] = {
         "the worker started late, and the window is not full any more.",
     ),
     "control_commands": Metric(
-        "Commands that are finished, by outcome",
+        "Finished commands",
         ("outcome",),
         "`failed` leaves the conversation as it was; `contextgauge why` shows the reason.",
     ),
     "control_decisions": Metric(
-        "Decisions on compacting a session, by reason",
+        "Decisions on compacting a session",
         ("reason",),
-        "How often sessions are compacted automatically, and why they were not.",
+        "Why sessions were compacted automatically, or not.",
     ),
     "control_deliveries": Metric(
-        "Webhook requests by outcome",
+        "Webhook requests",
         ("target", "outcome"),
         "`delivered`; `failed` (retried); `given_up`: the target never received the alert.",
     ),
     "worker_transactions": Metric(
-        "Transactions of the derive worker, by outcome",
+        "Transactions of the derive worker",
         ("outcome",),
         "`committed`, `failed` (repeated from the log) or `fenced`.",
     ),
@@ -180,7 +180,7 @@ COUNTERS: dict[str, Metric] = {
     "worker_unreadable_batches": Metric(
         "Batches of records that were passed over, as they cannot be read",
         ("topic",),
-        "Messages of these are dead letters; of other topics, their records are missing.",
+        "Messages become dead letters; records of other topics are missing.",
     ),
     "worker_fenced": Metric(
         "Partitions lost to another worker's producer",
@@ -190,7 +190,7 @@ COUNTERS: dict[str, Metric] = {
     "worker_rebalances": Metric(
         "Partition assignments received from the group",
         ("worker",),
-        "A few at each start and stop of a worker. Many: a worker restarts repeatedly.",
+        "Many: a worker restarts repeatedly.",
     ),
 }
 
@@ -209,17 +209,17 @@ GAUGES: dict[str, Metric] = {
     "derive_restore_ratio": Metric(
         "Share of the changelog that has been read, 0 to 1, while a partition is restored",
         _PARTITION,
-        "Reported only during a restore; if it does not grow, the broker does not respond.",
+        "If it does not grow, the broker does not respond.",
     ),
     "derive_lag_messages": Metric(
         "Offsets of agent.messages that are not derived yet",
         _PARTITION,
-        "0 when idle. Grows while producers are faster or the partition is stalled.",
+        "Grows while producers are faster or the partition is stalled.",
     ),
     "derive_lag_seconds": Metric(
         "Age of the last derived message, or time since the last catch-up, while messages wait",
         _PARTITION,
-        "How far behind the records are; 0 when there is no lag.",
+        "How far behind the records are.",
     ),
     "conversations_sessions": Metric(
         "Sessions of which something is kept", _PARTITION, "Drives the memory of worker and Redis."
@@ -232,7 +232,7 @@ GAUGES: dict[str, Metric] = {
     "conversations_lag_seconds": Metric(
         "Age of the last kept message, or time since the last catch-up, while messages wait",
         _PARTITION,
-        "How far behind the conversations are; 0 when there is no lag.",
+        "How far behind the conversations are.",
     ),
     "project_position": Metric(
         "Next offset of context.events",
@@ -242,12 +242,12 @@ GAUGES: dict[str, Metric] = {
     "project_lag_records": Metric(
         "Offsets of context.events that are not in the views yet",
         _PARTITION,
-        "0 when idle. Includes records behind an open transaction.",
+        "Includes records behind an open transaction.",
     ),
     "project_lag_seconds": Metric(
         "Age of the last projected record, or time since the last catch-up, while records wait",
         _PARTITION,
-        "How far behind the views are; 0 when there is no lag.",
+        "How far behind the views are.",
     ),
     "project_unsettled_records": Metric(
         "Offsets of context.events that are invisible: an open transaction and what follows it",
@@ -257,7 +257,7 @@ GAUGES: dict[str, Metric] = {
     "project_sessions": Metric(
         "Sessions with a record in the last hour, by how full their leading chain is",
         ("partition", "band"),
-        "Shows how many are near their limit. Bands, in percent used: `unknown`, `below_50`, "
+        "Bands, in percent used: `unknown`, `below_50`, "
         "`50_to_80`, `80_to_90`, `90_to_100`, `over_100`.",
     ),
     "project_open_attempts": Metric(
@@ -268,7 +268,7 @@ GAUGES: dict[str, Metric] = {
     "project_silent_attempt_seconds": Metric(
         "Longest time since an open attempt's last heartbeat; 0 if none is open",
         _PARTITION,
-        "Runtimes send a heartbeat every 30 s: after minutes without one, a compaction is stalled.",
+        "After minutes (runtimes send one every 30 s), a compaction is stalled.",
     ),
     "project_thrashing_sessions": Metric(
         "Sessions with a chain that was compacted three or more times in the last 15 minutes",
@@ -280,7 +280,7 @@ GAUGES: dict[str, Metric] = {
     ),
     "project_generation_next": Metric("The generation being built", (), "0 unless a rebuild runs."),
     "serve_stream_readers": Metric(
-        "Connected readers of the live feed", (), "Each needs a connection and a send per event."
+        "Connected readers of the live feed", (), "Each needs a connection."
     ),
     "control_queued_alerts": Metric(
         "Alerts waiting to be sent",
@@ -295,7 +295,7 @@ GAUGES: dict[str, Metric] = {
     "control_lag_seconds": Metric(
         "Age of the last evaluated record, or time since the last catch-up, while records wait",
         _PARTITION,
-        "How late alerts are; 0 when there is no lag.",
+        "How late alerts are.",
     ),
     "worker_refused": Metric(
         "1 where the group's leader has another file and gives this member no partitions",
@@ -353,7 +353,7 @@ HISTOGRAMS: dict[str, Metric] = {
     "serve_request_seconds": Metric(
         "Duration of a request, by route; without the live feed",
         ("route",),
-        "The latency that readers see; mostly Redis.",
+        "Mostly Redis.",
         _ANSWERS,
     ),
     "control_delivery_seconds": Metric(

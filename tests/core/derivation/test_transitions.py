@@ -103,7 +103,7 @@ def test_without_a_start_there_is_no_attempt(phase: Phase) -> None:
 
 def test_the_document_is_drawn_from_the_table() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == document(), (
-        "docs/ATTEMPTS.md is stale: run `python tools/draw_attempts.py`"
+        "docs/ATTEMPTS.md is stale: run `python -m tools.draw_attempts`"
     )
 
 
