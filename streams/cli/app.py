@@ -32,6 +32,13 @@ class Commands(LazyGroup):
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",
             ),
+            "mcp": (
+                "mcp.mcp_command",
+                (
+                    "Serve an agent its own context: how full it is, its compactions, and what "
+                    "left it."
+                ),
+            ),
             "hook": (
                 "hook",
                 "Answer a hook of Claude Code: carry the user's turns over its compactions.",

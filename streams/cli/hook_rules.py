@@ -9,11 +9,8 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Final
-from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import typer
 
@@ -21,6 +18,7 @@ from contextgauge.addresses import session_address
 from contextgauge.state_folder import state_folder
 from contextgauge.units import DAY_MS, MINUTE_MS
 from streams import codec
+from streams.cli.api_client import SERVE_URL, ApiClient, NotFoundError, TokenFile
 from streams.cli.screen.lines import write_lines
 
 MOST_CHARACTERS: Final = 1_900
@@ -40,28 +38,11 @@ _INTRODUCTION: Final = (
 )
 
 Url = Annotated[str, typer.Option("--url", metavar="URL", help="Address of `contextgauge serve`.")]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option("--token-file", metavar="FILE", help="File with the access token of the API."),
-]
-
-_HERE: Final = "http://127.0.0.1:8642"
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """Leaves a redirect as the error that it is then."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Follow none."""
-
-
-_OPENER: Final = build_opener(ProxyHandler({}), _NoRedirects)
-"""Only the named server may have the token: no redirects, and no proxies of the environment."""
 
 
 def session_start(
     *,
-    url: Url = _HERE,
+    url: Url = SERVE_URL,
     token_file: TokenFile = None,
     wait: Annotated[
         float,
@@ -76,7 +57,7 @@ def session_start(
     _run("SessionStart", url, token_file, wait, lambda given: given.get("source") == "compact")
 
 
-def user_prompt_submit(*, url: Url = _HERE, token_file: TokenFile = None) -> None:
+def user_prompt_submit(*, url: Url = SERVE_URL, token_file: TokenFile = None) -> None:
     """Hand lost turns back with the user's next prompt, once after each compaction.
 
     For UserPromptSubmit: also for runtimes that ignore what SessionStart prints after a compaction.
@@ -100,8 +81,8 @@ def _run(
         if not concerns(given):
             return
         memory = _Memory(event, session_id)
-        token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
-        rules = _await_rules(_RulesServer(url, token), session_id, memory, wait_s)
+        server = ApiClient(url, token_file, _REQUEST_S)
+        rules = _await_rules(server, session_id, memory, wait_s)
         if rules is None:
             return
         if rules["lost_pins"]:
@@ -126,7 +107,7 @@ def context_of(lost: list[str], count: int) -> str:
 
 
 def _await_rules(
-    server: "_RulesServer", session_id: str, memory: "_Memory", wait_s: float
+    server: ApiClient, session_id: str, memory: "_Memory", wait_s: float
 ) -> dict[str, Any] | None:
     """Return what was checked of a boundary that was not handled yet; None: there is none.
 
@@ -134,7 +115,7 @@ def _await_rules(
     """
     until_s = time.monotonic() + wait_s
     while True:
-        answer = server.ask(f"/v1/sessions/{session_address(session_id)}/rules")
+        answer = _ask(server, f"/v1/sessions/{session_address(session_id)}/rules")
         rules: dict[str, Any] | None = None if answer is None else answer["rules"]
         if (
             rules is not None
@@ -143,7 +124,7 @@ def _await_rules(
             and (wait_s == 0 or _is_recent(rules["time_ms"]))
         ):
             return rules
-        if time.monotonic() >= until_s or (answer is None and not server.is_behind()):
+        if time.monotonic() >= until_s or (answer is None and not _is_behind(server)):
             return None
         time.sleep(_LOOK_EVERY_S)
 
@@ -152,33 +133,19 @@ def _is_recent(time_ms: int | None) -> bool:
     return time_ms is None or time.time() * 1_000 - time_ms <= RECENT_MS
 
 
-class _RulesServer:
-    """The API of `contextgauge serve`."""
+def _ask(server: ApiClient, path: str) -> dict[str, Any] | None:
+    """Return an answer; None where what is asked for is not known."""
+    try:
+        return server.get(path)
+    except NotFoundError:
+        return None
 
-    def __init__(self, url: str, token: str | None) -> None:
-        if not url.startswith(("http://", "https://")):
-            raise ValueError(f"--url {url} is not an address: begin it with http:// or https://")
-        self._url, self._token = url.rstrip("/"), token
 
-    def ask(self, path: str) -> dict[str, Any] | None:
-        """Return an answer; None where what is asked for is not known."""
-        request = Request(f"{self._url}{path}")  # noqa: S310 -- it was checked
-        if self._token is not None:
-            request.add_header("Authorization", f"Bearer {self._token}")
-        try:
-            with _OPENER.open(request, timeout=_REQUEST_S) as answer:
-                body: dict[str, Any] = codec.loads(answer.read(_MOST_INPUT))
-        except HTTPError as error:
-            if error.code == HTTPStatus.NOT_FOUND:
-                return None
-            raise
-        return body
-
-    def is_behind(self) -> bool:
-        """Return whether records wait that may be of a session that is not known yet."""
-        projection = self.ask("/v1/projection")
-        as_of = {"stale": True} if projection is None else projection["as_of"]
-        return bool(as_of["stale"] or as_of["lag_records"])
+def _is_behind(server: ApiClient) -> bool:
+    """Return whether records wait that may be of a session that is not known yet."""
+    projection = _ask(server, "/v1/projection")
+    as_of = {"stale": True} if projection is None else projection["as_of"]
+    return bool(as_of["stale"] or as_of["lag_records"])
 
 
 class _Memory:

@@ -205,9 +205,10 @@ def no_session(name: str, lines: int) -> StopError:
     )
 
 
-def session_of(path: str) -> "ReplayedSession":
-    """Return the session of a path, its subagents included; see `Replay.one`."""
-    return Replay(sources_of([session_folder(path) or path]), as_on_this_machine=True).one()
+def session_of(path: str, processes: int | None = None) -> "ReplayedSession":
+    """Return the session of a path, its subagents included; see `Replay` and its `one`."""
+    sources = sources_of([session_folder(path) or path])
+    return Replay(sources, processes=processes, as_on_this_machine=True).one()
 
 
 class ReplayedSession(NamedTuple):
@@ -218,14 +219,24 @@ class ReplayedSession(NamedTuple):
     points: CompactionPoints
     source: Source
 
-    def latest_compaction(self) -> Compaction | None:
-        """Return the session's own compaction with the latest boundary, after all records of it."""
-        latest: Compaction | None = None
+    def compactions(self) -> list[Compaction]:
+        """Return the session's own compactions after all records of them, the newest first."""
+        own: dict[str, Compaction] = {}
         for record in self.records:
-            if record.data.inherited:
+            data = record.data
+            if data.inherited:
                 continue
-            if isinstance(record.data, CompactBoundary) or (
-                latest is not None and getattr(record.data, "boundary_id", "") == latest.boundary_id
-            ):
-                latest = compaction(latest, record)
-        return latest
+            boundary = record.id if isinstance(data, CompactBoundary) else _boundary_of(record)
+            document = compaction(own.get(boundary), record)
+            if document is not None:
+                own[boundary] = document
+        return list(reversed(own.values()))
+
+    def latest_compaction(self) -> Compaction | None:
+        """Return the session's own compaction with the latest boundary."""
+        return next(iter(self.compactions()), None)
+
+
+def _boundary_of(record: Record) -> str:
+    """Return the boundary that a record adds to; empty where it is of none."""
+    return getattr(record.data, "boundary_id", None) or ""
