@@ -18,6 +18,7 @@ from contextgauge.compaction.reading.transcripts import read_conversation
 from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
 from streams.cli.hook_rules import session_start, user_prompt_submit
+from streams.cli.hook_threshold import threshold
 
 app = typer.Typer(
     help="Answer a hook of Claude Code: carry the user's turns over its compactions.",
@@ -46,6 +47,7 @@ def hook() -> None:
 
 app.command("session-start")(session_start)
 app.command("user-prompt-submit")(user_prompt_submit)
+app.command("threshold")(threshold)
 
 
 @app.command("pre-compact")

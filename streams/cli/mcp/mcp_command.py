@@ -1,6 +1,7 @@
 """`contextgauge mcp`: an MCP server by which an agent sees its own context."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -70,26 +71,8 @@ def mcp(
     they are about the last active one of the folder in which it was started.
     """
     _check(paths, url, token_file, write=write, http=http, port=port)
-    try:
-        from streams.cli.mcp.server import make_server  # noqa: PLC0415 -- the extra
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _SDK:
-            raise
-        raise ConfigError(
-            "`contextgauge mcp` needs the MCP SDK, which is not installed: install "
-            "'contextgauge[pipeline,mcp]', the same way as contextgauge"
-        ) from None
     folder = None if http else os.getcwd()  # noqa: PTH109 -- as a text
-    if url is not None:
-        from streams.cli.mcp.service_sessions import ServiceAgentSessions  # noqa: PLC0415 -- as below
-
-        service = ServiceAgentSessions(ApiClient(url, token_file))
-        server = make_server(service, service if write else None, folder)
-    else:
-        from streams.cli.mcp.local_sessions import LocalAgentSessions  # noqa: PLC0415 -- derives
-
-        local = LocalAgentSessions([str(Path(each).expanduser()) for each in paths or ()])
-        server = make_server(local, None, folder)
+    server = _server(paths or (), url, token_file, folder, write=write)
     _run(server, _PORT if port is None else port, http=http)
 
 
@@ -113,6 +96,35 @@ def _check(
         )
     if port is not None and not http:
         raise ConfigError("--port is for --http")
+
+
+def _server(
+    paths: Sequence[str],
+    url: str | None,
+    token_file: Path | None,
+    folder: str | None,
+    *,
+    write: bool,
+) -> "MCPServer[Any]":
+    """Return the server of transcripts, or of a service. Raises ConfigError without the SDK."""
+    try:
+        from streams.cli.mcp.server import make_server  # noqa: PLC0415 -- the extra
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _SDK:
+            raise
+        raise ConfigError(
+            "`contextgauge mcp` needs the MCP SDK, which is not installed: install "
+            "'contextgauge[pipeline,mcp]', the same way as contextgauge"
+        ) from None
+    if url is not None:
+        from streams.cli.mcp.service_sessions import ServiceAgentSessions  # noqa: PLC0415 -- as below
+
+        service = ServiceAgentSessions(ApiClient(url, token_file))
+        return make_server(service, service if write else None, folder)
+    from streams.cli.mcp.local_sessions import LocalAgentSessions  # noqa: PLC0415 -- derives
+
+    local = LocalAgentSessions([str(Path(each).expanduser()) for each in paths])
+    return make_server(local, None, folder)
 
 
 def _run(server: "MCPServer[Any]", port: int, *, http: bool) -> None:
