@@ -26,6 +26,7 @@ from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
 from streams.core.session_status import is_unrecognised
 from streams.core.until_compaction import CompactionPoints
+from streams.edge.files.hook_messages import hooked_by
 from streams.edge.files.positions import absolute
 from streams.edge.files.status_windows import StatusWindows
 from streams.edge.files.watch import Source, is_main
@@ -39,7 +40,8 @@ class Replay:
 
     Folders are derived in several processes, `processes` at most: by default one for each core.
     `is_rest`: the sources are not all that was asked for, and lines of the others are right.
-    `as_on_this_machine`: with the windows that the status line was given, which no line has.
+    `as_on_this_machine`: with the windows that the status line was given, and the compactions'
+    starts and ends that hooks were given, which no line has.
     `report` gets what is reported of rejected lines. What can be read in part only is reported on
     standard error, and `unreadable` counts it.
     """
@@ -64,6 +66,7 @@ class Replay:
         self._processes = processes or cores()
         state = wiring.settings().state_folder if as_on_this_machine else None
         self._windows = StatusWindows(state).of if as_on_this_machine else None
+        self._hooked = hooked_by(state) if as_on_this_machine else None
         self._is_fallback_used = fallback is None
         self._lines = self._position = 0
         self._partly_read: set[str] = set()
@@ -95,7 +98,7 @@ class Replay:
         self, make: Callable[[Sequence[Record]], Sequence[Made]]
     ) -> Generator[Sequence[Made], None, None]:
         collect_young_garbage()
-        derivation = Derivation(self.sources, self._fallback, make, self._windows)
+        derivation = Derivation(self.sources, self._fallback, make, self._windows, self._hooked)
         self.session_ids = derivation.sessions
         with closing(derivation.parts(self._processes)) as parts:
             for part in parts:

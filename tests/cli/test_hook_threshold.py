@@ -92,8 +92,8 @@ def test_it_runs_and_tells_once_for_each_crossing(session: Session) -> None:
 
 
 def test_of_several_thresholds_the_highest_that_is_crossed_counts(session: Session) -> None:
-    options = ("--at", "50", "--at", "70", "--at", "90")
-    options += ("--run", f"echo $HOOK_AT_PERCENT >> {session.ran}")
+    options = ["--at", "50", "--at", "70", "--at", "90"]
+    options += ["--run", f"echo $HOOK_AT_PERCENT >> {session.ran}"]
     session.fill(150_000)
     text, _ = session.hook(*options)
     assert text is not None
