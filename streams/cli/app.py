@@ -32,6 +32,10 @@ class Commands(LazyGroup):
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",
             ),
+            "install": (
+                "install.install_command",
+                "Write hooks, status line and MCP server into the settings of an agent's runtime.",
+            ),
             "mcp": (
                 "mcp.mcp_command",
                 (

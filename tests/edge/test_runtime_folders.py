@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from streams.edge.files.claude_settings import settings_path
 from streams.edge.files.runtime_folders import transcript_folders
 
 
@@ -46,8 +45,6 @@ def test_a_variable_names_other_homes(home: Path) -> None:
     ]
     moved = {**environment, "QWEN_RUNTIME_DIR": str(home / "runtime")}
     assert transcript_folders(moved)[-1] == home / "runtime" / "projects"
-    assert settings_path(environment) == home / "mine" / "settings.json"
-    assert settings_path({}) == home / ".claude" / "settings.json"
 
 
 def test_a_folder_with_a_comma_in_its_name_is_one(home: Path) -> None:

@@ -66,9 +66,10 @@ def mcp(
 ) -> None:
     """Serve an agent its own context: how full it is, its compactions, and what left it.
 
-    An agent's runtime starts it, as docs/MCP.md shows, and it ends with that. Its tools are
-    `context`, `sessions`, `compactions` and `recall`, and `compact` with --write. Without a session
-    they are about the last active one of the folder in which it was started.
+    A server of the Model Context Protocol, which an agent's runtime starts and ends: `contextgauge
+    install` adds it there. Its tools are `context`, `sessions`, `compactions` and `recall`, and
+    `compact` with --write. Without a session they are about the last active one of the folder in
+    which it was started.
     """
     _check(paths, url, token_file, write=write, http=http, port=port)
     folder = None if http else os.getcwd()  # noqa: PTH109 -- as a text
