@@ -33,6 +33,17 @@ class Commands(LazyGroup):
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",
             ),
+            "install": (
+                "install.install_command",
+                "Write hooks, status line and MCP server into the settings of an agent's runtime.",
+            ),
+            "mcp": (
+                "mcp.mcp_command",
+                (
+                    "Serve an agent its own context: how full it is, its compactions, and what "
+                    "left it."
+                ),
+            ),
             "hook": (
                 "hook",
                 "Answer a hook of Claude Code: carry the user's turns over its compactions.",

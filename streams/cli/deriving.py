@@ -26,7 +26,9 @@ from streams.edge.files.opening import expected_bytes
 from streams.edge.files.watch import InputSource
 from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
+from streams.flow.replay.hook_lines import HookLines
 from streams.flow.replay.replay import replay as replay_lines
+from streams.ports import HookedBy
 
 _TASK_BYTES = 4 * MIB
 """Of files that a process takes at a time: a tenth of a second's work."""
@@ -61,8 +63,8 @@ class DerivedBlock(NamedTuple, Generic[Made]):
 class Derivation(Generic[Made]):
     """Derives the lines of files. `make` makes of a block's records what its part has.
 
-    `fallback` is the session of lines that neither they nor their file name one for. `windows` are
-    known from elsewhere than the lines.
+    `fallback` is the session of lines that neither they nor their file name one for. `windows` and
+    what `hooked` returns are known from elsewhere than the lines.
     """
 
     def __init__(
@@ -71,11 +73,13 @@ class Derivation(Generic[Made]):
         fallback: str | None,
         make: Callable[[Sequence[Record]], Sequence[Made]],
         windows: OutsideWindows | None = None,
+        hooked: HookedBy | None = None,
     ) -> None:
         settings = wiring.settings()
         self._rules, self._limit_bytes = wiring.rules(settings), settings.message_limit_bytes
         self._sources, self._fallback, self._make = sources, fallback, make
         self._windows = windows
+        self._hooks = None if hooked is None else HookLines(hooked)
         self._states: dict[str, _Entries] = {}
         """How the tasks so far left their sessions."""
         self.sessions: set[str] = set()
@@ -163,7 +167,7 @@ class Derivation(Generic[Made]):
         def failed(path: str, error: OSError) -> None:
             partly_read[path] = str(error.strerror)
 
-        for block in files.read(sources, self._fallback, failed):
+        for block in self._with_hooks(files.read(sources, self._fallback, failed)):
             lines = sum(not line.value.isspace() and bool(line.value) for line in block)
             if self._fallback is not None and not needs_fallback:
                 needs_fallback = any(map(self._needs_fallback, block))
@@ -171,6 +175,20 @@ class Derivation(Generic[Made]):
                 yield DerivedBlock(lines, needs_fallback, derived.dead, self._make(derived.records))
         if partly_read:
             yield DerivedBlock(0, needs_fallback, [], (), partly_read=partly_read)
+
+    def _with_hooks(self, blocks: Iterator[Sequence[Line]]) -> Iterator[Sequence[Line]]:
+        """Yield blocks with what hooks said between their lines, and after each file's last."""
+        if self._hooks is None:
+            yield from blocks
+            return
+        path = None
+        for block in filter(None, blocks):
+            if path not in (None, block[0].file):
+                yield self._hooks.rest(path)
+            path = block[0].file
+            yield list(self._hooks.between(path, block))
+        if path is not None:
+            yield self._hooks.rest(path)
 
     def _needs_fallback(self, line: Line) -> bool:
         """Return whether neither the line nor its file names a session."""

@@ -100,7 +100,7 @@ class _Transcript:
         self.system_characters = 0
         self.is_incomplete = False
         reading = ConversationReading()
-        for number, body in enumerate(_bodies(source, session_id)):
+        for number, body in enumerate(bodies_of(source, session_id)):
             self._note_instructions(body)
             try:
                 reading.add(self._as_message(body), f"m{number}")
@@ -127,7 +127,7 @@ class _Transcript:
         return {**body, "type": "user", "message": {"role": "user", "content": content}}
 
 
-def _bodies(source: InputSource, session_id: str) -> Iterator[dict[str, Any]]:
+def bodies_of(source: InputSource, session_id: str) -> Iterator[dict[str, Any]]:
     """Yield the lines of a session."""
     for block in files.read([source]):
         for line in block:

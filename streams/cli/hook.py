@@ -17,7 +17,9 @@ from contextgauge.compaction.reading.lines import compacts_inside, is_boundary
 from contextgauge.compaction.reading.transcripts import read_conversation
 from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
+from streams.cli.hook_compaction import compaction
 from streams.cli.hook_rules import session_start, user_prompt_submit
+from streams.cli.hook_threshold import threshold
 
 app = typer.Typer(
     help="Answer a hook of Claude Code: carry the user's turns over its compactions.",
@@ -46,6 +48,8 @@ def hook() -> None:
 
 app.command("session-start")(session_start)
 app.command("user-prompt-submit")(user_prompt_submit)
+app.command("threshold")(threshold)
+app.command("compaction")(compaction)
 
 
 @app.command("pre-compact")

@@ -4,23 +4,19 @@ They never stand in the way: whatever goes wrong is one line on standard error, 
 is 0.
 """
 
-import hashlib
-import os
-import sys
 import time
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Final
-from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import typer
 
 from contextgauge.addresses import session_address
-from contextgauge.state_folder import state_folder
-from contextgauge.units import DAY_MS, MINUTE_MS
+from contextgauge.units import MINUTE_MS
 from streams import codec
+from streams.cli.api_client import SERVE_URL, ApiClient, NotFoundError, TokenFile
+from streams.cli.hook_input import read_hook_input, report
+from streams.cli.hook_memory import HookMemory
 from streams.cli.screen.lines import write_lines
 
 MOST_CHARACTERS: Final = 1_900
@@ -29,10 +25,9 @@ MOST_CHARACTERS: Final = 1_900
 RECENT_MS: Final = 10 * MINUTE_MS
 """A boundary that is older is not the one that a session starts again after."""
 
-_MOST_INPUT: Final = 1 << 20
 _REQUEST_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.5
-_KEPT_MS: Final = 30 * DAY_MS
+_COMMANDS: Final = {"SessionStart": "session-start", "UserPromptSubmit": "user-prompt-submit"}
 
 _INTRODUCTION: Final = (
     "The user wrote this earlier in this session, in this order. The summary of the conversation "
@@ -40,28 +35,11 @@ _INTRODUCTION: Final = (
 )
 
 Url = Annotated[str, typer.Option("--url", metavar="URL", help="Address of `contextgauge serve`.")]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option("--token-file", metavar="FILE", help="File with the access token of the API."),
-]
-
-_HERE: Final = "http://127.0.0.1:8642"
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """Leaves a redirect as the error that it is then."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Follow none."""
-
-
-_OPENER: Final = build_opener(ProxyHandler({}), _NoRedirects)
-"""Only the named server may have the token: no redirects, and no proxies of the environment."""
 
 
 def session_start(
     *,
-    url: Url = _HERE,
+    url: Url = SERVE_URL,
     token_file: TokenFile = None,
     wait: Annotated[
         float,
@@ -76,7 +54,7 @@ def session_start(
     _run("SessionStart", url, token_file, wait, lambda given: given.get("source") == "compact")
 
 
-def user_prompt_submit(*, url: Url = _HERE, token_file: TokenFile = None) -> None:
+def user_prompt_submit(*, url: Url = SERVE_URL, token_file: TokenFile = None) -> None:
     """Hand lost turns back with the user's next prompt, once after each compaction.
 
     For UserPromptSubmit: also for runtimes that ignore what SessionStart prints after a compaction.
@@ -93,24 +71,21 @@ def _run(
 ) -> None:
     """Print the turns that were lost, if any. Never raises."""
     try:
-        given = codec.loads(sys.stdin.read(_MOST_INPUT).encode())
-        session_id = given.get("session_id") if isinstance(given, dict) else None
-        if not isinstance(session_id, str) or not session_id:
-            raise ValueError("standard input is not a hook's: it has no session_id")  # noqa: TRY301 -- reported below
-        if not concerns(given):
+        given = read_hook_input()
+        if not concerns(given.body):
             return
-        memory = _Memory(event, session_id)
-        token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
-        rules = _await_rules(_RulesServer(url, token), session_id, memory, wait_s)
+        memory = HookMemory(event, given.session_id)
+        server = ApiClient(url, token_file, _REQUEST_S)
+        rules = _await_rules(server, given.session_id, memory, wait_s)
         if rules is None:
             return
         if rules["lost_pins"]:
             text = context_of(rules["lost_pins"], rules["pins_lost"])
             output = {"hookEventName": event, "additionalContext": text}
             write_lines([codec.dumps({"hookSpecificOutput": output})])
-        memory.remember(rules["boundary_id"])
+        memory.write(rules["boundary_id"])
     except Exception as error:  # noqa: BLE001 -- a hook must not stand in the way
-        sys.stderr.write(f"contextgauge hook: {error}\n")
+        report(_COMMANDS[event], error)
 
 
 def context_of(lost: list[str], count: int) -> str:
@@ -126,7 +101,7 @@ def context_of(lost: list[str], count: int) -> str:
 
 
 def _await_rules(
-    server: "_RulesServer", session_id: str, memory: "_Memory", wait_s: float
+    server: ApiClient, session_id: str, memory: HookMemory, wait_s: float
 ) -> dict[str, Any] | None:
     """Return what was checked of a boundary that was not handled yet; None: there is none.
 
@@ -134,16 +109,16 @@ def _await_rules(
     """
     until_s = time.monotonic() + wait_s
     while True:
-        answer = server.ask(f"/v1/sessions/{session_address(session_id)}/rules")
+        answer = _ask(server, f"/v1/sessions/{session_address(session_id)}/rules")
         rules: dict[str, Any] | None = None if answer is None else answer["rules"]
         if (
             rules is not None
             and rules["pins_kept"] is not None
-            and not memory.knows(rules["boundary_id"])
+            and memory.read() != rules["boundary_id"]
             and (wait_s == 0 or _is_recent(rules["time_ms"]))
         ):
             return rules
-        if time.monotonic() >= until_s or (answer is None and not server.is_behind()):
+        if time.monotonic() >= until_s or (answer is None and not _is_behind(server)):
             return None
         time.sleep(_LOOK_EVERY_S)
 
@@ -152,57 +127,16 @@ def _is_recent(time_ms: int | None) -> bool:
     return time_ms is None or time.time() * 1_000 - time_ms <= RECENT_MS
 
 
-class _RulesServer:
-    """The API of `contextgauge serve`."""
-
-    def __init__(self, url: str, token: str | None) -> None:
-        if not url.startswith(("http://", "https://")):
-            raise ValueError(f"--url {url} is not an address: begin it with http:// or https://")
-        self._url, self._token = url.rstrip("/"), token
-
-    def ask(self, path: str) -> dict[str, Any] | None:
-        """Return an answer; None where what is asked for is not known."""
-        request = Request(f"{self._url}{path}")  # noqa: S310 -- it was checked
-        if self._token is not None:
-            request.add_header("Authorization", f"Bearer {self._token}")
-        try:
-            with _OPENER.open(request, timeout=_REQUEST_S) as answer:
-                body: dict[str, Any] = codec.loads(answer.read(_MOST_INPUT))
-        except HTTPError as error:
-            if error.code == HTTPStatus.NOT_FOUND:
-                return None
-            raise
-        return body
-
-    def is_behind(self) -> bool:
-        """Return whether records wait that may be of a session that is not known yet."""
-        projection = self.ask("/v1/projection")
-        as_of = {"stale": True} if projection is None else projection["as_of"]
-        return bool(as_of["stale"] or as_of["lag_records"])
+def _ask(server: ApiClient, path: str) -> dict[str, Any] | None:
+    """Return an answer; None where what is asked for is not known."""
+    try:
+        return server.get(path)
+    except NotFoundError:
+        return None
 
 
-class _Memory:
-    """The boundary whose rules a hook handled last, of each session, in the state folder."""
-
-    def __init__(self, event: str, session_id: str) -> None:
-        name = hashlib.sha256(f"{event} {session_id}".encode("utf-8", "replace")).hexdigest()
-        self._folder = state_folder(os.environ.get("CONTEXTGAUGE_STATE_FOLDER")) / "hooks"
-        self._path = self._folder / name
-
-    def knows(self, boundary_id: str) -> bool:
-        """Return whether it is this boundary."""
-        try:
-            return self._path.read_text(encoding="utf-8") == boundary_id
-        except FileNotFoundError:
-            return False
-
-    def remember(self, boundary_id: str) -> None:
-        """Remember a boundary, and forget those of sessions of long ago."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        own = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        own.write_text(boundary_id, encoding="utf-8")
-        own.replace(self._path)
-        oldest_s = time.time() - _KEPT_MS / 1_000
-        for path in self._folder.iterdir():
-            if path.stat().st_mtime < oldest_s:
-                path.unlink(missing_ok=True)
+def _is_behind(server: ApiClient) -> bool:
+    """Return whether records wait that may be of a session that is not known yet."""
+    projection = _ask(server, "/v1/projection")
+    as_of = {"stale": True} if projection is None else projection["as_of"]
+    return bool(as_of["stale"] or as_of["lag_records"])

@@ -52,14 +52,15 @@ class Listed(NamedTuple):
 class Listing:
     """The sessions of paths; of this machine's runtimes where there are none.
 
-    `unreadable` counts what cannot be read, which is reported.
+    `unreadable` counts what cannot be read, which is reported. What is not stored is derived in
+    `processes`, by default one for each core.
 
     The position in a view counts the session's own records: it is the same, whatever else is listed
     with it. Raises ConfigError for a path that holds no transcripts.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self.unreadable = 0
+    def __init__(self, paths: Sequence[str], processes: int | None = None) -> None:
+        self.unreadable, self._processes = 0, processes
         failed = self._leave_out
         self.sources = sources_of(paths, failed) if paths else own_sources(failed)
 
@@ -82,7 +83,7 @@ class Listing:
             return listed
         from streams.cli.transcripts import Replay  # noqa: PLC0415 -- where all is stored, without
 
-        replay = Replay(self.sources, as_on_this_machine=True)
+        replay = Replay(self.sources, processes=self._processes, as_on_this_machine=True)
         views = replay.views()
         self.unreadable += replay.unreadable
         return _listed(views, {}, _documents(replay.models), order, limit)
@@ -120,7 +121,13 @@ class Listing:
                 from streams.cli.transcripts import Replay  # noqa: PLC0415 -- as above
 
                 reports: list[str] = []
-                replay = Replay(rest, is_rest=True, as_on_this_machine=True, report=reports.append)
+                replay = Replay(
+                    rest,
+                    processes=self._processes,
+                    is_rest=True,
+                    as_on_this_machine=True,
+                    report=reports.append,
+                )
                 views, models = replay.views(), _documents(replay.models)
                 found = set(map(codec.key_bytes, replay.session_ids)) & unchanged.sessions
                 if found:

@@ -3,13 +3,13 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
-from schemas.records import Json, Record
+from schemas.records import Record
 from schemas.views import Compaction, SessionView
 from streams import codec, wiring
 from streams.cli.exits import Exit
@@ -21,6 +21,7 @@ from streams.cli.screen.output import err, out, reading, say, table_width, write
 from streams.cli.screen.receipt import receipt_box
 from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import NOTHING_HERE, sessions_table
+from streams.cli.session_documents import filling_fields, filling_or_reason, judged
 from streams.codec import view_codec
 from streams.core.session_status import status_of
 from streams.core.until_compaction import CompactionPoints
@@ -28,7 +29,6 @@ from streams.edge.files.runtime_folders import transcript_folders
 from streams.edge.files.session_files import SessionFiles
 
 if TYPE_CHECKING:
-    from streams.cli.filling import Filling
     from streams.cli.transcripts import ReplayedSession
     from streams.serve.views.sessions import Sessions
 
@@ -133,10 +133,10 @@ def status(
         if line and not as_json:
             say(status_line(view, now_ms), to=out)
             return
-        filling = _filling(view, replayed)
+        filling = filling_or_reason(view, replayed)
         if as_json:
-            document = _judged(view, points, now_ms)
-            write_json(document if replayed is None else document | _filling_fields(filling))
+            document = judged(view, points, now_ms)
+            write_json(document if replayed is None else document | filling_fields(filling))
         else:
             out.print(status_box(view, now_ms, points, filling=filling))
             if latest is not None:
@@ -230,46 +230,9 @@ def _compaction(document: bytes) -> Compaction:
     return view_codec.decode(Compaction, document)
 
 
-_NEEDS_FILE: Final = "it needs the text of the session's file: `contextgauge status FILE`"
-
-
-def _filling(view: SessionView, session: "ReplayedSession | None") -> "Filling | None":
-    """Return what fills the window of a session, else why that is unknown.
-
-    None where the runtime says it itself. `session` is that of a file.
-    """
-    if session is None:
-        is_reported = any(chain.categories is not None for chain in view.chains.values())
-        return None if is_reported else _NEEDS_FILE
-    from streams.cli.filling import filling_of_session  # noqa: PLC0415 -- loads the engine
-
-    return filling_of_session(session)
-
-
-def _filling_fields(filling: "Filling | None") -> dict[str, Json]:
-    """Return what fills a window as members of a JSON document."""
-    if filling is None or isinstance(filling, str):
-        return {"filling": None, "filling_unknown": filling}
-    parts: list[Json] = [
-        {
-            "kind": part.kind,
-            "tokens": part.tokens,
-            "tools": [{"name": each.name, "tokens": each.tokens} for each in part.tools],
-        }
-        for part in filling
-    ]
-    return {"filling": parts, "filling_unknown": None}
-
-
 def _write_sessions(views: Sequence[SessionView], points: CompactionPoints) -> None:
     now_ms = SystemClock().now_ms()
-    write_json([_judged(view, points, now_ms) for view in views])
-
-
-def _judged(view: SessionView, points: CompactionPoints, now_ms: int) -> dict[str, Json]:
-    """Return a view with its status, as the API has it."""
-    document: dict[str, Json] = codec.loads(view_codec.encode(view))
-    return document | {"status": status_of(view, points).document(now_ms)}
+    write_json([judged(view, points, now_ms) for view in views])
 
 
 def _show_sessions(

@@ -26,6 +26,7 @@ from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
 from streams.core.session_status import is_unrecognised
 from streams.core.until_compaction import CompactionPoints
+from streams.edge.files.hook_messages import hooked_by
 from streams.edge.files.names import name_of
 from streams.edge.files.positions import absolute
 from streams.edge.files.status_windows import StatusWindows
@@ -40,7 +41,8 @@ class Replay:
 
     Folders are derived in several processes, `processes` at most: by default one for each core.
     `is_rest`: the sources are not all that was asked for, and lines of the others are right.
-    `as_on_this_machine`: with the windows that the status line was given, which no line has.
+    `as_on_this_machine`: with the windows that the status line was given, and the compactions'
+    starts and ends that hooks were given, which no line has.
     `report` gets what is reported of rejected lines. What can be read in part only is reported on
     standard error, and `unreadable` counts it.
     """
@@ -65,6 +67,7 @@ class Replay:
         self._processes = processes or cores()
         state = wiring.settings().state_folder if as_on_this_machine else None
         self._windows = StatusWindows(state).of if as_on_this_machine else None
+        self._hooked = hooked_by(state) if as_on_this_machine else None
         self._is_fallback_used = fallback is None
         self._lines = self._position = 0
         self._partly_read: set[str] = set()
@@ -96,7 +99,7 @@ class Replay:
         self, make: Callable[[Sequence[Record]], Sequence[Made]]
     ) -> Generator[Sequence[Made], None, None]:
         collect_young_garbage()
-        derivation = Derivation(self.sources, self._fallback, make, self._windows)
+        derivation = Derivation(self.sources, self._fallback, make, self._windows, self._hooked)
         self.session_ids = derivation.sessions
         with closing(derivation.parts(self._processes)) as parts:
             for part in parts:
@@ -225,10 +228,12 @@ def no_session(name: str, lines: int) -> StopError:
     )
 
 
-def session_of(path: str, wanted: str | None = None) -> "ReplayedSession":
-    """Return the session of a path, its subagents included; see `Replay.one`."""
+def session_of(
+    path: str, wanted: str | None = None, *, processes: int | None = None
+) -> "ReplayedSession":
+    """Return the session of a path, its subagents included; see `Replay` and its `one`."""
     sources = sources_of([session_folder(path) or path])
-    return Replay(sources, as_on_this_machine=True).one(wanted)
+    return Replay(sources, processes=processes, as_on_this_machine=True).one(wanted)
 
 
 class ReplayedSession(NamedTuple):
@@ -239,14 +244,24 @@ class ReplayedSession(NamedTuple):
     points: CompactionPoints
     source: InputSource
 
-    def latest_compaction(self) -> Compaction | None:
-        """Return the session's own compaction with the latest boundary, after all records of it."""
-        latest: Compaction | None = None
+    def compactions(self) -> list[Compaction]:
+        """Return the session's own compactions after all records of them, the newest first."""
+        own: dict[str, Compaction] = {}
         for record in self.records:
-            if record.data.inherited:
+            data = record.data
+            if data.inherited:
                 continue
-            if isinstance(record.data, CompactBoundary) or (
-                latest is not None and getattr(record.data, "boundary_id", "") == latest.boundary_id
-            ):
-                latest = compaction(latest, record)
-        return latest
+            boundary = record.id if isinstance(data, CompactBoundary) else _boundary_of(record)
+            document = compaction(own.get(boundary), record)
+            if document is not None:
+                own[boundary] = document
+        return list(reversed(own.values()))
+
+    def latest_compaction(self) -> Compaction | None:
+        """Return the session's own compaction with the latest boundary."""
+        return next(iter(self.compactions()), None)
+
+
+def _boundary_of(record: Record) -> str:
+    """Return the boundary that a record adds to; empty where it is of none."""
+    return getattr(record.data, "boundary_id", None) or ""

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from streams.ports.health import StepTimer as StepTimer
     from streams.ports.health import WorkerPhase as WorkerPhase
     from streams.ports.local import DerivedFiles as DerivedFiles
+    from streams.ports.local import HookedBy as HookedBy
+    from streams.ports.local import HookMessage as HookMessage
     from streams.ports.local import LocalChanges as LocalChanges
     from streams.ports.local import LocalStore as LocalStore
     from streams.ports.local import OtherProcesses as OtherProcesses
@@ -87,7 +89,7 @@ _MODULES = {
     "streams.ports.conversations": ("Asked AskedContexts ConversationReader"),
     "streams.ports.health": ("Health PartitionPhase Service StepTimer WorkerPhase"),
     "streams.ports.local": (
-        "DerivedFiles LocalChanges LocalStore OtherProcesses ReadingProgress "
+        "HookedBy HookMessage DerivedFiles LocalChanges LocalStore OtherProcesses ReadingProgress "
         "TranscriptPiece TranscriptReader Visits"
     ),
     "streams.ports.log": (

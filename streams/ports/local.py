@@ -3,8 +3,8 @@
 Both are used by one thread, the one that reads.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from contextgauge.containers import Line
 from schemas.views import Aggregates, PartitionView
@@ -28,6 +28,17 @@ class ReadingProgress(NamedTuple):
     def is_done(self) -> bool:
         """Whether everything has been read."""
         return self.read_bytes >= self.bytes
+
+
+class HookMessage(NamedTuple):
+    """What a hook said of a compaction, as a line of JSON, and when."""
+
+    time_ms: int
+    value: bytes
+
+
+HookedBy: TypeAlias = Callable[[str], Sequence[HookMessage]]
+"""Returns the messages of hooks about a transcript's session, by time; none of a subagent's."""
 
 
 class TranscriptPiece(NamedTuple):

@@ -11,6 +11,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
 from streams import codec, wiring
 from streams.core.runtime_settings import RuntimeSettings
+from streams.edge.files.hook_messages import HookMessages, hooked_by
 from streams.edge.files.runtime_settings import SettingsReader
 from streams.edge.files.session_files import FirstPrompts
 from streams.edge.files.status_windows import StatusWindows
@@ -56,9 +57,10 @@ class ReadingProcesses:
     def __init__(self, settings: Settings, processes: int, report: Callable[[str], None]) -> None:
         rules, limit_bytes = wiring.rules(settings), settings.message_limit_bytes
         windows = StatusWindows(settings.state_folder).of
+        hooked = hooked_by(settings.state_folder)
 
         def work(files: UnreadFiles) -> Iterator[DerivedFiles]:
-            yield derive_files(rules, limit_bytes, read_whole(files), windows)
+            yield derive_files(rules, limit_bytes, read_whole(files), windows, hooked)
 
         self._forks = Forks(work, processes)
         self._report = report
@@ -126,9 +128,15 @@ def local_view(
     turns = Turns()
     windows = StatusWindows(settings.state_folder)
     derivation = LocalDerivation(
-        rules, store, turns.give_way, settings.message_limit_bytes, windows.of
+        rules,
+        store,
+        turns.give_way,
+        settings.message_limit_bytes,
+        windows.of,
+        hooked_by(settings.state_folder),
     )
-    reading = LocalReading(transcripts, derivation, clock, others, windows.changed)
+    hooks = HookMessages(settings.state_folder)
+    reading = LocalReading(transcripts, derivation, clock, others, windows.changed, hooks.changed)
     return LocalView(reading, SqliteViews(file, reading.heartbeat, turns), store.close)
 
 

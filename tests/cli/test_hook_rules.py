@@ -156,14 +156,14 @@ def test_other_session_starts_do_nothing(api: Api, source: str | None) -> None:
 def test_wrong_input_is_reported_and_is_harmless(api: Api, given: str) -> None:
     output, error = run(api, "session-start", given=given)
     assert output is None
-    assert error.startswith("contextgauge hook: ")
+    assert error.startswith("contextgauge hook session-start: ")
 
 
 def test_an_api_that_fails_or_is_away_is_harmless(api: Api) -> None:
     api.answers = [500]
     assert "500" in run(api, "session-start")[1]
     output, error = run(api, "session-start", "--url", "http://127.0.0.1:1")
-    assert (output, error[:18]) == (None, "contextgauge hook:")
+    assert (output, error[:31]) == (None, "contextgauge hook session-start")
     assert "begin it with" in run(api, "session-start", "--url", "file:///etc/passwd")[1]
 
 

@@ -276,6 +276,19 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
     assert here.used == COMMANDS, "a command is not tried here"
 
 
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+"""How a client of the Model Context Protocol begins."""
+
+
 def without_services(here: Installation) -> None:
     """Run what needs no broker, and the demo without one: it would start what `stack up` does."""
     (here.folder / "rules.toml").write_text(RULES)
@@ -297,6 +310,9 @@ def without_services(here: Installation) -> None:
     assert "contextgauge:" not in here.run("statusline", stdin=json.dumps(given))
     assert ":" in here.run("token", "reader")
     here.run("hook", "pre-compact", stdin=json.dumps(given))
+    here.run("install", "claude-code", "--yes", "--only", "hooks")
+    here.run("install", "claude-code", "--yes", "--undo")
+    assert '"serverInfo"' in here.run("mcp", "projects", stdin=json.dumps(INITIALIZE) + "\n")
     path = here.environment["PATH"]
     without_java = path_without(here.folder.parent / "programs", "java")
     here.environment["PATH"] = f"{here.bin}{os.pathsep}{without_java}"

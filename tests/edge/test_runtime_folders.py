@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from contextgauge.normalise.runtimes import RUNTIMES
-from streams.edge.files.claude_settings import settings_path
 from streams.edge.files.runtime_folders import folders_of, transcript_folders
 
 
@@ -62,8 +61,6 @@ def test_a_variable_names_other_homes(home: Path) -> None:
     ]
     moved = {**environment, "QWEN_RUNTIME_DIR": str(home / "runtime")}
     assert folders(moved, *FOUR)[-1] == home / "runtime" / "projects"
-    assert settings_path(environment) == home / "mine" / "settings.json"
-    assert settings_path({}) == home / ".claude" / "settings.json"
 
 
 def test_each_home_of_pi_and_its_kin_has_the_sessions_of_agents(home: Path) -> None:

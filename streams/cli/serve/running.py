@@ -53,7 +53,7 @@ async def serve_until(
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
     app = create_app(serving)
-    server = _Server(_config(app, proxies))
+    server = ServerWithoutSignals(_config(app, proxies))
     running = asyncio.create_task(server.serve([listener]))
     stopping = asyncio.create_task(stop.wait())
     serving.health.worker("member")
@@ -86,11 +86,12 @@ def _config(app: Starlette, proxies: Sequence[str]) -> uvicorn.Config:
     )
 
 
-class _Server(uvicorn.Server):
+class ServerWithoutSignals(uvicorn.Server):
     """Leaves signals to the worker that it runs in."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
         yield
 
 

@@ -6,13 +6,11 @@ from typing import Annotated
 
 import typer
 
-from contextgauge.errors import ConfigError, StopError
+from contextgauge.errors import StopError
 from streams import codec
 from streams.cli.inputs import is_path
 from streams.cli.screen.figures import safe
 from streams.cli.statusline import statusline_command
-from streams.cli.statusline.install import install as write_settings
-from streams.cli.statusline.install import uninstall as restore_settings
 from streams.core.session_ids import several_begin_with
 from streams.edge.files.runtime_folders import transcript_folders
 from streams.edge.files.session_files import SessionFiles
@@ -28,18 +26,6 @@ def statusline(
         ),
     ] = None,
     *,
-    install: Annotated[
-        bool,
-        typer.Option(
-            "--install",
-            help="Write the status line into Claude Code's settings.json, after a question. "
-            "Everything else in it stays, and a copy is stored next to it.",
-        ),
-    ] = False,
-    uninstall: Annotated[bool, typer.Option("--uninstall", help="Undo --install.")] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask: for --install and --uninstall.")
-    ] = False,
     verbose: Annotated[
         bool,
         typer.Option(
@@ -52,22 +38,10 @@ def statusline(
     Reads the JSON that Claude Code passes to its status line command on standard input. Shows the
     model, how full the window is, the tokens left until compaction and the compactions: from the
     transcript; of a session without one on this machine, from Redis. Always exits with 0 when it
-    prints the line.
+    prints the line. `contextgauge install claude-code` sets it up.
     """
-    if install and uninstall:
-        raise ConfigError("--install and --uninstall exclude each other")
-    if yes and not (install or uninstall):
-        raise ConfigError("--yes is for --install and --uninstall")
-    if session is not None and (install or uninstall):
-        option = "--install" if install else "--uninstall"
-        raise ConfigError(f"{option} takes no SESSION: the line is about the one that is open")
-    if install:
-        write_settings(yes=yes)
-    elif uninstall:
-        restore_settings(yes=yes)
-    else:
-        given = None if session is None else codec.dumps(_input(session))
-        statusline_command.main(["--verbose"] if verbose else [], given)
+    given = None if session is None else codec.dumps(_input(session))
+    statusline_command.main(["--verbose"] if verbose else [], given)
 
 
 def _input(session: str) -> dict[str, str]:

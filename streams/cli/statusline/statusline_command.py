@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from contextgauge import documents
 from contextgauge.errors import ContextgaugeError, StopError
@@ -103,6 +103,25 @@ def statusline(
         setup = documents.document("STATUSLINE.md")
         warn(f"no JSON object on standard input: see {setup} for the setup")
         return "contextgauge: no session was given"
+    asked = asked_of(document, environment, explain, warn, is_patient=is_patient)
+    figures = asked.figures()
+    return draw(
+        figures or figures_of_input(asked.claude),
+        time.time_ns() // 1_000_000,
+        _width(environment),
+        in_colour=not environment.get("NO_COLOR") and environment.get("TERM") != "dumb",
+    )
+
+
+def asked_of(
+    document: Mapping[str, Any],
+    environment: Mapping[str, str],
+    explain: Report,
+    warn: Report,
+    *,
+    is_patient: bool = False,
+) -> "AskedFigures":
+    """Return whose figures a runtime's input asks for; the window in it is remembered."""
     claude = read_input(document)
     settings, problems = read_settings(environment)
     for problem in problems:
@@ -112,17 +131,10 @@ def statusline(
         if claude.model_id and claude.window:
             windows.remember(claude.session_id, base_name(claude.model_id)[0], claude.window)
         claude = claude._replace(windows=windows.of(claude.session_id))
-    asked = _Asked(claude, settings, environment, explain, warn, is_patient)
-    figures = asked.figures()
-    return draw(
-        figures or figures_of_input(claude),
-        time.time_ns() // 1_000_000,
-        _width(environment),
-        in_colour=not environment.get("NO_COLOR") and environment.get("TERM") != "dumb",
-    )
+    return AskedFigures(claude, settings, environment, explain, warn, is_patient)
 
 
-class _Asked(NamedTuple):
+class AskedFigures(NamedTuple):
     """What the line is of, where it is read, and who asks: a prompt, or a person, who waits."""
 
     claude: ClaudeInput

@@ -6,21 +6,13 @@ imports this at every prompt, so it imports nothing that takes long.
 """
 
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Final
 
 from streams.edge.files.objects import object_of
-from streams.edge.files.small_files import SmallFiles
+from streams.edge.files.small_files import SmallFiles, session_file
 
-_TICK_NS: Final = 2_000_000_000
-"""The coarsest clock of a file system (FAT)."""
-
-_ID_CHARACTERS: Final = frozenset(
-    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"
-)
-_MAX_ID: Final = 64
+_SUFFIX: Final = ".json"
 _NO_WINDOWS: Final[Mapping[str, int]] = {}
 
 
@@ -29,17 +21,16 @@ class StatusWindows:
 
     def __init__(self, setting: str | None) -> None:
         self._files = SmallFiles(setting, "statusline")
-        self._looked_ns = 0
 
     def remember(self, session_id: str, model: str, window: int) -> None:
         """Store a model's window for a session. Never raises: else nothing is stored."""
-        name = _name_of(session_id)
+        name = session_file(session_id, _SUFFIX)
         if name is not None and self.of(session_id) != {model: window}:
             self._files.write(name, json.dumps({"model": model, "window": window}).encode())
 
     def of(self, session_id: str) -> Mapping[str, int]:
         """Return what is known of a session: a model's window, in tokens, or nothing."""
-        name = _name_of(session_id)
+        name = session_file(session_id, _SUFFIX)
         content = None if name is None else self._files.read(name)
         stored = (object_of(content) if content else None) or {}
         model, window = stored.get("model"), stored.get("window")
@@ -49,21 +40,5 @@ class StatusWindows:
 
     def changed(self) -> list[str]:
         """Return the sessions whose windows were stored since the last call, at first all."""
-        folder = self._files.folder
-        with suppress(OSError):
-            now_ns = os.stat(folder).st_mtime_ns
-            if now_ns == self._looked_ns:
-                return []
-            # A file may come within the tick of its clock that the folder had.
-            before, self._looked_ns = self._looked_ns - _TICK_NS, now_ns
-            with os.scandir(folder) as listed:
-                new = [each.name for each in listed if each.stat().st_mtime_ns >= before]
-            return [name.removesuffix(".json") for name in new if name.endswith(".json")]
-        return []
-
-
-def _name_of(session_id: str) -> str | None:
-    """Return the name of a session's file; None for an id that is no plain name."""
-    if not 0 < len(session_id) <= _MAX_ID or not _ID_CHARACTERS.issuperset(session_id):
-        return None
-    return f"{session_id}.json"
+        names = self._files.changed()
+        return [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]

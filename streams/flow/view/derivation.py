@@ -27,12 +27,14 @@ from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
 from streams.flow.project.fold import FIRST_STATS, LoggedRecord
 from streams.flow.project.view_write import ViewWrite
+from streams.flow.replay.hook_lines import HookLines
 from streams.flow.replay.replay import derive_line
 from streams.flow.view.local_fold import LocalFold
 from streams.flow.view.unchanged import is_outdated
 from streams.ports import (
     DerivedFiles,
     Entry,
+    HookedBy,
     LocalChanges,
     LocalStore,
     TranscriptPiece,
@@ -48,8 +50,8 @@ _NEVER_IDLE = Activity(0, None)
 class LocalDerivation:
     """The sessions of the local file. Not thread-safe.
 
-    `give_way` is called between two lines: it may wait for others of this process. `windows` are
-    known from elsewhere than the sessions' lines.
+    `give_way` is called between two lines: it may wait for others of this process. `windows` and
+    what `hooked` returns are known from elsewhere than the sessions' lines.
     """
 
     def __init__(
@@ -59,12 +61,14 @@ class LocalDerivation:
         give_way: Callable[[], None],
         limit_bytes: int = MESSAGE_LIMIT_BYTES,
         windows: OutsideWindows | None = None,
+        hooked: HookedBy = lambda _: (),
     ) -> None:
         self._rules = rules
         self._store = store
         self._give_way = give_way
         self._limit_bytes = limit_bytes
         self._windows = windows
+        self._hooked = hooked
         self.rejected: Counter[str] = Counter()
         """Lines that could not be derived, by file."""
         self._postponed: set[bytes] = set()
@@ -91,7 +95,7 @@ class LocalDerivation:
         if piece.path != self._visited:
             self._visited, self._visit = piece.path, self._visit + 1
         member: str | None = None
-        for line in piece.lines:
+        for line in self._hooks.between(piece.path, piece.lines):
             self._give_way()
             result = derive_line(self._deriver, line, self._limit_bytes, piece.received_ms)
             if result.dead is not None:
@@ -109,6 +113,29 @@ class LocalDerivation:
         self._marks[piece.path] = piece.mark
         if not is_exact:
             self._inexact.add(piece.path)
+
+    def take_hooks(self, session_ids: Iterable[str]) -> None:
+        """Derive what hooks said of sessions after the last lines of their files.
+
+        All files must have been read, and nothing may be uncommitted.
+        """
+        for session in map(codec.key_bytes, session_ids):
+            for path in self._store.files(session):
+                self._begin_hooks(path, session)
+                lines = self._hooks.rest(path)
+                for line in lines:
+                    result = derive_line(self._deriver, line, self._limit_bytes)
+                    for record in result.records:
+                        self._add(record, record.time_ms or 0, is_live=True)
+                if lines:
+                    self._marks[path] = self._store.marks().get(path)
+                    self._inexact.add(path)
+
+    def _begin_hooks(self, path: str, session: bytes) -> None:
+        """Leave out what an earlier run derived of hooks: all up to the last record's time."""
+        stored = self._store.view(session)
+        if stored is not None:
+            self._hooks.begin(path, view_codec.decode(SessionView, stored).last_ms)
 
     def _note(self, path: str, session: bytes) -> None:
         """Note that the file which is read has lines of a session."""
@@ -243,6 +270,7 @@ class LocalDerivation:
         # Not a method: in a cycle it would never be freed, as no process looks for old garbage.
         stored = partial(_stored_session, self._store, self._windows)
         self._deriver = Deriver(self._rules, limit_bytes=self._limit_bytes, stored=stored)
+        self._hooks = HookLines(self._hooked)
         self._fold: LocalFold = LocalFold()
         self._fold.load_stats(self._store.stats() or FIRST_STATS)
         self._begin()

@@ -12,7 +12,7 @@ from streams.codec.aggregates import added
 from streams.core.derivation.outside_windows import OutsideWindows
 from streams.core.derivation.rules_config import Rules
 from streams.flow.view.derivation import LocalDerivation
-from streams.ports import DerivedFiles, Entry, LocalChanges, TranscriptPiece
+from streams.ports import DerivedFiles, Entry, HookedBy, LocalChanges, TranscriptPiece
 
 
 def derive_files(
@@ -20,9 +20,12 @@ def derive_files(
     limit_bytes: int,
     pieces: Iterable[TranscriptPiece],
     windows: OutsideWindows | None = None,
+    hooked: HookedBy = lambda _: (),
 ) -> DerivedFiles:
     """Derive and fold the pieces of whole files, in a process of its own."""
-    derivation = LocalDerivation(rules, _NothingStored(), lambda: None, limit_bytes, windows)
+    derivation = LocalDerivation(
+        rules, _NothingStored(), lambda: None, limit_bytes, windows, hooked
+    )
     for piece in pieces:
         derivation.take(piece)
     counts: dict[str, list[Aggregates]] = defaultdict(list)

@@ -30,7 +30,8 @@ class LocalReading(Generic[Task]):
     """Reads until it is stopped. `run` is for a thread, everything else for others.
 
     `others` are processes that read with it what is unread at the start; the reading ends them.
-    `changed` returns the sessions whose windows are known from elsewhere since the last call.
+    `changed` returns the sessions whose windows are known from elsewhere since the last call,
+    `hooked` those of which hooks said something.
     """
 
     def __init__(
@@ -40,12 +41,16 @@ class LocalReading(Generic[Task]):
         clock: Clock,
         others: OtherProcesses[Task] | None = None,
         changed: Callable[[], Iterable[str]] = tuple,
+        hooked: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._transcripts = transcripts
         self._derivation = derivation
         self._clock = clock
         self._others = others
         self._changed = changed
+        self._hooked = hooked
+        self._waiting: set[str] = set()
+        """Sessions of which hooks said something that may come after all lines."""
         self._given: Iterator[tuple[Task, DerivedFiles | None]] | None = None
         self._committed_s = 0.0
         self._stopping = threading.Event()
@@ -100,8 +105,17 @@ class LocalReading(Generic[Task]):
                 self._derivation.commit()
             self._progress = progress
             if not has_read:
+                self._take_hooks()
                 self._stopping.wait(_IDLE_S)
         self._derivation.commit()
+
+    def _take_hooks(self) -> None:
+        """Derive what hooks said after the last lines that there are."""
+        self._waiting.update(self._hooked())
+        if self._waiting and self._progress is not None and self._progress.is_done:
+            self._derivation.take_hooks(self._waiting)
+            self._derivation.commit()
+            self._waiting.clear()
 
     def _commit_at_times(self) -> None:
         if self._clock.monotonic_s() - self._committed_s >= _COMMIT_S:
