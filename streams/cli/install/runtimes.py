@@ -93,8 +93,8 @@ def placed(
         (event, ("hook", "compaction"), ()) for event in shape.compaction_events
     ]
     if at is not None:
-        options = ("--at", f"{at:g}")
-        wanted += [(event, ("hook", "threshold"), options) for event in shape.telling_events]
+        limit = ("--at", f"{at:g}")
+        wanted += [(event, ("hook", "threshold"), limit) for event in shape.telling_events]
     for event, words, options in wanted:
         hook = {"type": "command", "command": shlex.join([*program, *words, *options])}
         entry = Entry(("hooks", event), {"hooks": [hook]}, words, is_listed=True)
