@@ -50,7 +50,8 @@ _TITLE_LINE: Final = re.compile(rf"(?m)^{_READ_TITLE.pattern}$")
 _PROSE_NOTE: Final = "> [… {count:,} characters of this summary are left out]"
 _READ_PROSE_NOTE: Final = re.compile(r"(?m)^> \[… ([\d,]{1,15}) characters of this summary are")
 _PROSE_NOTE_CHARACTERS: Final = 64
-_NOTE: Final = "[… 9 m1] stands for 9 characters of message m1"
+_NOTE: Final = "[… 9] stands for 9 characters"
+_RECALL_NOTE: Final = "[… 9 m1] stands for 9 characters: recall m1"
 _SPEAKERS: Final[tuple[Speaker, ...]] = get_args(Speaker)
 _ID: Final = re.compile(r"[\w.:@/=+-]{1,100}")
 """What an id has to be to stand in a mark."""
@@ -135,7 +136,7 @@ def _divided(prose: str, carried: Carried, number: int, room: _Room) -> _Parts:
     """Return what the room has place for, with the files that are listed."""
     files = carried.files
     around = _Parts("…" if prose else "", (), files)
-    fixed = len(_rendered(around, carried, number, "0" * _NONCE_DIGITS)) + len(_NOTE) + 32
+    fixed = len(_rendered(around, carried, number, "0" * _NONCE_DIGITS)) + len(_RECALL_NOTE) + 32
     left = room.characters - fixed
     digest = sum(map(size_of, groups_of(carried.entries, room.turns).standard.values()))
     prose = _shortened(prose, max(left - digest, left // room.prose_share))
@@ -165,7 +166,8 @@ def _rendered(parts: _Parts, carried: Carried, number: int, nonce: str) -> str:
         lines += [f"[{nonce} summary]", parts.prose]
     lines += [_entry(each, nonce) for each in parts.entries]
     if any(each.omitted for each in parts.entries):
-        lines.append(f"[{nonce} note] {_NOTE}")
+        is_named = any(each.message_id for each in parts.entries)
+        lines.append(f"[{nonce} note] {_RECALL_NOTE if is_named else _NOTE}")
     if left_out := _omitted(parts.entries, carried):
         lines.append(f"[{nonce} left out] {left_out}")
     if carried.files:
