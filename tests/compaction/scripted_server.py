@@ -1,7 +1,7 @@
 """An HTTP server on a free port that answers by a script, and keeps what it was sent."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,17 +12,12 @@ from contextgauge.records import Json
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer: `events` as a stream where there are any, else `body` as JSON.
-
-    `cut` ends the connection after half of the body; `hang` sends nothing, or in a stream nothing
-    after the first chunk.
-    """
+    """One answer, JSON: `cut` ends the connection after half of it, `hang` sends nothing."""
 
     body: Json = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     trouble: Literal["cut", "hang"] | None = None
-    events: Sequence[bytes] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +62,15 @@ class ScriptedServer:
 
 async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
     """Send a reply; False where the connection ends with it."""
-    stream = bool(reply.events)
-    chunks = list(reply.events) or [dumps(reply.body)]
-    if reply.trouble == "hang" and not stream:
+    if reply.trouble == "hang":
         await asyncio.Event().wait()
-    kind = "text/event-stream" if stream else "application/json"
-    headers = {"content-type": kind, "transfer-encoding": "chunked", **reply.headers}
+    headers = {"content-type": "application/json", "transfer-encoding": "chunked", **reply.headers}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    writer.write(f"HTTP/1.1 {reply.status} Scripted\r\n{lines}\r\n".encode())
-    if reply.trouble == "cut" and not stream:
-        chunks = [chunks[0][: len(chunks[0]) // 2]]
-    elif reply.trouble == "cut":
-        chunks = chunks[: max(1, len(chunks) // 2)]
-    for chunk in chunks:
-        writer.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
-        await writer.drain()
-        if reply.trouble == "hang":
-            await asyncio.Event().wait()
+    body = dumps(reply.body)
+    body = body[: len(body) // 2] if reply.trouble == "cut" else body
+    writer.write(f"HTTP/1.1 {reply.status} Scripted\r\n{lines}\r\n{len(body):x}\r\n".encode())
+    writer.write(body + b"\r\n")
+    await writer.drain()
     if reply.trouble == "cut":
         return False
     writer.write(b"0\r\n\r\n")

@@ -63,7 +63,7 @@ def test_the_whole_text() -> None:
         "[* … 900 a1] last lines?",
         "[* 2] yes",
         "[* tool] ImportError: no module lxml",
-        "[* note] [… 9 m1] stands for 9 characters of message m1",
+        "[* note] [… 9 m1] stands for 9 characters: recall m1",
         "[* left out] 3 passages of others",
         "[* files]",
         "- changed src/a.py",

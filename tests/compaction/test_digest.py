@@ -15,7 +15,8 @@ from contextgauge.compaction.carried.digest import (
     carry,
     entries_of,
 )
-from contextgauge.compaction.carried.digest_room import size_of, within
+from contextgauge.compaction.carried.digest_groups import cut, size_of
+from contextgauge.compaction.carried.digest_room import within
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.engine.request_size import ModelCall
@@ -119,15 +120,57 @@ def test_a_short_answer_has_its_question(answer: str) -> None:
     assert entry.omitted == len(LONG + question) - len(entry.text) - len(entry.end)
 
 
-def test_a_long_turn_speaks_for_itself() -> None:
-    question = "Which one?"
-    carried = carry(Carried(), [said("assistant", LONG + question), said("user", "B. " * 200)])
-    assert question not in carried.entries[0].text + carried.entries[0].end
-
-
 def test_a_question_before_the_cut_is_there_for_its_answer_behind_it() -> None:
     (placed,) = entries_of([said("assistant", LONG + "May I drop the table?")])
     assert placed.entry.end.endswith("May I drop the table?")
+
+
+def turns_of(*speakers: tuple[str, str]) -> list[DigestEntry]:
+    return [DigestEntry(1, "m", speaker, text) for speaker, text in speakers]  # type: ignore[arg-type]
+
+
+def test_the_reply_stays_before_what_the_agent_was_about_to_do() -> None:
+    look, reply = "Let me look. " * 30, "The port was wrong, the tests pass. " * 20
+    scene = [("user", "Fix the parser, " * 9), ("agent", look), ("agent", reply)]
+    entries = turns_of(*scene, ("user", "Go on with the lexer, " * 9), ("agent", "Done."))
+    shown = within(entries, sum(map(size_of, entries)) - size_of(entries[1]) + 10)
+    assert [*entries[:1], *entries[2:]] == shown
+
+
+def test_the_last_failure_stays_with_the_reply_that_follows_it() -> None:
+    one, two = "ImportError: a. " * 20, "ImportError: b. " * 20
+    reply, other = "I pinned b. " * 40, "I renamed it. " * 40
+    request = ("user", "Go on with all of the others. " * 4)
+    first = [request, ("tool", one), ("agent", "I look. "), ("tool", two), ("agent", reply)]
+    entries = turns_of(*first, request, ("agent", other), request)
+    shown = within(entries, 1_600)
+    assert entries[1].text[:20] not in [each.text[:20] for each in shown]
+    assert "ImportError: b." in shown[1].text
+    assert len(shown[2].text) > len(shown[4].text)
+
+
+def test_a_run_without_a_reply_has_the_room_of_replies() -> None:
+    steps = [("agent", f"Step {number}. " + "x" * 90) for number in range(20)]
+    entries = turns_of(("user", "Do it all."), *steps)
+    digest = [PlacedEntry(place, each) for place, each in enumerate(entries)]
+    size = text_size(Carried(), digest, (), len(digest), TextTokens(0, 0, 0), ESTIMATE).before[-1]
+    assert size * 4 > sum(len(each.text) for each in entries)
+
+
+def test_of_an_agents_text_the_longest_lines_are_cut() -> None:
+    text = f"{'I read the parser. ' * 20}\nMay I drop the table?\n\n{'All tests pass. ' * 20}"
+    entry = DigestEntry(1, "m1", "agent", text)
+    shorter = cut(entry, 400, 1 / 3)
+    first, question, last = shorter.text.split("\n")
+    assert question == "May I drop the table?"
+    assert first.startswith("I read the parser. ")
+    assert first.endswith("…")
+    assert last.startswith("All tests pass. ")
+    assert (shorter.end, shorter.omitted) == ("", len(text) - len(shorter.text))
+    assert size_of(shorter) <= 400
+    again = cut(shorter, 300, 1 / 3)
+    assert question in again.text
+    assert again.omitted == len(text) - len(again.text)
 
 
 def failed(text: str, *, is_error: bool) -> Message:
@@ -287,8 +330,8 @@ def test_where_room_is_short_repeated_turns_go_first() -> None:
 def test_the_agents_texts_take_the_room_that_is_left() -> None:
     agent = DigestEntry(1, "a", "agent", "word " * 240)
     entries = [DigestEntry(1, "u", "user", "Fix the parser, please. " * 20), agent]
-    assert len(within(entries, 1_000)[1].text) > 400
-    assert len(within(entries, 650)[1].text) < 200
+    shown = [within(entries, room)[1] for room in (1_000, 650)]
+    assert 100 < len(shown[1].text + shown[1].end) < 200 < len(shown[0].text + shown[0].end) > 400
     assert within(entries, 2_000) == entries
 
 
@@ -341,10 +384,11 @@ def test_what_is_shown_fits_and_keeps_its_order(said_: list[tuple[Any, int]], ro
 def test_a_text_that_comes_again_behind_a_cut_takes_its_room_before_it() -> None:
     said_twice = DigestEntry(1, "m", "agent", "Let me look into src/app.py. " * 10)
     todos = [DigestEntry(1, "m", "todos", "x" * size) for size in (300, 900)]
-    entries = [*map(PlacedEntry, (0, 6), [said_twice] * 2), *map(PlacedEntry, (1, 7), todos)]
+    turn = PlacedEntry(2, DigestEntry(2, "u", "user", "Go on. " * 20))
+    entries = [*map(PlacedEntry, (0, 6), [said_twice] * 2), *map(PlacedEntry, (1, 7), todos), turn]
     entries.sort(key=lambda each: each.position)
     before = text_size(Carried(), entries, (), 8, TextTokens(0, 0, 0), ESTIMATE).before
-    once = text_size(Carried(), entries[:2], (), 8, TextTokens(0, 0, 0), ESTIMATE).before
+    once = text_size(Carried(), entries[:3], (), 8, TextTokens(0, 0, 0), ESTIMATE).before
     assert before[6] == once[6] > 100
     assert before[7] == before[6]
     assert before[8] > before[7]

@@ -159,3 +159,20 @@ def test_every_file_is_known_after_five_rounds(seed: int) -> None:
     assert read is not None
     assert {each.path: each.changed for each in read.files} == truth
     assert audit(text, carried) == []
+
+
+def listed(files: list[FileUse], budget_tokens: int) -> list[FileUse]:
+    carried = Carried(files=tuple(files))
+    read = read_text(compose("", carried, number=1, budget_tokens=budget_tokens, counter=ESTIMATE))
+    assert read is not None
+    return list(read.files)
+
+
+def test_files_that_were_only_read_have_a_third_of_the_list() -> None:
+    """They are easily read again; where no file was changed, they are what there is to list."""
+    read = [FileUse(f"docs/page_{n:03}.md", read=True, changed=False) for n in range(200)]
+    changed = [FileUse(f"src/part_{n:03}.py", read=False, changed=True) for n in range(4)]
+    alone, among = listed(read, 2_000), listed([*changed, *read], 2_000)
+    assert alone == read[-len(alone) :]
+    assert among[:4] == changed
+    assert 2.5 < len(alone) / len(among[4:]) < 3.5

@@ -56,7 +56,7 @@ async def test_no_error_of_an_sdk_gets_through() -> None:
     error = await _error(_summariser(ScriptedModel(KeyError("zebra")), attempts=1))
     assert "zebra" not in str(error)
     assert error.final
-    assert "check the key and the options" in str(error)
+    assert "check the key, and the options" in str(error)
 
 
 async def test_a_wait_beyond_the_deadline_is_not_begun() -> None:

@@ -182,7 +182,7 @@ def test_excerpt_shows_the_place_that_was_asked_for() -> None:
     text = "the start. " * 2_000 + "The NEEDLE is here." + " the end" * 2_000
     answer = recall([user("m", text)], {"text": "the needle"})
     assert "The NEEDLE is here." in answer
-    assert "characters cut: ask for the id to read all" in answer
+    assert "characters left out: ask for the id to read all" in answer
     assert ESTIMATE.text(answer) < 500
     text = "needles " + "in " * 2_000 + "a red needle"
     assert "a red needle" in recall([user("m", text)], {"text": "red needle"})

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from contextgauge.compaction.carried.audit import audit
-from contextgauge.compaction.carried.compaction_text import compose
+from contextgauge.compaction.carried.compaction_text import compose, read_text
 from contextgauge.compaction.carried.digest import carry
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import ESTIMATE
@@ -114,6 +114,16 @@ async def test_the_text_quotes_errors_and_not_notices_of_cleared_results() -> No
     marker = await compacted([said("user", "Fix it."), *messages])
     assert "ImportError: no foo3\n" in marker.summary
     assert "cleared to save context" not in marker.summary
+
+
+@pytest.mark.parametrize("offered", [False, True])
+async def test_what_is_left_out_is_named_only_where_it_can_be_recalled(*, offered: bool) -> None:
+    messages = [said("user", f"{n}: " + "x" * 5_000, id=f"u{n}") for n in range(30)]
+    marker = await compacted(messages, replace(WINDOW, recall=offered))
+    read = read_text(marker.summary)
+    assert read is not None
+    assert read.entries[0].omitted > 0
+    assert ("u0]" in marker.summary, ": recall m1" in marker.summary) == (offered, offered)
 
 
 def test_a_large_conversation_takes_well_below_a_second() -> None:

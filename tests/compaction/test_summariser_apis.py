@@ -1,4 +1,4 @@
-"""Each provider's API, whole and as a stream, against a real HTTP server."""
+"""Each provider's API, against a real HTTP server."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -14,11 +14,6 @@ from tests.compaction.scripted_server import Reply, ScriptedServer, scripted_ser
 from tests.compaction.summary_kit import GOOD, HandClock, request_of
 from tests.compaction.wire_replies import APIS, KEY, MODEL, Api, Said
 
-CASES = [
-    pytest.param((api, stream), id=f"{name}-{'stream' if stream else 'whole'}")
-    for name, api in APIS.items()
-    for stream in (False, True)
-]
 pytestmark = [
     pytest.mark.service,  # a server on this machine, and the providers' SDKs
     # Of Google's SDK, which prefers aiohttp where it is installed.
@@ -29,18 +24,16 @@ pytestmark = [
 class Provider:
     """One provider's API on a server of the test's own."""
 
-    def __init__(self, server: ScriptedServer, api: Api, *, stream: bool) -> None:
-        self.server, self.api, self.stream = server, api, stream
+    def __init__(self, server: ScriptedServer, api: Api) -> None:
+        self.server, self.api = server, api
 
     def said(self, said: Said) -> Reply:
         """Return an answer as the API gives it."""
-        if self.stream:
-            return Reply(events=self.api.events(said))
         return Reply(self.api.whole(said))
 
     def summariser(self, clock: HandClock | None = None, **limits: float) -> ModelSummariser:
         figures = CallLimits(**{"call_s": 5, "total_s": 30, **limits})  # type: ignore[arg-type]
-        model = self.api.connect(self.server.url, self.stream)
+        model = self.api.connect(self.server.url)
         clock = clock or HandClock()
         return ModelSummariser(model, limits=figures, clock=clock, jitter=lambda: 1.0)
 
@@ -56,11 +49,10 @@ class Provider:
         return caught.value
 
 
-@pytest_asyncio.fixture(params=CASES)
+@pytest_asyncio.fixture(params=APIS.values(), ids=APIS)
 async def provider(request: pytest.FixtureRequest) -> AsyncIterator[Provider]:
-    api, stream = request.param
     async with scripted_server() as server:
-        yield Provider(server, api, stream=stream)
+        yield Provider(server, request.param)
 
 
 async def test_an_answer_is_the_summary_with_its_usage(provider: Provider) -> None:
@@ -115,15 +107,6 @@ async def test_a_broken_connection_is_repeated(provider: Provider) -> None:
     assert (answer.text, len(provider.server.received)) == (GOOD, 2)
 
 
-async def test_an_answer_that_ends_early_in_good_order_is_refused(provider: Provider) -> None:
-    whole = provider.said(Said(GOOD))
-    if not provider.stream:
-        pytest.skip("a whole answer has all or nothing")
-    half = Reply(events=whole.events[: len(whole.events) // 2])
-    error = await provider.reason(half)
-    assert "broke off" in str(error) or "connection" in str(error)
-
-
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
@@ -157,7 +140,6 @@ async def test_no_word_of_the_conversation_is_in_a_reason(provider: Provider) ->
         Reply(quoting, 429),
         Reply(quoting, 500),
         provider.said(Said("zebra")),
-        Reply(events=[b'event: error\ndata: {"type":"error","error":{"message":"zebra"}}\n\n']),
     ):
         conversation = (Message("user", (Text("the zebra"),), "m1"),)
         provider.server.script(reply)
@@ -184,15 +166,14 @@ async def test_a_request_too_large_is_sent_again_in_parts(provider: Provider) ->
 VARIABLES = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
 
 
-async def test_without_a_key_the_reason_says_to_check_it(
+async def test_without_a_key_the_reason_names_its_variable(
     provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    kind = type(provider.api.connect("http://127.0.0.1:9", provider.stream))
-    model = kind(MODEL, stream=provider.stream)  # type: ignore[call-arg]
+    model = provider.api.connect(None)
     summariser = ModelSummariser(model, clock=HandClock())
-    with pytest.raises(SummaryError, match="check the key") as caught:
+    with pytest.raises(SummaryError, match=f"check the key, {provider.api.variable}") as caught:
         await summariser.summarise(request_of())
     assert caught.value.final
 
@@ -203,8 +184,7 @@ async def test_the_environments_key_is_sent_to_no_other_server(
     for name in VARIABLES:
         monkeypatch.setenv(name, "meant-for-the-provider")
     provider.server.script(provider.said(Said(GOOD)))
-    kind = type(provider.api.connect(provider.server.url, provider.stream))
-    model = kind(MODEL, base_url=provider.server.url, stream=provider.stream)  # type: ignore[call-arg]
+    model = provider.api.kind(MODEL, base_url=provider.server.url)
     await ModelSummariser(model, clock=HandClock()).summarise(request_of())
     sent = provider.server.received[0].headers
     assert "meant-for-the-provider" not in str(sent)

@@ -99,9 +99,9 @@ def test_an_account_without_credit_is_final() -> None:
     assert explain(ApiStatus(429, "code: insufficient_quota"), NOW_MS).final
 
 
-def test_an_error_within_a_stream_that_began_well_may_be_repeated() -> None:
+def test_an_error_in_an_answer_that_began_well_may_be_repeated() -> None:
     error = explain(ApiStatus(200, "zebra"), NOW_MS)
-    assert (str(error), error.final) == ("the provider reported an error in its answer", False)
+    assert (str(error), error.final) == ("HTTP 200: the provider failed", False)
 
 
 @pytest.mark.parametrize(

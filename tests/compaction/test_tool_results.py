@@ -78,9 +78,18 @@ def test_old_results_are_cleared_and_the_last_three_stay() -> None:
 def test_a_notice_names_the_message_where_the_model_can_recall_it() -> None:
     edited = clear_results(uses(5), DEFAULT, ESTIMATE, 1_000_000, offers_recall=True)
     assert edited.messages[1].results[0].text == (
-        "[Result of read cleared to save context: 4,000 characters. "
-        "Recall message m1 to see it again.]"
+        "[Result of read cleared to save context: 4,000 characters. To see it again: recall m1.]"
     )
+
+
+def test_what_failed_stays_above_the_notice() -> None:
+    messages = uses(5)
+    trace = f"Traceback:\n{LONG}\nImportError: no module lxml"
+    messages[1] = Message("tool", (ToolResult("c0", (Text(trace),), "bash"),), id="m1")
+    edited = clear_results(messages, DEFAULT, ESTIMATE, 900)
+    first, notice = edited.messages[1].results[0].text.split("\n")
+    assert first == "ImportError: no module lxml"
+    assert notice.startswith("[Result of read cleared to save context: 4,")
 
 
 def test_no_more_is_cleared_than_is_needed() -> None:
@@ -113,7 +122,7 @@ def test_long_texts_in_old_arguments_are_cut_and_stay_json() -> None:
     edited = shorten_arguments([*messages, result("b")], DEFAULT, range(2), ESTIMATE, 10**9)
     value = json.loads(edited.messages[0].calls[0].arguments)
     assert value["path"] == "a.py"
-    assert value["file_text"] == "x" * 200 + "\n[4,800 characters cut to save context]"
+    assert value["file_text"] == "x" * 200 + "\n[4,800 characters left out]"
     assert value["deep"][1] == 1
     assert edited.messages[2] == messages[2]
 
@@ -168,7 +177,7 @@ def test_a_message_that_is_too_large_alone_is_cut_in_its_middle() -> None:
     assert ESTIMATE.message(shorter) <= 500
     assert text.startswith("HEAD")
     assert text.endswith("TAIL")
-    assert "characters cut to save context" in text
+    assert "characters left out" in text
 
 
 def test_calls_in_a_message_are_never_cut() -> None:
@@ -179,9 +188,7 @@ def test_calls_in_a_message_are_never_cut() -> None:
 
 
 def test_a_cut_says_how_much_is_missing() -> None:
-    assert middle_cut("a" * 1_000, 400) == (
-        "a" * 240 + "\n[640 characters cut to save context]\n" + "a" * 120
-    )
+    assert middle_cut("a" * 1_000, 400) == ("a" * 247 + "\n[629 characters left out]\n" + "a" * 124)
 
 
 @settings(max_examples=30)  # many more in test_properties
@@ -296,4 +303,4 @@ async def test_a_compaction_speaks_of_recall_only_where_the_call_offers_it(
     prepared = await compactor.before_call(history, call)
     texts = [each.text for message in prepared.messages for each in message.results]
     cleared = [each for each in texts if "cleared to save context" in each]
-    assert [recallable] * len(cleared) == ["Recall message" in each for each in cleared] != []
+    assert [recallable] * len(cleared) == [": recall " in each for each in cleared] != []

@@ -1,6 +1,6 @@
-"""What the providers' APIs answer, whole and as streams, from one description of an answer."""
+"""What the providers' APIs answer, from one description of an answer."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +11,6 @@ from contextgauge.compaction.summarisers import (
     Model,
     ResponsesModel,
 )
-from contextgauge.json_codec import dumps
 from contextgauge.records import Json
 
 MODEL: Final = "small-model"
@@ -33,21 +32,14 @@ class Api:
     """One API: how its model is made, and what it answers."""
 
     name: str
-    connect: Callable[[str, bool], Model]
+    kind: Callable[..., Model]
     path: str
     limit_field: tuple[str, ...]
     whole: Callable[[Said], Json]
-    events: Callable[[Said], Sequence[bytes]]
+    variable: str
 
-
-def _event(value: Json, name: str | None = None) -> bytes:
-    head = b"" if name is None else f"event: {name}\n".encode()
-    return head + b"data: " + dumps(value) + b"\n\n"
-
-
-def _halves(text: str) -> Sequence[str]:
-    middle = len(text) // 2
-    return [each for each in (text[:middle], text[middle:]) if each]
+    def connect(self, url: str | None) -> Model:
+        return self.kind(MODEL, api_key=None if url is None else KEY, base_url=url)
 
 
 # Anthropic
@@ -80,43 +72,6 @@ def _anthropic(said: Said) -> dict[str, Json]:
             "output_tokens": 40,
         },
     }
-
-
-def _anthropic_events(said: Said) -> list[bytes]:
-    whole = _anthropic(said)
-    blocks = whole["content"]
-    assert isinstance(blocks, list)
-    start = {**whole, "content": [], "stop_reason": None}
-    events: list[Json] = [{"type": "message_start", "message": start}]
-    for index, block in enumerate(blocks):
-        assert isinstance(block, dict)
-        kind = block["type"]
-        field, delta = {
-            "text": ("text", "text_delta"),
-            "thinking": ("thinking", "thinking_delta"),
-            "tool_use": ("partial_json", "input_json_delta"),
-        }[str(kind)]
-        text = "{}" if kind == "tool_use" else str(block[field])
-        empty = block if kind == "tool_use" else {**block, field: ""}
-        events.append({"type": "content_block_start", "index": index, "content_block": empty})
-        events += [
-            {
-                "type": "content_block_delta",
-                "index": index,
-                "delta": {"type": delta, field: half},
-            }
-            for half in _halves(text)
-        ]
-        events.append({"type": "content_block_stop", "index": index})
-    events.append(
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": whole["stop_reason"], "stop_sequence": None},
-            "usage": {"output_tokens": 40},
-        }
-    )
-    events.append({"type": "message_stop"})
-    return [_event(each, str(each["type"])) for each in events if isinstance(each, dict)]
 
 
 # OpenAI Chat Completions
@@ -157,24 +112,6 @@ def _chat(said: Said) -> dict[str, Json]:
         "choices": [{"index": 0, "message": message, "finish_reason": finish}],
         "usage": _CHAT_USAGE,
     }
-
-
-def _chat_events(said: Said) -> list[bytes]:
-    deltas: list[Json] = [{"role": "assistant", "content": ""}]
-    deltas += [{"reasoning_content": half} for half in _halves(said.reasoning)]
-    deltas += [{"content": half} for half in _halves(said.text)]
-    deltas += [{"tool_calls": [each]} for each in _chat_calls(said)]
-    finish = "tool_calls" if said.calls else _CHAT_STOPS[said.stop]
-    common: dict[str, Json] = {
-        "id": "chatcmpl-1",
-        "object": "chat.completion.chunk",
-        "created": 1,
-        "model": f"{MODEL}-1",
-    }
-    choices: list[Json] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
-    choices.append({"index": 0, "delta": {}, "finish_reason": finish})
-    events = [_event({**common, "choices": [each]}) for each in choices]
-    return [*events, _event({**common, "choices": [], "usage": _CHAT_USAGE}), b"data: [DONE]\n\n"]
 
 
 # OpenAI Responses
@@ -227,31 +164,6 @@ def _response(said: Said) -> dict[str, Json]:
     }
 
 
-def _response_events(said: Said) -> list[bytes]:
-    whole = _response(said)
-    begun = {**whole, "output": [], "status": "in_progress", "usage": None}
-    deltas: list[Json] = [
-        {
-            "type": "response.output_text.delta",
-            "item_id": "msg_1",
-            "output_index": 0,
-            "content_index": 0,
-            "delta": half,
-        }
-        for half in _halves(said.text)
-    ]
-    events: list[Json] = [
-        {"type": "response.created", "response": begun},
-        *deltas,
-        {"type": f"response.{whole['status']}", "response": whole},
-    ]
-    return [
-        _event({**each, "sequence_number": number}, str(each["type"]))
-        for number, each in enumerate(events)
-        if isinstance(each, dict)
-    ]
-
-
 # Gemini
 
 _GEMINI_STOPS: Final = {"end": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
@@ -275,8 +187,8 @@ def _gemini_chunk(parts: list[Json], finish: str | None) -> dict[str, Json]:
 
 
 def _gemini_parts(said: Said) -> list[Json]:
-    parts: list[Json] = [{"text": half, "thought": True} for half in _halves(said.reasoning)]
-    parts += [{"text": half} for half in _halves(said.text)]
+    parts: list[Json] = [{"text": said.reasoning, "thought": True}] if said.reasoning else []
+    parts += [{"text": said.text}] if said.text else []
     return parts + [{"functionCall": {"name": "bash", "args": {}}}] * said.calls
 
 
@@ -284,45 +196,40 @@ def _gemini(said: Said) -> dict[str, Json]:
     return _gemini_chunk(_gemini_parts(said), _GEMINI_STOPS[said.stop])
 
 
-def _gemini_events(said: Said) -> list[bytes]:
-    chunks = [_gemini_chunk([part], None) for part in _gemini_parts(said)]
-    return [_event(each) for each in (*chunks, _gemini_chunk([], _GEMINI_STOPS[said.stop]))]
-
-
 APIS: Final[Mapping[str, Api]] = {
     each.name: each
     for each in (
         Api(
             "anthropic",
-            lambda url, stream: AnthropicModel(MODEL, api_key=KEY, base_url=url, stream=stream),
+            AnthropicModel,
             "/v1/messages",
             ("max_tokens",),
             _anthropic,
-            _anthropic_events,
+            "ANTHROPIC_API_KEY",
         ),
         Api(
             "chat",
-            lambda url, stream: ChatModel(MODEL, api_key=KEY, base_url=url, stream=stream),
+            ChatModel,
             "/chat/completions",
             ("max_tokens",),
             _chat,
-            _chat_events,
+            "OPENAI_API_KEY",
         ),
         Api(
             "responses",
-            lambda url, stream: ResponsesModel(MODEL, api_key=KEY, base_url=url, stream=stream),
+            ResponsesModel,
             "/responses",
             ("max_output_tokens",),
             _response,
-            _response_events,
+            "OPENAI_API_KEY",
         ),
         Api(
             "gemini",
-            lambda url, stream: GeminiModel(MODEL, api_key=KEY, base_url=url, stream=stream),
+            GeminiModel,
             f"/models/{MODEL}:",
             ("generationConfig", "maxOutputTokens"),
             _gemini,
-            _gemini_events,
+            "GEMINI_API_KEY",
         ),
     )
 }

@@ -87,7 +87,7 @@ def test_the_model_recalls_what_is_not_sent_any_more() -> None:
     agent = Agent(FunctionModel(model), tools=[read_file], capabilities=[compaction])
     agent.run_sync("Never f99!", usage_limits=UsageLimits(request_limit=99))
     assert "mauve-otter" not in "".join(contents(requests[-2]))
-    assert "Recall message" in "".join(contents(requests[-2]))
+    assert ": recall " in "".join(contents(requests[-2]))
     assert "mauve-otter" in contents(requests[-1])[-1]
 
 
@@ -111,9 +111,9 @@ def test_what_a_changed_message_does_not_change_stays() -> None:
     assert isinstance(prompt, ModelRequest)
     assert prompt.instructions == "Sign it."
     assert prompt.parts[0].content[1] == image  # type: ignore[union-attr, index]
-    assert "characters cut" in contents([prompt])[0]
+    assert "characters left out" in contents([prompt])[0]
     assert answer.parts[0] == thinking
     assert len(str(answer.parts[1])) < 2_500
     assert isinstance(returned := result.parts[0], ToolReturnPart)
-    assert "characters cut" in str(returned.content)
+    assert "characters left out" in str(returned.content)
     assert (returned.tool_call_id, returned.metadata) == ("c1", {"kept": 1})

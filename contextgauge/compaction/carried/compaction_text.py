@@ -11,13 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, get_args
 
-from contextgauge.compaction.carried.digest_room import size_of, standard, within
+from contextgauge.compaction.carried.digest_groups import groups_of, size_of
+from contextgauge.compaction.carried.digest_room import within
 from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
 from contextgauge.compaction.fencing import nonce_for
 from contextgauge.compaction.messages import Carried, DigestEntry, FileUse, Speaker
 
 FILES_PERCENT: Final = 15
 """Of the text for the list of files: they are easily read again."""
+
+READ_SHARE: Final = 3
+"""Of that list a third for files that were only read, where others were changed."""
 
 SUMMARY_SHARE: Final = 6
 """A summary keeps a sixth of the room; the rest only as far as the digest leaves it."""
@@ -46,7 +50,8 @@ _TITLE_LINE: Final = re.compile(rf"(?m)^{_READ_TITLE.pattern}$")
 _PROSE_NOTE: Final = "> [… {count:,} characters of this summary are left out]"
 _READ_PROSE_NOTE: Final = re.compile(r"(?m)^> \[… ([\d,]{1,15}) characters of this summary are")
 _PROSE_NOTE_CHARACTERS: Final = 64
-_NOTE: Final = "[… 9 m1] stands for 9 characters of message m1"
+_NOTE: Final = "[… 9] stands for 9 characters"
+_RECALL_NOTE: Final = "[… 9 m1] stands for 9 characters: recall m1"
 _SPEAKERS: Final[tuple[Speaker, ...]] = get_args(Speaker)
 _ID: Final = re.compile(r"[\w.:@/=+-]{1,100}")
 """What an id has to be to stand in a mark."""
@@ -86,7 +91,9 @@ def compose(
     room, text = budget_tokens * CHARACTERS_PER_TOKEN, ""
     turns, listed = turns_tokens * CHARACTERS_PER_TOKEN, files_tokens * CHARACTERS_PER_TOKEN
     for _ in range(_ATTEMPTS):
-        files = _files(carried.files, max(room * FILES_PERCENT // 100, min(listed, room // 2)))
+        files = files_within(
+            carried.files, max(room * FILES_PERCENT // 100, min(listed, room // 2))
+        )
         listing = replace(carried, files=tuple(files))
         parts = _divided(prose, listing, number, _Room(room, turns, prose_share))
         text = _rendered(parts, carried, number, nonce)
@@ -129,9 +136,9 @@ def _divided(prose: str, carried: Carried, number: int, room: _Room) -> _Parts:
     """Return what the room has place for, with the files that are listed."""
     files = carried.files
     around = _Parts("…" if prose else "", (), files)
-    fixed = len(_rendered(around, carried, number, "0" * _NONCE_DIGITS)) + len(_NOTE) + 32
+    fixed = len(_rendered(around, carried, number, "0" * _NONCE_DIGITS)) + len(_RECALL_NOTE) + 32
     left = room.characters - fixed
-    digest = sum(map(size_of, standard(carried.entries, room.turns)))
+    digest = sum(map(size_of, groups_of(carried.entries, room.turns).standard.values()))
     prose = _shortened(prose, max(left - digest, left // room.prose_share))
     return _Parts(prose, within(carried.entries, max(0, left - len(prose)), room.turns), files)
 
@@ -159,7 +166,8 @@ def _rendered(parts: _Parts, carried: Carried, number: int, nonce: str) -> str:
         lines += [f"[{nonce} summary]", parts.prose]
     lines += [_entry(each, nonce) for each in parts.entries]
     if any(each.omitted for each in parts.entries):
-        lines.append(f"[{nonce} note] {_NOTE}")
+        is_named = any(each.message_id for each in parts.entries)
+        lines.append(f"[{nonce} note] {_RECALL_NOTE if is_named else _NOTE}")
     if left_out := _omitted(parts.entries, carried):
         lines.append(f"[{nonce} left out] {left_out}")
     if carried.files:
@@ -196,13 +204,19 @@ def _file_line(file: FileUse) -> str:
     return f"- {'changed' if file.changed else 'read'} {file.path}"
 
 
-def _files(files: Sequence[FileUse], room: int) -> list[FileUse]:
-    """Return the files that there is room for: changed before read ones, the latest first."""
+def files_within(files: Sequence[FileUse], room: int) -> list[FileUse]:
+    """Return the files that there is room for: changed before read ones, the latest first.
+
+    Where some were changed, those that were only read have `READ_SHARE` of the room.
+    """
     shown: set[str] = set()
+    most = room // READ_SHARE if any(each.changed for each in files) else room
     for changed in (True, False):
+        left = room if changed else min(most, room)
         for each in reversed(files):
             size = len(_file_line(each)) + 1
-            if each.changed == changed and size <= room:
+            if each.changed == changed and size <= left:
+                left -= size
                 room -= size
                 shown.add(each.path)
     return [each for each in files if each.path in shown]

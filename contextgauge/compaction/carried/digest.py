@@ -7,14 +7,16 @@ meaning is looked at: order tells which of two statements is the later one, and 
 what is left out (`digest_room`).
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.carried.compaction_text import last_number
-from contextgauge.compaction.carried.digest_room import SHORT_TURN_CHARACTERS, shortened, within
+from contextgauge.compaction.carried.digest_groups import END_SHARE, FAILURE_END_SHARE, cut
+from contextgauge.compaction.carried.digest_room import within
+from contextgauge.compaction.carried.failure_lines import failure_in
 from contextgauge.compaction.carried.file_ledger import ledger
+from contextgauge.compaction.carried.text_actions import calls_of
 from contextgauge.compaction.carried.todo_lists import todo_list
 from contextgauge.compaction.messages import (
     Carried,
@@ -31,13 +33,10 @@ STORED_CHARACTERS: Final = 400_000
 TURN_CHARACTERS: Final = 60_000
 """Of one user's turn, so that a pasted file leaves room for the others."""
 
-AGENT_CHARACTERS: Final = 1_200
-"""Of the beginning of an agent's text: its point, and what a text without much room may show."""
+AGENT_CHARACTERS: Final = 1_800
+"""Of an agent's text: its points, and what a text without much room may show."""
 
-QUESTION_CHARACTERS: Final = 600
-"""Of its end: a question with its choices."""
-
-ERROR_CHARACTERS: Final = 300
+ERROR_CHARACTERS: Final = 360
 """Of a failure: what failed and why, without the trace."""
 
 DATA_CHARACTERS: Final = 400
@@ -45,15 +44,6 @@ DATA_CHARACTERS: Final = 400
 
 INSTRUCTIONS_CHARACTERS: Final = 20_000
 """Of such text before the agent's first: what a project tells its agents, for example."""
-
-_SEARCHED_CHARACTERS: Final = 4_000
-"""Of a result's beginning and end: one of them has the reason of a failure."""
-
-_FAILURE: Final = re.compile(
-    r"(?m)^(?:[\w.]*(?:Error|Exception)|error(?:\[\w+\])?|fatal|panic|FAILED)[ :(]"
-    r"|(?i:\bexit(?:ed)?[ _]?(?:with )?(?:code|status)[\"']?[ :=]{1,3}[1-9])"
-)
-"""How programs say that they failed; formats without a flag for it have only that."""
 
 
 class PlacedEntry(NamedTuple):
@@ -85,82 +75,56 @@ def entries_of(messages: Sequence[Message], number: int = 0) -> list[PlacedEntry
     for position, message in enumerate(messages):
         if message.role != "system" and message.compaction is None:
             reading.read(position, message)
-    reading.answered()  # what comes next may be the answer to the last question
     return reading.placed
 
 
 class _Reading:
-    """Reads messages in order; the agent's last text is remembered until the user's next turn."""
+    """Reads messages in order."""
 
     def __init__(self, number: int) -> None:
         self.placed: list[PlacedEntry] = []
         self._number = number
-        self._asked: tuple[int, str] | None = None
         self._has_begun = number > 0
 
     def read(self, position: int, message: Message) -> None:
-        def put(speaker: Speaker, text: str, beginning: int, end: int = 0) -> None:
+        def put(speaker: Speaker, text: str, characters: int, end_share: float = 0) -> None:
             entry = DigestEntry(self._number, message.id, speaker, text)
-            self.placed.append(PlacedEntry(position, shortened(entry, beginning, end)))
+            self.placed.append(PlacedEntry(position, cut(entry, characters, end_share)))
 
         if message.role == "assistant":
             self._has_begun = True
             if (text := message.text) and not text.isspace():
-                self._asked = len(self.placed), text
-                put("agent", text, AGENT_CHARACTERS)
-            for todos in filter(None, map(todo_list, message.calls)):
-                put("todos", todos, len(todos))
+                put("agent", text, AGENT_CHARACTERS, END_SHARE)
+            for todos in filter(None, map(todo_list, calls_of(message))):
+                put("todos", todos, AGENT_CHARACTERS * 10)
             return
         outputs = [(each.text, each.is_error) for each in message.results]
         outputs.append((message.data_text, False))
         for output, is_error in outputs:
-            if failure := _failure(output, is_error=is_error):
-                put("tool", failure, ERROR_CHARACTERS // 3, ERROR_CHARACTERS * 2 // 3)
+            if failure := failure_in(output, is_error=is_error):
+                put("tool", failure, ERROR_CHARACTERS, FAILURE_END_SHARE)
                 self._leave_out(len(output))
         if (
             (data := message.data_text)
             and not data.isspace()
-            and not _failure(data, is_error=False)
+            and not failure_in(data, is_error=False)
         ):
             put("data", data, DATA_CHARACTERS if self._has_begun else INSTRUCTIONS_CHARACTERS)
         if message.is_user_turn:
             text = self._turn(message)
-            put("user", text, TURN_CHARACTERS * 2 // 3, TURN_CHARACTERS // 3)
+            put("user", text, TURN_CHARACTERS, END_SHARE)
 
     def _turn(self, message: Message) -> str:
         """Count a turn; return the user's own words, and what images came with them."""
         self._number += 1
         text, images = message.user_text, images_of(message.blocks)
-        if len(text) <= SHORT_TURN_CHARACTERS:
-            self.answered()
-        self._asked = None
         return f"{text}{text and ' '}[{images}]" if images else text
-
-    def answered(self) -> None:
-        """Give the entry of the agent's last text its end, too."""
-        if self._asked is None:
-            return
-        place, text = self._asked
-        whole = replace(self.placed[place].entry, text=text, end="", omitted=0)
-        entry = shortened(whole, AGENT_CHARACTERS, QUESTION_CHARACTERS)
-        self.placed[place] = self.placed[place]._replace(entry=entry)
 
     def _leave_out(self, characters: int) -> None:
         last = self.placed[-1]
         entry = last.entry
         entry = replace(entry, omitted=max(0, characters - len(entry.text) - len(entry.end)))
         self.placed[-1] = last._replace(entry=entry)
-
-
-def _failure(text: str, *, is_error: bool) -> str:
-    """Return what a result says of a failure, from the line on that says it; else nothing."""
-    whole = text
-    if len(text) > 2 * _SEARCHED_CHARACTERS:
-        text = f"{text[:_SEARCHED_CHARACTERS]}\n{text[-_SEARCHED_CHARACTERS:]}"
-    match = _FAILURE.search(text)
-    if match is not None:
-        return text[text.rfind("\n", 0, match.start()) + 1 :].strip()
-    return whole.strip() if is_error else ""
 
 
 def latest(entries: Sequence[DigestEntry]) -> list[int]:

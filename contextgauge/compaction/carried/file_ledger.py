@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
+from contextgauge.compaction.carried.text_actions import calls_of
 from contextgauge.compaction.messages import FileUse, Message, ToolCall
 from contextgauge.json_codec import loads
 from contextgauge.records import Json
@@ -59,10 +60,9 @@ def ledger(files: Sequence[FileUse], messages: Iterable[Message]) -> tuple[FileU
     """Return the ledger with the calls of more messages: each path once, latest use last."""
     uses = {each.path: _READ * each.read | _CHANGED * each.changed for each in files}
     for message in messages:
-        for block in message.blocks:
-            if isinstance(block, ToolCall):
-                for path, changed in uses_of(block):
-                    uses[path] = uses.pop(path, 0) | (_CHANGED if changed else _READ)
+        for call in calls_of(message):
+            for path, changed in uses_of(call):
+                uses[path] = uses.pop(path, 0) | (_CHANGED if changed else _READ)
     paths = _bounded(uses)
     return tuple(FileUse(path, bool(uses[path] & _READ), uses[path] >= _CHANGED) for path in paths)
 

@@ -15,7 +15,7 @@ def cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     head = min(_HEAD_CHARACTERS, limit // 2)
-    return f"{text[:head]}\n[{len(text) - head:,} characters cut to save context]"
+    return f"{text[:head]}\n[{len(text) - head:,} characters left out]"
 
 
 def even_limit(lengths: Sequence[int], room: int) -> int:
@@ -44,4 +44,4 @@ def middle_cut(text: str, limit: int) -> str:
 
 
 def _cut_note(characters: int) -> str:
-    return f"\n[{characters:,} characters cut to save context]\n"
+    return f"\n[{characters:,} characters left out]\n"

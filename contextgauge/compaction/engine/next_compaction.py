@@ -108,6 +108,7 @@ def _divided(
             must=must or (due is not None and due.overflow),
             requested=due is None,
             prose_tokens=prose_tokens,
+            offers_recall=frame.call.offers_recall,
         ),
         history.original,
     )

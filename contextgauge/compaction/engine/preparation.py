@@ -5,7 +5,7 @@ is written outside, and `finish` puts the text in its place.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final, NamedTuple
 
@@ -73,6 +73,7 @@ class Summarising:
     files_tokens: int
     prose_share: int
     steps: tuple[LadderStep, ...]
+    offers_recall: bool
 
 
 class Staying(NamedTuple):
@@ -86,7 +87,7 @@ class Aim(NamedTuple):
 
     `must`: the next request would not fit, so the user's turns are shortened where they leave too
     little. `requested`: though all fits, it saves the share that one in need would. A model may
-    write `prose_tokens`.
+    write `prose_tokens`. `offers_recall`: the agent can read what is left out.
     """
 
     budget_tokens: int
@@ -95,6 +96,7 @@ class Aim(NamedTuple):
     must: bool = False
     requested: bool = False
     prose_tokens: int = 0
+    offers_recall: bool = False
 
 
 def prepare(
@@ -134,6 +136,7 @@ def prepare(
         tuple([original(each.id) or each for each in at.messages]),
         _former(at.messages, selection, aim.number, carries=profile.carry),
         aim.must,
+        aim.offers_recall,
     )
     former_tokens = counter.text(preparation.former.prose or "")
     prose_tokens = max(
@@ -219,6 +222,7 @@ class _Preparation:
     sources: tuple[Message, ...]
     former: _Former
     must: bool
+    offers_recall: bool
 
     @property
     def turns_tokens(self) -> int:
@@ -307,6 +311,7 @@ class _Preparation:
             self.files_tokens,
             self.former.prose_share,
             steps,
+            self.offers_recall,
         )
 
     def _sources(self, division: Division) -> tuple[Message, ...]:
@@ -363,9 +368,14 @@ def floor_document(work: Summarising, counter: Counter) -> str:
 
 
 def _composed(work: Summarising, prose: str, counter: Counter) -> str:
+    """Return the text; it names messages only where the agent can recall them."""
+    carried = work.carried
+    if not work.offers_recall:
+        entries = tuple([replace(each, message_id="") for each in carried.entries])
+        carried = replace(carried, entries=entries)
     return compose(
         demoted(prose),
-        work.carried,
+        carried,
         number=work.number,
         budget_tokens=work.room_tokens,
         counter=counter,

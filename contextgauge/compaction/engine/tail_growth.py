@@ -8,9 +8,13 @@ from collections.abc import Sequence
 from itertools import accumulate, islice, takewhile
 from typing import Final, NamedTuple
 
-from contextgauge.compaction.carried.compaction_text import FIXED_CHARACTERS, files_size
+from contextgauge.compaction.carried.compaction_text import (
+    FIXED_CHARACTERS,
+    files_size,
+    files_within,
+)
 from contextgauge.compaction.carried.digest import PlacedEntry, said_again
-from contextgauge.compaction.carried.digest_room import size_of, standard
+from contextgauge.compaction.carried.digest_groups import groups_of, size_of
 from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
 from contextgauge.compaction.engine.ladder import Climb
 from contextgauge.compaction.engine.selection import Division, whole_cuts
@@ -62,20 +66,19 @@ def text_size(
     """
     digest = [*carried.entries, *(each.entry for each in entries)]
     places = [*(0 for _ in carried.entries), *(each.position + 1 for each in entries)]
-    shown = [place for place, each in enumerate(digest) if each.speaker != "data"]
     at = [0] * (length + 1)
     newest: dict[object, int] = {}
     text = "\n".join(islice((entry.text for entry in digest), _SAMPLES))[:_SAMPLE_CHARACTERS]
     counted, of = (counter.text(text), len(text)) if text else (1, CHARACTERS_PER_TOKEN)
     turns = tokens.turns * of // counted
-    for place, entry in zip(shown, standard([digest[each] for each in shown], turns), strict=True):
+    for place, entry in sorted(groups_of(digest, turns).standard.items()):
         size = size_of(entry)
         at[min(places[place], length)] += size
         if (key := said_again(digest[place])) is not None:
             at[min(places[place], length)] -= newest.get(key, 0)
             newest[key] = size
     before = [each * counted // of for each in accumulate(at)]
-    listed = min(files_size(files) * counted // of, tokens.files)
+    listed = files_size(files_within(files, tokens.files * of // counted)) * counted // of
     return TextSize(before, FIXED_CHARACTERS // CHARACTERS_PER_TOKEN + tokens.prose + listed)
 
 

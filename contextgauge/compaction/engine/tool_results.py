@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from contextgauge.compaction.carried.failure_lines import failure_in
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.engine.cutting import MINIMUM_CHARACTERS, even_limit, middle_cut
 from contextgauge.compaction.engine.tool_arguments import Edited, fit_arguments, shorten_arguments
@@ -33,6 +34,9 @@ _PATH: Final = re.compile(r"(?<![\w./\\-])[\w\\-]*+[./][\w./\\-]*+")
 """A word with a dot or a slash."""
 
 _LONGEST_PATH: Final = 300
+
+_FAILURE_CHARACTERS: Final = 200
+"""Of a failed result the beginning of what says why stays."""
 
 
 class ToolUse(NamedTuple):
@@ -187,8 +191,10 @@ def _notice(use: ToolUse, recallable: str | None) -> str:
     images = images_of(content)
     parts = [f"{characters:,} characters"] if characters or not images else []
     what = " and ".join([*parts, *([images] if images else [])])
-    how = "" if recallable is None else f" Recall message {recallable} to see it again."
-    return f"[Result of {use.call.name} cleared to save context: {what}.{how}]"
+    how = "" if recallable is None else f" To see it again: recall {recallable}."
+    notice = f"[Result of {use.call.name} cleared to save context: {what}.{how}]"
+    failure = failure_in(use.result.text, is_error=use.result.is_error)
+    return f"{failure[:_FAILURE_CHARACTERS]}\n{notice}" if failure else notice
 
 
 def _only_text(result: ToolResult) -> bool:

@@ -298,7 +298,7 @@ def _excerpt(message: Message, words: str | None, size: int) -> _Quote:
         run = len(list(takewhile(best.__eq__, shares[first:])))
         start = starts[first + run // 2]  # of neighbours that show the same, the one in the middle
     end = start + size
-    cut = f"{len(text) - size:,} of {len(text):,} characters cut: ask for the id to read all"
+    cut = f"{len(text) - size:,} of {len(text):,} characters left out: ask for the id to read all"
     return _Quote(f"{_label(message)}, {cut}", text[start:end])
 
 

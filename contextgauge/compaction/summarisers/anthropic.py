@@ -32,6 +32,7 @@ class AnthropicModel(SdkModel):
     """A Claude model."""
 
     provider = package = "anthropic"
+    key_variable = "ANTHROPIC_API_KEY"
 
     async def answer(self, prompt: Prompt) -> Answer:
         """Call the model once. Raises what the SDK raises."""
@@ -51,22 +52,11 @@ class AnthropicModel(SdkModel):
             default_headers=UNCOMPRESSED,
             http_client=DefaultAsyncHttpxClient(event_hooks={"response": [refuse_compressed]}),
         ) as client:
-            if not self._stream:
-                return _read(
-                    await client.messages.create(
-                        model=self._model,
-                        max_tokens=max_tokens,
-                        messages=messages,
-                        extra_body=fields,
-                    )
+            return _read(
+                await client.messages.create(
+                    model=self._model, max_tokens=max_tokens, messages=messages, extra_body=fields
                 )
-            async with client.messages.stream(
-                model=self._model,
-                max_tokens=max_tokens,
-                messages=messages,
-                extra_body=fields,
-            ) as stream:
-                return _read(await stream.get_final_message())
+            )
 
 
 def _read(reply: "Reply") -> Answer:

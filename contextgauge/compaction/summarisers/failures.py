@@ -29,7 +29,7 @@ _OF_ACCOUNT: Final = frozenset({401, 402, 403, 404})
 
 _OWN_WORDS: Final = {
     400: "the provider refused the request as wrong: check the model's name and `extra`",
-    401: "the provider refused the key: check it",
+    401: "the provider refused the key: check {key}",
     402: "the account has no credit",
     403: "the key may not use this model",
     404: "the provider has no such model or address: check both",
@@ -77,24 +77,22 @@ class OutOfTokens(SummaryError):  # noqa: N818 -- named for what happened
     """The answer reached its limit before it was complete."""
 
 
-def explain(error: Exception, now_ms: int) -> SummaryError:
-    """Return the error of a call in our own words."""
+def explain(error: Exception, now_ms: int, key: str = "the key") -> SummaryError:
+    """Return the error of a call in our own words; `key` says which one to check."""
     if isinstance(error, SummaryError):
         return error
     if isinstance(error.__cause__, SummaryError):  # of our own, in a connection's place
         return error.__cause__
     status = _status(error)
     if status is None:
-        return _without_status(error)
+        return _without_status(error, key)
     wait_s = _wait_s(error, now_ms)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or _says_too_large(error, status):
         return TooLarge()
-    if status < HTTPStatus.BAD_REQUEST:  # in a stream that began well
-        return ProviderFailed("the provider reported an error in its answer", retry_after_s=wait_s)
-    words = f"HTTP {status}: {_OWN_WORDS.get(status, 'the provider failed')}"
+    words = f"HTTP {status}: {_OWN_WORDS.get(status, 'the provider failed').format(key=key)}"
     if "insufficient_quota" in str(error):
         return ProviderFailed(f"HTTP {status}: {_OWN_WORDS[402]}", final=True)
-    transient = status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    transient = status in _TRANSIENT or not 400 <= status < 500  # noqa: PLR2004 -- the client's errors
     kind = ProviderFailed if transient or status in _OF_ACCOUNT else SummaryError
     return kind(words, retry_after_s=wait_s, final=not transient)
 
@@ -108,13 +106,13 @@ def _status(error: Exception) -> int | None:
     return None
 
 
-def _without_status(error: Exception) -> SummaryError:
+def _without_status(error: Exception, key: str) -> SummaryError:
     kind = type(error)
     root = kind.__module__.partition(".")[0]
     if isinstance(error, OSError) or root in _TRANSPORTS or kind.__name__ in _UNANSWERED:
         return ProviderFailed(f"the connection failed ({kind.__name__})")
     return SummaryError(
-        f"the call could not be made ({kind.__name__}): check the key and the options", final=True
+        f"the call could not be made ({kind.__name__}): check {key}, and the options", final=True
     )
 
 

@@ -1,6 +1,6 @@
 """Gemini's API, through the official SDK: the extra `gemini`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from contextgauge.compaction.formats import write_messages
@@ -28,6 +28,7 @@ class GeminiModel(SdkModel):
     """A Gemini model. Further fields are those of the SDK's `GenerateContentConfig`."""
 
     provider = "gemini"
+    key_variable = "GEMINI_API_KEY or GOOGLE_API_KEY"
     package = "google.genai"
 
     async def answer(self, prompt: Prompt) -> Answer:
@@ -49,39 +50,27 @@ class GeminiModel(SdkModel):
             retry_options=types.HttpRetryOptions(attempts=1),
         )
         async with Client(api_key=self._api_key, http_options=options).aio as client:
-            if not self._stream:
-                return _read(
-                    [
-                        await client.models.generate_content(
-                            model=self._model, contents=contents, config=config
-                        )
-                    ]
+            return _read(
+                await client.models.generate_content(
+                    model=self._model, contents=contents, config=config
                 )
-            chunks = await client.models.generate_content_stream(
-                model=self._model, contents=contents, config=config
             )
-            return _read([chunk async for chunk in chunks])
 
 
-def _read(chunks: "Sequence[GenerateContentResponse]") -> Answer:
-    text, calls, reasoned = "", 0, False
-    finish: str | None = None
-    for chunk in chunks:
-        if chunk.prompt_feedback and chunk.prompt_feedback.block_reason:
-            finish = "SAFETY"
-        for candidate in (chunk.candidates or ())[:1]:
-            finish = str(candidate.finish_reason.value) if candidate.finish_reason else finish
-            for part in (candidate.content and candidate.content.parts) or ():
-                calls += part.function_call is not None
-                reasoned = reasoned or bool(part.thought)
-                text += "" if part.thought else part.text or ""
-    usage = next((each.usage_metadata for each in reversed(chunks) if each.usage_metadata), None)
+def _read(reply: "GenerateContentResponse") -> Answer:
+    candidate = next(iter(reply.candidates or ()), None)
+    parts = (candidate and candidate.content and candidate.content.parts) or ()
+    text = "".join(each.text or "" for each in parts if not each.thought)
+    finish = candidate.finish_reason.value if candidate and candidate.finish_reason else None
+    if reply.prompt_feedback and reply.prompt_feedback.block_reason:
+        finish = "SAFETY"
+    usage = reply.usage_metadata
     return Answer(
         (text,) if text else (),
         _STOPS.get(finish, "refusal"),
-        calls,
-        reasoned,
-        chunks[-1].model_version if chunks else None,
+        sum(each.function_call is not None for each in parts),
+        any(each.thought for each in parts),
+        reply.model_version,
         usage.prompt_token_count if usage else None,
         usage.cached_content_token_count if usage else None,
         (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0) if usage else None,

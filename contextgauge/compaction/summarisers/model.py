@@ -70,9 +70,8 @@ class SdkModel:
     """What the models of all SDKs share: their options.
 
     Without `api_key`, the SDK takes its environment variable; a server at a `base_url` is sent the
-    word `none` instead, as the variable's key is meant for the provider. With `stream` the answer
-    comes in pieces, which some gateways need to keep a connection open. `extra` are further fields
-    of each request.
+    word `none` instead, as the variable's key is meant for the provider. `extra` are
+    further fields of each request.
 
     `conversation` are the fields of the conversation's own requests, but for model, messages and
     limits: system prompt and tools as they were sent, `cache_control`, `thinking`, `tool_choice`.
@@ -82,6 +81,7 @@ class SdkModel:
 
     provider: ClassVar[str]
     package: ClassVar[str]
+    key_variable: ClassVar[str]
 
     def __init__(
         self,
@@ -89,7 +89,6 @@ class SdkModel:
         *,
         api_key: str | None = None,
         base_url: str | None = None,
-        stream: bool = False,
         extra: Mapping[str, Json] | None = None,
         conversation: Mapping[str, Json] | None = None,
     ) -> None:
@@ -100,12 +99,17 @@ class SdkModel:
         _load(self.package, self.provider)
         self._model, self._base_url = model, base_url
         self._api_key = api_key or (_NO_KEY if base_url else None)
-        self._stream, self._extra, self._conversation = stream, extra or {}, conversation or {}
+        self._extra, self._conversation = extra or {}, conversation or {}
 
     @property
     def name(self) -> str:
         """Provider and model."""
         return f"{self.provider}/{self._model}"
+
+    @property
+    def key(self) -> str:
+        """What to check where the provider refuses the key, or there is none."""
+        return "the key" if self._api_key else f"the key, {self.key_variable}"
 
     def _fields(self, prompt: Prompt, **fields: Json) -> Fields:
         """Return the fields of a request: None, empty texts and empty lists are left out."""

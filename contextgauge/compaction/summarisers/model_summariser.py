@@ -23,7 +23,7 @@ from contextgauge.compaction.summarisers.failures import (
     TooLarge,
     explain,
 )
-from contextgauge.compaction.summarisers.model import Answer, Model
+from contextgauge.compaction.summarisers.model import Answer, Model, SdkModel
 from contextgauge.compaction.summarisers.prompts import (
     Prompt,
     divided,
@@ -48,10 +48,10 @@ class CallLimits:
     """How long, how often. Seconds, but for counts.
 
     `call_s` bounds one call, `total_s` a whole summary. A failed call is repeated up to `attempts`
-    in all, after pauses from `first_pause_s`, doubled each time, up to `longest_pause_s`. After
-    `failures` summaries in a row for which the provider had no answer, none is tried for `rest_s`,
-    doubled with each further one, up to `longest_rest_s`. What is wrong with one conversation's
-    answer is no such failure.
+    in all, after pauses from `first_pause_s`, doubled each time, up to `longest_pause_s`. Where the
+    provider had no answer for `failures` different conversations in a row, none is tried for
+    `rest_s`, doubled with each further failure, up to `longest_rest_s`. What is wrong with one
+    conversation's answer is no such failure, and its own failures only let its engine wait.
     """
 
     call_s: float = 90.0
@@ -103,7 +103,8 @@ class ModelSummariser:
         self._input_limit_tokens = input_limit_tokens
         self._jitter = jitter or SystemRandom().random
         self._limits, self._clock = limits or CallLimits(), clock or SystemClock()
-        self._failures = 0
+        self._failing: set[int] = set()  # conversations, by their first requests
+        self._further = 0
         self._rests_until_s = 0.0
 
     @property
@@ -114,6 +115,7 @@ class ModelSummariser:
     async def summarise(self, request: SummaryRequest) -> SummaryAnswer:
         """Return a summary. Raises SummaryError."""
         self._check_rest()
+        conversation = hash((request.task, request.context.system))
         redaction = Redaction()
         limit = request.input_limit_tokens or self._input_limit_tokens
         request = replace(request, input_limit_tokens=limit)
@@ -125,30 +127,35 @@ class ModelSummariser:
                 answer = await self._in_smaller_parts(request, deadline_s)
         except TimeoutError:
             error = ProviderFailed(f"no summary within {self._limits.total_s:g} s")
-            raise self._failed(error) from None
+            raise self._failed(error, conversation) from None
         except ProviderFailed as error:
-            raise self._failed(error) from None
+            raise self._failed(error, conversation) from None
         return replace(answer, redacted_secrets=redaction.count)
 
     def _check_rest(self) -> None:
         left_s = self._rests_until_s - self._clock.monotonic_s()
-        if self._failures >= self._limits.failures and left_s > 0:
+        if len(self._failing) >= self._limits.failures and left_s > 0:
             raise SummaryError(
-                f"not asked: {self._failures} failures in a row; next attempt in {left_s:.0f} s",
+                f"not asked: it failed for {len(self._failing)} conversations in a row; next "
+                f"attempt in {left_s:.0f} s",
                 retry_after_s=left_s,
             )
 
-    def _failed(self, error: ProviderFailed) -> SummaryError:
+    def _failed(self, error: ProviderFailed, conversation: int) -> SummaryError:
         """Count a failure of the provider; return its error with the time of the next attempt."""
-        self._failures += 1
-        further = self._failures - self._limits.failures
-        if further < 0:
+        if len(self._failing) < self._limits.failures:
+            self._failing.add(conversation)
+            self._further = 0
+        else:
+            self._further = min(self._further + 1, 16)
+        if len(self._failing) < self._limits.failures:
             return error
-        rest_s = min(self._limits.rest_s * 2 ** min(further, 16), self._limits.longest_rest_s)
+        rest_s = min(self._limits.rest_s * 2**self._further, self._limits.longest_rest_s)
         rest_s = max(rest_s, error.retry_after_s or 0.0)
         self._rests_until_s = self._clock.monotonic_s() + rest_s
         return SummaryError(
-            f"{error}; {self._failures} failures in a row, next attempt in {rest_s:.0f} s",
+            f"{error}; failed for {len(self._failing)} conversations in a row, next attempt in "
+            f"{rest_s:.0f} s",
             retry_after_s=rest_s,
             final=error.final,
         )
@@ -211,10 +218,11 @@ class ModelSummariser:
         except TimeoutError:
             raise ProviderFailed(f"no answer within {self._limits.call_s:g} s") from None
         except Exception as error:  # noqa: BLE001 -- no SDK's error may end the agent's loop
-            raise explain(error, self._clock.now_ms()) from None
+            key = self._model.key if isinstance(self._model, SdkModel) else "the key"
+            raise explain(error, self._clock.now_ms(), key) from None
         if answer.stop == "cut":
             raise ProviderFailed("the answer broke off")
-        self._failures = 0  # usable or not, the provider answers
+        self._failing.clear()  # usable or not, the provider answers
         return answer
 
 

@@ -1,6 +1,6 @@
 """OpenAI's two APIs, and all servers that speak the first: the extra `openai`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from contextgauge.compaction.formats import write_messages
@@ -13,18 +13,15 @@ from contextgauge.compaction.summarisers.model import (
     refuse_compressed,
 )
 from contextgauge.compaction.summarisers.prompts import Prompt
-from contextgauge.records import Json
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from openai.types import CompletionUsage
     from openai.types.chat import (
         ChatCompletion,
-        ChatCompletionChunk,
         ChatCompletionMessage,
         ChatCompletionMessageParam,
     )
-    from openai.types.chat.chat_completion_chunk import ChoiceDelta
     from openai.types.responses import Response, ResponseInputParam
 
 _STOPS: Final[Mapping[str | None, Stop]] = {
@@ -40,6 +37,7 @@ class _OpenAIModel(SdkModel):
     """What both APIs share."""
 
     provider = package = "openai"
+    key_variable = "OPENAI_API_KEY"
 
     def _client(self) -> "AsyncOpenAI":
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 -- an extra
@@ -70,23 +68,15 @@ class ChatModel(_OpenAIModel):
         written = cast("list[ChatCompletionMessageParam]", messages)
         fields = self._fields(prompt, **self._limit(prompt.max_tokens))
         async with self._client() as client:
-            if not self._stream:
-                return _read_completion(
-                    await client.chat.completions.create(
-                        model=self._model, messages=written, extra_body=fields
-                    )
+            return _read_completion(
+                await client.chat.completions.create(
+                    model=self._model, messages=written, extra_body=fields
                 )
-            chunks = await client.chat.completions.create(
-                model=self._model, messages=written, extra_body=fields, stream=True
             )
-            return _read_chunks([chunk async for chunk in chunks])
 
     def _limit(self, max_tokens: int) -> Fields:
         """Return the fields that OpenAI has now, or those that compatible servers know."""
-        if self._base_url:
-            return {"max_tokens": max_tokens}
-        options: Json = {"include_usage": True} if self._stream else None
-        return {"max_completion_tokens": max_tokens, "stream_options": options}
+        return {"max_tokens" if self._base_url else "max_completion_tokens": max_tokens}
 
 
 def _read_completion(completion: "ChatCompletion") -> Answer:
@@ -104,28 +94,7 @@ def _read_completion(completion: "ChatCompletion") -> Answer:
     )
 
 
-def _read_chunks(chunks: "Sequence[ChatCompletionChunk]") -> Answer:
-    text = ""
-    stop: Stop = "cut"
-    calls: set[int] = set()
-    reasoned = refused = False
-    for chunk in chunks:
-        for choice in chunk.choices or ():
-            delta = choice.delta
-            text += delta.content or ""
-            calls.update(each.index for each in delta.tool_calls or ())
-            reasoned = reasoned or _has_reasoning(delta)
-            if choice.finish_reason:
-                stop = _STOPS.get(choice.finish_reason, "cut")
-            refused = refused or bool(delta.refusal)
-    usage = next((chunk.usage for chunk in reversed(chunks) if chunk.usage), None)
-    model = chunks[0].model if chunks else None
-    if refused:
-        stop = "refusal"
-    return Answer((text,) if text else (), stop, len(calls), reasoned, model, *_counts(usage))
-
-
-def _has_reasoning(message: "ChatCompletionMessage | ChoiceDelta") -> bool:
+def _has_reasoning(message: "ChatCompletionMessage") -> bool:
     """Whether a compatible server reports reasoning, in a field that OpenAI does not have."""
     further = message.model_extra or {}
     return bool(further.get("reasoning_content") or further.get("reasoning"))
@@ -153,19 +122,11 @@ class ResponsesModel(_OpenAIModel):
             max_output_tokens=prompt.max_tokens,
         )
         async with self._client() as client:
-            if not self._stream:
-                return _read_response(
-                    await client.responses.create(
-                        model=self._model, input=written, store=False, extra_body=fields
-                    )
+            return _read_response(
+                await client.responses.create(
+                    model=self._model, input=written, store=False, extra_body=fields
                 )
-            response: Response | None = None
-            async for event in await client.responses.create(
-                model=self._model, input=written, store=False, extra_body=fields, stream=True
-            ):
-                if event.type in {"response.completed", "response.incomplete", "response.failed"}:
-                    response = getattr(event, "response", None)
-            return _read_response(response) if response else Answer((), "cut")
+            )
 
 
 def _read_response(response: "Response") -> Answer:
