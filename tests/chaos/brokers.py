@@ -29,7 +29,7 @@ USER: Final = "worker"
 PASSWORD: Final = "of the workers"  # noqa: S105 -- of these brokers only
 _HEAP: Final = "-Xmx320m"
 _CLUSTER: Final = "contextgaugechaos00000"
-_START_S: Final = 90.0
+_START_S: Final = 90.0 * PATIENCE
 
 _SETTINGS: Final = Template("""
 node.id=${node}

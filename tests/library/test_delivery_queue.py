@@ -92,7 +92,7 @@ async def test_close_sends_queued_messages_after_the_sender_was_cancelled(*, awa
     (sender,) = [each for each in asyncio.all_tasks() if "contextgauge" in each.get_name()]
     sender.cancel()
     log.away = away
-    assert await delivery.close(0.2 if away else 5) == int(away)
+    assert await delivery.close(0.2 if away else PATIENCE_S) == int(away)
     assert numbers(log) == ([] if away else [1])
     assert sender.cancelled()
 
