@@ -115,13 +115,13 @@ chaos-compiled: compile $(KAFKA_CLASSES)  ## The same faults, on workers of the 
 test-shared: setup  ## Run the tests that read the real captures in ../shared, where they are.
 	$(BIN)/python -m pytest -m shared
 	@test ! -e $(COMPILED)/.done || CHECK_COMPILED=1 $(BIN)/python -m pytest -m shared \
-		-o pythonpath="$(COMPILED) ." tests/core tests/codec $(LIBRARY_TESTS)
+		-o pythonpath="$(COMPILED) ." $(CORE_TESTS) tests/codec $(LIBRARY_TESTS)
 
 COMPILED := build/compiled
 # What calls the compiled modules, once with a real Kafka. Commands run the pure ones.
-LIBRARY_TESTS := $(patsubst %,tests/library/test_%.py,claude_objects containers message_shapes \
-	privacy publisher_agent shorten)
-TESTS_OF_COMPILED := tests/test_compiled.py tests/core tests/codec $(LIBRARY_TESTS) tests/flow/test_derive.py \
+CORE_TESTS := $(addprefix tests/core/,derivation projection conversation test_late_answers.py test_until_compaction.py)
+LIBRARY_TESTS := $(patsubst %,tests/library/test_%.py,containers message_shapes privacy publisher_agent shorten)
+TESTS_OF_COMPILED := tests/test_compiled.py $(CORE_TESTS) tests/codec $(LIBRARY_TESTS) tests/flow/test_derive.py \
 	tests/flow/test_derive_dead_letters.py tests/flow/test_partition_state.py \
 	tests/flow/test_fold_views.py tests/flow/test_local_view.py tests/flow/test_view_processes.py \
 	tests/flow/test_project_leaving.py tests/flow/test_project_models.py \
@@ -160,7 +160,7 @@ $(SANITIZED)/.done: $(SOURCES)
 	@touch $@
 
 # test_compiled.py says that it is this build; what starts programs of its own is not in it.
-TESTS_OF_SANITIZED := tests/test_compiled.py tests/codec tests/core tests/edge/test_encoded_batches.py \
+TESTS_OF_SANITIZED := tests/test_compiled.py tests/codec $(CORE_TESTS) tests/edge/test_encoded_batches.py \
 	tests/edge/test_fetching.py tests/flow/test_partition_state.py tests/flow/test_fold_views.py \
 	tests/flow/test_project_partition.py tests/flow/test_local_view.py
 sanitize: setup $(SANITIZED)/.done  ## Tests and generated inputs, with every memory access of the compiled modules checked (gcc).
@@ -228,19 +228,11 @@ audit: setup  ## Look the locked versions up in the published advisories.
 schemas: setup  ## Write the JSON Schemas of records and views.
 	$(BIN)/contextgauge schemas
 
-# The pure parts, of which every branch is tested.
-PURE := schemas/*,streams/core/*,streams/compiled/plain_hashes.py,streams/codec/__init__.py,contextgauge/normalise/*,contextgauge/containers.py
-PURE := $(PURE),contextgauge/addresses.py,contextgauge/character_ngrams.py,contextgauge/errors.py,contextgauge/frozen.py,contextgauge/json_codec.py,contextgauge/messages.py
-PURE := $(PURE),contextgauge/partitioner.py,contextgauge/record_words.py,contextgauge/records.py,contextgauge/views.py,contextgauge/distributions.py,contextgauge/delivery/privacy.py,contextgauge/delivery/blanks.py
-COMPACTION := displays/*,messages.py,ports.py,events.py,formats/__init__.py,memory/paths.py
-COMPACTION := $(COMPACTION),carried/audit.py,carried/compaction_text.py,carried/digest.py,carried/digest_groups.py,carried/digest_room.py
-COMPACTION := $(COMPACTION),carried/failure_lines.py,carried/file_ledger.py,carried/text_actions.py,carried/todo_lists.py,carried/unmarked_text.py
-COMPACTION := $(COMPACTION),engine/compaction_receipt.py,engine/cutting.py,engine/extractive.py
-COMPACTION := $(COMPACTION),engine/linked_messages.py,engine/plan.py,engine/preparation.py,engine/request_size.py,engine/selection.py
-COMPACTION := $(COMPACTION),engine/summary_checks.py,engine/tail_growth.py,engine/trigger.py,reading/compaction_effect.py
-COMPACTION := $(COMPACTION),summarisers/failures.py,summarisers/naming.py,summarisers/validation.py
-comma := ,
-PURE := $(PURE)$(subst $(comma),$(comma)contextgauge/compaction/,$(comma)$(COMPACTION))
+# Whose tests cover the pure parts (`include` in pyproject.toml). They run apart: measuring costs the
+# collection of tests twice its time too.
+MEASURED := $(addprefix tests/,core codec library compaction seeds runtimes doctor/test_keying.py flow/test_conversations.py) \
+	$(patsubst %,tests/edge/test_%.py,conversations_file documents service_file session_files) \
+	$(patsubst %,tests/flow/control/test_%.py,command_urgency driver_commands rule_guard)
 
 # A test of services that fails is run once more, and both are reported (ADR 0083). Others are not.
 check: export SECOND_TRY := 1
@@ -248,9 +240,10 @@ check: setup frameworks-setup $(KAFKA_CLASSES)  ## All that CI looks at.
 	@make --no-print-directory -j2 types lint layers dependencies lock-check audit compiled
 	@make --no-print-directory check-compiled
 	@failed=0; set -x; \
-	make --no-print-directory dst RUNS=5000 || failed=1; \
-	$(PYTEST) --cov --cov-branch --cov-report= tests || failed=1; \
-	$(BIN)/coverage report --include='$(PURE)' --fail-under=100 --skip-covered || failed=1; \
+	make --no-print-directory dst RUNS=3000 || failed=1; \
+	$(PYTEST) --cov --cov-report= $(MEASURED) || failed=1; \
+	$(BIN)/coverage report --fail-under=100 --skip-covered || failed=1; \
+	$(PYTEST) $(MEASURED:%=--ignore=%) tests || failed=1; \
 	exit $$failed
 
 # Where they can be: CI has all that it needs, elsewhere a compiler may be missing. By the plain name

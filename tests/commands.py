@@ -48,7 +48,7 @@ class Command:
     ) -> subprocess.CompletedProcess[str]:
         """Run it to its end; `PARTITIONS="2"` and the like are settings."""
         environment = command_environment(settings) | self.environment
-        return self._server.run(arguments, environment, stdin or "", 120) or subprocess.run(
+        return self._server.run(arguments, environment, stdin or "", PATIENCE_S) or subprocess.run(
             [*_COMMAND, *arguments],
             cwd=_ROOT,
             env=environment,

@@ -21,6 +21,7 @@ from streams.edge.local_stack import processes
 from streams.edge.local_stack.stack import CONFIG_FOLDER, LocalStack, jars_folder
 from tests.chaos.wire import Wire
 from tests.flow.derive_kit import until
+from tests.patience import PATIENCE, PATIENCE_S
 from tools.kafka_classes import java_options
 
 NODES: Final = (1, 2, 3)
@@ -28,7 +29,7 @@ USER: Final = "worker"
 PASSWORD: Final = "of the workers"  # noqa: S105 -- of these brokers only
 _HEAP: Final = "-Xmx320m"
 _CLUSTER: Final = "contextgaugechaos00000"
-_START_S: Final = 90.0
+_START_S: Final = 90.0 * PATIENCE
 
 _SETTINGS: Final = Template("""
 node.id=${node}
@@ -219,7 +220,9 @@ class Admin:
     """A client of administration that is closed at the end of a block."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._client = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=10_000)
+        self._client = AIOKafkaAdminClient(
+            bootstrap_servers=bootstrap, request_timeout_ms=round(10_000 * PATIENCE)
+        )
 
     async def __aenter__(self) -> Any:
         await self._client.start()
@@ -247,7 +250,7 @@ def run_java(*arguments: str, before: Sequence[str] = ()) -> None:
     """Run one of Kafka's own tools."""
     command = [*before, *_java(*arguments)]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=_environment(), timeout=120
+        command, capture_output=True, text=True, check=False, env=_environment(), timeout=PATIENCE_S
     )
     if done.returncode:
         raise RuntimeError(f"{arguments}: {done.stderr or done.stdout}")

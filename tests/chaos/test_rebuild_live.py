@@ -40,6 +40,7 @@ from tests.conftest import LONG
 from tests.doubles.dump import dump, fold_views
 from tests.flow.derive_kit import DeriveKit, until
 from tests.flow.rebuild_kit import polling
+from tests.patience import PATIENCE
 
 
 class Load(NamedTuple):
@@ -53,7 +54,7 @@ class Load(NamedTuple):
 LOAD = Load(11_000, 150, 4) if LONG else Load(120, 60, 2)
 """Some of the sessions begin only while it is rebuilt."""
 
-PATIENCE_S = 1_500.0 if LONG else 120.0
+PATIENCE_S = (1_500.0 if LONG else 120.0) * PATIENCE
 MESSAGES_A_SESSION = 22
 """Before the rebuild; each session has a few more, which come meanwhile."""
 

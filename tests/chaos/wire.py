@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from tests.patience import PATIENCE_S
+
 Direction: TypeAlias = Literal["up", "down"]
 """Up: from worker to server."""
 
@@ -98,7 +100,7 @@ class Wire:
         self._listening = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        if not self._listening.wait(10):
+        if not self._listening.wait(PATIENCE_S):
             raise OSError(f"port {port} is taken")
 
     def clear(self) -> None:
@@ -117,7 +119,7 @@ class Wire:
         """Cut everything for good."""
         self.reset()
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

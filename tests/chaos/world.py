@@ -29,8 +29,9 @@ from tests.chaos.services import Services
 from tests.chaos.workers import SESSION_TIMEOUT_MS, STOPPED_S, TRACEBACK, Fleet
 from tests.commands import command_environment
 from tests.flow.derive_kit import DeriveKit
+from tests.patience import PATIENCE
 
-PATIENCE_S: Final = 120.0
+PATIENCE_S: Final = 120.0 * PATIENCE
 """After this, what did not come is missing. Nothing waits nearly so long on an idle machine."""
 
 WORKERS: Final = ("derive-1", "derive-2", "project-1", "project-2")
@@ -155,7 +156,7 @@ class World:
             self._publishing.cancel()
             await asyncio.wait([self._publishing])
         with contextlib.suppress(Exception):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(20 * PATIENCE):
                 async with self.log.asking("deleting the round's topics") as admin:
                     await admin.delete_topics([topic.name for topic in self.kit.topics])
         await self.views.stop()
@@ -222,7 +223,7 @@ class World:
         while True:
             self.fleet.tend()
             try:
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(20 * PATIENCE):
                     found = done()
                     if found if isinstance(found, bool) else await found:
                         return

@@ -16,9 +16,15 @@ from pathlib import Path
 import pyte
 
 from tests.commands import command_environment, listen_to_signals
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE, PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
+
+_HOME = b"\x1b[H"
+"""What begins each frame of a screen that is drawn again and again."""
+
+_DRAWN_S = 0.5 * PATIENCE
+"""A frame to which nothing is added for so long is whole, if no other begins."""
 
 
 def _take_terminal() -> None:
@@ -48,6 +54,8 @@ class Terminal:
         for name in ("COLUMNS", "LINES", "NO_COLOR"):
             environment.pop(name, None)
         self.received = b""
+        self._frame: list[str] = []
+        self._latest_s = 0.0
         self.process = subprocess.Popen(
             [*program, *arguments],
             cwd=ROOT,
@@ -72,7 +80,13 @@ class Terminal:
                 return
             with self._lock:
                 self.received += data
-                self._stream.feed(data)
+                *frames, begun = data.split(_HOME)
+                for drawn in frames:
+                    self._stream.feed(drawn)
+                    self._frame = list(self.screen.display)
+                    self._stream.feed(_HOME)
+                self._stream.feed(begun)
+                self._latest_s = time.monotonic()
 
     def _size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._own, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -82,6 +96,7 @@ class Terminal:
         with self._lock:
             self.screen.resize(rows, columns)
             self.screen.reset()
+            self._frame = list(self.screen.display)
         self._size(columns, rows)
 
     def press(self, keys: str) -> None:
@@ -90,9 +105,10 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
-        """The screen as text."""
+        """The screen as text; while a frame is drawn, the one before it."""
         with self._lock:
-            return list(self.screen.display)
+            is_drawn = time.monotonic() - self._latest_s > _DRAWN_S or not self._reading.is_alive()
+            return list(self.screen.display) if is_drawn or not self._frame else self._frame
 
     @property
     def text(self) -> str:
@@ -107,10 +123,10 @@ class Terminal:
     def wait(self, fits: Callable[[str], bool]) -> str:
         """Wait until the screen fits, and return it."""
         deadline = time.monotonic() + PATIENCE_S
-        while not fits(self.text):
-            assert time.monotonic() < deadline, f"the screen never came to it:\n{self.text}"
+        while not fits(text := self.text):
+            assert time.monotonic() < deadline, f"the screen never came to it:\n{text}"
             time.sleep(0.02)
-        return self.text
+        return text
 
     def wait_for_bytes(self, part: bytes, begin: int = 0) -> None:
         """Wait until the command has written these bytes, after the first so many."""
@@ -122,7 +138,7 @@ class Terminal:
     def end(self) -> int:
         """Wait for the command's end and return its exit code."""
         code = self.process.wait(PATIENCE_S)
-        time.sleep(0.1)  # what it wrote last is read
+        self._reading.join(PATIENCE_S)
         return code
 
     def hang_up(self) -> None:

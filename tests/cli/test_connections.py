@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from streams.cli.serve import connections
 from streams.edge.telemetry.server import listening, port_of
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE, PATIENCE_S
 from tests.serve.redis_kit import become
 
 
@@ -115,7 +115,7 @@ async def test_an_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch, beg
 
 
 async def test_each_request_has_the_whole_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.2)
+    monkeypatch.setattr(connections, "HEAD_S", 0.3 * PATIENCE)
     async with served() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -1,9 +1,7 @@
 """Commands of the control plane, over twins in memory: what is sent, and what is shown."""
 
 import json
-import os
 import signal
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -130,15 +128,19 @@ def test_waiting_ends_where_no_control_worker_runs(plane: Plane) -> None:
     assert "the request waits until then" in result.stderr
 
 
-def test_ctrl_c_says_how_to_cancel(plane: Plane) -> None:
+def test_ctrl_c_says_how_to_cancel(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def interrupted(_: str) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(plane.control, "control_view", interrupted)
     # Where the tests run in the background, the shell had Ctrl-C ignored.
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
         result = plane.run("compact", plane.session, "--wait")
     finally:
         signal.signal(signal.SIGINT, former)
     assert result.exit_code == 130
+    assert [type(each) for each in plane.log.entries()] == [CompactRequested]
     assert f"contextgauge compact {plane.session} --cancel" in result.stderr
 
 

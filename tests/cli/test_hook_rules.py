@@ -121,10 +121,8 @@ def test_it_waits_for_the_check_of_a_new_boundary(api: Api) -> None:
 
 def test_a_session_that_is_not_published_is_not_waited_for(api: Api) -> None:
     api.answers = [404]
-    started_s = time.monotonic()
     assert run(api, "session-start", "--wait", "60") == (None, "")
     assert len(api.asked) == 1
-    assert time.monotonic() - started_s < 30
 
 
 @pytest.mark.parametrize("as_of", [{"stale": True}, {"stale": False, "lag_records": 1}])

@@ -10,7 +10,7 @@ import pytest
 from contextgauge.documents import document
 from streams.cli.exits import Exit, by_signal
 from tests.cli.worker_kit import Runs, running
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE, PATIENCE_S
 
 pytestmark = pytest.mark.service
 
@@ -54,7 +54,7 @@ def test_a_second_signal_ends_it_at_once(runs: Runs, again: signal.Signals) -> N
 
 
 def test_a_stuck_event_loop_is_reported_over_http(runs: Runs) -> None:
-    run = runs("blocked", STUCK_AFTER_S="5")
+    run = runs("blocked", STUCK_AFTER_S=f"{5 * PATIENCE:.0f}")
     assert run.ask("/healthz")[0] == 200
     until = time.monotonic() + PATIENCE_S
     while (answer := run.ask("/healthz"))[0] == 200:

@@ -130,6 +130,12 @@ def test_what_a_summary_says_is_never_carried() -> None:
     assert (read.prose, len(read.entries), len(read.files)) == (prose, 4, 2)
 
 
+@pytest.mark.parametrize("prose", ["", "word " * 80, "line\n" * 80, "x" * 400])
+def test_the_text_fits_in_any_small_room(prose: str) -> None:
+    for budget in range(1, 300, 2):
+        assert ESTIMATE.text(composed(CARRIED, prose, budget)) <= budget
+
+
 @given(conversations(), st.integers(1, 400))
 def test_the_text_always_fits(messages: list[Message], budget: int) -> None:
     carried = carry(Carried(), messages)

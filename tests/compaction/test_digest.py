@@ -372,6 +372,20 @@ def test_what_is_shown_fits_and_keeps_its_order(said_: list[tuple[Any, int]], ro
         DigestEntry(number, f"m{number}", speaker, "x" * characters)
         for number, (speaker, characters) in enumerate(said_)
     ]
+    _check_shown(entries, room)
+
+
+def test_all_that_is_carried_gives_way_in_any_room() -> None:
+    speakers: list[Any] = ["user", "tool", "agent", "agent", "data", "todos", "agent"]
+    entries = [
+        DigestEntry(number, f"m{number}", speakers[number % 7], "x" * (number * 331 % 2_000))
+        for number in range(28)
+    ]
+    for room in range(0, 20_000, 250):
+        _check_shown(entries, room)
+
+
+def _check_shown(entries: list[DigestEntry], room: int) -> None:
     shown = within(entries, room)
     assert sum(map(size_of, shown)) <= room
     numbers = [each.number for each in shown]
@@ -379,6 +393,11 @@ def test_what_is_shown_fits_and_keeps_its_order(said_: list[tuple[Any, int]], ro
     for each in shown:
         whole = entries[each.number]
         assert len(each.text) + each.omitted + len(each.end) == len(whole.text)
+
+
+def test_what_the_system_says_is_not_carried() -> None:
+    messages = [Message("system", (Text("Be kind."),)), said("user", "Build it.")]
+    assert [each.text for each in carry(Carried(), messages).entries] == ["Build it."]
 
 
 def test_a_text_that_comes_again_behind_a_cut_takes_its_room_before_it() -> None:

@@ -84,6 +84,14 @@ WIDE = st.text(
 )
 
 
+def test_a_box_without_a_summary_has_no_line_for_it() -> None:
+    box = displays.compact_box(
+        CompactionResult(removed=3, tokens_before=9, tokens_after=7, summary="", total=5)
+    )
+    assert "Summary:" not in box
+    assert "Removed: 3 messages" in box
+
+
 @given(WIDE, st.integers(0, 10**12), st.integers(0, 10**9))
 def test_boxes_have_50_columns_whatever_is_in_them(summary: str, tokens: int, number: int) -> None:
     result = CompactionResult(

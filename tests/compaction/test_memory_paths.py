@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from contextgauge.compaction.memory import MemoryTool
 from contextgauge.compaction.memory.files import OpenMemory, project_folder
 from contextgauge.compaction.memory.paths import MAX_DEPTH, MemoryToolError, names_of
+from tests.patience import PATIENCE_S
 
 ESCAPES = [
     "", "/", ".", "..", "memories", "notes.md", "/etc/passwd", "/memoriesx", "/Memories/a",
@@ -211,7 +212,7 @@ def test_a_folder_swapped_for_a_link_is_never_followed(outside: Outside) -> None
             ]
     finally:
         stop.set()
-        swapper.join(10)
+        swapper.join(PATIENCE_S)
     assert any(each.startswith("File created") for each in answers)
     assert not any(
         "\tsecret" in each or "d/secret\n" in f"{each}\n" for each in answers if "Here" in each

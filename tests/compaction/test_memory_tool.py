@@ -10,6 +10,7 @@ from contextgauge.compaction.memory import MemoryLimits, MemoryTool
 from contextgauge.compaction.memory.files import project_folder
 from contextgauge.compaction.messages import ToolCall
 from contextgauge.errors import ConfigError
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -356,7 +357,7 @@ def test_two_processes_lose_no_change(tmp_path: Path) -> None:
     for each in writers:
         each.start()
     for each in writers:
-        each.join(60)
+        each.join(PATIENCE_S)
     lines = {line.split("\t")[1] for line in view(memory, "/memories/a").splitlines()[1:]}
     assert lines - {""} == {f"{letter}{number}" for letter in "xy" for number in range(25)}
 

@@ -35,6 +35,11 @@ def test_the_last_messages_stay_and_the_system_message_too() -> None:
     assert list(division.leaving) == messages[1 : len(messages) - len(division.tail)]
 
 
+def test_a_call_and_its_result_are_never_cut_apart() -> None:
+    messages = [said("user", "go"), call("a"), result("a"), said("assistant", "done")]
+    assert list(whole_cuts(messages, len(messages))) == [4, 3, 1, 0]
+
+
 @given(conversations())
 def test_earlier_cuts_are_those_that_separate_nothing(messages: list[Message]) -> None:
     cuts = list(whole_cuts(messages, len(messages)))

@@ -334,5 +334,5 @@ def served(here: Installation) -> None:
 
 def fetched(address: str) -> str:
     """Return what an address answers."""
-    with urlopen(address, timeout=10) as answer:
+    with urlopen(address, timeout=PATIENCE_S) as answer:
         return str(answer.read().decode("utf-8"))

@@ -66,7 +66,6 @@ def test_sessions_by_pressure_fit_the_screen(
     rows: int,
 ) -> None:
     opened = terminal(columns, rows, settings)
-    # What is read may be half of a frame: it is waited for until all sessions are in it.
     screen = opened.wait(
         lambda text: all(f"\n{name[:8]}" in text for name in _ids(records)) and "q quit" in text
     )

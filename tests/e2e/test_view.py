@@ -9,6 +9,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -82,16 +83,19 @@ def folder(tmp_path: Path) -> Path:
 def test_a_view_that_is_killed_while_it_reads_loses_and_doubles_nothing(
     command: Command, tmp_path: Path, folder: Path
 ) -> None:
-    state = tmp_path / "state"
-    kills = 0
+    state, files, kills = tmp_path / "state", len(list(folder.rglob("*.jsonl"))), 0
     for _ in range(3):
         view = View(command, state, str(folder))
+        view.process.send_signal(signal.SIGSTOP)
         read = _files_read(view.file())
-        while _files_read(view.file()) == read and view.process.poll() is None:
+        while _files_read(view.file()) == read < files:
+            assert view.process.poll() is None
+            view.process.send_signal(signal.SIGCONT)
             time.sleep(0.01)
+            view.process.send_signal(signal.SIGSTOP)
+        kills += _files_read(view.file()) < files
         view.process.kill()
         view.process.wait()
-        kills += _files_read(view.file()) < len(list(folder.rglob("*.jsonl")))
     assert kills, "it was never killed before the end"
     view = View(command, state, str(folder))
     view.wait_until_read()
@@ -105,7 +109,7 @@ def test_a_view_that_is_killed_while_it_reads_loses_and_doubles_nothing(
 
 
 def _files_read(file: Path) -> int:
-    with sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True) as connection:
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
         count: int = connection.execute("SELECT count(*) FROM files").fetchone()[0]
         return count
 

@@ -17,6 +17,7 @@ from streams.edge.faust.stream import FaustStream
 from streams.edge.kafka import readers
 from streams.edge.kafka.readers import Consumer, consumer_arguments
 from streams.ports import ReceivedRecord
+from tests.patience import PATIENCE_S
 
 
 class _Told:
@@ -108,7 +109,7 @@ async def test_a_stop_before_the_consumers_thread_has_begun_ends_it(
     starting = asyncio.create_task(thread.start())
     await asyncio.sleep(0.05)
     starting.cancel()
-    await asyncio.wait_for(thread.stop(), 10)
+    await asyncio.wait_for(thread.stop(), PATIENCE_S)
     assert thread._thread is not None  # noqa: SLF001 -- as above
     assert not thread._thread.is_alive()  # noqa: SLF001 -- as above
     assert consumer.is_closed
@@ -125,5 +126,5 @@ async def test_a_consumer_stops_whose_fetcher_takes_no_notice_of_a_cancellation(
         await asyncio.wait([task])
 
     consumer._fetcher = SimpleNamespace(_fetch_task=task, close=close)  # noqa: SLF001 -- aiokafka's
-    await asyncio.wait_for(consumer.stop(), 10)
+    await asyncio.wait_for(consumer.stop(), PATIENCE_S)
     assert task.cancelled()

@@ -16,6 +16,7 @@ from streams.ports import NewRecord
 from tests.flow.control.control_kit import until_so
 from tests.flow.derive_kit import Figures, board, until
 from tests.flow.project_kit import ProjectKit
+from tests.patience import PATIENCE_S
 
 TOPIC = AGENT_MESSAGES.name
 GROUP = ProjectConfig().derive_group
@@ -128,7 +129,7 @@ async def test_kafka_that_is_away_is_asked_again_and_one_that_refuses_is_not(
     await _look(lag, clock)
     assert lag.ms(0) > 0
     log.error = ConfigError("not allowed")
-    await asyncio.wait_for(lag.run(), 10)
+    await asyncio.wait_for(lag.run(), PATIENCE_S)
 
 
 async def test_views_that_are_complete_are_as_late_as_their_records(log: Messages) -> None:

@@ -54,7 +54,7 @@ async def opened(log: FaultyLog, **options: Any) -> AsyncIterator[tuple[Delivery
     try:
         yield delivery, told
     finally:
-        await delivery.close(5)
+        await delivery.close(PATIENCE_S)
 
 
 def message(number: int, session: str = "s") -> dict[str, object]:

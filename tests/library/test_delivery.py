@@ -21,6 +21,7 @@ from tests.library.delivery_kit import (
     opened,
     written,
 )
+from tests.patience import PATIENCE_S
 
 
 class Model:
@@ -189,9 +190,9 @@ async def test_publishing_before_start_or_after_close_raises_an_error() -> None:
     delivery, _ = delivery_over(await memory())
     with pytest.raises(ClosedError, match="not open"):
         await delivery.submit(message(1), conversation())
-    assert await delivery.close(1) == 0
+    assert await delivery.close(PATIENCE_S) == 0
     delivery.start()
-    await delivery.close(1)
+    await delivery.close(PATIENCE_S)
     with pytest.raises(ClosedError, match="not open"):
         await delivery.submit(message(1), conversation())
 

@@ -76,7 +76,7 @@ async def test_close_does_not_wait_for_the_pause_between_retries() -> None:
     await delivery.submit(message(1), conversation())
     await until(lambda: bool(told))
     log.away = False
-    assert await delivery.close(5) == 0
+    assert await delivery.close(PATIENCE_S) == 0
     assert numbers(log) == [1]
 
 
@@ -92,7 +92,7 @@ async def test_close_sends_queued_messages_after_the_sender_was_cancelled(*, awa
     (sender,) = [each for each in asyncio.all_tasks() if "contextgauge" in each.get_name()]
     sender.cancel()
     log.away = away
-    assert await delivery.close(0.2 if away else 5) == int(away)
+    assert await delivery.close(0.2 if away else PATIENCE_S) == int(away)
     assert numbers(log) == ([] if away else [1])
     assert sender.cancelled()
 
@@ -194,7 +194,7 @@ async def test_a_full_queue_drops_messages_by_policy(when_full: WhenFull, left: 
         "the queue is full, messages are dropped: 1 so far"
     ]
     log.away = False
-    assert await delivery.close(5) == 0
+    assert await delivery.close(PATIENCE_S) == 0
     assert numbers(log) == left
     assert told[-1] == "the queue was full, messages were dropped: 3 in all"
 
@@ -211,7 +211,7 @@ async def test_a_full_queue_blocks_the_caller_by_policy() -> None:
     cancelled.cancel()
     log.away = False
     assert set(await asyncio.gather(*waiting)) == {"queued"}
-    assert await delivery.close(5) == 0
+    assert await delivery.close(PATIENCE_S) == 0
     assert numbers(log) == list(range(9))
 
 

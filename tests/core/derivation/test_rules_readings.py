@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.records import ContextReading
@@ -245,8 +245,12 @@ def test_r08_a_list_without_such_entries_leaves_the_top_level(entries: tuple[obj
     assert counts(reading(with_iterations(*entries))) == (93_507, 7, 1_500, 92_000)
 
 
+def test_a_percentage_that_floats_cannot_have_is_rounded_once() -> None:
+    tokens = 9_000 - 9_007_199_254_740_991
+    assert used_percent(tokens, 9_000) == float(Fraction(tokens * 10_000 // 9_000, 100))
+
+
 @given(st.integers(-(2**53), 2**53), st.integers(1, 2**53))
-@example(9_000 - 9_007_199_254_740_991, 9_000)
 def test_a_percentage_is_floored_to_two_decimals_however_large_it_is(
     tokens: int, window: int
 ) -> None:

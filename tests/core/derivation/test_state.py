@@ -177,7 +177,10 @@ def test_an_attempt_is_read_back_in_its_phase_with_both_clocks(ends: tuple[Body,
     assert state.attempt.start is not None
 
 
-@pytest.mark.parametrize("first", [boundary(), reset(), user(), init(), line(summary())])
+@pytest.mark.parametrize(
+    "first",
+    [boundary(), reset(), user(), init(), line(summary()), assistant(read=90_000)],
+)
 def test_a_session_of_one_message_is_read_back(first: dict[str, Any]) -> None:
     state = session(first).session()
     store = Store()

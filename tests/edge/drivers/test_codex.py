@@ -12,6 +12,9 @@ from contextgauge.clock import SystemClock
 from streams.edge.drivers.app_server import AppServerPlace
 from streams.edge.drivers.codex import CodexDriver
 from tests.edge.drivers.codex_kit import THREAD, TOKEN, CodexServer
+from tests.edge.drivers.time_limits import ANSWER_S, SOON_S, STOP_S
+from tests.flow.derive_kit import until
+from tests.patience import PATIENCE, PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
 
@@ -23,18 +26,21 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
 
 
 async def over_socket(
-    stack: AsyncExitStack, server: CodexServer, timeout_s: float = 5.0, token: str | None = TOKEN
+    stack: AsyncExitStack,
+    server: CodexServer,
+    timeout_s: float = PATIENCE_S,
+    token: str | None = TOKEN,
 ) -> CodexDriver:
     url = await stack.enter_async_context(server.listening())
     place = AppServerPlace(url, token=token)
-    return CodexDriver(place, SystemClock(), timeout_s, answer_s=0.5, stop_s=0.3)
+    return CodexDriver(place, SystemClock(), timeout_s, answer_s=ANSWER_S, stop_s=STOP_S)
 
 
-def as_process(behaviour: str, timeout_s: float = 5.0) -> CodexDriver:
+def as_process(behaviour: str, timeout_s: float = PATIENCE_S) -> CodexDriver:
     module = "tests.edge.drivers.codex_kit"
     command = ("env", f"PYTHONPATH={ROOT}", sys.executable, "-m", module, behaviour)
     place = AppServerPlace(command=command)
-    return CodexDriver(place, SystemClock(), timeout_s, answer_s=10.0, stop_s=0.5)
+    return CodexDriver(place, SystemClock(), timeout_s, answer_s=PATIENCE_S, stop_s=STOP_S)
 
 
 async def test_a_thread_is_compacted_over_a_web_socket(stack: AsyncExitStack) -> None:
@@ -52,7 +58,8 @@ async def test_a_thread_is_compacted_over_a_web_socket(stack: AsyncExitStack) ->
     assert server.messages[-1]["params"] == {"threadId": THREAD}
     # The approval that the server asked for is another client's to answer.
     assert all("method" in message for message in server.messages)
-    assert (server.connections, server.open, server.close_codes) == (1, 0, [1000])
+    await until(lambda: not server.open)
+    assert (server.connections, server.close_codes) == (1, [1000])
 
 
 async def test_a_thread_is_compacted_over_a_unix_socket(tmp_path: Path) -> None:
@@ -86,7 +93,7 @@ async def test_other_versions_are_understood(stack: AsyncExitStack, behaviour: s
     [
         ("busy", "retry", "the thread is busy with a turn"),
         ("away", "retry", "it answered the handshake with 503"),
-        ("silent", "retry", "Codex did not answer initialize within 0.5 s"),
+        ("silent", "retry", f"Codex did not answer initialize within {ANSWER_S:g} s"),
         (
             "overloaded",
             "retry",
@@ -143,9 +150,9 @@ async def test_a_server_that_is_not_there_is_tried_again(unused_tcp_port: int) -
 
 async def test_a_compaction_that_takes_too_long_is_interrupted(stack: AsyncExitStack) -> None:
     server = CodexServer("hangs")
-    driver = await over_socket(stack, server, timeout_s=1.0)
+    driver = await over_socket(stack, server, timeout_s=SOON_S)
     result = await driver.compact(THREAD, None)
-    assert result == ("retry", "not finished within 1 s: the compaction was interrupted")
+    assert result == ("retry", f"not finished within {SOON_S:g} s: the compaction was interrupted")
     assert server.interrupted.is_set()
 
 
@@ -153,10 +160,10 @@ async def test_an_interrupt_without_an_answer_leaves_the_outcome_open(
     stack: AsyncExitStack,
 ) -> None:
     server = CodexServer("deaf")
-    driver = await over_socket(stack, server, timeout_s=1.0)
+    driver = await over_socket(stack, server, timeout_s=SOON_S)
     assert await driver.compact(THREAD, None) == (
         "started",
-        "not finished within 1 s; Codex does not confirm that it stopped",
+        f"not finished within {SOON_S:g} s; Codex does not confirm that it stopped",
     )
 
 
@@ -201,7 +208,9 @@ async def test_a_compaction_that_ended_during_the_break_has_an_open_outcome(
 async def test_a_server_that_stays_away_has_an_open_outcome() -> None:
     server = CodexServer("drops")
     async with server.listening() as url:
-        driver = CodexDriver(AppServerPlace(url), SystemClock(), 1.0, answer_s=0.5, stop_s=0.3)
+        driver = CodexDriver(
+            AppServerPlace(url), SystemClock(), SOON_S, answer_s=ANSWER_S, stop_s=STOP_S
+        )
         call = asyncio.create_task(driver.compact(THREAD, None))
         await server.requested.wait()
     result = await call
@@ -216,7 +225,7 @@ async def test_a_server_that_stays_away_has_an_open_outcome() -> None:
 
 async def test_a_request_without_an_answer_may_have_started_it(stack: AsyncExitStack) -> None:
     server = CodexServer("lost at once")
-    driver = await over_socket(stack, server, timeout_s=1.0)
+    driver = await over_socket(stack, server, timeout_s=SOON_S)
     result = await driver.compact(THREAD, None)
     # It is active, and no turn is known that could be interrupted.
     assert result.outcome == "started"
@@ -234,8 +243,9 @@ async def test_a_process_that_stays_is_killed() -> None:
 
 
 async def test_a_process_that_hangs_is_interrupted_and_ended() -> None:
-    result = await as_process("hangs", timeout_s=5.0).compact(THREAD, None)
-    assert result == ("retry", "not finished within 5 s: the compaction was interrupted")
+    limit_s = 5 * PATIENCE
+    result = await as_process("hangs", limit_s).compact(THREAD, None)
+    assert result == ("retry", f"not finished within {limit_s:g} s: the compaction was interrupted")
 
 
 async def test_a_command_that_is_not_there_is_refused() -> None:

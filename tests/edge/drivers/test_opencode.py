@@ -16,6 +16,8 @@ from tests.edge.drivers.opencode_kit import (
     SESSION,
     OpencodeServer,
 )
+from tests.edge.drivers.time_limits import ANSWER_S, SOON_S, STOP_S
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -27,13 +29,15 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
 async def driver_of(
     stack: AsyncExitStack,
     server: OpencodeServer,
-    timeout_s: float = 5.0,
+    timeout_s: float = PATIENCE_S,
     model: str | None = None,
     password: str | None = PASSWORD,
 ) -> OpencodeDriver:
     url = await stack.enter_async_context(server.listening())
     place = OpencodePlace(url + "/", password=password)
-    driver = OpencodeDriver(place, SystemClock(), model, timeout_s, answer_s=0.5, stop_s=0.3)
+    driver = OpencodeDriver(
+        place, SystemClock(), model, timeout_s, answer_s=ANSWER_S, stop_s=STOP_S
+    )
     stack.push_async_callback(driver.stop)
     return driver
 
@@ -169,19 +173,19 @@ async def test_a_server_that_is_silent_is_tried_again() -> None:
 
 async def test_a_summary_that_takes_too_long_is_aborted(stack: AsyncExitStack) -> None:
     server = OpencodeServer("hangs")
-    driver = await driver_of(stack, server, timeout_s=1.0)
+    driver = await driver_of(stack, server, timeout_s=SOON_S)
     assert await driver.compact(SESSION, None) == (
         "retry",
-        "not finished within 1 s: the compaction was aborted",
+        f"not finished within {SOON_S:g} s: the compaction was aborted",
     )
     assert server.aborted.is_set()
 
 
 async def test_an_abort_without_an_answer_leaves_the_outcome_open(stack: AsyncExitStack) -> None:
-    driver = await driver_of(stack, OpencodeServer("deaf"), timeout_s=1.0)
+    driver = await driver_of(stack, OpencodeServer("deaf"), timeout_s=SOON_S)
     assert await driver.compact(SESSION, None) == (
         "started",
-        "not finished within 1 s; opencode does not confirm that it stopped",
+        f"not finished within {SOON_S:g} s; opencode does not confirm that it stopped",
     )
 
 
@@ -228,7 +232,9 @@ async def test_a_server_that_stays_away_leaves_the_outcome_open() -> None:
     server = OpencodeServer("drops")
     async with server.listening() as url:
         place = OpencodePlace(url, password=PASSWORD)
-        driver = OpencodeDriver(place, SystemClock(), None, 1.0, answer_s=0.5, stop_s=0.3)
+        driver = OpencodeDriver(
+            place, SystemClock(), None, SOON_S, answer_s=ANSWER_S, stop_s=STOP_S
+        )
         call = asyncio.create_task(driver.compact(SESSION, None))
         await server.requested.wait()
     assert await call == (
