@@ -29,6 +29,7 @@ from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
 from tests.commands import Command, command_environment
 from tests.environment import settle
 from tests.fork_server import ForkServer
+from tests.patience import PATIENCE
 from tools.kafka_classes import java_options
 
 LONG = bool(os.environ.get("LONG_TESTS"))
@@ -97,6 +98,8 @@ def pytest_configure() -> None:
     """Make the environment that of a new user; let every JVM that a test starts come up quickly."""
     settle(os.environ)
     os.environ.setdefault("JDK_JAVA_OPTIONS", java_options())
+    # Measured once for all workers: time limits are in the names of tests, which must be the same.
+    os.environ.setdefault("TEST_PATIENCE", str(PATIENCE))
 
 
 def pytest_collection_finish() -> None:
