@@ -1,11 +1,21 @@
 """The adapters work with the real packages, which are in an environment of their own."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from schemas.records import (
+    CompactBoundary,
+    CompactionFailed,
+    CompactionStart,
+    ContextReading,
+    Record,
+)
+from tests.core.given import Given, every
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
@@ -53,4 +63,53 @@ def test_the_example_of_hooks_hands_the_turns_back() -> None:
     assert run("examples/claude_agent_hooks.py").splitlines()[-2:] == [
         "1. Fix the login. Never touch src/secrets.py.",
         "2. Nicht auf main!",
+    ]
+
+
+def published(name: str) -> list[dict[str, Any]]:
+    lines = run("tests/frameworks/published_runs.py", name).splitlines()
+    return [json.loads(line)["message"] for line in lines]
+
+
+def derived(name: str) -> list[Record]:
+    """Return the records of what a run published; the same again gives none."""
+    given = Given()
+    messages = published(name)
+    records = given.take(*messages)
+    assert given.take(*messages) == []
+    return records
+
+
+def test_langchains_calls_and_compactions_are_published() -> None:
+    records = derived("langchain")
+    sizes = [each.used_tokens for each in every(records, ContextReading)]
+    assert sizes[:3] == [1_000, 2_000, 3_000]
+    assert {each.data.session_id for each in records} == {"thread-1"}
+    starts, boundaries = every(records, CompactionStart), every(records, CompactBoundary)
+    assert [each.attempt_id for each in boundaries] == [each.attempt_id for each in starts]
+    first = boundaries[0]
+    assert (first.trigger, first.pre_tokens, first.messages_total) == ("auto", 2_000, 4)
+    assert first.receipt is not None
+    assert first.duration_ms is not None
+    assert (first.receipt.summary_input_tokens, first.receipt.summary_output_tokens) == (2_500, 90)
+
+
+def test_a_summary_that_langchain_cannot_get_is_a_failed_compaction() -> None:
+    failures = every(derived("langchain-failing"), CompactionFailed)
+    assert {each.error for each in failures} == {"ConnectionError"}
+
+
+def test_calls_of_openais_agents_are_published() -> None:
+    readings = every(derived("openai_agents"), ContextReading)
+    assert [(each.used_tokens, each.cache_read_tokens) for each in readings] == [
+        (5_000, 4_000),
+        (10_000, 4_000),
+    ]
+
+
+def test_calls_of_pydantic_ai_are_published() -> None:
+    readings = every(derived("pydantic_ai"), ContextReading)
+    assert [(each.used_tokens, each.messages_total) for each in readings] == [
+        (1_000, 2),
+        (3_000, 4),
     ]

@@ -1,0 +1,125 @@
+"""The messages that a hook publishes: a call's answer, and how a compaction went."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from contextgauge.clock import SystemClock
+from contextgauge.records import Json
+
+Body = dict[str, Json]
+
+_REMEMBERED: Final = 10_000
+"""Messages that were counted: an agent's request has all of them again."""
+
+
+class PublishesMessages(Protocol):
+    """A publisher in a `with` block, or what stands for one."""
+
+    def publish(self, message: object, *, session_id: str | None = None) -> object:
+        """Publish one message, without waiting for the broker."""
+
+
+class CallUsage:
+    """What one call of a model took, in tokens; None where the framework does not report it.
+
+    `prompt` includes what was read from the cache and written to it.
+    """
+
+    def __init__(
+        self,
+        prompt: int | None,
+        *,
+        read: int | None = None,
+        written: int | None = None,
+        output: int | None = None,
+    ) -> None:
+        self.prompt, self.read, self.written, self.output = prompt, read, written, output
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether there is a size: frameworks write 0 for what a provider does not report."""
+        return bool(self.prompt)
+
+    def as_json(self) -> Body:
+        """Return the counts as Anthropic's API has them: what is cached is not in the input."""
+        cached = min((self.read or 0) + (self.written or 0), self.prompt or 0)
+        return {
+            "input_tokens": (self.prompt or 0) - cached,
+            "cache_read_input_tokens": self.read,
+            "cache_creation_input_tokens": self.written,
+            "output_tokens": self.output,
+        }
+
+
+class SessionCalls:
+    """Publishes the calls of one agent's sessions; any thread may call it."""
+
+    def __init__(self, publisher: PublishesMessages) -> None:
+        self._publisher = publisher
+        self._clock = SystemClock()
+        self._counted: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    def asked(self, session: str, message_ids: Iterable[str | None]) -> None:
+        """Publish that messages of the user or of tools are there; each counts once, by its id."""
+        for name in message_ids:
+            key = session, name or ""
+            if name is None or key in self._counted:
+                continue
+            self._counted[key] = None
+            if len(self._counted) > _REMEMBERED:
+                self._counted.popitem(last=False)
+            user: Body = {"role": "user", "content": []}
+            self._publish(session, {"type": "user", "uuid": name, "message": user})
+
+    def answered(self, session: str, call: str, model: str | None, usage: CallUsage) -> None:
+        """Publish the answer to a call of the conversation."""
+        if usage.is_reported:
+            self._publish(
+                session,
+                {
+                    "type": "message",
+                    "role": "assistant",
+                    "id": call,
+                    "model": model,
+                    "content": [],
+                    "usage": usage.as_json(),
+                },
+            )
+
+    def compacting(self, session: str, call: str) -> None:
+        """Publish that a compaction begins, with the call that writes its summary."""
+        self._status(session, f"{call}-start", {"status": "compacting"})
+
+    def compacted(
+        self, session: str, call: str, usage: CallUsage, trigger: str | None = "auto"
+    ) -> None:
+        """Publish that the summary is written, and what that took."""
+        if usage.is_reported:
+            answer: Body = {"id": call, "stop_reason": "end_turn", "usage": usage.as_json()}
+            own: Body = {"agentId": f"acompact-{call}", "isSidechain": True, "message": answer}
+            self._publish(session, {"type": "assistant", "uuid": f"{call}-cost", **own})
+        boundary: Body = {"subtype": "compact_boundary", "uuid": call}
+        self._publish(
+            session,
+            {"type": "system", **boundary, "compact_metadata": {"trigger": trigger}},
+        )
+
+    def failed(self, session: str, call: str, error: BaseException) -> None:
+        """Publish that no summary could be written; of the error its class, and nothing it says."""
+        result: Body = {
+            "status": None,
+            "compact_result": "failed",
+            "compact_error": type(error).__name__,
+        }
+        self._status(session, f"{call}-end", result)
+
+    def _status(self, session: str, name: str, fields: Mapping[str, Json]) -> None:
+        self._publish(session, {"type": "system", "subtype": "status", "uuid": name, **fields})
+
+    def _publish(self, session: str, message: Body) -> None:
+        now = datetime.fromtimestamp(self._clock.now_ms() / 1_000, UTC)
+        moment = now.isoformat(timespec="milliseconds")
+        whole = {**message, "session_id": session, "timestamp": moment}
+        self._publisher.publish(whole, session_id=session)
