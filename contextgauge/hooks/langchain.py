@@ -73,7 +73,12 @@ class PublishingHandler(BaseCallbackHandler):
             self._calls.compacting(session, str(run_id))
         elif source is None:
             asked = (each for group in messages for each in group)
-            ids = (each.id for each in asked if isinstance(each, HumanMessage | ToolMessage))
+            ids = (
+                each.id
+                for each in asked
+                if isinstance(each, HumanMessage | ToolMessage)
+                and "lc_source" not in each.additional_kwargs  # a summary, a notice
+            )
             self._calls.asked(session, ids)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:  # noqa: D102

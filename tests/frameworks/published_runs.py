@@ -6,6 +6,7 @@ python tests/frameworks/published_runs.py langchain
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,6 +39,11 @@ def langchain(*, fails: bool = False) -> None:
         def bind_tools(self, *_tools: Any, **_named: Any) -> "Scripted":
             return self
 
+    class Slow(Scripted):
+        def _generate(self, *arguments: Any, **named: Any) -> ChatResult:
+            time.sleep(0.05)
+            return super()._generate(*arguments, **named)
+
     class Broken(Scripted):
         def _generate(self, *_: Any, **__: Any) -> ChatResult:
             raise ConnectionError("no secret of the provider")
@@ -60,7 +66,7 @@ def langchain(*, fails: bool = False) -> None:
         while True:
             yield AIMessage("Two files are read.", usage_metadata=usage)
 
-    summarising = (Broken if fails else Scripted)(messages=summary())
+    summarising = (Broken if fails else Slow)(messages=summary())
     agent = create_agent(
         Scripted(messages=answers()),
         [read_file],
