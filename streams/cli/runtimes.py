@@ -65,7 +65,7 @@ def read_runtimes() -> Iterator[tuple[Adapter, Tells]]:
 
 
 def runtimes(*, as_json: AsJson = False) -> None:
-    """List the runtimes that are read: their sessions on this machine, and what these show.
+    """List the runtimes whose sessions are read, and what they show.
 
     measured: the runtime writes it; derived: a rule gives it from what the runtime writes; unknown:
     its files do not show it.
