@@ -10,10 +10,6 @@ _EVENT: Final = {"id": PRESENT, "timestamp": str, "source": frozenset({"agent", 
 
 _SIGNS: Final[dict[str, tuple[Sign, ...]]] = {
     "opencode": ({"type": str, "sessionID": str, "part": dict},),
-    "Cline": (
-        {"ts": int, "type": "say", "say": str},
-        {"ts": int, "type": "ask", "ask": str},
-    ),
     "OpenHands": (
         {**_EVENT, "action": str, "args": dict},
         {**_EVENT, "observation": str, "extras": dict},
