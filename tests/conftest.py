@@ -49,7 +49,7 @@ _LONGEST_FIRST = ("secure", "chaos", "deploy", "docs", "e2e")
 _MEASURED = tuple(
     f"tests/{each}"
     for each in (
-        *("core/", "codec/", "library/", "compaction/", "seeds/", "runtimes/", "test_settings.py"),
+        *("core/", "codec/", "library/", "compaction/", "runtimes/", "seeds/", "test_settings.py"),
         *("test_compiled.py", "flow/control/", "flow/test_conversations.py"),
         *("doctor/test_keying.py", "edge/test_alert_file.py", "edge/test_conversations_file.py"),
         *("edge/test_documents.py", "edge/test_service_file.py", "edge/test_session_files.py"),

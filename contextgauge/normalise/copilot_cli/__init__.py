@@ -31,7 +31,7 @@ def _data(fields: Fields) -> Fields:
 
 
 def _head(body: Body) -> FileHead:
-    return FileHead(long_name(mapping(body, "data") or {}, "sessionId"))
+    return FileHead(long_name(mapping(body, "data") or {}, "sessionId"), is_by_name=True)
 
 
 _CONTEXT: Final = Inside({"cwd": Meaning.LONG_NAME})

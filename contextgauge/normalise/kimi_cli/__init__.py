@@ -124,7 +124,7 @@ def typed(body: Body) -> Json:
 def beginning(words: str) -> str:
     """Return the command that a prompt is, if it is one that is read."""
     command = _COMMAND.match(words)
-    return "" if command is None else f"/{command[1]}"
+    return "" if command is None else command[0]
 
 
 _PAYLOAD: Final = Inside(

@@ -116,8 +116,9 @@ def compaction(body: Body) -> tuple[Signal, ...]:
         summary = text_of((mapping(body, "summary") or {}).get("content"))
     boundary = Boundary(
         trigger=None,
-        pre_tokens=count(body, "tokensBefore"),
-        post_tokens=count(body, "tokensAfter"),
+        # Older versions count the messages alone, newer ones the tools too: sizes show both.
+        pre_tokens=None,
+        post_tokens=None,
         duration_ms=None,
         anchor=None,
         metadata={each: body[each] for each in _FIGURES if each in body},

@@ -1,7 +1,7 @@
 """What the path of a transcript says of it: whose it is, and what is read with it.
 
-Each runtime declares the paths of its files (`Adapter.files`). Of any other path the file's name is
-a session's.
+Each runtime declares the paths of its files (`Adapter.files`); of those that fit, the longest says
+most. Of any other path the file's name is a session's.
 """
 
 import os
@@ -40,7 +40,7 @@ class TranscriptName(NamedTuple):
 
 
 def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(rf"(?:.*/)?(?:{each})", re.DOTALL) for each in patterns)
+    return tuple(re.compile(rf"(?:.*/)?(?P<own>{each})", re.DOTALL) for each in patterns)
 
 
 _FILES: Final = _compiled(*(pattern for each in ADAPTERS for pattern in each.files))
@@ -53,7 +53,8 @@ def name_of(path: str) -> TranscriptName:
     known = known_path(path)
     folder, file = os.path.split(known)
     shown = known.replace(os.sep, "/")
-    match = next(filter(None, (each.fullmatch(shown) for each in _FILES)), None)
+    matches = filter(None, (each.fullmatch(shown) for each in _FILES))
+    match = max(matches, key=lambda each: len(each["own"]), default=None)
     groups = match.groupdict() if match is not None else {}
     session = groups.get("session")
     name = TranscriptName(
