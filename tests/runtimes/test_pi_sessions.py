@@ -15,6 +15,7 @@ from contextgauge.delivery.shorten import fit
 from contextgauge.normalise.pi.entries import stream_moment, usage_of
 from contextgauge.normalise.runtimes import line_of
 from contextgauge.normalise.signals import Usage
+from contextgauge.normalise.user_words import words_of
 from schemas.records import (
     CompactBoundary,
     CompactionFailed,
@@ -26,6 +27,7 @@ from schemas.records import (
     Record,
     SessionInfo,
 )
+from streams.edge.files.names import is_no_transcript, name_of
 from tests.core.given import Given, every, limits, one
 from tests.library.privacy_kit import check_no_text, check_same_records, derived
 from tests.runtimes.pi_captures import (
@@ -334,6 +336,24 @@ def test_a_title_is_what_a_person_wrote() -> None:
     titles = [line_of(each).prompt for each in SESSION_ENTRIES]
     prompts = [read and read(each) for read, each in zip(titles, SESSION_ENTRIES, strict=True)]
     assert [each for each in prompts if each] == [SESSION_ENTRIES[2]["message"]["content"]]
+
+
+@pytest.mark.parametrize("text", ["make the tests pass", ""])
+def test_r31_what_openclaw_writes_before_a_persons_words_is_not_theirs(text: str) -> None:
+    known = 'Sender (untrusted metadata):\n```json\n{\n  "label": "tui"\n}\n```\n\n'
+    info = 'Conversation info (untrusted metadata):\n```json\n{\n  "id": "1"\n}\n```\n\n'
+    for before in (known, info + known, f"{known}[Sun 2026-03-08 22:03 GMT+9] "):
+        assert [each.of_user for each in words_of([before + text])] == [text]
+    quoted = f"Look: {text}\n{known}"
+    assert words_of([quoted])[0].of_user == quoted
+
+
+def test_what_lies_next_to_openclaws_sessions_is_no_transcript() -> None:
+    folder = "/h/.openclaw/agents/main/sessions"
+    assert name_of(f"{folder}/{SESSION}.jsonl").session == SESSION
+    assert name_of(f"{folder}/{SESSION}-topic-7.jsonl").session == SESSION
+    for other in ("trajectory", "checkpoint.11111111-2222-4333-8444-555555555555"):
+        assert is_no_transcript(f"{folder}/{SESSION}.{other}.jsonl")
 
 
 def streamed(kind: str, minute: int, role: str, **own: object) -> Entry:
