@@ -132,9 +132,9 @@ HEADS: Final = tuple(
     kind
     for each in ADAPTERS
     for kind, line in each.types.items()
-    if line.head is not None and not line.head({}).is_by_name
+    if line.head is not None and not (each.line_signs and line.head({}).is_by_name)
 )
-"""Types of lines that begin a file and say whose it is."""
+"""Types of lines that begin a file and say whose it is, or are of one runtime alone."""
 
 
 def line_of(body: Body) -> LineType:

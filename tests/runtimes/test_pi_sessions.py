@@ -12,11 +12,14 @@ from contextgauge.compaction.reading.lines import reduced
 from contextgauge.compaction.reading.transcripts import read_conversation
 from contextgauge.containers import Line, Scout
 from contextgauge.delivery.shorten import fit
-from contextgauge.normalise.pi.entries import usage_of
+from contextgauge.normalise.pi.entries import stream_moment, usage_of
 from contextgauge.normalise.runtimes import line_of
 from contextgauge.normalise.signals import Usage
+from contextgauge.normalise.user_words import words_of
 from schemas.records import (
     CompactBoundary,
+    CompactionFailed,
+    CompactionStart,
     CompactionSummary,
     ContextLimits,
     ContextReading,
@@ -24,6 +27,7 @@ from schemas.records import (
     Record,
     SessionInfo,
 )
+from streams.edge.files.names import is_no_transcript, name_of
 from tests.core.given import Given, every, limits, one
 from tests.library.privacy_kit import check_no_text, check_same_records, derived
 from tests.runtimes.pi_captures import (
@@ -334,6 +338,102 @@ def test_a_title_is_what_a_person_wrote() -> None:
     assert [each for each in prompts if each] == [SESSION_ENTRIES[2]["message"]["content"]]
 
 
+@pytest.mark.parametrize("text", ["make the tests pass", ""])
+def test_r31_what_openclaw_writes_before_a_persons_words_is_not_theirs(text: str) -> None:
+    known = 'Sender (untrusted metadata):\n```json\n{\n  "label": "tui"\n}\n```\n\n'
+    info = 'Conversation info (untrusted metadata):\n```json\n{\n  "id": "1"\n}\n```\n\n'
+    for before in (known, info + known, f"{known}[Sun 2026-03-08 22:03 GMT+9] "):
+        assert [each.of_user for each in words_of([before + text])] == [text]
+    quoted = f"Look: {text}\n{known}"
+    assert words_of([quoted])[0].of_user == quoted
+
+
+def test_what_lies_next_to_openclaws_sessions_is_no_transcript() -> None:
+    folder = "/h/.openclaw/agents/main/sessions"
+    assert name_of(f"{folder}/{SESSION}.jsonl").session == SESSION
+    assert name_of(f"{folder}/{SESSION}-topic-7.jsonl").session == SESSION
+    for other in ("trajectory", "checkpoint.11111111-2222-4333-8444-555555555555"):
+        assert is_no_transcript(f"{folder}/{SESSION}.{other}.jsonl")
+
+
+def streamed(kind: str, minute: int, role: str, **own: object) -> Entry:
+    time_ms = 1_793_534_400_000 + minute * 60_000
+    return {"type": kind, "message": {"role": role, "content": [], "timestamp": time_ms, **own}}
+
+
+def ended(kind: str, **fields: object) -> Entry:
+    return {"type": kind, "aborted": False, "willRetry": False, **fields}
+
+
+def stream(begin: Entry, *ends: Entry) -> tuple[Entry, ...]:
+    """What `pi --mode json` prints of a turn, a compaction, and another turn."""
+    answer = {"model": "claude-opus-5", "provider": "anthropic", "api": "anthropic-messages"}
+    return (
+        head(),
+        {"type": "agent_start"},
+        streamed("message_start", 1, "user"),
+        streamed("message_end", 1, "user"),
+        streamed("message_start", 2, "assistant", **answer, usage=usage(3)),
+        streamed("message_end", 2, "assistant", **answer, usage=usage(3, 170_000, 5_001)),
+        {"type": "turn_end", "message": {"role": "assistant", "usage": usage(9)}},
+        begin,
+        *ends,
+        streamed("message_end", 4, "assistant", **answer, usage=usage(3, 0, 31_000)),
+    )
+
+
+RESULT = {"summary": "What was done.", "firstKeptEntryId": "a2", "tokensBefore": 175_024,
+          "estimatedTokensAfter": 9_000}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "trigger"),
+    [
+        ({"type": "auto_compaction_start", "reason": "overflow"},
+         ended("auto_compaction_end", result=RESULT), "auto"),
+        ({"type": "compaction_start", "reason": "manual"},
+         ended("compaction_end", reason="manual", result=RESULT), "manual"),
+        ({"type": "compaction_start", "reason": "threshold"},
+         ended("compaction_end", reason="threshold", result=RESULT), "auto"),
+        ({"type": "compaction_start", "reason": "other"},
+         ended("compaction_end", reason="other", result=RESULT), None),
+    ],
+)  # fmt: skip
+def test_r14_a_stream_has_the_start_of_a_compaction_and_its_trigger(
+    begin: Entry, end: Entry, trigger: str | None
+) -> None:
+    records = taken(*stream(begin, end))
+    assert sizes(records) == [175_004, 31_003]
+    assert [each.messages for each in every(records, ContextReading)] == [2, 1]
+    start, boundary = one(records, CompactionStart), one(records, CompactBoundary)
+    reasons = {"auto": "threshold_exceeded", "manual": "manual", None: None}
+    assert (start.trigger_reason, boundary.trigger) == (reasons[trigger], trigger)
+    assert boundary.attempt_id is not None
+    assert (boundary.pre_tokens, boundary.post_tokens) == (175_024, 9_000)
+    read = [each for each in records if isinstance(each.data, ContextReading)]
+    assert read[0].time_ms == 1_793_534_520_000
+
+
+def test_r17_a_compaction_that_was_aborted_failed() -> None:
+    begin = {"type": "compaction_start", "reason": "threshold"}
+    end = ended("compaction_end", reason="threshold", aborted=True, errorMessage="Stopped.")
+    records = taken(*stream(begin, end))
+    assert one(records, CompactionFailed).error == "Stopped."
+    assert not every(records, CompactBoundary)
+
+
+def test_r28_a_message_without_a_time_has_none() -> None:
+    assert line_of(streamed("message_end", 1, "user")).moment is not None
+    assert stream_moment({"type": "message_end"}) is None
+
+
+def test_a_message_start_of_anthropics_api_is_none_of_pi() -> None:
+    started = {"type": "message_start", "message": {"role": "assistant", "id": "msg_1",
+               "model": "claude-sonnet-5", "usage": {"input_tokens": 90_000}}}  # fmt: skip
+    given = Given()
+    assert sizes(given.take(started, hint=SESSION)) == [90_000]
+
+
 WORDS = "a S3cret of mine"
 SPOKEN: list[Entry] = [
     TITLE | {"title": WORDS},
@@ -353,7 +453,11 @@ SPOKEN: list[Entry] = [
 
 
 def test_without_texts_the_records_are_the_same() -> None:
-    lines = values(*SPOKEN)
+    streamed_lines = stream({"type": "compaction_start", "reason": "manual"},
+                  ended("compaction_end", reason="manual", result=RESULT | {"summary": WORDS}),
+                  {"type": "compaction_start", "reason": "manual"},
+                  ended("compaction_end", errorMessage=WORDS))  # fmt: skip
+    lines = values(*SPOKEN, *streamed_lines[1:])
     assert check_same_records(lines) > len(lines) // 2
     check_no_text(lines)
 

@@ -9,10 +9,6 @@ _INIT: Final = {"type": "system", "subtype": "init"}
 _EVENT: Final = {"id": PRESENT, "timestamp": str, "source": frozenset({"agent", "user"})}
 
 _SIGNS: Final[dict[str, tuple[Sign, ...]]] = {
-    "Cline": (
-        {"ts": int, "type": "say", "say": str},
-        {"ts": int, "type": "ask", "ask": str},
-    ),
     "OpenHands": (
         {**_EVENT, "action": str, "args": dict},
         {**_EVENT, "observation": str, "extras": dict},

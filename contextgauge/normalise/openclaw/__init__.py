@@ -6,7 +6,16 @@ is, as the model's snapshot before a session's first request.
 
 from typing import Final
 
-from contextgauge.normalise.adapter import PRESENT, UUID, Adapter, Folders, LineType, Sign, Source
+from contextgauge.normalise.adapter import (
+    PRESENT,
+    UUID,
+    Adapter,
+    Folders,
+    LineType,
+    Sign,
+    Source,
+    TextMark,
+)
 from contextgauge.normalise.pi import FIELDS, TELLS, conversation, entries
 from contextgauge.normalise.signals import Body, Signal
 
@@ -51,6 +60,13 @@ ADAPTERS: Final = (
         ),
         files=(rf"agents/[^/]+/sessions/(?P<session>{UUID})(?:-topic-[^/]*)?\.jsonl",),
         other_files=(r"agents/[^/]+/sessions/[^/]+\.(?:trajectory|checkpoint\.[^/]*)\.jsonl",),
+        marks=(
+            # src/auto-reply/reply: what is known of who wrote, and when, comes before the words.
+            TextMark(
+                r"(?>(?>[^\n]{1,80} \(untrusted metadata\):\n```json\n"
+                r"(?>(?!```\n)[^\n]*\n)*+```\s*)+)(?>\[[^\]\n]{1,60}\]\s*)?(.*)"
+            ),
+        ),
         folders=Folders(("OPENCLAW_STATE_DIR",), ("~/.openclaw",), "agents"),
     ),
 )

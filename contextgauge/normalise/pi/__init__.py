@@ -7,6 +7,7 @@ packages/coding-agent). It does not write which window it takes a model to have.
 from typing import Final
 
 from contextgauge.normalise.adapter import (
+    ABSENT,
     PRESENT,
     UUID,
     Adapter,
@@ -33,15 +34,17 @@ FIELDS: Final[Fields] = {
     **named(Meaning.LONG_NAME, "cwd parentSession branchedFrom"),
     **named(
         Meaning.FIGURES,
-        "usage tokensBefore tokensAfter firstKeptEntryIndex fromHook fromExtension",
+        "usage tokensBefore tokensAfter estimatedTokensAfter firstKeptEntryIndex fromHook "
+        "fromExtension aborted",
     ),
-    "method": Meaning.WORD,
+    **named(Meaning.WORD, "method reason"),
+    "errorMessage": Meaning.TEXT,
     "summary": Meaning.TEXT,
     "content": CONTENT,
     "message": Inside(
         {
             **named(Meaning.NAME, "responseId toolCallId provider"),
-            **named(Meaning.FIGURES, "isError excludeFromContext"),
+            **named(Meaning.FIGURES, "isError excludeFromContext timestamp"),
         }
     ),
 }
@@ -55,7 +58,8 @@ TELLS: Final = Tells(
     own_cost=Source.MEASURED,
     composition=Source.DERIVED,
     note="The cost of a summary is in sessions of newer versions. After a user went back to an "
-    "earlier entry, the size is unknown until the next answer.",
+    "earlier entry, the size is unknown until the next answer. Start, trigger and failures are in "
+    "the stream of `pi --mode json` alone.",
 )
 _HEAD: Final[Sign] = {"type": "session", "cwd": str}
 
@@ -70,6 +74,10 @@ ADAPTERS: Final = (
             {"timestamp": str, "message.role": str},
             {"timestamp": str, "tokensBefore": int},
             {"timestamp": str, "modelId": str},
+            # Of the stream, which has a head too.
+            {"message.role": str, "message.timestamp": int, "uuid": ABSENT, "sessionId": ABSENT},
+            {"type": frozenset({"compaction_start", "compaction_end"}), "reason": str},
+            {"type": frozenset({"auto_compaction_start", "auto_compaction_end"})},
         ),
         types={
             "session": HEAD,
@@ -84,9 +92,18 @@ ADAPTERS: Final = (
                 entries.branch_summary, conversation=conversation.branch_summary
             ),
             "model_change": LineType(entries.model_change, conversation=conversation.linked),
+            # Of the stream alone. A message begins in it, grows, and stands in later events again.
+            "message_end": LineType(entries.message, moment=entries.stream_moment),
+            "message_start": LineType(),
+            **dict.fromkeys(
+                ("compaction_start", "auto_compaction_start"), LineType(entries.compaction_begins)
+            ),
+            **dict.fromkeys(
+                ("compaction_end", "auto_compaction_end"), LineType(entries.compaction_ends)
+            ),
             **dict.fromkeys(("thinking_level_change", "label", "session_info", "custom"), LINKED),
         },
-        fields=FIELDS,
+        fields={**FIELDS, "result": Inside(FIELDS)},
         cause=entries.cause_of,
         compacts_itself=True,
         tells=TELLS,

@@ -5,24 +5,37 @@ begins a branch. A fork begins with its origin's entries, whose times are before
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from contextgauge.normalise.adapter import FileHead
-from contextgauge.normalise.fields import count, flag, long_name, mapping, moment_ms, name, text
+from contextgauge.normalise.fields import (
+    count,
+    flag,
+    in_range,
+    long_name,
+    mapping,
+    moment_ms,
+    name,
+    text,
+)
 from contextgauge.normalise.limit_signals import ModelReport
 from contextgauge.normalise.signals import (
     ROLLED_BACK,
     Body,
     Boundary,
+    CompactionRefused,
+    CompactionStatus,
     Response,
     SessionFacts,
     Signal,
     Thread,
+    TriggerHint,
     Usage,
     UserLine,
 )
 from contextgauge.normalise.usage import summary_cost
-from contextgauge.record_words import Runtime
+from contextgauge.record_words import Runtime, Trigger
 from contextgauge.records import Json
 
 _FILE: Final = re.compile(r"(?:.*[/\\])?(?:[0-9T.:Z-]*_)?([^/\\]+)\.jsonl\Z", re.DOTALL)
@@ -31,6 +44,7 @@ _FILE: Final = re.compile(r"(?:.*[/\\])?(?:[0-9T.:Z-]*_)?([^/\\]+)\.jsonl\Z", re
 _FIGURES: Final = (
     "tokensBefore",
     "tokensAfter",
+    "estimatedTokensAfter",
     "firstKeptEntryId",
     "firstKeptEntryIndex",
     "fromHook",
@@ -38,6 +52,12 @@ _FIGURES: Final = (
     "method",
 )
 """What a compaction reports of itself but for texts."""
+
+_TRIGGERS: Final[Mapping[str, Trigger]] = {
+    "manual": "manual",
+    "threshold": "auto",
+    "overflow": "auto",
+}
 
 USER_LINE: Final = (UserLine(counted=True, mark=None, uuid=None, text=None),)
 
@@ -116,14 +136,14 @@ def usage_of(usage: Body) -> Usage | None:
     return Usage(sent, creation, read)
 
 
-def compaction(body: Body) -> tuple[Signal, ...]:
+def compaction(body: Body) -> tuple[Boundary]:
     """Return the boundary that a `compaction` is (R29)."""
     usage = mapping(body, "usage") or {}
     metadata: dict[str, Json] = {each: body[each] for each in _FIGURES if each in body}
     boundary = Boundary(
         None,
         count(body, "tokensBefore"),
-        count(body, "tokensAfter"),
+        count(body, "tokensAfter", "estimatedTokensAfter"),
         None,
         None,
         metadata,
@@ -142,3 +162,25 @@ def model_change(body: Body) -> tuple[Signal, ...]:
 def branch_summary(_: Body) -> tuple[Signal, ...]:
     """Return that an earlier entry is the last one now."""
     return (ROLLED_BACK,)
+
+
+def compaction_begins(body: Body) -> tuple[Signal, ...]:
+    """Return that a compaction began, and what triggered it: the stream alone says it."""
+    begun = CompactionStatus("COMPACTING")
+    trigger = _TRIGGERS.get(text(body, "reason") or "threshold")
+    return (begun,) if trigger is None else (TriggerHint(trigger), begun)
+
+
+def compaction_ends(body: Body) -> tuple[Signal, ...]:
+    """Return the boundary that the end of a compaction is, or that it failed."""
+    result = mapping(body, "result")
+    if result is None:
+        return (CompactionRefused(text(body, "errorMessage"), blocked=False),)
+    (boundary,) = compaction(result)
+    return (boundary._replace(trigger=_TRIGGERS.get(text(body, "reason") or "threshold")),)
+
+
+def stream_moment(body: Body) -> int | None:
+    """Return the time of a message of a stream, which has none of its own."""
+    time_ms = count(mapping(body, "message") or {}, "timestamp")
+    return None if time_ms is None else in_range(time_ms)
