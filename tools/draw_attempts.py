@@ -1,32 +1,29 @@
 """Generate `docs/ATTEMPTS.md`, the state machine of compaction attempts, from its table.
 
-    python tools/draw_attempts.py
+    python -m tools.draw_attempts
 
 A test fails if the file does not match the table.
 """
 
 from pathlib import Path
 
-from streams.core.derivation.transitions import TABLE, AttemptEvent, Effect, Move, Phase
+from streams.core.derivation.transitions import TABLE, AttemptEvent, Effect, Phase
 
 TARGET = Path(__file__).parent.parent / "docs" / "ATTEMPTS.md"
 
 _TEXT = """\
 # Compaction attempts
 
-A main chain has at most one attempt. An attempt begins with `status: compacting` and ends with a
-boundary or a failure; if neither arrives, the session's next messages close it as lost. Only this
-state machine moves an attempt. Its table is in `streams/core/derivation/transitions.py`: change it
-there, then run `python tools/draw_attempts.py`.
+A main chain has at most one attempt. It begins with `status: compacting` and ends with a boundary
+or a failure; if neither arrives, the session's next messages close it as lost. The table is in
+`streams/core/derivation/transitions.py`: change it there, then run `python -m tools.draw_attempts`.
 
 ```mermaid
 {diagram}
 ```
 
 After the slash are the emitted records, with the outcome of `compaction_failed`. Events without
-effect have no arrow, and are empty in the table:
-
-{table}
+effect have no arrow.
 
 - **{success}** is `compact_result: "success"`, **{failed}** `"failed"`; **{cleared}** is a null
   status without either, as older runtimes send.
@@ -67,23 +64,10 @@ def diagram() -> str:
     return "\n".join(lines)
 
 
-def table() -> str:
-    """Return the table as Markdown, one row a phase."""
-    header = "| |" + "".join(f" {event.value} |" for event in AttemptEvent)
-    rule = "|---|" + "---|" * len(AttemptEvent)
-    rows = [
-        f"| **{_TITLES[phase]}** |"
-        + "".join(f" {_cell(phase, event, TABLE[phase][event])} |" for event in AttemptEvent)
-        for phase in Phase
-    ]
-    return "\n".join([header, rule, *rows])
-
-
 def document() -> str:
     """Return the whole text of `docs/ATTEMPTS.md`."""
     return _TEXT.format(
         diagram=diagram(),
-        table=table(),
         success=AttemptEvent.SUCCESS.value,
         failed=AttemptEvent.FAILED.value,
         cleared=AttemptEvent.CLEARED.value,
@@ -91,12 +75,6 @@ def document() -> str:
         gap=AttemptEvent.GAP.value,
         boundary=AttemptEvent.BOUNDARY.value,
     )
-
-
-def _cell(phase: Phase, event: AttemptEvent, move: Move) -> str:
-    emitted = ", ".join(_emitted(event, move.effects))
-    arrow = f"→ {_TITLES[move.to]}" if move.to is not phase else ""
-    return f"{emitted} {arrow}".strip()
 
 
 def _emitted(event: AttemptEvent, effects: tuple[Effect, ...]) -> list[str]:

@@ -55,10 +55,10 @@ def document() -> str:
 
 
 def _section(title: str, what: str, metrics: Mapping[str, Metric], ending: str) -> Iterator[str]:
-    yield f"\n## {title}\n\n{what}\n\n| name | labels | meaning | use |\n|---|---|---|---|\n"
+    yield f"\n## {title}\n\n{what}\n\n| metric | meaning |\n|---|---|\n"
     for name, metric in metrics.items():
-        labels = ", ".join(f"`{label}`" for label in metric.labels) or "none"
-        yield f"| `{NAMESPACE}_{name}{ending}` | {labels} | {metric.help} | {metric.why} |\n"
+        labels = f"{{{', '.join(metric.labels)}}}" if metric.labels else ""
+        yield f"| `{NAMESPACE}_{name}{ending}{labels}` | {metric.help}. {metric.why} |\n"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from tests.seeds.cases import Example, Row, answer, introduction, sections
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "SEEDS.md"
 
-_LONGEST_ARGUMENT, _LONGEST_ANSWER = 60, 120
+_LONGEST_ARGUMENT, _LONGEST_ANSWER = 50, 100
 """Characters of a value that is shown; a longer one is only in the table of cases."""
 
 

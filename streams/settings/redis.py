@@ -19,8 +19,7 @@ class RedisSettings(SettingsPart):
     redis_url: SecretStr | None = Field(
         default=None,
         description="Redis URL: redis://[user:password@]host:port/database, rediss:// for TLS, or "
-        "unix://path. If unset, the stack that `contextgauge stack up` started is used; there is "
-        "no other default.",
+        "unix://path. If unset, the stack that `contextgauge stack up` started is used.",
     )
     redis_username: str | None = Field(
         default=None,
@@ -34,8 +33,8 @@ class RedisSettings(SettingsPart):
     )
     redis_password_file: Path | None = Field(
         default=None,
-        description="File that contains the password, as Docker and Kubernetes mount secrets; a "
-        "trailing line break is ignored. Read for every new connection.",
+        description="File that contains the password; a trailing line break is ignored. Read for "
+        "every new connection.",
     )
     redis_ca_file: Path | None = Field(
         default=None,

@@ -38,19 +38,18 @@ class ServingSettings(SettingsPart):
     serve_origins: tuple[str, ...] = Field(
         default=(),
         description="Origins whose pages may read the API from a browser (CORS), such as "
-        "https://board.example, separated by commas. Default: none.",
+        "https://board.example, separated by commas.",
     )
     serve_names: tuple[str, ...] = Field(
         default=(),
-        description="Names by which the server is reached, separated by commas, and as localhost: "
-        "without tokens, requests with another name in Host are refused, as those of a web page "
-        "whose attacker let his name point here. Default: any name; on the loopback interface "
-        "localhost alone.",
+        description="Names by which the server is reached besides localhost, separated by commas: "
+        "without tokens, requests with another name in Host are refused. Default: any name; on the "
+        "loopback interface localhost alone.",
     )
     serve_proxies: tuple[str, ...] = Field(
         default=(),
         description="Addresses or networks of the reverse proxies whose X-Forwarded-For is "
-        "trusted, separated by commas. Default: none.",
+        "trusted, separated by commas.",
     )
     serve_requests_per_s: int = Field(
         default=100,

@@ -59,8 +59,8 @@ class TopicSettings(SettingsPart):
         ge=MIB,
         le=2048 * MIB,
         description="Most that a batch of records may unpack to, 1 MiB to 2 GiB, at least 2 MiB "
-        "above the largest message. Of one that unpacks to more, no record is read: a batch of "
-        "messages becomes a dead letter. If unset: 64 MiB, or twice the largest message.",
+        "above the largest message. A larger batch of messages becomes a dead letter. If "
+        "unset: 64 MiB, or twice the largest message.",
     )
     messages_retention_days: _Days = Field(
         default=AGENT_MESSAGES.retention_ms // DAY_MS,

@@ -40,24 +40,22 @@ class WorkerSettings(SettingsPart):
         ge=1,
         le=100_000,
         description="Maximum number of messages derived in one transaction, and of records folded "
-        "into the views at once, 1 to 100 000. Only a backlog reaches it: larger batches cost less "
-        "per message and take longer. Derive workers begin with 500, take more while commits are "
-        "fast, and 20 000 over all partitions at most.",
+        "into the views at once, 1 to 100 000. Only a backlog reaches it. Derive workers begin "
+        "with 500, take more while commits are fast, and 20 000 over all partitions at most.",
     )
     derive_commit_pause_ms: int = Field(
         default=5,
         ge=0,
         le=5_000,
         description="Pause in milliseconds between two transactions of a partition, 0 to 5 000. A "
-        "longer pause gives fewer, larger transactions: less work for derive worker and broker, "
-        "and records that arrive later by as much.",
+        "longer pause costs less CPU time, and delays records by as much.",
     )
     derive_processes: int = Field(
         default=1,
         ge=1,
         le=MOST_PROCESSES,
         description="Worker processes of `contextgauge derive`, 1 to 256, unless --processes is "
-        "given: to use more than one CPU. Processes beyond the number of partitions are idle.",
+        "given. Those beyond the number of partitions are idle.",
     )
     instance_id: str = Field(
         default="",
@@ -93,8 +91,8 @@ class WorkerSettings(SettingsPart):
         ge=5,
         le=3_600,
         description="A worker is no longer live if its event loop is blocked for this many "
-        "seconds, or a poll, commit or write exceeds its own time limit by as much, or Redis "
-        "answers as the wrong server for as long (a replica, or one that loads), 5 to 3 600.",
+        "seconds, or a poll, commit or write exceeds its own time limit by as much, or a wrong "
+        "Redis (a replica, or one that loads) answers for as long, 5 to 3 600.",
     )
     alerts_file: Path | None = Field(
         default=None,
