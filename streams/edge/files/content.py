@@ -128,6 +128,7 @@ class CompressedContent(Content):
 
     def _forget_before(self, at: int) -> None:
         kept = at if self._hold is None else min(at, max(self._hold, at - HELD_LINE_BYTES))
+        # What is just before a place is read again, to compare it with its hash.
         passed = min(kept - PRINT_BYTES - self._begin, len(self._part))
         if passed > 0:
             del self._part[:passed]
@@ -164,6 +165,7 @@ class CompressedContent(Content):
                     yield block
                 rest = b""
                 if frame.eof:
+                    # A file may hold several frames, one after the other.
                     rest, frame = frame.unused_data, None
         if frame is not None:
             raise DamagedError("cut off", size)
@@ -180,6 +182,7 @@ def open_content(path: str) -> Content:
     """Open a file for reading. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
+        # Also under another name: a compressed copy is recognised by its first bytes.
         is_compressed = path.endswith(COMPRESSED) or os.pread(descriptor, 4, 0) == _MAGIC
     except OSError:
         os.close(descriptor)

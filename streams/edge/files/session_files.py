@@ -52,6 +52,7 @@ class FirstPrompts:
         file = find_file(str(path))
         if file is None:
             return None
+        # Growth beyond what is read brings no prompt.
         size = min(file.stat.st_size, _READ_BYTES)
         if size != self._read_bytes.get(path):
             self._read_bytes[path] = size
@@ -84,6 +85,7 @@ class SessionFiles:
 
     def titles(self, session_ids: Sequence[str]) -> dict[str, str]:
         """Return the titles of those sessions whose transcripts have a first prompt."""
+        # The folders are listed again only where other sessions are unknown than last time.
         if frozenset(session_ids) - self._paths.keys() != self._unknown:
             self._look()
             self._unknown = frozenset(session_ids) - self._paths.keys()
