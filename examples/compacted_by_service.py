@@ -2,9 +2,9 @@
 
     make demo-compaction
 
-The agent publishes what it says and hears, keeps no message itself, and asks contextgauge before
-each call what the model should see. That is all of the conversation, until the service has
-compacted it: then it is the summary, and what came after. Near its limit the agent waits for that.
+The agent publishes every message, keeps none itself, and asks contextgauge before each call what
+the model should see: the whole conversation, or once the service has compacted it, the summary and
+what came after. Near its limit the agent waits for that.
 
 To run it against services of your own, start `contextgauge conversations`, `contextgauge control`
 and `contextgauge serve` with a file that opts the agent in (docs/CONTROL.md), then run

@@ -181,9 +181,11 @@ def status_of(view: "SessionView", points: CompactionPoints = NO_POINTS) -> Stat
         settled = "compacting"
         last_sign_ms = latest((attempt.started_ms, attempt.last_heartbeat_ms))
         stalled_from_ms = stalled_from(last_sign_ms)
+    # An unknown size cannot be out of date, so it never becomes stale.
     elif settled != "unknown" and view.last_ms is not None:
         stale_from_ms = view.last_ms + THRESHOLDS.stale_after_ms
     thrash = _thrash(view.compactions.last)
+    # From the first of the three: once it is older than that, fewer are within the time.
     thrashing_until_ms = None if thrash is None else thrash.first_ms + THRESHOLDS.thrash_within_ms
     return Status(
         leading_chain=None if leading is None else leading.chain,
@@ -248,6 +250,7 @@ def leading_chain(view: "SessionView") -> "ChainView | None":
 
 
 def _fullness(chain: "ChainView") -> tuple[float, int, int]:
+    # Without a window below any percentage that is known, 0 included.
     percent = -1.0 if chain.used_percent is None else chain.used_percent
     return (percent, chain.used_tokens or 0, chain.last_sequence)
 
@@ -270,6 +273,7 @@ def severity_of(
             return "critical"
     if used_percent >= THRESHOLDS.high_percent:
         return "high"
+    # Above, not from: where 70 % are used, the remaining 30 % are not yet less than 30 %.
     return "elevated" if used_percent > THRESHOLDS.elevated_above_percent else "normal"
 
 

@@ -40,8 +40,8 @@ class WorkerSettings(SettingsPart):
         ge=1,
         le=100_000,
         description="Maximum number of messages derived in one transaction, and of records folded "
-        "into the views at once, 1 to 100 000. Only a backlog reaches it. Derive workers begin with "
-        "500, take more while commits are fast, and 20 000 over all partitions at most.",
+        "into the views at once, 1 to 100 000. Only a backlog reaches it. Derive workers begin "
+        "with 500, take more while commits are fast, and 20 000 over all partitions at most.",
     )
     derive_commit_pause_ms: int = Field(
         default=5,

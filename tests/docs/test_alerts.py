@@ -61,5 +61,5 @@ def test_example_body_has_the_fields_of_a_sent_body() -> None:
 
 
 def test_final_status_codes_are_listed() -> None:
-    (codes,) = re.findall(r"does not retry ((?:\d{3}, )+\d{3} and \d{3})", TEXT)
+    (codes,) = re.findall(r"does\s+not\s+retry\s+((?:\d{3},\s+)+\d{3}\s+and\s+\d{3})", TEXT)
     assert {int(code) for code in re.findall(r"\d{3}", codes)} == _FINAL

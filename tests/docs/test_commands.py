@@ -195,7 +195,7 @@ def test_the_commands_of_a_document_work_one_after_the_other(
 
 def test_the_documents_have_commands() -> None:
     names = {_name(path) for path in WITH_COMMANDS}
-    assert {"README.md", "docs/ARCHITECTURE.md", "docs/RULES.md"} <= names
+    assert {"README.md", "docs/PUBLISHING.md", "docs/REPLAY.md"} <= names
 
 
 def test_commands_are_found_in_both_kinds_of_blocks() -> None:

@@ -4,7 +4,7 @@ import re
 
 from tests.docs.test_docs import ROOT
 
-_INSTALLED = re.compile(r"`apt-get install ([^`]+)`")
+_INSTALLED = re.compile(r"`apt-get\s+install ([^`]+)`")
 
 
 def _named(document: str) -> set[str]:

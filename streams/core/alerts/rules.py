@@ -83,6 +83,7 @@ class Patterns:
         """Return whether one of the names of a thing matches, and none is excluded."""
         if not self.texts:
             return True
+        # `fnmatchcase`, since `fnmatch` ignores case on some systems.
         if not names or any(
             fnmatchcase(name, text[1:])
             for text in self.texts

@@ -27,8 +27,8 @@ class Compacted(NamedTuple):
     """What a boundary reports: figures, and what becomes of the conversation by it.
 
     `plan` names what it covers; `edit` and `receipt` are the engine's, as JSON. `summary` is the
-    text that the model sees; None where no message was archived. `is_calling`: the model may be
-    answering what was sent before, and will report the size of before.
+    text that the model sees; None where no message was archived. `is_calling`: a call of the
+    model may be under way; its answer will report the size before the compaction.
     """
 
     tokens_before: int

@@ -104,6 +104,7 @@ class Trigger:
             case ThresholdsSet() as data:
                 self._book.apply(data)
             case CompactRequested() as data:
+                # A request that is written again after its outcome is not open.
                 if data.command_id not in self._finished:
                     self._session(data.session_id).requested(data, entry.time_ms)
             case CommandFinished() as data:
@@ -286,6 +287,7 @@ class Trigger:
         command_id, number = self._command_of(record)
         if command_id is None:
             return
+        # The record's own request is under way: its outcome decides whether another one is due.
         if command_id in session.open:
             self._put_off(reading)
             return
@@ -359,6 +361,7 @@ class Trigger:
     def _is_fresh(self, record: Record, logged_ms: int, now_ms: int) -> bool:
         """Return whether a record is young by its own time and by Kafka's."""
         oldest_ms = now_ms - self._max_age_ms
+        # By the older of both: a file that is published late has new times in Kafka.
         return record.time_ms is not None and min(record.time_ms, logged_ms) >= oldest_ms
 
     def _made_urgent(
@@ -379,6 +382,7 @@ class Trigger:
             yield CommandEntry(entry_id, now_ms, decided(reading, sizes, reason, None))
 
     def _session(self, session_id: str) -> SessionMemory:
+        # It moves to the end: the first session is the one that was quiet for longest.
         session = self._sessions.pop(session_id, None) or SessionMemory()
         _remember(self._sessions, session_id, session, MOST_SESSIONS)
         return session

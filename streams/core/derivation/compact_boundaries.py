@@ -52,12 +52,14 @@ def bound(step: Step, boundary: Boundary) -> None:
         start = move(step, AttemptEvent.BOUNDARY)
         step.hint = None
     chain = step.edit(name)
+    # The boundary before, if no reading has measured it, ends without a size after it (R22).
     complete(step, name, chain, None)
     call = own_calls.take(chain, step.normal.own_ms)
     boundary = own_calls.with_cost(boundary, call)
     pre_tokens, source = _pre_tokens(boundary, chain)
     duration, duration_source = _duration(step, boundary, start)
     if duration is None:
+        # Where nothing else gives the duration: from the prompt of the summary's call (R11).
         duration = own_calls.duration_ms(call, step.normal.own_ms)
         duration_source = None if duration is None else "derived"
     idle_ms = _idle_ms(step, boundary, duration, start)
@@ -91,7 +93,7 @@ def bound(step: Step, boundary: Boundary) -> None:
     chain.unmeasured = Unmeasured(
         boundary_id, boundary.trigger, pre_tokens, duration, step.inherited is True
     )
-    if boundary.during_call:  # the next answer reports the size of before: nothing measures it
+    if boundary.during_call:  # the next answer reports the size before it: nothing measures it
         complete(step, name, chain, None)
         chain.unmeasured = None
     chain.twin = _TWINS.get(boundary.form)

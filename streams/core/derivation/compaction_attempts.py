@@ -68,6 +68,7 @@ def move(step: Step, event: AttemptEvent, refused: CompactionRefused | None = No
             case Effect.UNKNOWN:
                 _fail(step, start, "unknown", None)
             case Effect.LOST:
+                # The silence before the other attempt is not this one's duration (R15).
                 _fail(step, start, "unknown", None, has_duration=False)
             case _:
                 assert_never(effect)
@@ -101,11 +102,13 @@ def _passed_ms(own_ms: int | None, live_ms: int | None, normal: Normal) -> int |
 def _start(step: Step) -> Start:
     main = step.main
     if main.twin is not None:
+        # What follows belongs to the new attempt: it is no second form of the last boundary (R29).
         step.edit(MAIN_CHAIN).twin = None
     attempt_id = step.record_id(MAIN_CHAIN, "compaction_start")
     reason: TriggerReason | None = None
     if step.hint is not None:
         reason = "manual" if step.hint == "manual" else "threshold_exceeded"
+        # Used up: a hint is for the next start only (R24).
         step.hint = None
     step.emit(
         CompactionStart(
@@ -117,6 +120,7 @@ def _start(step: Step) -> Start:
         )
     )
     own_ms, live_ms = step.normal.own_ms, step.normal.live_ms
+    # The start is the first sign of life, as heartbeats are later.
     return Start(attempt_id, own_ms, live_ms, own_ms, live_ms)
 
 
@@ -153,5 +157,6 @@ def _fail(
             error=error,
             duration_ms=duration_ms(start, step.normal) if start and has_duration else None,
         ),
+        # One message can fail two attempts: their ids keep the records' ids apart.
         (attempt_id,),
     )

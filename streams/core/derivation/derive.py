@@ -128,7 +128,9 @@ def derive_in(step: Step, normal: Normal) -> tuple[Record, ...]:
     time_ms = normal.time_ms
     if time_ms is not None:
         if step.last_ms is not None and time_ms - step.last_ms > attempts.GAP_MS:
+            # Before the message itself: it must not revive what the silence ended (R18).
             attempts.move(step, AttemptEvent.GAP)
+        # Not the latest time: the log orders messages, and a timestamp may go back (R28).
         step.last_ms = time_ms
     for signal in signals:
         _apply(step, signal)
@@ -177,6 +179,7 @@ def _fill(step: Step, normal: Normal) -> tuple[Record, ...]:
         return ()
     cause = known.cause_hash(normal.cause)
     if known.is_known(step.known, cause):
+        # The line was known: what it filled is taken back.
         step.facts, step.emitted = facts, []
         return ()
     step.known, step.changed = known.add(step.known, cause), True
@@ -196,6 +199,7 @@ def _chain_of(facts: KnownFacts, normal: Normal) -> tuple[str, Mapping[str, str]
         if parent_id is not None and parent_id not in aliases:
             learned = {**aliases, parent_id: agent_id}
             if len(learned) > MAX_CHAINS:
+                # The oldest leaves: there are as many as a session has chains.
                 del learned[next(iter(learned))]
             aliases = learned
     return _NOT_MAIN if name == MAIN_CHAIN else name, aliases
@@ -231,6 +235,7 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
             attempts.agent_went_on(step, AttemptEvent.RESULT)
             step.hint = None
         case TriggerHint():
+            # Attempts are the main chain's, and so are their hints.
             if step.subject == MAIN_CHAIN:
                 step.hint = signal.trigger
         case ModelReport():
@@ -278,6 +283,7 @@ def _apply_facts(step: Step, message: SessionFacts) -> None:
     changed: dict[str, Any] = {}
     for name in _FACTS:
         new, old = getattr(message, name), getattr(facts, name)
+        # Empty settings are new only where there were some.
         if new is None or new == old or not (new or old):
             continue
         if old is None or not message.only_new:

@@ -237,6 +237,7 @@ def _marked(marks: bytes, hashes: bytes) -> bytes:
     """Return a filter with the bits of more hashes."""
     marked, last = bytearray(marks), len(marks) - 1
     for begin in range(0, len(hashes), HASH_BYTES):
+        # Two bytes of the hash itself choose its bit: they are as good as random.
         number = hashes[begin + 7] << 8 | hashes[begin + 6]
         marked[number >> 3 & last] |= 1 << (number & 7)
     return bytes(marked)

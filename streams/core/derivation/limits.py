@@ -42,9 +42,11 @@ def window_of(
     configured = rules.configured.window(name)
     if configured is not None:
         return configured, "configured"
+    # `rawMaxTokens` may be reduced by a setting: it counts only without a `contextWindow` (R12).
     reported = _by_model(facts.windows, name) or _by_model(facts.raw_windows, name)
     if reported is not None:
         return reported, "runtime"
+    # Before all that is assumed: a size that passed the window has disproved it.
     if name in facts.exceeded:
         return None, "exceeded"
     outside = _by_model(facts.outside_windows, name)
@@ -295,6 +297,7 @@ def apply_usage(step: Step, answer: ContextUsage) -> None:
     if answer.raw_max_tokens is not None:
         raw = _with(step.facts.raw_windows, model or _NO_MODEL, answer.raw_max_tokens)
         step.facts = step.facts._replace(raw_windows=raw)
+    # Compared by a hash: an answer may have a thousand categories.
     parts = repr((answer.total_tokens, answer.categories))
     if answer.message_breakdown is not None:
         parts += "\n".join(_flat(answer.message_breakdown))

@@ -22,6 +22,7 @@ ended so long before was another compaction's, which failed."""
 def note(chain: Chain, line: OwnCall, own_ms: int | None) -> None:
     """Note a line of a call: the last prompt began it, the last answer ended it."""
     calls = {each.call: each for each in chain.calls}
+    # It moves to the end: of too many, the call that was silent longest leaves.
     state = calls.pop(line.call, None) or CallState(line.call)
     if line.usage is None:
         state = state._replace(began_ms=own_ms)

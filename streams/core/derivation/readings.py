@@ -66,6 +66,7 @@ def respond(step: Step, response: Response) -> None:
     if response.edits or response.exhausted:
         marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
     usage = response.usage
+    # Where all counts are zero it is a response, but not a reading (R10).
     if usage is not None and usage.used > 0:
         counted = responses.counts_hash(usage)
         if not marks & responses.READ_MARK or counted != counts:
@@ -130,6 +131,7 @@ def _begin(step: Step, chain: Chain, key: bytes) -> int | None:
 
 
 def _take_output(chain: Chain, key: bytes, output: int | None) -> None:
+    # A line of an earlier response may come late: its output is not the latest.
     if output is not None and chain.response == key:
         chain.output = output
 
@@ -211,6 +213,7 @@ def _read(
     if window is not None and percent is not None and not step.inherited:
         chain.announced = _warn(step, chain, usage, window, source, percent)
     chain.used, chain.percent = used, percent
+    # A reading ends the wait for a summary, a measurement and a second form (R22, R23, R29).
     chain.awaited = chain.unmeasured = chain.twin = None
 
 

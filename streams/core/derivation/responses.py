@@ -32,6 +32,7 @@ READ_MARK: Final = 8
 """The response gave a reading; without it the counts are empty."""
 
 _ENTRY: Final = struct.Struct(f"<{HASH_BYTES}s{HASH_BYTES}sqB")
+# No count is negative.
 _UNKNOWN: Final = -1
 
 NOT_COUNTED: Final = bytes(HASH_BYTES)
@@ -46,6 +47,7 @@ where known, and its marks."""
 def key_hash(key: str | None, cause: str) -> bytes:
     """Return the bytes by which a response is remembered; one without a key is its message's."""
     if key is None:
+        # Two beginnings, so that no cause is ever taken for a response's id.
         return _text_hash(b"message ", cause)
     return _text_hash(b"response ", key)
 
@@ -98,4 +100,5 @@ def counts_hash(usage: Usage) -> bytes:
 def _place(memory: bytes, key: bytes) -> int:
     """Return where the response's entry begins, or -1; the newest are looked at first."""
     at = _last_place(memory, _ENTRY.size, key)
+    # Entries before the last 32 are only there to be stored: they count as forgotten (R9).
     return at if at >= len(memory) - KEPT * _ENTRY.size else -1

@@ -119,6 +119,7 @@ class Chain:
     calls: tuple[CallState, ...]
     last_ms: int | None
 
+    # Written out: a generated constructor stays Python where this module is compiled (ADR 0023).
     def __init__(
         self,
         memory: bytes = b"",
@@ -217,6 +218,7 @@ class KnownFacts(NamedTuple):
     model: str | None = None
     cwd: str | None = None
     forked_from: str | None = None
+    # The empty mappings are shared: a step replaces a mapping, and never changes one.
     reported_windows: Mapping[str, int] = {}
     canonical_windows: Mapping[str, int] = {}
     windows: Mapping[str, int] = {}
@@ -237,6 +239,7 @@ class KnownFacts(NamedTuple):
     compaction_settings: dict[str, Json] | None = None
 
 
+# Shared by all new sessions: a step copies it before it changes it.
 _NO_CHAINS: Final[dict[str, Chain]] = {}
 NO_FACTS: Final = KnownFacts()
 

@@ -86,6 +86,7 @@ class Step:
         self.applied = state.applied
         self.last_ms = state.last_ms
         self.known = state.known
+        # The dictionary is the step's own; its chains are the session's until `edit` copies one.
         self.chains = state.chains.copy()
         self._edited: set[str] = set()
         self.attempt = state.attempt
@@ -113,6 +114,7 @@ class Step:
         self.subject = subject
         self.changed = True
         self.applied += 1
+        # Only a reset right before this message makes a second one nothing (R27).
         self.was_reset = self.last_reset
         self.last_reset = None
         self.gap_ms = None
@@ -127,6 +129,7 @@ class Step:
         chain.touched = self.applied
         time_ms = normal.time_ms
         if time_ms is not None:
+            # Before the chain's latest time becomes that of this message.
             self.gap_ms = None if chain.last_ms is None else time_ms - chain.last_ms
             chain.last_ms = later(chain.last_ms, time_ms)
         kind = normal.subagent_type
@@ -134,6 +137,7 @@ class Step:
             chain.subagent_type = kind
         self.inherited = None
         if normal.inherited is not None or chain.thread is not None:
+            # None in place of False: records leave the field out.
             self.inherited = inherited.is_inherited(chain, normal) or None
 
     def edit(self, name: str) -> Chain:
@@ -176,6 +180,7 @@ class Step:
         names = (name for name in self.chains if name != MAIN_CHAIN)
         name = min(names, key=lambda name: self.chains[name].touched)
         del self.chains[name]
+        # A later message may begin a chain of this name again, which `edit` has to make.
         self._edited.discard(name)
 
     @property
@@ -212,6 +217,7 @@ class Step:
             return ()
         self.emitted = []
         if len(emitted) > 1:
+            # A stable sort: records of one kind stay in the order of their emission.
             emitted.sort(key=_rank)
         time_ms, tag, sequence = self.normal.time_ms, self.rules.tag, self.sequence
         records = []

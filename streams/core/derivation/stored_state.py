@@ -62,6 +62,7 @@ def pack(before: Session | None, after: Session) -> dict[str, StoredPart | None]
         parts |= dict.fromkeys(_chain_parts(name, old.chains[name]))
     for name, chain in after.chains.items():
         former = old.chains.get(name)
+        # By identity: a step copies a chain before it changes it.
         if former is not chain:
             parts |= _pack_chain(name, NEW_CHAIN if former is None else former, chain)
     for number, hashes in chunks(old.known, after.known).items():
@@ -74,6 +75,7 @@ def pack(before: Session | None, after: Session) -> dict[str, StoredPart | None]
 def part_names(session: Session) -> list[str]:
     """Return the names of all parts that are stored of a session, for removing it."""
     known = session.known
+    # Rounded down to what is in chunks, the rest is in the session's part; then up to whole chunks.
     end = -(-(known.added // RECENT * RECENT) // CHUNK)
     return [
         SESSION_PART,
@@ -120,6 +122,7 @@ def _unpack(parts: Mapping[str, StoredPart]) -> Session:
         elif name.startswith(_CHAIN_PREFIX):
             chain_name = name.removeprefix(_CHAIN_PREFIX)
             chains[chain_name] = _unpack_chain(part, parts.get(_RESPONSES_PREFIX + chain_name))
+    # A chain's own part is written with each of its responses: without it, the topic lost a part.
     older = {name for name in parts if name.startswith(_RESPONSES_PREFIX)}
     if not older <= {_RESPONSES_PREFIX + name for name in chains}:
         raise ValueError("responses of a chain that is not there")
@@ -223,6 +226,7 @@ _EXCEEDED: Final = 9
 
 
 def _whole(value: Json) -> int:
+    # JSON's true and false are bool, which isinstance takes for int.
     if type(value) is not int:
         raise TypeError(f"{value!r} is not a whole number")
     return value

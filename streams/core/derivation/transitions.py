@@ -62,6 +62,7 @@ TABLE: Final[Mapping[Phase, Mapping[AttemptEvent, Move]]] = {
         AttemptEvent.LATE: _START,
         AttemptEvent.SUCCESS: Move(Phase.IDLE),
         AttemptEvent.CLEARED: Move(Phase.IDLE),
+        # A failure without a start is reported too; its record names no attempt.
         AttemptEvent.FAILED: _FAIL,
         AttemptEvent.BOUNDARY: _CLOSE,
         AttemptEvent.RESULT: Move(Phase.IDLE),
@@ -88,6 +89,7 @@ TABLE: Final[Mapping[Phase, Mapping[AttemptEvent, Move]]] = {
         AttemptEvent.CLEARED: Move(Phase.SUCCEEDED),
         AttemptEvent.FAILED: _FAIL,
         AttemptEvent.BOUNDARY: _CLOSE,
+        # Messages may come between a success and its boundary, even a result (R16).
         AttemptEvent.RESULT: Move(Phase.SUCCEEDED),
         AttemptEvent.RESET: _LOSE,
         AttemptEvent.RESPONSE: Move(Phase.SUCCEEDED),
@@ -96,6 +98,7 @@ TABLE: Final[Mapping[Phase, Mapping[AttemptEvent, Move]]] = {
     Phase.ENDED: {
         AttemptEvent.COMPACTING: _RESTART,
         AttemptEvent.LATE: _RESTART,
+        # Cleared without an outcome, as by older runtimes: a success may still be noted.
         AttemptEvent.SUCCESS: Move(Phase.SUCCEEDED),
         AttemptEvent.CLEARED: Move(Phase.ENDED),
         AttemptEvent.FAILED: _FAIL,

@@ -82,6 +82,7 @@ def project(view: SessionView | None, record: Record, offset: int) -> SessionVie
         position=offset + 1,
         sequence=record.sequence,
         first_ms=time_ms if first_ms is None else first_ms,
+        # Times may go back (R28): the latest one is when the session was last active.
         last_ms=time_ms if last_ms is None else max(last_ms, time_ms or 0),
         identity=identity,
         chains=chains,
@@ -190,6 +191,7 @@ def _attempt(attempt: AttemptView | None, record: Record) -> AttemptView | None:
             )
         case CompactionProgress() if attempt and attempt.attempt_id == data.attempt_id:
             return replace(attempt, last_heartbeat_ms=record.time_ms, elapsed_ms=data.elapsed_ms)
+        # A subagent's boundary does not end the main chain's attempt.
         case CompactBoundary() | CompactionFailed() if attempt and attempt.chain == data.chain:
             return None
         case _:

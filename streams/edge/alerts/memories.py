@@ -73,7 +73,9 @@ class FileAlertMemory:
             connection = sqlite3.connect(
                 self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
+            # Other processes of this machine read while one writes.
             connection.execute("PRAGMA journal_mode=WAL")
+            # WAL alone may lose the last commits in a power failure: alerts would be sent twice.
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS alerted"

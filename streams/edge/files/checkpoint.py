@@ -141,6 +141,7 @@ class Checkpoint:
             with os.fdopen(descriptor, "wb") as target:
                 target.write(codec.dumps(content))
                 target.flush()
+                # On the disk before it gets its name: a power failure leaves one whole file.
                 os.fsync(target.fileno())
             new.replace(self.path)
             _sync_folder(self.path.parent)
@@ -219,6 +220,7 @@ class CheckpointedFollower:
             begin_s = self._clock.monotonic_s()
             self._checkpoint.save(self._follower.positions(), self._offsets())
             end_s = self._clock.monotonic_s()
+            # Less often where writing takes long, as with thousands of files.
             self._next_s = end_s + max(_SAVE_S, (end_s - begin_s) * _SAVE_SHARE)
 
     def _settling(self, settle: Callable[[], None]) -> Callable[[], None]:

@@ -127,6 +127,7 @@ class CompressedContent(Content):
 
     def _forget_before(self, at: int) -> None:
         kept = at if self._hold is None else min(at, max(self._hold, at - HELD_LINE_BYTES))
+        # What is just before a place is read again, to compare it with its hash.
         passed = min(kept - PRINT_BYTES - self._begin, len(self._part))
         if passed > 0:
             del self._part[:passed]
@@ -163,6 +164,7 @@ class CompressedContent(Content):
                     yield block
                 rest = b""
                 if frame.eof:
+                    # A file may hold several frames, one after the other.
                     rest, frame = frame.unused_data, None
         if frame is not None:
             raise DamagedError("cut off", size)

@@ -55,6 +55,7 @@ class FirstPrompts:
         file = find_file(str(path))
         if file is None:
             return None
+        # Growth beyond what is read brings no prompt.
         size = min(file.stat.st_size, _READ_BYTES)
         if size != self._read_bytes.get(path):
             self._read_bytes[path] = size
@@ -89,6 +90,7 @@ class SessionFiles:
 
     def titles(self, session_ids: Sequence[str]) -> dict[str, str]:
         """Return the first prompts of sessions, or what their runtime's database calls them."""
+        # The folders are listed again only where other sessions are unknown than last time.
         if frozenset(session_ids) - self._paths.keys() != self._unknown:
             self._look()
             self._unknown = frozenset(session_ids) - self._paths.keys()

@@ -151,6 +151,7 @@ class TranscriptFinder:
             self._known.clear()
         listed: _Places = {known_path(path): places(path) for path in self._files}
         for root in self._roots:
+            # The first one gives the order, the last one the places: named files come first.
             listed = {**listed, **self._in_order(root, now_s, failed), **listed}
         files = [_first_of(path, at, failed) for path, at in listed.items()]
         found = {each.path: each for each in files if each is not None}
@@ -251,6 +252,7 @@ def _first_of(path: str, at: Iterable[str], failed: Failed) -> TranscriptFile | 
     for place in at:
         try:
             status = metadata_of(place)
+        # Not at this place; it may be at the next one.
         except _GONE:
             continue
         except OSError as error:

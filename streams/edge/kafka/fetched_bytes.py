@@ -99,7 +99,7 @@ def _bounded(batch: Any, limit: int) -> Iterator[DefaultRecord]:  # noqa: ANN401
 
 
 class _LenientBatch(PythonBatch):  # type: ignore[misc]  # as above
-    """A batch whose names are read as the compiled product does, `\ufffd` for what is none."""
+    """A batch whose names are read as the compiled product does, invalid UTF-8 as `\ufffd`."""
 
     _buffer: bytearray
 

@@ -58,6 +58,7 @@ class KafkaLog(KafkaCluster):
         counts = await self.partition_counts([topic.name for topic in topics])
         async with self.asking("creating topics") as admin:
             cluster = await admin.describe_cluster()
+            # A cluster with fewer brokers gets fewer copies instead of an error.
             replicas = min(self.options.replicas, len(cluster["brokers"]))
             # All of them: a broker may still list a topic that was deleted a moment ago.
             answer = await admin.create_topics(

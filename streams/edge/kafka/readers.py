@@ -90,9 +90,11 @@ class KafkaPartitionReader:
     async def offset_at(self, partition: int, timestamp_ms: int) -> int:
         at = self._at(partition)
         with translated(f"asking for a time's offset in {self._topic}-{partition}"):
+            # Negative times have meanings of their own in Kafka: -1 is the end, -2 the beginning.
             request = self._connected().offsets_for_times({at: max(timestamp_ms, 0)})
             offsets, end = await asyncio.gather(request, self._connected().end_offsets([at]))
         first = offsets[at]
+        # A time may lead into an open transaction, beyond the committed end.
         return int(end[at] if first is None else min(first.offset, end[at]))
 
     def seek(self, partition: int, offset: int) -> None:

@@ -38,6 +38,7 @@ class KafkaTransactionalProducer:
             retry_backoff_ms=self._options.retry_backoff_ms,
             max_batch_size=self._options.batch_bytes,
             compression_type=self._options.compression,
+            # Batches are made by `batches_of`: there is nothing to wait for.
             linger_ms=0,
         )
         self._spent = True
@@ -64,6 +65,7 @@ class KafkaTransactionalProducer:
         if producer is None or self._spent:
             raise RetryError(f"the producer {self._id} is not started, or spent by an error")
         self._spent = True
+        # Spent until it has ended: after an error or a cancellation, the outcome is open.
         async with bounded(self._options.commit_timeout_s, f"committing as {self._id}"):
             ends = await self._commit(producer, records, approve)
         self._spent = False

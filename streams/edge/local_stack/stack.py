@@ -318,7 +318,7 @@ def _free_ports(count: int, folder: Path) -> list[int]:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # As the services do: a connection of before that lingers is no hindrance.
+        # As the services do: a former connection in TIME_WAIT does not make the port taken.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

@@ -20,6 +20,7 @@ class Transaction:
     def end(self, fate: Fate) -> None:
         self.fate = fate
         for partition in self.partitions:
+            # The marker takes an offset, as in Kafka.
             partition.append(None, None)
 
 
@@ -68,6 +69,7 @@ class MemoryTopicPartition:
     def stable_end(self) -> int:
         """Return the committed end: the first record of an open transaction, else the end."""
         entries = self.entries
+        # From where the last look ended: a transaction that has ended never opens again.
         while self._stable < len(entries):
             transaction = entries[self._stable].transaction
             if transaction is not None and transaction.fate == "open":
@@ -90,6 +92,7 @@ class MemoryTopicPartition:
         while offset < end and len(records) < max_records:
             entry = self.entries[offset]
             if entry.unreadable is not None:
+                # The records before it come first; the next call raises.
                 if not records:
                     raise UnreadableBatchError(entry.unreadable._replace(first_offset=offset))
                 break

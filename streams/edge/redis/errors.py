@@ -39,7 +39,7 @@ OTHER_SERVER: Final = (
 )
 """Codes of replies of a server that does not serve this request, where another one may.
 
-After a failover the name in the URL leads to another server, and connections of before do not.
+After a failover the name in the URL leads to another server, but existing connections do not.
 """
 
 _FOR_NOW = ("BUSY", "MISCONF", "UNKILLABLE")

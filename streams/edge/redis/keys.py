@@ -137,6 +137,7 @@ class Operations:
 def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
     """Return what writes the changes: what goes first, then documents."""
     batch = Operations(keys.position)
+    # First what leaves: a later record of the same batch may begin such a session again.
     _take_out(batch, keys, changes)
     views = changes.views
     batch.add_plain("SET", [keys.view(session) for session in views], views.values())
@@ -175,6 +176,7 @@ def _take_out(batch: Operations, keys: PartitionKeys, changes: ViewChanges) -> N
     for (agent, session), recent_ms in changes.agents.items():
         if recent_ms is None:
             members.setdefault(keys.agent(agent), []).append(session)
+    # Redis refuses a ZREM without members.
     batch.add("ZREM", {key: some for key, some in members.items() if some})
     if left:
         batch.add("ZTRIM", {keys.left: (b"%d" % (max(left.values()) - LEFT_KEPT_MS),)})
@@ -195,6 +197,7 @@ def _scores(keys: PartitionKeys, changes: ViewChanges) -> Mapping[bytes, Sequenc
         added: list[bytes] = []
         for session, score in sessions.items():
             if score is not None:
+                # The shortest text that reads back as the same float.
                 added += (repr(score).encode(), session)
         if added:
             scores[key] = added

@@ -100,6 +100,7 @@ class RedisScript:
         try:
             return await redis.evalsha(self._sha, *call)
         except NoScriptError:
+            # Redis restarted or dropped its scripts: the text is sent once.
             return await redis.eval(self._text, *call)
 
 
@@ -152,6 +153,7 @@ class RedisViews(RedisViewReader):
         self, generation: int, partition: int, before_ms: int, limit: int
     ) -> list[bytes]:
         key = self._keys.of(generation, partition).idle
+        # `(` leaves out those of exactly this time.
         answer = self._redis.zrangebyscore(key, "-inf", f"({before_ms}", start=0, num=limit)
         return list(await self._ask("reading idle sessions", answer))
 
@@ -162,6 +164,7 @@ class RedisViews(RedisViewReader):
             pipeline.zmscore(keys.ranking("recent"), names)
             left, present = await self._ask("reading who left", pipeline.execute())
         pairs = zip(left, present, strict=True)
+        # A session that left and has continued since is ranked again.
         return [left_ms is not None and recent is None for left_ms, recent in pairs]
 
     async def session_documents(
@@ -172,6 +175,7 @@ class RedisViews(RedisViewReader):
         async with self._redis.pipeline(transaction=True) as pipeline:
             pipeline.hget(keys.position, "offset")
             for session in sessions:
+                # In the same transaction as the position: the documents are of exactly this offset.
                 pipeline.get(keys.view(session))
                 pipeline.hgetall(keys.compactions(session))
                 pipeline.xrange(keys.entries("events", session))
@@ -212,6 +216,7 @@ class RedisViews(RedisViewReader):
         return cursor, [name for name, _ in found]
 
     async def begin_next(self, generation: int, build: str) -> None:
+        # NX: a build that another worker has begun goes on.
         answer = self._redis.set(self._keys.next, _next(generation, build), nx=True)
         await self._ask("beginning a generation", answer)
 

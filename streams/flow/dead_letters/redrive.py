@@ -6,8 +6,8 @@ original bytes and headers, so the causes of their records are the same (R4), an
 already derived give no second record. Only the key and the partition are corrected, and a line over
 the limit is shortened as by `publish`.
 
-A session recognises duplicates among its last 4 096 messages, so a redrive that was stopped must
-not start over: it reports where to continue.
+A session recognises duplicates among its last 262 144 messages (R4). A redrive that was stopped
+need not start over: it reports where to continue.
 
 The Kafka timestamp is the time of sending, as for all published messages; but a message marked
 live keeps the time at which it was seen, which is its event time (R28).
@@ -43,7 +43,7 @@ Unpack: TypeAlias = Callable[[bytes], Iterable[LogRecord]]
 """Returns the records of a batch. Raises UnreadableBatchError, also for a later one."""
 
 SETTLED_EVERY = 1_000
-"""Letters between two flushes: far fewer than the 4 096 messages of which a session recognises
+"""Letters between two flushes: far fewer than the 262 144 messages of which a session recognises
 duplicates (R4), so sending the letters since the last flush again gives no second record."""
 
 EXAMPLES = 3
@@ -184,6 +184,7 @@ def _event_time(letter: Letter) -> tuple[int | None, Headers]:
     A message marked live loses the mark if its Kafka timestamp is unknown: its event time would
     become the time of sending.
     """
+    # A letter that was sent before and failed again gets the latest address only.
     headers = tuple(item for item in letter.headers if item[0] != REDRIVEN_HEADER)
     time_ms = -1 if letter.origin is None else letter.origin.timestamp_ms
     marked = LogRecord(letter.offset, max(time_ms, 0), letter.key, letter.value, headers)
@@ -237,6 +238,7 @@ async def redrive(
             if isinstance(prepared, Ready) and producer is not None:
                 await producer.send(prepared.record)
             _count(result, letter, prepared)
+        # Settled by the next flush only: until then the broker may not have acknowledged it.
         passed[letter.partition] = letter.offset + 1
         if producer is not None and result.letters % SETTLED_EVERY == 0:
             await producer.flush()

@@ -95,6 +95,7 @@ class LogProof:
         if self.events_end is not None:
             offset = self.events_end + records - 1
             self.events = LogPlace(self.events.topic_id, offset, digest(last))
+            # The end of the transaction takes an offset behind its records.
             self.events_end += records + MARKER
 
 
@@ -133,6 +134,7 @@ def digest(record: LogRecord | NewRecord) -> str:
     hashed = hashlib.blake2b(time, digest_size=_DIGEST_BYTES)
     headers = [part for name, value in record.headers for part in (name.encode(), value)]
     for part in (record.key, record.value, *headers):
+        # With lengths: no two lists of parts give the same bytes, and null is not empty.
         hashed.update(b"-" if part is None else b"%d:" % len(part) + part)
     return hashed.hexdigest()
 

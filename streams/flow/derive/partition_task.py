@@ -213,6 +213,7 @@ class PartitionTask:
             )
         self._offsets.note(partition, state.position)
         self._reader.seek(partition, state.position)
+        # Fetching was paused since the assignment.
         self._reader.resume(partition)
 
     async def _loop(self, producer: TransactionalProducer, state: PartitionState) -> None:
@@ -291,6 +292,7 @@ class PartitionTask:
         except UnreadableBatchError as error:
             if error.batch.next_offset is None:
                 raise
+            # It becomes a dead letter in the transaction that moves the position past it.
             self._reader.seek(partition, error.batch.next_offset)
             return error.batch
         except RetryError as error:
@@ -313,6 +315,7 @@ class PartitionTask:
         ports, config, partition = self._ports, self._ports.config, self._place.partition
         began = ports.clock.monotonic_s()
         changes = ports.state_store.to_records(partition, work.changes)
+        # Both topics must still end where the last transaction ended: no one else wrote there.
         approve = alone(
             {
                 (config.state_topic, partition): self._end,
@@ -337,6 +340,7 @@ class PartitionTask:
             logger.warning("dead letters", partition=partition, reasons=dict(work.reasons))
             if not config.allow_dead_letters:
                 ports.flood.check()
+        # The broker settles a transaction after it has answered, and delays one that begins before.
         await asyncio.sleep(config.commit_pause_s)
 
     def _report_lag(self, position: int, last_ms: int | None = None) -> None:

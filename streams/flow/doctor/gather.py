@@ -38,6 +38,7 @@ async def gather(services: Services, expected: Expected) -> Facts:
     kafka, (store, views) = await asyncio.gather(
         _kafka(services, expected), _redis(services, expected)
     )
+    # These need to know the cluster, and where the views are.
     project, conversations = await asyncio.gather(
         within(_READING_S, _project(services, expected, kafka.cluster, views)),
         within(_READING_S, _conversations(services, expected, kafka.cluster)),
@@ -65,6 +66,7 @@ async def within(seconds: float, answer: Awaitable[_T]) -> _T | Failure:
 async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
     brokers = services.brokers
     if isinstance(brokers, Failure):
+        # One failure in the place of each fact.
         return KafkaFacts(*[brokers] * 13)
     try:
         bootstrap = await within(_INSPECTION_S, brokers.bootstrap())

@@ -231,6 +231,7 @@ class Fold:
         before, now_ms = self._partition, placed.logged_ms or 0
         if not before.leaving and not project_stats.enters_day(before.logged_ms, now_ms):
             return None
+        # Kafka's timestamps may go back: a day that was entered stays entered.
         return max(now_ms, before.logged_ms or 0) // DAY_MS * DAY_MS - self._idle_ms
 
     def leave(
@@ -335,6 +336,7 @@ class Fold:
             return _NOTHING_CHANGED
         changed: dict[bytes, Aggregates | None] = {}
         if enters_day:
+            # Once a day, so that the hours are not looked through for each record.
             for name in project_stats.hours_too_old(self._aggregates, newest_ms):
                 del self._aggregates[name]
                 changed[codec.key_bytes(name)] = None

@@ -118,6 +118,7 @@ class PartitionProjector:
         strict = self._strict and stored.begin == 0
         self._stored, self._last, self._cursor = stored, stored.log, 0
         self._fold = Fold(strict=strict, idle_ms=self._idle_ms)
+        # Before `verify`, which finds a position that has moved since they were read.
         stats = await until_done(store.stats, *self._at)
         await self.verify()
         self._fold.load_stats(stats)
@@ -152,6 +153,7 @@ class PartitionProjector:
         placed = [
             logged_record(self._place.partition, record)
             for record in batch.records
+            # Records before the position are in the views already.
             if record.offset >= self.position
         ]
         await self._load(placed)
@@ -160,6 +162,7 @@ class PartitionProjector:
             first = placed[number]
             idle_since_ms = self._fold.leaving_before(first)
             if idle_since_ms is not None:
+                # The idle are looked up in the store: all documents so far have to be there.
                 await self._flush(first.offset)
                 await self._remove_idle(idle_since_ms)
             some = placed[number : number + _SLICE_RECORDS]
@@ -177,6 +180,7 @@ class PartitionProjector:
             on_progress()
             if number < len(placed):
                 await asyncio.sleep(0)
+        # Beyond the last record: markers of transactions take offsets too.
         await self._flush(max(batch.position, self.position))
         self._fold.forget_sessions(CACHED_SESSIONS)
         return len(placed)
@@ -259,6 +263,7 @@ class PartitionProjector:
         position = self._stored._replace(
             offset=offset,
             writer=self.writer,
+            # Where the topic's id is not known, the stored one stays.
             log=self._last._replace(topic_id=self._topic_id or self._stored.log.topic_id),
         )
         changes = call.changes()

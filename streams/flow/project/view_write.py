@@ -40,6 +40,7 @@ class ViewWrite:
 
     def takes(self, added: Documents) -> bool:
         """Return whether the documents of one more record fit."""
+        # An empty call takes any record: one that is beyond the bounds goes alone.
         if not self.live:
             return True
         count = self.documents() + _DOCUMENTS + len(added.stats)

@@ -133,6 +133,7 @@ class AuditPorts:
 async def audit(ports: AuditPorts) -> AuditResult:
     """Compare all partitions of the active generation. Raises RetryError, StopError."""
     generation = (await ports.store.generations()).active
+    # One partition stands for all: they are of one topic, and have one number of partitions.
     first = None if generation is None else await ports.store.position(generation, 0)
     if generation is None or first is None:
         raise StopError("there are no views to compare: project workers build them")
@@ -178,6 +179,7 @@ class _PartitionAudit:
         audited.add(partition, None, _differing(documents, own))
         sessions = await self._session_names()
         for start in range(0, len(sessions), _SESSIONS_READ):
+            # Each portion is of a later position, up to which the fold goes on.
             names = sessions[start : start + _SESSIONS_READ]
             offset, stored_sessions = await store.session_documents(*self._place, names)
             await self._fold_to(offset)
@@ -193,6 +195,7 @@ class _PartitionAudit:
         names, cursor = {*self._own.rankings["recent"], *self._own.left}, 0
         while True:
             cursor, more = await self._ports.store.session_names(*self._place, cursor)
+            # A scan of Redis may return a name twice, and ends where the cursor is 0 again.
             names.update(more)
             if cursor == 0:
                 return sorted(names)
@@ -221,6 +224,7 @@ class _PartitionAudit:
             )
         self._offset = offset
         if offset > self._end:
+            # Workers went on since the end was read.
             _, self._end = await self._reader.bounds(self._partition)
         if offset > self._end:
             raise StopError(
@@ -272,7 +276,9 @@ def _differing_session(one: SessionDocuments, other: SessionDocuments) -> list[s
         return ["missing in the views" if one.view is None else "not in the log"]
     fields = _unequal_fields(_read_view(one.view), _read_view(other.view), "")
     if one.view != other.view and not fields:
+        # Equal as JSON, but not byte for byte.
         fields = ["view"]
+    # All between the view, compared above, and the scores, compared below.
     pairs = zip(one._fields[1:-1], one[1:-1], other[1:-1], strict=True)
     fields += [name for name, a, b in pairs if a != b]
     return fields + _unequal(one.scores, other.scores)

@@ -201,7 +201,7 @@ class Reading:
         return Context(points, await self._titles([view.session_id for view in views]))
 
     async def _read_settings(self, views: Iterable[SessionView]) -> None:
-        """Read the settings for these sessions, and again for those of before."""
+        """Read the settings for these sessions, and again for those of earlier requests."""
         if self._settings is None:
             return
         self._places.update((view.identity.runtime, view.identity.cwd) for view in views)

@@ -16,7 +16,7 @@ from streams.core.derivation.transitions import (
     Start,
     attempt_in,
 )
-from tools.draw_attempts import diagram, document, table
+from tools.draw_attempts import diagram, document
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "ATTEMPTS.md"
 
@@ -116,10 +116,3 @@ def test_the_diagram_has_an_arrow_for_every_pair_that_does_something() -> None:
         found = [label for label in labels if event in label.partition(" / ")[0].split(" or ")]
         does = move != Move(phase) or event is AttemptEvent.BOUNDARY
         assert len(found) == (1 if does else 0), (phase, event, found)
-
-
-def test_the_drawn_table_has_a_row_a_phase_and_a_column_an_event() -> None:
-    header, _, *rows = table().splitlines()
-    assert header.count("|") == len(AttemptEvent) + 2
-    assert [row.count("|") for row in rows] == [len(AttemptEvent) + 2] * len(Phase)
-    assert [row.split("**")[1] for row in rows] == [phase.capitalize() for phase in Phase]

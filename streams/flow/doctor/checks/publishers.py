@@ -57,6 +57,7 @@ def keys(facts: Facts, expected: Expected) -> Iterator[Result]:
         for number, text in zip(counts.values(), texts, strict=True)
         if number
     )
+    # Where only the partitioner is wrong, the keys are right.
     remedy = _KEY if wrong > keying.other_partitioner else ""
     remedy += _PARTITIONER if keying.other_partitioner else ""
     yield Result(

@@ -25,7 +25,7 @@ _NONE = "none is open for long"
 @check("topics.transactions")
 def transactions(facts: Facts, expected: Expected) -> Iterator[Result]:
     """Everything behind an open transaction waits for its end: workers read what is committed."""
-    """Yield, of each topic, the producers with an open transaction; then where none is known."""
+    # Of each topic the producers with an open transaction; then where none is known.
     by_producer: dict[tuple[str, int], dict[int, OpenTransaction]] = {}
     unknown: dict[tuple[str, str], list[int]] = {}
     unsettled = known(facts.kafka.unsettled)
