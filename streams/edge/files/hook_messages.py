@@ -1,4 +1,4 @@
-"""What hooks said of compactions, on this machine by session: starts and ends, with their times.
+"""Messages of hooks on this machine, by session: when compactions started and ended.
 
 Transcripts of Claude Code and Codex have neither. `contextgauge hook compaction` adds to one small
 file per session; what reads transcripts puts its messages between their lines, by time.
@@ -60,6 +60,7 @@ def hooked_by(setting: str | None) -> HookedBy:
     def of(path: str) -> Sequence[HookMessage]:
         name = os.path.basename(path)  # noqa: PTH119 -- done for thousands
         session_id = session_in(name) or name.partition(".")[0]
-        return messages.of(session_id) if is_main(path) else ()
+        own = messages.of(session_id)  # of most there are none
+        return own if own and is_main(path) else ()
 
     return of

@@ -1,4 +1,4 @@
-"""Puts what hooks said of compactions between a transcript's lines, by time.
+"""Puts messages of hooks about compactions between a transcript's lines, by time.
 
 A transcript of Claude Code or Codex has neither the start nor the end of a compaction. Messages of
 hooks do, in the form in which Claude Code's stream has them, so that they are derived as any line.
@@ -7,7 +7,7 @@ given once there is nothing left to read.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from contextgauge.containers import Line
 from contextgauge.normalise.fields import moment_ms
@@ -29,10 +29,10 @@ class HookLines:
             earlier = (each.value for each in self._hooked(path) if each.time_ms <= read_ms)
             self._given[path].update(earlier)
 
-    def between(self, path: str, lines: Sequence[Line]) -> Iterable[Line]:
+    def between(self, path: str, lines: Sequence[Line]) -> Sequence[Line]:
         """Return lines with the messages that were written before them."""
         waiting = self._waiting(path)
-        return self._merged(path, waiting, lines) if waiting else lines
+        return list(self._merged(path, waiting, lines)) if waiting else lines
 
     def rest(self, path: str) -> list[Line]:
         """Return the messages that no line came after."""

@@ -115,7 +115,7 @@ class LocalDerivation:
             self._inexact.add(piece.path)
 
     def take_hooks(self, session_ids: Iterable[str]) -> None:
-        """Derive what hooks said of sessions after the last lines of their files.
+        """Derive messages of hooks that came after the last lines of sessions' files.
 
         All files must have been read, and nothing may be uncommitted.
         """
