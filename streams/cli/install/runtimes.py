@@ -89,15 +89,14 @@ def placed(
         value = {"type": "command", "command": shlex.join([*program, "statusline"])}
         entry = SettingsEntry(("statusLine",), value, ("statusline",))
         parts.append(Placed(InstallPart.status_line, hooks_path, entry))
-    wanted: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
-        (event, ("hook", "compaction"), ()) for event in shape.compaction_events
-    ]
+    hooks = [(event, ["hook", "compaction"]) for event in shape.compaction_events]
     if at is not None:
-        options = ("--at", f"{at:g}")
-        wanted += [(event, ("hook", "threshold"), options) for event in shape.telling_events]
-    for event, words, options in wanted:
-        hook = {"type": "command", "command": shlex.join([*program, *words, *options])}
-        entry = SettingsEntry(("hooks", event), {"hooks": [hook]}, words, is_listed=True)
+        at_percent = ["hook", "threshold", "--at", f"{at:g}"]
+        hooks += [(event, at_percent) for event in shape.telling_events]
+    for event, words in hooks:
+        hook = {"type": "command", "command": shlex.join([*program, *words])}
+        group = {"hooks": [hook]}
+        entry = SettingsEntry(("hooks", event), group, (words[0], words[1]), is_listed=True)
         parts.append(Placed(InstallPart.hooks, hooks_path, entry))
     mcp_path = _mcp_path(runtime, home, environment, shape)
     parts.append(Placed(InstallPart.mcp, mcp_path, _mcp(runtime, shape, program)))
