@@ -64,7 +64,7 @@ _SHAPES: Final[Mapping[Runtime, _Shape]] = {
         ".gemini/settings.json",
         ".gemini/settings.json",
         "mcpServers",
-        ("PreCompress",),
+        (),  # it has a hook for the start, but nothing says that a compaction ended
         ("BeforeAgent", "AfterTool"),
     ),
 }
