@@ -22,15 +22,21 @@ class HookLines:
     def __init__(self, hooked: HookedBy) -> None:
         self._hooked = hooked
         self._given: dict[str, set[bytes]] = defaultdict(set)
+        self._read: set[str] = set()
+        """The transcripts whose lines were read here."""
 
     def begin(self, path: str, read_ms: int | None) -> None:
-        """Take messages of up to this time as given: an earlier reading went so far."""
-        if path not in self._given and read_ms is not None:
+        """Take messages of up to this time as given, unless lines were read here.
+
+        An earlier reading went so far.
+        """
+        if path not in self._read and path not in self._given and read_ms is not None:
             earlier = (each.value for each in self._hooked(path) if each.time_ms <= read_ms)
             self._given[path].update(earlier)
 
     def between(self, path: str, lines: Sequence[Line]) -> Sequence[Line]:
         """Return lines with the messages that were written before them."""
+        self._read.add(path)
         waiting = self._waiting(path)
         return list(self._merged(path, waiting, lines)) if waiting else lines
 
