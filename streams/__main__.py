@@ -20,6 +20,7 @@ EXTRA_PACKAGES = frozenset(
         "sse_starlette",
         "starlette",
         "structlog",
+        "tomlkit",
         "typer",
         "uvicorn",
         "uvloop",

@@ -177,7 +177,7 @@ class Derivation(Generic[Made]):
             yield DerivedBlock(0, needs_fallback, [], (), partly_read=partly_read)
 
     def _with_hooks(self, blocks: Iterator[Sequence[Line]]) -> Iterator[Sequence[Line]]:
-        """Yield blocks with what hooks said between their lines, and after each file's last."""
+        """Yield blocks with messages of hooks between their lines, and after each file's last."""
         if self._hooks is None:
             yield from blocks
             return
@@ -186,7 +186,7 @@ class Derivation(Generic[Made]):
             if path not in (None, block[0].file):
                 yield self._hooks.rest(path)
             path = block[0].file
-            yield list(self._hooks.between(path, block))
+            yield self._hooks.between(path, block)
         if path is not None:
             yield self._hooks.rest(path)
 

@@ -28,9 +28,8 @@ _MESSAGES: Final = "/v1/messages"
 _IDS: Final = UUID("5a1a1e5e-3d1d-5d86-9d0f-0d6c1d6f0b89")
 """Any constant one: a message's id follows from its session, time and event."""
 
-_BEGINS: Final = frozenset({"PreCompact", "PreCompress"})
-"""Of Claude Code, Codex and Qwen Code; of Gemini CLI, which has no hook for the end."""
-_ENDS: Final = frozenset({"PostCompact"})
+_BEGINS: Final = "PreCompact"
+_ENDS: Final = "PostCompact"
 
 
 def compaction(
@@ -50,9 +49,8 @@ def compaction(
 ) -> None:
     """Record when a compaction starts and ends, which no transcript says.
 
-    For PreCompact and PostCompact of Claude Code, Codex and Qwen Code, and PreCompress of Gemini
-    CLI. `view`, `status`, `sessions` and `events` of this machine show it: a compaction under way,
-    and how long each took.
+    For PreCompact and PostCompact of Claude Code, Codex and Qwen Code. `view`, `status`, `sessions`
+    and `events` of this machine show it: a compaction under way, and how long each took.
     """
     try:
         given = read_hook_input()
@@ -75,11 +73,11 @@ def compaction(
 
 def messages_of(given: HookInput, now_ms: int) -> list[dict[str, Any]]:
     """Return the messages of a hook; none where it is not about a compaction."""
-    if given.event in _BEGINS:
-        hint = {"hook_event_name": "PreCompact", "trigger": given.text("trigger")}
+    if given.event == _BEGINS:
+        hint = {"hook_event_name": _BEGINS, "trigger": given.text("trigger")}
         start = {"type": "system", "subtype": "status", "status": "compacting"}
         parts: list[dict[str, Any]] = [hint, start]
-    elif given.event in _ENDS:
+    elif given.event == _ENDS:
         end = {"type": "system", "subtype": "status", "status": None, "compact_result": "success"}
         parts = [end]
     else:

@@ -65,8 +65,8 @@ def threshold(
 
     Once for each crossing: again only after the window was less full, as after a compaction. For
     UserPromptSubmit and PostToolUse of Claude Code and Codex, BeforeAgent and AfterTool of Gemini
-    CLI: there the agent can be told. At other events the command runs, and the agent is told at the
-    next of these. Needs neither Kafka nor Redis.
+    CLI: only there the agent can be informed. At other events the command runs, and the agent is
+    informed at the next of these. Needs neither Kafka nor Redis.
     """
     if run is None and not tell:
         report(_COMMAND, ConfigError("--no-tell without --run does nothing"))
@@ -156,7 +156,7 @@ def _run(command: str, given: HookInput, figures: Figures, at: float) -> None:
 
 def _tell(given: HookInput, figures: Figures, thresholds: list[float]) -> None:
     """Tell the agent which thresholds were crossed, at an event where that is possible."""
-    memories = {at: HookMemory(f"told {at:g}", given.session_id) for at in thresholds}
+    memories = {at: HookMemory(f"informed {at:g}", given.session_id) for at in thresholds}
     if given.event not in _FOR_THE_MODEL:
         for at, memory in memories.items():
             if _is_below(figures, at):
@@ -169,7 +169,7 @@ def _tell(given: HookInput, figures: Figures, thresholds: list[float]) -> None:
 
 
 def text_of(figures: Figures, at: float) -> str:
-    """Return what the agent is told."""
+    """Return what the agent reads."""
     size = f"{int(figures.used_percent or 0)} %"
     if figures.used_tokens is not None and figures.window is not None:
         mark = "about " if figures.window_is_doubtful or figures.is_partial else ""

@@ -31,7 +31,7 @@ class ReadingProgress(NamedTuple):
 
 
 class HookMessage(NamedTuple):
-    """What a hook said of a compaction, as a line of JSON, and when."""
+    """A message of a hook about a compaction, as a line of JSON, and its time."""
 
     time_ms: int
     value: bytes

@@ -60,6 +60,15 @@ def test_what_an_earlier_reading_gave_is_not_given_again() -> None:
     assert hooks.rest("f.jsonl") == []
 
 
+def test_a_message_that_came_after_a_line_was_read_is_given_though_it_is_older() -> None:
+    known = Hooks()
+    hooks = HookLines(known)
+    hooks.between("f.jsonl", [line(8)])
+    known.seconds += [7]
+    hooks.begin("f.jsonl", BASE_MS + 8_000)
+    assert [each.value for each in hooks.rest("f.jsonl")] == [b"hook 7"]
+
+
 def test_without_messages_lines_are_the_same() -> None:
     lines = [line(1)]
     assert HookLines(Hooks()).between("f.jsonl", lines) is lines

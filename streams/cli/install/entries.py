@@ -15,7 +15,7 @@ from contextgauge.errors import ConfigError
 from streams.edge.files.settings_document import Settings
 
 
-class Entry(NamedTuple):
+class SettingsEntry(NamedTuple):
     """A value at a path of names; `words` are those of its command, behind the program.
 
     `is_listed`: it is a group in a list of hooks, next to those of others.
@@ -27,7 +27,7 @@ class Entry(NamedTuple):
     is_listed: bool = False
 
 
-def add(settings: Settings, entry: Entry) -> None:
+def add(settings: Settings, entry: SettingsEntry) -> None:
     """Add an entry. Raises ConfigError where something else is at its path."""
     holder = _holder(settings, entry.path)
     name = entry.path[-1]
@@ -44,7 +44,7 @@ def add(settings: Settings, entry: Entry) -> None:
     groups[:] = [*_without(groups, entry.words), value]
 
 
-def remove(settings: Settings, entry: Entry, former: Mapping[str, Any]) -> None:
+def remove(settings: Settings, entry: SettingsEntry, former: Mapping[str, Any]) -> None:
     """Take an entry out, whatever its options; one that it replaced comes back from `former`."""
     name = entry.path[-1]
     holder: Any = _at(settings, entry.path[:-1])
@@ -67,7 +67,7 @@ def remove(settings: Settings, entry: Entry, former: Mapping[str, Any]) -> None:
     _drop_empty(settings, entry.path[:-1], former)
 
 
-def has(settings: Mapping[str, Any], entry: Entry) -> bool:
+def has(settings: Mapping[str, Any], entry: SettingsEntry) -> bool:
     """Return whether an entry of ours is there, whatever its options."""
     value = _at(settings, entry.path)
     if entry.is_listed:
@@ -76,7 +76,7 @@ def has(settings: Mapping[str, Any], entry: Entry) -> bool:
     return _is_ours(value, entry.words)
 
 
-def foreign(settings: Mapping[str, Any], entry: Entry) -> Any:  # noqa: ANN401 -- any setting
+def foreign(settings: Mapping[str, Any], entry: SettingsEntry) -> Any:  # noqa: ANN401 -- any setting
     """Return the value of another program that an entry replaces; None where there is none."""
     value = None if entry.is_listed else _at(settings, entry.path)
     return None if _is_ours(value, entry.words) else value

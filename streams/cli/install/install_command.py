@@ -14,8 +14,8 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from contextgauge.errors import ConfigError, StopError
-from streams.cli.install.entries import Entry, add, foreign, has, remove
-from streams.cli.install.runtimes import Part, Placed, Runtime, placed
+from streams.cli.install.entries import SettingsEntry, add, foreign, has, remove
+from streams.cli.install.runtimes import InstallPart, Placed, Runtime, placed
 from streams.cli.screen.output import say
 from streams.edge.files.settings_document import SettingsDocument
 
@@ -27,7 +27,7 @@ def install(
     runtime: Annotated[Runtime, typer.Argument(metavar="RUNTIME", help="Whose settings.")],
     *,
     only: Annotated[
-        list[Part] | None,
+        list[InstallPart] | None,
         typer.Option("--only", metavar="PART", help="Only this part; several may be given."),
     ] = None,
     at: Annotated[
@@ -93,7 +93,7 @@ class _Change(NamedTuple):
 
 
 def _chosen(
-    runtime: Runtime, every: Sequence[Placed], only: Sequence[Part], *, undo: bool
+    runtime: Runtime, every: Sequence[Placed], only: Sequence[InstallPart], *, undo: bool
 ) -> list[Placed]:
     """Return what is to be written. Raises ConfigError for a part that is not there."""
     has_sdk = find_spec("mcp") is not None
@@ -103,10 +103,14 @@ def _chosen(
     if undo or has_sdk:
         return [each for each in every if not only or each.part in only]
     sdk = "the MCP SDK is not installed: install 'contextgauge[pipeline,mcp]'"
-    if Part.mcp in only:
+    if InstallPart.mcp in only:
         raise ConfigError(f"{sdk}, then run this again")
     say(f"Without the MCP server: {sdk}, then run this again", "yellow")
-    return [each for each in every if each.part is not Part.mcp and (not only or each.part in only)]
+    return [
+        each
+        for each in every
+        if each.part is not InstallPart.mcp and (not only or each.part in only)
+    ]
 
 
 def _changes(every: Sequence[Placed], wanted: Sequence[Placed], *, undo: bool) -> list[_Change]:
@@ -124,7 +128,7 @@ def _changes(every: Sequence[Placed], wanted: Sequence[Placed], *, undo: bool) -
     return changes
 
 
-def _added(document: SettingsDocument, entries: Sequence[Entry]) -> bytes:
+def _added(document: SettingsDocument, entries: Sequence[SettingsEntry]) -> bytes:
     try:
         for each in entries:
             add(document.settings, each)
@@ -133,7 +137,7 @@ def _added(document: SettingsDocument, entries: Sequence[Entry]) -> bytes:
     return document.with_settings(document.settings)
 
 
-def _removed(document: SettingsDocument, entries: Sequence[Entry]) -> bytes | None:
+def _removed(document: SettingsDocument, entries: Sequence[SettingsEntry]) -> bytes | None:
     there = [each for each in entries if has(document.settings, each)]
     if not there:
         return document.text

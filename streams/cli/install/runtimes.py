@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from contextgauge.normalise.runtimes import ADAPTERS
-from streams.cli.install.entries import Entry
+from streams.cli.install.entries import SettingsEntry
 from streams.edge.files.runtime_folders import homes
 
 
@@ -19,7 +19,7 @@ class Runtime(StrEnum):
     gemini = "gemini"
 
 
-class Part(StrEnum):
+class InstallPart(StrEnum):
     """What can be installed."""
 
     status_line = "status-line"
@@ -30,9 +30,9 @@ class Part(StrEnum):
 class Placed(NamedTuple):
     """An entry, the part that it is of, and the file in which it belongs."""
 
-    part: Part
+    part: InstallPart
     path: Path
-    entry: Entry
+    entry: SettingsEntry
 
 
 class _Shape(NamedTuple):
@@ -64,7 +64,7 @@ _SHAPES: Final[Mapping[Runtime, _Shape]] = {
         ".gemini/settings.json",
         ".gemini/settings.json",
         "mcpServers",
-        ("PreCompress",),
+        (),  # it has a hook for the start, but nothing says that a compaction ended
         ("BeforeAgent", "AfterTool"),
     ),
 }
@@ -87,28 +87,27 @@ def placed(
     parts = []
     if runtime is Runtime.claude_code:
         value = {"type": "command", "command": shlex.join([*program, "statusline"])}
-        entry = Entry(("statusLine",), value, ("statusline",))
-        parts.append(Placed(Part.status_line, hooks_path, entry))
-    wanted: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
-        (event, ("hook", "compaction"), ()) for event in shape.compaction_events
-    ]
+        entry = SettingsEntry(("statusLine",), value, ("statusline",))
+        parts.append(Placed(InstallPart.status_line, hooks_path, entry))
+    hooks = [(event, ["hook", "compaction"]) for event in shape.compaction_events]
     if at is not None:
-        limit = ("--at", f"{at:g}")
-        wanted += [(event, ("hook", "threshold"), limit) for event in shape.telling_events]
-    for event, words, options in wanted:
-        hook = {"type": "command", "command": shlex.join([*program, *words, *options])}
-        entry = Entry(("hooks", event), {"hooks": [hook]}, words, is_listed=True)
-        parts.append(Placed(Part.hooks, hooks_path, entry))
+        at_percent = ["hook", "threshold", "--at", f"{at:g}"]
+        hooks += [(event, at_percent) for event in shape.telling_events]
+    for event, words in hooks:
+        hook = {"type": "command", "command": shlex.join([*program, *words])}
+        group = {"hooks": [hook]}
+        entry = SettingsEntry(("hooks", event), group, (words[0], words[1]), is_listed=True)
+        parts.append(Placed(InstallPart.hooks, hooks_path, entry))
     mcp_path = _mcp_path(runtime, home, environment, shape)
-    parts.append(Placed(Part.mcp, mcp_path, _mcp(runtime, shape, program)))
+    parts.append(Placed(InstallPart.mcp, mcp_path, _mcp(runtime, shape, program)))
     return parts
 
 
-def _mcp(runtime: Runtime, shape: _Shape, program: Sequence[str]) -> Entry:
+def _mcp(runtime: Runtime, shape: _Shape, program: Sequence[str]) -> SettingsEntry:
     value: dict[str, Any] = {"command": program[0], "args": [*program[1:], "mcp"]}
     if runtime is Runtime.claude_code:
         value = {"type": "stdio", **value}
-    return Entry((shape.mcp_table, "contextgauge"), value, ("mcp",))
+    return SettingsEntry((shape.mcp_table, "contextgauge"), value, ("mcp",))
 
 
 def _mcp_path(runtime: Runtime, home: Path, environment: Mapping[str, str], shape: _Shape) -> Path:

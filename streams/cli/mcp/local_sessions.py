@@ -49,7 +49,7 @@ class LocalAgentSessions:
     def __init__(self, paths: Sequence[str]) -> None:
         self._finder = TranscriptFinder(paths, () if paths else own_folders())
         self._folders: dict[str, str] = {}
-        """By transcript, for those that have said it."""
+        """By transcript, where it is known."""
         self._last: tuple[tuple[object, ...], ReplayedSession] | None = None
 
     def one(self, which: WhichSession) -> FoundSession:

@@ -1,15 +1,17 @@
 """The MCP server: its tools, over the official SDK."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Final, ParamSpec, TypeVar
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
 from contextgauge import __version__
 from contextgauge.errors import ContextgaugeError
+from streams import codec
 from streams.cli.mcp.agent_sessions import AgentSessions, Compacting, Document, WhichSession
 from streams.cli.mcp.answers import compactions_answer, context_answer, session_answer
 
@@ -59,25 +61,26 @@ _Which = Callable[[str | None, str | None], WhichSession]
 
 
 def _add_reading(server: MCPServer[Any], sessions: AgentSessions, which: _Which) -> None:
-    def context(session: SessionName = None, folder: Folder = None) -> Document:
+    def context(session: SessionName = None, folder: Folder = None) -> CallToolResult:
         """Show how full your context window is, what fills it, and how far compaction is."""
-        return context_answer(_asked(sessions.one, which(session, folder)))
+        return _answer(context_answer(_asked(sessions.one, which(session, folder))))
 
     def list_sessions(
         limit: Annotated[int, Field(ge=1, le=50, description="Sessions at most.")] = 10,
-    ) -> Document:
+    ) -> CallToolResult:
         """List the sessions that were active last, with the size of each."""
-        return {"sessions": [session_answer(each) for each in _asked(sessions.recent, limit)]}
+        recent = _asked(sessions.recent, limit)
+        return _answer({"sessions": [session_answer(each) for each in recent]})
 
     def compactions(
         session: SessionName = None,
         folder: Folder = None,
         limit: Annotated[int, Field(ge=1, le=50, description="Compactions at most.")] = 5,
         summaries: Annotated[bool, Field(description="With their summaries: long.")] = False,  # noqa: FBT002 -- a tool's arguments go by name
-    ) -> Document:
+    ) -> CallToolResult:
         """List the compactions of your session, newest first: sizes, trigger, duration."""
         session_id, every = _asked(sessions.compactions, which(session, folder))
-        return compactions_answer(session_id, every, limit, summaries=summaries)
+        return _answer(compactions_answer(session_id, every, limit, summaries=summaries))
 
     def recall(
         text: Annotated[
@@ -117,12 +120,19 @@ def _add_compacting(server: MCPServer[Any], compacting: Compacting, which: _Whic
         ] = False,
         session: SessionName = None,
         folder: Folder = None,
-    ) -> Document:
+    ) -> CallToolResult:
         """Request that your session is compacted. It happens between two of your turns."""
         of = which(session, folder)
-        return _asked(lambda: compacting.compact(of, instructions or None, urgent=urgent))
+        ask = partial(compacting.compact, of, instructions or None, urgent=urgent)
+        return _answer(_asked(ask))
 
     server.add_tool(compact, annotations=_COMPACTS)
+
+
+def _answer(document: Document) -> CallToolResult:
+    """Return an answer; its text without spaces, which would fill a model's window too."""
+    text = codec.dumps(document).decode()
+    return CallToolResult(content=[TextContent(text=text)], structured_content=document)
 
 
 def _asked(

@@ -1,4 +1,4 @@
-"""What hooks said of compactions, on this machine by session: starts and ends, with their times.
+"""Messages of hooks on this machine, by session: when compactions started and ended.
 
 Transcripts of Claude Code and Codex have neither. `contextgauge hook compaction` adds to one small
 file per session; what reads transcripts puts its messages between their lines, by time.

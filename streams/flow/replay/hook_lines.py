@@ -1,4 +1,4 @@
-"""Puts what hooks said of compactions between a transcript's lines, by time.
+"""Puts messages of hooks about compactions between a transcript's lines, by time.
 
 A transcript of Claude Code or Codex has neither the start nor the end of a compaction. Messages of
 hooks do, in the form in which Claude Code's stream has them, so that they are derived as any line.
@@ -7,7 +7,7 @@ given once there is nothing left to read.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from contextgauge.containers import Line
 from contextgauge.normalise.fields import moment_ms
@@ -22,17 +22,23 @@ class HookLines:
     def __init__(self, hooked: HookedBy) -> None:
         self._hooked = hooked
         self._given: dict[str, set[bytes]] = defaultdict(set)
+        self._read: set[str] = set()
+        """The transcripts whose lines were read here."""
 
     def begin(self, path: str, read_ms: int | None) -> None:
-        """Take messages of up to this time as given: an earlier reading went so far."""
-        if path not in self._given and read_ms is not None:
+        """Take messages of up to this time as given, unless lines were read here.
+
+        An earlier reading went so far.
+        """
+        if path not in self._read and path not in self._given and read_ms is not None:
             earlier = (each.value for each in self._hooked(path) if each.time_ms <= read_ms)
             self._given[path].update(earlier)
 
-    def between(self, path: str, lines: Sequence[Line]) -> Iterable[Line]:
+    def between(self, path: str, lines: Sequence[Line]) -> Sequence[Line]:
         """Return lines with the messages that were written before them."""
+        self._read.add(path)
         waiting = self._waiting(path)
-        return self._merged(path, waiting, lines) if waiting else lines
+        return list(self._merged(path, waiting, lines)) if waiting else lines
 
     def rest(self, path: str) -> list[Line]:
         """Return the messages that no line came after."""

@@ -115,7 +115,7 @@ class LocalDerivation:
             self._inexact.add(piece.path)
 
     def take_hooks(self, session_ids: Iterable[str]) -> None:
-        """Derive what hooks said of sessions after the last lines of their files.
+        """Derive messages of hooks that came after the last lines of sessions' files.
 
         All files must have been read, and nothing may be uncommitted.
         """
@@ -123,13 +123,15 @@ class LocalDerivation:
             for path in self._store.files(session):
                 self._begin_hooks(path, session)
                 lines = self._hooks.rest(path)
+                mark = self._store.marks().get(path) if lines else None
+                if mark is None:
+                    continue
                 for line in lines:
                     result = derive_line(self._deriver, line, self._limit_bytes)
                     for record in result.records:
                         self._add(record, record.time_ms or 0, is_live=True)
-                if lines:
-                    self._marks[path] = self._store.marks().get(path)
-                    self._inexact.add(path)
+                self._marks[path] = mark
+                self._inexact.add(path)
 
     def _begin_hooks(self, path: str, session: bytes) -> None:
         """Leave out what an earlier run derived of hooks: all up to the last record's time."""

@@ -31,7 +31,7 @@ class LocalReading(Generic[Task]):
 
     `others` are processes that read with it what is unread at the start; the reading ends them.
     `changed` returns the sessions whose windows are known from elsewhere since the last call,
-    `hooked` those of which hooks said something.
+    `hooked` those about which there are new messages of hooks.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class LocalReading(Generic[Task]):
         self._changed = changed
         self._hooked = hooked
         self._waiting: set[str] = set()
-        """Sessions of which hooks said something that may come after all lines."""
+        """Sessions with messages of hooks that may come after all lines."""
         self._given: Iterator[tuple[Task, DerivedFiles | None]] | None = None
         self._committed_s = 0.0
         self._stopping = threading.Event()
@@ -110,7 +110,7 @@ class LocalReading(Generic[Task]):
         self._derivation.commit()
 
     def _take_hooks(self) -> None:
-        """Derive what hooks said after the last lines that there are."""
+        """Derive messages of hooks that came after the last lines."""
         self._waiting.update(self._hooked())
         if self._waiting and self._progress is not None and self._progress.is_done:
             self._derivation.take_hooks(self._waiting)
