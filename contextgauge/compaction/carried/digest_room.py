@@ -22,7 +22,7 @@ _LEAST_TURN: Final = 240
 
 _LEAST_PASSAGE: Final = 160
 
-USER_SHARE: Final = 0.7
+USER_SHARE: Final = 0.8
 """Of the room for the user's turns, where they and the others do not fit together."""
 
 _LINKED_SHARE: Final = 2 / 3

@@ -138,10 +138,9 @@ def prepare(
         aim.must,
         aim.offers_recall,
     )
-    former_tokens = counter.text(preparation.former.prose or "")
     prose_tokens = max(
         min(aim.prose_tokens, budget_tokens // SUMMARY_SHARE),
-        min(former_tokens, budget_tokens // preparation.former.prose_share),
+        preparation.former.prose_tokens(counter, budget_tokens),
     )
     tokens = TextTokens(prose_tokens, preparation.turns_tokens, preparation.files_tokens)
     carried = preparation.carried_of(selection, tokens)
@@ -179,6 +178,10 @@ class _Former(NamedTuple):
     def prose_share(self) -> int:
         """As what part of a text the summary stays: a larger one if nothing else is carried."""
         return ONLY_RECORD_SHARE if self.prose and not self.carried.entries else SUMMARY_SHARE
+
+    def prose_tokens(self, counter: Counter, budget_tokens: int) -> int:
+        """Return what the summary may have."""
+        return min(counter.text(self.prose or ""), budget_tokens // self.prose_share)
 
 
 def _former(
@@ -275,24 +278,24 @@ class _Preparation:
             new = [each.entry for each in all_carried.entries if each.position < cut]
             carried = carried_on(former.carried, new, all_carried.files)
         left = self.budget_tokens - tokens_of(division.head, counter)
-        standard = all_carried.size.at(len(at.messages) - len(division.tail), left)
         if tail_tokens is not None:
-            tail_tokens = max(tail_tokens, left - standard)
+            text_tokens = all_carried.size.at(len(at.messages) - len(division.tail), left)
+            tail_tokens = max(tail_tokens, left - text_tokens)
         tail, steps = shorten_large(division.tail, tail_tokens, profile, counter)
         left -= tokens_of(tail, counter)
         spare = left - self.budget_tokens + self.goal_tokens
         most = max(MINIMUM_ROOM_TOKENS, most_of(replaced))
-        fits = at.tokens <= self.budget_tokens
-        instructions = _instructions(carried, counter) if fits else 0
-        needed = _needed(carried, counter) + instructions
-        room = max(MINIMUM_ROOM_TOKENS, spare, min(left, standard + instructions))
+        needed = _needed(carried, counter)
+        if at.tokens <= self.budget_tokens:
+            needed += _instructions(carried, counter)
+        prose_tokens = former.prose_tokens(counter, self.budget_tokens)
+        room = max(MINIMUM_ROOM_TOKENS, spare, min(left, needed + prose_tokens))
         if most < needed <= left and not self.must:
             return Staying(
                 f"the {count} older messages have {replaced:,} tokens, and with the user's "
                 f"turns whole the text has {needed:,}"
             )
-        sources = self._sources(division)
-        previous = division.previous
+        sources, previous = self._sources(division), division.previous
         if previous and not previous.compaction and division.leaving[0].id == previous.id:
             sources = (division.leaving[0], *sources)  # what stood behind 002's summary
         user = next((each.text for each in carried.entries if each.speaker == "user"), "")
@@ -309,7 +312,7 @@ class _Preparation:
             min(room, most),
             self.turns_tokens,
             self.files_tokens,
-            self.former.prose_share,
+            former.prose_share,
             steps,
             self.offers_recall,
         )
@@ -334,9 +337,8 @@ class _Preparation:
 
 def _needed(carried: Carried, counter: Counter) -> int:
     """Return the tokens of a text that has the user's turns whole, and the others."""
-    turns = (each for each in carried.entries if each.speaker == "user")
-    tokens = sum(counter.text(each.text) + counter.text(each.end) for each in turns)
-    return int(tokens / USER_SHARE)
+    turns = [each for each in carried.entries if each.speaker == "user"]
+    return int(sum(counter.text(each.text + each.end) for each in turns) / USER_SHARE)
 
 
 def _instructions(carried: Carried, counter: Counter) -> int:
@@ -363,19 +365,18 @@ def document(
 
 
 def floor_document(work: Summarising, counter: Counter) -> str:
-    """Return the deterministic text, which needs no summariser."""
+    """Return the text without a summariser's words."""
     return _composed(work, work.previous or "", counter)
 
 
 def _composed(work: Summarising, prose: str, counter: Counter) -> str:
     """Return the text; it names messages only where the agent can recall them."""
-    carried = work.carried
+    entries = work.carried.entries
     if not work.offers_recall:
-        entries = tuple([replace(each, message_id="") for each in carried.entries])
-        carried = replace(carried, entries=entries)
+        entries = tuple([replace(each, message_id="") for each in entries])
     return compose(
         demoted(prose),
-        carried,
+        replace(work.carried, entries=entries),
         number=work.number,
         budget_tokens=work.room_tokens,
         counter=counter,
