@@ -102,6 +102,17 @@ def pytest_configure() -> None:
     os.environ.setdefault("TEST_PATIENCE", str(PATIENCE))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Stop what pytest-cov 7 starts in a worker before it knows that this is one.
+
+    It would go on where the other is paused: `no_cover` would have no effect.
+    """
+    measuring = session.config.pluginmanager.getplugin("_cov")
+    if measuring is not None and hasattr(session.config, "workerinput"):
+        measuring.cov_controller.cov.stop()
+
+
 def pytest_collection_finish() -> None:
     """Exempt what collecting made, some million objects, from all later garbage collections.
 
@@ -290,6 +301,17 @@ def killable_kafka(_killable_stack: LocalStack) -> LocalStack:
     """
     require(lambda: _killable_stack.start(["kafka"])["kafka"].address)
     return _killable_stack
+
+
+@pytest.fixture(autouse=True)
+def _home_of_its_own() -> Iterator[None]:
+    """Let no test read what another one left for its user: remembered windows, settings."""
+    worker_home = os.environ["HOME"]
+    home = Path(worker_home, str(next(_counter)))
+    home.mkdir()
+    os.environ["HOME"] = str(home)
+    yield
+    os.environ["HOME"] = worker_home
 
 
 @pytest.fixture(autouse=True)

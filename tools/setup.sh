@@ -37,6 +37,24 @@ progress() {
     fi
 }
 
+# What working on the project needs has uv too, which takes seconds where pip takes minutes. It knows
+# nothing of pip's settings: where these lead to other servers, it may fail.
+install_by_locked_uv() {
+    uv_lock=$(mktemp)
+    awk '/^uv==/ { uv = 1 } uv { print } uv && !/\\$/ { exit }' "$lock" > "$uv_lock"
+    done=1
+    if [ -s "$uv_lock" ]; then
+        echo "setup: installing uv first"
+        if .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+            --no-deps --require-hashes -r "$uv_lock"; then
+            .venv/bin/uv pip install --quiet --compile-bytecode --python .venv/bin/python \
+                --require-hashes -r "$lock" && done=0 || echo "setup: going on with pip"
+        fi
+    fi
+    rm -f "$uv_lock"
+    return "$done"
+}
+
 # The lock file is complete. Old releases of pip would also look for a newer version of what is
 # required with an extra, and refuse it, as it has no hash.
 install_lock() {
@@ -87,7 +105,7 @@ else
         "$python" -m venv .venv \
             || fail "could not create .venv: on Debian and Ubuntu, apt-get install python3-venv"
     fi
-    install_lock
+    install_by_locked_uv || install_lock
     .venv/bin/python -m pip install --quiet --disable-pip-version-check \
         --no-deps --no-build-isolation -e .
 fi

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-TOOLS = ("sh", "dirname", "grep", "mktemp", "rm", "sleep", "cp", "mkdir")
+TOOLS = ("sh", "awk", "cat", "chmod", "dirname", "grep", "mktemp", "rm", "sleep", "cp", "mkdir")
 """What the script may use; there is no uv."""
 
 PYTHON = """#!/bin/sh
@@ -73,3 +73,36 @@ def test_pip_shows_which_package_it_is_at(
             "Ignoring c: markers\nERROR: b has another hash\n"
             "setup: pip could not install a.lock: see above\n"
         )
+
+
+@pytest.mark.parametrize("result", [0, 1])
+def test_a_lock_file_with_uv_is_installed_by_it_and_by_pip_where_it_fails(
+    checkout: Path, result: int
+) -> None:
+    (checkout / "a.lock").write_text("a==1\nuv==2 \\\n    --hash=x\nb==2\n")
+    (checkout / "bin" / "python3").write_text(
+        f"""#!/bin/sh
+echo "pip $*" >> calls
+case "$*" in
+*-m\\ venv*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+*--require-hashes*)
+    for last; do :; done
+    cat "$last" >> installed
+    printf '#!/bin/sh\\necho "uv $*" >> calls; exit {result}\\n' > .venv/bin/uv
+    chmod +x .venv/bin/uv ;;
+esac
+"""
+    )
+    done = subprocess.run(
+        ["sh", "tools/setup.sh", "a.lock"],
+        cwd=checkout,
+        env={"PATH": str(checkout / "bin")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    by_uv = "uv pip install --quiet --compile-bytecode --python .venv/bin/python --require-hashes"
+    assert f"{by_uv} -r a.lock\n" in (checkout / "calls").read_text()
+    installed = (checkout / "installed").read_text()
+    assert installed.startswith("uv==2 \\\n    --hash=x\n")
+    assert ("b==2" in installed) == ("going on with pip" in done.stdout) == bool(result)
