@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, NamedTuple, TypeAlias
 
+from contextgauge.normalise.settings import SettingsReading
 from contextgauge.normalise.signals import Body, Signal
 from contextgauge.normalise.spellings import COMMON, Spelling
 from contextgauge.record_words import Runtime
@@ -255,7 +256,11 @@ class Adapter(NamedTuple):
     files: str | None = None
     """The end of such a file's path, as a regular expression."""
     folders: Folders | None = None
+    settings: SettingsReading | None = None
+    """Of automatic compaction; its homes are those of `folders`."""
     own_calls: OwnCalls | None = None
+    figure_words: tuple[str, ...] = ()
+    """Fields among FIGURES that hold a word, and no text."""
     prompt_words: tuple[str, ...] = ()
     """JSON strings, one of which is in each line that may have a prompt."""
     beginning: Callable[[str], str] = _none_of_it

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
+from contextgauge.normalise.settings import RuntimeSettings
 from streams import codec, wiring
-from streams.core.runtime_settings import RuntimeSettings
 from streams.edge.files.runtime_settings import SettingsReader
 from streams.edge.files.session_files import FirstPrompts
 from streams.edge.files.status_windows import StatusWindows

@@ -2,16 +2,9 @@
 
 import pytest
 
-from streams.core.runtime_settings import (
-    STANDARD_WINDOW,
-    ExpectedPoint,
-    RuntimeSettings,
-    Sourced,
-    cut_window,
-    expected,
-    has_any,
-    is_window,
-)
+from contextgauge.normalise.claude_code.settings import STANDARD_WINDOW, cut_window, is_window
+from contextgauge.normalise.settings import ExpectedPoint, RuntimeSettings, Sourced
+from streams.core.runtime_settings import expected, has_any
 
 MILLION = 1_000_000
 FILE = "~/.claude/settings.json"

@@ -22,7 +22,7 @@ from contextgauge.normalise.adapter import (
     Words,
     named,
 )
-from contextgauge.normalise.claude_code import conversation, limits, messages, texts
+from contextgauge.normalise.claude_code import conversation, limits, messages, settings, texts
 from contextgauge.normalise.responses import CONTENT, DELTA, EVENT, RESPONSE, stream_event
 from contextgauge.normalise.spellings import COMMON
 from contextgauge.records import Json
@@ -148,7 +148,9 @@ ADAPTERS: Final = (
         has_default_window=True,
         compacts_itself=True,
         folders=FOLDERS,
+        settings=settings.SETTINGS,
         own_calls=OwnCalls("acompact", messages.own_call),
+        figure_words=("trigger", "source", "canonicalModel"),
         prompt_words=("user",),
         beginning=texts.beginning_of,
         marks=texts.MARKS,

@@ -13,7 +13,7 @@ from contextgauge.normalise.adapter import (
     named,
     tagged,
 )
-from contextgauge.normalise.codex import conversation, lines
+from contextgauge.normalise.codex import conversation, lines, settings
 from contextgauge.normalise.responses import CONTENT
 
 FOLDERS: Final = Folders(("CODEX_HOME",), ("~/.codex",), "sessions", "archived_sessions")
@@ -124,6 +124,7 @@ ADAPTERS: Final = (
         has_default_window=True,
         compacts_itself=True,
         folders=FOLDERS,
+        settings=settings.SETTINGS,
         prompt_words=("user", "user_message"),
         marks=_MARKS,
         without_size=(

@@ -8,11 +8,12 @@ is not a file of ours: the policy says so to the browser.
 import hashlib
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from schemas.records import Runtime
 from streams.serve.api.routing import PlainRoute
 
 FOLDER: Final = Path(__file__).parents[1] / "page"
@@ -24,6 +25,9 @@ _BASE: Final = b"@@"
 _MODULES: Final = b"<!-- modules -->"
 """Stands there for the names of all modules, so that a browser fetches them at once and not one
 after the other as they name each other."""
+
+_RUNTIMES: Final = b"@runtimes@"
+"""Stands there for the names of the runtimes that records may have."""
 
 _SCRIPTS: Final = ("theme.js",)
 """No modules: run before the page is painted."""
@@ -62,7 +66,7 @@ def read_page(folder: Path = FOLDER) -> Page:
         for path in sorted(folder.rglob("*"))
         if path.suffix in _MEDIA_TYPES
     }
-    index = files.pop(_INDEX)
+    index = files.pop(_INDEX).replace(_RUNTIMES, " ".join(get_args(Runtime)).encode())
     digest = hashlib.sha256(index)
     for name, content in files.items():
         digest.update(b"\0".join((name.encode(), hashlib.sha256(content).digest())))

@@ -13,7 +13,7 @@ export const PRESETS = [
 
 /** The runtimes: their values in the API, and their names here. */
 export const RUNTIMES = [
-  ...["claude-code", "codex", "qwen-code", "gemini", "openai", "other"].map((name) => [name, name]),
+  ...document.querySelector("meta[name=runtimes]").content.split(" ").map((name) => [name, name]),
   ["unknown", "Unknown runtime"],
 ];
 
