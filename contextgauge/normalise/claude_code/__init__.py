@@ -132,7 +132,9 @@ ADAPTERS: Final = (
             "system": LineType(
                 messages.system, fields=_AUTOCOMPACT, conversation=conversation.system
             ),
-            "attachment": LineType(conversation=conversation.attachment),
+            "attachment": LineType(
+                conversation=conversation.attachment, attached=conversation.attached
+            ),
             "queue-operation": LineType(conversation=conversation.queue),
             "stream_event": LineType(stream_event),
             "conversation_reset": _RESET,

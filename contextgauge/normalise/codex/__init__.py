@@ -4,6 +4,7 @@ from typing import Final
 
 from contextgauge.normalise.adapter import (
     Adapter,
+    CopiedLines,
     Fields,
     Folders,
     Inside,
@@ -83,7 +84,11 @@ ADAPTERS: Final = (
         ),
         types={
             "session_meta": LineType(
-                lines.session_meta, _HEAD, conversation.facts, head=lines.head
+                lines.session_meta,
+                _HEAD,
+                conversation.facts,
+                instructions=conversation.instructions,
+                head=lines.head,
             ),
             "turn_context": LineType(
                 lines.turn_context, _TURN, conversation.facts, turn_ms=lines.turn_ms
@@ -123,6 +128,7 @@ ADAPTERS: Final = (
         session_names=("thread_id", "threadId", "thread"),
         has_default_window=True,
         compacts_itself=True,
+        copied=CopiedLines((b'"token_count"', b'"compacted"'), lines.copy_key),
         folders=FOLDERS,
         settings=settings.SETTINGS,
         prompt_words=("user", "user_message"),
