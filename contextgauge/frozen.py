@@ -81,6 +81,21 @@ def _copier(cls: type[Any]) -> Callable[[Any], Any]:
     return copy
 
 
+def copied(cls: Callable[..., Instance], source: object, **others: object) -> Instance:
+    """Return an instance of a class with the fields that a dataclass instance has too, and others.
+
+    Of what is in both, the others count.
+    """
+    origin: Any = type(source)
+    return cls(**{name: getattr(source, name) for name in _shared(cls, origin)} | others)
+
+
+@cache
+def _shared(cls: Any, source: Any) -> tuple[str, ...]:  # noqa: ANN401 -- dataclasses
+    names = {field.name for field in dataclasses.fields(source)}
+    return tuple(field.name for field in dataclasses.fields(cls) if field.name in names)
+
+
 def fields_of(instance: object) -> dict[str, Any]:
     """Return a dataclass instance's fields in their order; what is in them stays as it is.
 

@@ -37,7 +37,7 @@ from contextgauge.normalise.adapter import (
     Words,
 )
 from contextgauge.normalise.fields import MAX_LONG_NAME, MAX_NAME, name
-from contextgauge.normalise.runtimes import line_of
+from contextgauge.normalise.runtimes import FIGURE_WORDS, line_of
 from contextgauge.normalise.signals import Body
 from contextgauge.records import Json
 
@@ -67,11 +67,6 @@ _ID = re.compile(
 
 _TIME_CHARACTERS = 64
 """Longer than any timestamp that can be read."""
-
-_STRUCTURE_WORDS = frozenset(
-    {"type", "trigger", "service_tier", "model", "canonicalModel", "source"}
-)
-"""Fields of a usage or of metadata that hold a word, and no text."""
 
 Handler: TypeAlias = Callable[[Json], Json]
 Handlers: TypeAlias = Mapping[str, Handler]
@@ -215,7 +210,7 @@ def _figures(value: Json, depth: int = 0, *, is_word: bool = False) -> Json:
             return stub(value)
         case dict() if depth < _STRUCTURE_DEPTH:
             inner: Handlers = {
-                key: partial(_figures, depth=depth + 1, is_word=key in _STRUCTURE_WORDS)
+                key: partial(_figures, depth=depth + 1, is_word=key in FIGURE_WORDS)
                 for key in value
                 if _KEY.fullmatch(key)
             }

@@ -44,12 +44,10 @@ from contextgauge.normalise.usual import (
     USUAL_USER,
     UsualMessage,
 )
-from contextgauge.record_words import Runtime
 from contextgauge.records import Json
 
-_USUAL_RUNTIME: Final[Runtime] = "claude-code"
-"""The only one whose lines `fast_path.pyx` reads."""
-
+_USUAL_RUNTIME: Final = next(each.runtime for each in ADAPTERS if each.is_borrowed)
+"""The only one whose lines `fast_path.pyx` reads: others borrowed their form."""
 
 _OF_ATTEMPTS: Final = (CompactionStatus, CompactionRefused)
 """A status that is marked as a subagent's moves nothing (R15)."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, StrEnum, auto
 from typing import Final, NamedTuple, TypeAlias
 
+from contextgauge.normalise.settings import SettingsReading
 from contextgauge.normalise.signals import Body, Signal
 from contextgauge.normalise.spellings import COMMON, Spelling
 from contextgauge.record_words import Runtime
@@ -152,14 +153,18 @@ class LineType(NamedTuple):
     `conversation` reduces a line to what its conversation needs, in a form that
     `contextgauge/compaction/reading/conversation.py` reads: Claude Code's `user`, `assistant` and
     `compact_boundary`, Codex' items, or an API's answer. `prompt` gives the content of what a
-    person typed. `head` is of lines that begin a file. `moment` gives the time of a line without
-    `timestamp`, `turn_ms` when the turn began that a line opens, both in milliseconds since 1970.
+    person typed. `instructions` gives the system prompt that a line has, `attached` the text that
+    a runtime attached and its model sees. `head` is of lines that begin a file. `moment` gives the
+    time of a line without `timestamp`, `turn_ms` when the turn began that a line opens, both in
+    milliseconds since 1970.
     """
 
     read: Reader = _nothing
     fields: Fields = _NO_FIELDS
     conversation: Callable[[Body], dict[str, Json] | None] | None = None
     prompt: Callable[[Body], Json] | None = None
+    instructions: Callable[[Body], str | None] | None = None
+    attached: Callable[[Body], str | None] | None = None
     head: Callable[[Body], FileHead] | None = None
     moment: Callable[[Body], int | None] | None = None
     turn_ms: Callable[[Body], int | None] | None = None
@@ -209,6 +214,16 @@ class OwnCalls(NamedTuple):
 
     prefix: str
     read: Callable[[str, Body], tuple[Signal, ...]]
+
+
+class CopiedLines(NamedTuple):
+    """Lines that show whether a file's are copies of another thread's (R30).
+
+    Each has one of `signs`; `key` gives what it is known by, in a copy too.
+    """
+
+    signs: tuple[bytes, ...]
+    key: Callable[[Body], bytes | None]
 
 
 class Folders(NamedTuple):
@@ -327,7 +342,12 @@ class Adapter(NamedTuple):
     other_files: tuple[str, ...] = ()
     """The same of files next to them which are not transcripts, as a history of commands."""
     folders: Folders | None = None
+    settings: SettingsReading | None = None
+    """Of automatic compaction; its homes are those of `folders`."""
     own_calls: OwnCalls | None = None
+    copied: CopiedLines | None = None
+    figure_words: tuple[str, ...] = ()
+    """Fields among FIGURES that hold a word, and no text."""
     prompt_words: tuple[str, ...] = ()
     """JSON strings, one of which is in each line that may have a prompt."""
     beginning: Callable[[str], str] = _none_of_it

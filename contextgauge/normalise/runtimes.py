@@ -60,6 +60,13 @@ OWN_CALL_PREFIXES: Final = tuple(each.prefix for each in OWN_CALLS)
 DATABASES: Final = tuple((each, each.database) for each in ADAPTERS if each.database is not None)
 """The runtimes whose sessions are rows."""
 
+FIGURE_WORDS: Final = frozenset(name for each in ADAPTERS for name in each.figure_words)
+"""Fields among figures that hold a word: an answer's usage is in the lines of any runtime."""
+
+FOLDERS: Final = {each.runtime: each.folders for each in ADAPTERS if each.folders is not None}
+SETTINGS: Final = {each.runtime: each.settings for each in ADAPTERS if each.settings is not None}
+"""By runtime."""
+
 VERSIONS: Final = tuple(name for adapter in ADAPTERS for name in adapter.versions)
 
 

@@ -11,7 +11,8 @@ from contextgauge.compaction.messages import Message
 from contextgauge.compaction.reading.conversation import ConversationReading
 from contextgauge.errors import ConfigError
 from contextgauge.normalise import session_of
-from contextgauge.normalise.fields import mapping, text
+from contextgauge.normalise.fields import text
+from contextgauge.normalise.runtimes import line_of
 from schemas.messages import DeadLetter
 from schemas.records import (
     MAIN_CHAIN,
@@ -110,20 +111,18 @@ class _Transcript:
         self.is_incomplete = self.is_incomplete or reading.is_incomplete or reading.is_without_text
 
     def _note_instructions(self, body: dict[str, Json]) -> None:
-        """Note the system prompt that the head of a rollout has."""
-        payload = mapping(body, "payload") if body.get("type") == "session_meta" else None
-        if payload is not None:
-            base = mapping(payload, "base_instructions") or {}
-            prompt = text(base, "text") or text(payload, "base_instructions", "instructions")
-            self.system_characters = len(prompt or "")
+        """Note the system prompt that a line has."""
+        line = line_of(body)
+        if line.instructions is not None:
+            self.system_characters = len(line.instructions(body) or "")
 
     def _as_message(self, body: dict[str, Json]) -> dict[str, Json]:
         """Return a line; one with what a runtime attached as the message that the model sees."""
-        attached, uuid = mapping(body, "attachment"), text(body, "uuid")
-        if body.get("type") != "attachment" or attached is None or uuid is None:
+        line, uuid = line_of(body), text(body, "uuid")
+        content = None if line.attached is None or uuid is None else line.attached(body)
+        if content is None or uuid is None:
             return body
         self.attachments.add(uuid)
-        content = "\n".join(_contents(attached))
         return {**body, "type": "user", "message": {"role": "user", "content": content}}
 
 
@@ -136,19 +135,6 @@ def bodies_of(source: InputSource, session_id: str) -> Iterator[dict[str, Any]]:
                 session_of(body, line.session_hint) == session_id
             ):
                 yield body
-
-
-def _contents(value: Json) -> Iterator[str]:
-    """Yield the texts of what was attached, without what names its kind."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for each in value:
-            yield from _contents(each)
-    elif isinstance(value, dict):
-        for name, each in value.items():
-            if name != "type":
-                yield from _contents(each)
 
 
 def _texts(fields: dict[str, Json], names: Sequence[str]) -> list[str]:

@@ -19,7 +19,8 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from streams.core.runtime_settings import ExpectedPoint, RuntimeSettings, expected, read_settings
+from contextgauge.normalise.settings import ExpectedPoint, RuntimeSettings
+from streams.core.runtime_settings import expected, read_settings
 
 if TYPE_CHECKING:
     from schemas.views import ChainView, CompactionBrief, SessionView

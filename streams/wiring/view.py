@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
+from contextgauge.normalise.settings import RuntimeSettings
 from streams import codec, wiring
-from streams.core.runtime_settings import RuntimeSettings
 from streams.edge.files.hook_messages import HookMessages, hooked_by
 from streams.edge.files.reading import refuse_unknown
 from streams.edge.files.runtime_settings import SettingsReader

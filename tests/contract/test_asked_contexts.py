@@ -6,10 +6,10 @@ import pytest
 from redis.asyncio import Redis
 
 from contextgauge.clock import SystemClock
-from streams.edge.memory.asked_contexts import MemoryAskedContexts
 from streams.edge.redis.access import RedisAccess
 from streams.edge.redis.asked_contexts import RedisAskedContexts
 from streams.ports import AskedContexts
+from tests.doubles.asked_contexts import MemoryAskedContexts
 from tests.secure.documented import redis_acl
 
 _PASSWORD = "of-this-test"  # noqa: S105 -- of a Redis that lives as long as a test session

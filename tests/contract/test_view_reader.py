@@ -194,7 +194,9 @@ async def test_a_capped_feed_reports_its_first_offset(filled: Filled) -> None:
         live = [Entry(n, b"x") for n in range(offset, min(offset + 2_000, LIVE_ENTRIES + 2))]
         offset = live[-1].offset + 1
         await filled.write(offset, NOTHING._replace(live=live))
-    assert await filled.reader.live_bounds(1, 0) == LiveBounds(2, is_whole=False)
+    bounds = await filled.reader.live_bounds(1, 0)
+    assert bounds == LiveBounds(2, is_whole=False)
+    assert (bounds.reaches(2), bounds.reaches(1)) == (True, False)
     assert await filled.reader.live(1, 0, 1, 2) == [Entry(2, b"x"), Entry(3, b"x")]
 
 

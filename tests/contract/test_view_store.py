@@ -1,11 +1,9 @@
 """What every view store does: the twin in memory and the one in a real Redis."""
 
-import asyncio
-
 import pytest
 
 from schemas.topics import DAY_MS
-from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES
+from schemas.views import LEFT_KEPT_MS
 from streams.ports import (
     Entry,
     Generations,
@@ -16,7 +14,6 @@ from streams.ports import (
 )
 from tests.contract.stores import NOTHING, StoreUnderTest, one_view, store_under_test
 from tests.doubles.dump import dump
-from tests.patience import PATIENCE_S
 
 under_test = store_under_test
 NAMES = [b"plain", b"}:{1:0}:s:", b"\x00\r\n\xff", "ü/😀".encode(), b"x" * 10_240]
@@ -129,21 +126,6 @@ async def test_entries_ahead_of_the_position_are_damage_and_nothing_is_written(
     assert await under_test.apply(3, 4, live) == "applied"
     assert await under_test.apply(4, 5, live._replace(live=[Entry(8, b"y")])) == "damaged"
     assert await under_test.offset() == 4
-
-
-async def test_streams_are_capped_exactly(under_test: StoreUnderTest) -> None:
-    await under_test.apply(None, 0)
-    many = STREAM_ENTRIES + 3
-    for start in range(0, many, 500):
-        part = range(start, min(start + 500, many))
-        changes = NOTHING._replace(
-            entries=[("readings", b"a", Entry(n, b"%d" % n)) for n in part],
-            live=[Entry(n, b"%d" % n) for n in part],
-        )
-        assert await under_test.apply(start, part.stop, changes) == "applied"
-    kept = await under_test.store.entries(1, 0, "readings", b"a", -1)
-    assert [entry.offset for entry in kept] == list(range(3, many))
-    assert len((await dump(under_test.store, 1, 0)).live) == many < LIVE_ENTRIES
 
 
 async def test_rankings_and_stats_can_be_removed(under_test: StoreUnderTest) -> None:
@@ -285,28 +267,6 @@ async def test_the_live_feed_is_read_from_an_offset(under_test: StoreUnderTest) 
     assert await store.live(1, 0, -1, 1, 1.0) == entries[:1]
     assert await store.live(1, 0, 9, 10) == []
     assert await store.live_bounds(1, 0) == LiveBounds(0, is_whole=True)
-
-
-async def test_a_waiting_live_feed_reader_is_woken_at_once(under_test: StoreUnderTest) -> None:
-    await under_test.apply(None, 0)
-    store = under_test.store
-    waiting = asyncio.create_task(store.live(1, 0, 3, 10, PATIENCE_S))
-    await asyncio.sleep(0.05)
-    assert not waiting.done()
-    await under_test.apply(0, 5, NOTHING._replace(live=[Entry(4, b"x")]))
-    assert await waiting == [Entry(4, b"x")]
-
-
-async def test_a_capped_feed_reports_its_first_offset(under_test: StoreUnderTest) -> None:
-    await under_test.apply(None, 0)
-    store, offset = under_test.store, 0
-    while offset < LIVE_ENTRIES + 2:
-        live = [Entry(n, b"x") for n in range(offset, min(offset + 2_000, LIVE_ENTRIES + 2))]
-        await under_test.apply(offset, live[-1].offset + 1, NOTHING._replace(live=live))
-        offset = live[-1].offset + 1
-    bounds = await store.live_bounds(1, 0)
-    assert bounds == LiveBounds(2, is_whole=False)
-    assert (bounds.reaches(2), bounds.reaches(1)) == (True, False)
 
 
 async def test_a_heartbeat_is_stored_with_the_position(under_test: StoreUnderTest) -> None:

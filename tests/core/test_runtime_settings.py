@@ -1,22 +1,21 @@
 """What the runtimes' own settings say of the next automatic compaction."""
 
+from functools import partial
+
 import pytest
 
-from streams.core.runtime_settings import (
-    STANDARD_WINDOW,
-    ExpectedPoint,
-    RuntimeSettings,
-    Sourced,
-    cut_window,
-    expected,
-    has_any,
-    is_window,
-)
+from contextgauge.normalise.claude_code.settings import STANDARD_WINDOW, cut_window, is_window
+from contextgauge.normalise.settings import ExpectedPoint, RuntimeSettings, Sourced
+from streams.core.runtime_settings import expected, has_any
 
 MILLION = 1_000_000
 FILE = "~/.claude/settings.json"
 VARIABLE = "CLAUDE_CODE_AUTO_COMPACT_WINDOW"
 OPUS = "claude-opus-4-7"
+
+exact = partial(ExpectedPoint, source=FILE, estimated=False)
+about = partial(ExpectedPoint, source=FILE, estimated=True)
+off = exact(None)
 
 
 def claude(**fields: object) -> RuntimeSettings:
@@ -27,134 +26,51 @@ def codex(**fields: object) -> RuntimeSettings:
     return RuntimeSettings("codex", **fields)  # type: ignore[arg-type]  # fields by name
 
 
+def of(value: float, source: str = FILE) -> Sourced:
+    return Sourced(value, source)
+
+
+STANDARD = claude(largest_window=of(STANDARD_WINDOW))
+
+
 @pytest.mark.parametrize(
     ("settings", "window", "is_reported", "wanted"),
     [
         # A smaller window than the model's is compacted as such a window would be.
-        (
-            claude(window=Sourced(833_000, FILE)),
-            MILLION,
-            False,
-            ExpectedPoint(800_000, FILE, estimated=False),
-        ),
-        (
-            claude(window=Sourced(400_000, FILE)),
-            MILLION,
-            True,
-            ExpectedPoint(367_000, FILE, estimated=False),
-        ),
+        (claude(window=of(833_000)), MILLION, False, exact(800_000)),
+        (claude(window=of(400_000)), MILLION, True, exact(367_000)),
         # One that is larger changes nothing: the model's own is compacted.
-        (
-            claude(window=Sourced(400_000, FILE)),
-            200_000,
-            True,
-            ExpectedPoint(167_000, FILE, estimated=False),
-        ),
-        (
-            claude(window=Sourced(400_000, FILE)),
-            200_000,
-            False,
-            ExpectedPoint(167_000, FILE, estimated=True),
-        ),
-        (
-            claude(window=Sourced(400_000, FILE)),
-            None,
-            False,
-            ExpectedPoint(367_000, FILE, estimated=True),
-        ),
+        (claude(window=of(400_000)), 200_000, True, exact(167_000)),
+        (claude(window=of(400_000)), 200_000, False, about(167_000)),
+        (claude(window=of(400_000)), None, False, about(367_000)),
         # A percentage can only lower the point, and some versions ignore it.
+        (claude(percent=of(50)), 200_000, True, about(90_000)),
+        (claude(percent=of(95)), 200_000, True, about(167_000)),
+        (claude(percent=of(50)), None, False, None),
+        (claude(percent=of(50), window=of(400_000)), MILLION, False, about(190_000)),
         (
-            claude(percent=Sourced(50, "P")),
-            200_000,
-            True,
-            ExpectedPoint(90_000, "P", estimated=True),
-        ),
-        (
-            claude(percent=Sourced(95, "P")),
-            200_000,
-            True,
-            ExpectedPoint(167_000, "P", estimated=True),
-        ),
-        (claude(percent=Sourced(50, "P")), None, False, None),
-        (
-            claude(percent=Sourced(50, "P"), window=Sourced(400_000, FILE)),
+            claude(percent=of(50, "P"), window=of(400_000)),
             MILLION,
             False,
-            ExpectedPoint(190_000, f"{FILE} and P", estimated=True),
-        ),
-        (
-            claude(percent=Sourced(50, FILE), window=Sourced(400_000, FILE)),
-            MILLION,
-            False,
-            ExpectedPoint(190_000, FILE, estimated=True),
+            about(190_000, source=f"{FILE} and P"),
         ),
         # Without windows of a million the catalog's is too large, a reported one is what it is.
-        (
-            claude(largest_window=Sourced(STANDARD_WINDOW, "D")),
-            MILLION,
-            False,
-            ExpectedPoint(167_000, "D", estimated=False),
-        ),
-        (
-            claude(largest_window=Sourced(STANDARD_WINDOW, "D")),
-            None,
-            False,
-            ExpectedPoint(167_000, "D", estimated=True),
-        ),
-        (claude(largest_window=Sourced(STANDARD_WINDOW, "D")), MILLION, True, None),
-        (claude(largest_window=Sourced(STANDARD_WINDOW, "D")), 200_000, False, None),
+        (STANDARD, MILLION, False, exact(167_000)),
+        (STANDARD, None, False, about(167_000)),
+        (STANDARD, MILLION, True, None),
+        (STANDARD, 200_000, False, None),
         (claude(), MILLION, True, None),
-        (claude(percent=Sourced(50, "P")), 9_000, True, None),
-        (
-            claude(enabled=Sourced(value=False, source=FILE)),
-            MILLION,
-            True,
-            ExpectedPoint(None, FILE, estimated=False),
-        ),
-        (claude(enabled=Sourced(value=True, source=FILE)), MILLION, True, None),
+        (claude(percent=of(50)), 9_000, True, None),
+        (claude(enabled=of(value=False)), MILLION, True, off),
+        (claude(enabled=of(value=True)), MILLION, True, None),
         # Codex counts by a window of which it reports 95 %, and takes nine tenths of it at most.
-        (
-            codex(limit=Sourced(200_000, "C")),
-            258_400,
-            True,
-            ExpectedPoint(200_000, "C", estimated=False),
-        ),
-        (
-            codex(limit=Sourced(300_000, "C")),
-            258_400,
-            True,
-            ExpectedPoint(244_800, "C", estimated=True),
-        ),
-        (
-            codex(limit=Sourced(300_000, "C")),
-            272_000,
-            False,
-            ExpectedPoint(244_800, "C", estimated=True),
-        ),
-        (
-            codex(limit=Sourced(300_000, "C")),
-            None,
-            False,
-            ExpectedPoint(300_000, "C", estimated=False),
-        ),
-        (
-            codex(limit=Sourced(9, "C"), is_partial=True),
-            272_000,
-            True,
-            ExpectedPoint(9, "C", estimated=True),
-        ),
-        (
-            codex(context_window=Sourced(400_000, "C")),
-            None,
-            False,
-            ExpectedPoint(360_000, "C", estimated=True),
-        ),
-        (
-            codex(context_window=Sourced(400_000, "C")),
-            380_000,
-            True,
-            ExpectedPoint(360_000, "C", estimated=True),
-        ),
+        (codex(limit=of(200_000)), 258_400, True, exact(200_000)),
+        (codex(limit=of(300_000)), 258_400, True, about(244_800)),
+        (codex(limit=of(300_000)), 272_000, False, about(244_800)),
+        (codex(limit=of(300_000)), None, False, exact(300_000)),
+        (codex(limit=of(9), is_partial=True), 272_000, True, about(9)),
+        (codex(context_window=of(400_000)), None, False, about(360_000)),
+        (codex(context_window=of(400_000)), 380_000, True, about(360_000)),
         (codex(), 258_400, True, None),
     ],
 )

@@ -273,22 +273,6 @@ async def test_a_position_that_retention_overtook_stops_the_worker(
     assert "deleted before they were derived" in str(error)
 
 
-async def test_a_recreated_topic_stops_the_worker(kit: DeriveKit) -> None:
-    await kit.publish(MESSAGES)
-    await kit.run_until_caught_up()
-    fresh = FaultyLog(SystemClock())
-    await fresh.create_topics(kit.topics, 4)
-    other = DeriveKit(fresh, "")
-    for partition in range(4):
-        for record in await kit.read(kit.config.state_topic, partition):
-            await other.append(
-                [NewRecord(kit.config.state_topic, partition, record.key, record.value)]
-            )
-    error = await other.start_worker().failed()
-    assert isinstance(error, PositionError)
-    assert "recreated" in str(error)
-
-
 async def test_a_new_worker_starts_at_the_first_message_kept(
     kit: DeriveKit, log: FaultyLog
 ) -> None:

@@ -99,20 +99,6 @@ async def test_a_recreated_topic_stops_the_worker(
         assert await kit.events() == expected(MESSAGES)
 
 
-async def test_a_topic_that_is_recreated_under_a_quiet_worker_stops_it(
-    kit: DeriveKit, prefix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("streams.flow.common.topic_watch.LOOK_S", 0.5)
-    await kit.publish(MESSAGES)
-    await kit.run_until_caught_up()
-    worker = kit.start_worker()
-    await until(lambda: worker.figures.total("derive_restores") == 4)
-    await _recreate(kit, prefix + "context.events")
-    error = await worker.failed()
-    assert isinstance(error, PositionError)
-    assert "the records derived before are gone" in str(error)
-
-
 async def test_a_second_group_writes_nothing_twice(kit: DeriveKit) -> None:
     half = len(MESSAGES) // 2
     alone = replace(kit.config, batch_messages=25)

@@ -9,9 +9,16 @@ from typing import Any
 
 import pytest
 
-from contextgauge.frozen import closed, dataclass, fields_of, maker, opened, replace
+from contextgauge.frozen import closed, copied, dataclass, fields_of, maker, opened, replace
 from schemas.records import DATA_CLASSES, Category, Record, RecordData
-from schemas.views import Breakdown, ChainView, Distribution, SessionView
+from schemas.views import (
+    Breakdown,
+    ChainView,
+    Distribution,
+    PendingCompaction,
+    SessionView,
+    UntimedCompaction,
+)
 
 CLASSES = [*DATA_CLASSES, Category, Record, Breakdown, ChainView, Distribution, SessionView]
 
@@ -55,6 +62,15 @@ def test_fields_are_set_and_cannot_be_changed() -> None:
         Category(id="a", name="b", kind="c")  # type: ignore[call-arg]  # what is tested
     with pytest.raises(TypeError, match="more"):
         Category(id="a", name="b", kind="c", tokens=4, more=5)  # type: ignore[call-arg]  # as above
+
+
+def test_fields_of_the_same_names_are_copied_unless_others_are_given() -> None:
+    pending = PendingCompaction(boundary_id="b", number=3)
+    others = {"trigger": None, "model": "m", "time_ms": 5}
+    untimed = copied(UntimedCompaction, pending, number=4, **others)
+    assert untimed == UntimedCompaction(
+        boundary_id="b", number=4, trigger=None, model="m", time_ms=5
+    )
 
 
 def test_a_copy_with_changes_is_frozen_and_leaves_the_original() -> None:

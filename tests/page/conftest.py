@@ -279,10 +279,22 @@ def sample() -> Any:
     return folded(records_of(sample_lines(NOW_MS)))
 
 
+@pytest.fixture
+def sampled(api: Api, sample: Any) -> Api:
+    """An API that tells of the sample."""
+    api.fill(sample)
+    return api
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def filled(page: Page, api: Api, sample: Any) -> Api:
+async def filled(page: Page, sampled: Api, sample: Any) -> Api:
     """An API that tells of the sample, an hour after it."""
     await stop_clock(page, NOW_MS + 3_600_000)
-    api.fill(sample)
-    api.stats = added_up([sample.stats], "hour")
-    return api
+    sampled.stats = added_up([sample.stats], "hour")
+    return sampled
+
+
+async def open_live(page: Page, page_url: str) -> None:
+    """Open the overview, until its figures are live."""
+    await page.goto(page_url)
+    await expect(page.locator(".live")).to_have_attribute("data-state", "live")

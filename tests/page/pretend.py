@@ -149,6 +149,12 @@ class Api:
                 kept = [codec.loads(entry.document) for entry in entries]
                 of_session[stream] = kept[-STREAM_ENTRIES:]
 
+    def one(self) -> dict[str, Any]:
+        """Tell of one session only, and return its view."""
+        self.many(1)
+        (view,) = self.sessions.values()
+        return view
+
     def many(self, count: int) -> None:
         """Tell of so many sessions, all like the first one but for their id and size."""
         model = next(

@@ -9,11 +9,10 @@ from playwright.async_api import Page, expect
 
 from streams.serve.api.totals import added_up
 from tests.page.conftest import NARROW, WIDE
-from tests.page.pretend import Api, folded, records_of, sample_lines
+from tests.page.pretend import Api
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-NOW_MS = 1_790_000_000_000
 _SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 SERIOUS = """
@@ -24,12 +23,6 @@ async () => {
     .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html).join(" ")}`);
 }
 """
-
-
-@pytest.fixture(scope="module")
-def sample() -> Any:
-    """The simulator's sample as the projection leaves it."""
-    return folded(records_of(sample_lines(NOW_MS)))
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -1,28 +1,19 @@
 """The filters: what the server is asked for, and what then still fits."""
 
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from playwright.async_api import Page, expect
 
 from schemas.records import Runtime
-from tests.page.pretend import Api, folded, judged, records_of, sample_lines
+from tests.page.pretend import Api, judged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-NOW_MS = 1_790_000_000_000
-
-
-@pytest.fixture(scope="module")
-def sample() -> Any:
-    """The simulator's sample as the projection leaves it."""
-    return folded(records_of(sample_lines(NOW_MS)))
-
 
 async def test_sessions_of_an_unknown_runtime_can_be_selected(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
     await page.goto(page_url)
     select = page.get_by_label("Runtime")
     options = select.locator("option")
@@ -31,10 +22,10 @@ async def test_sessions_of_an_unknown_runtime_can_be_selected(
     await select.select_option("Unknown runtime")
     await expect(page).to_have_url(f"{page_url}#/?runtime=unknown")
     for _ in range(100):
-        if any("runtime=unknown" in asked for asked in api.asked):
+        if any("runtime=unknown" in asked for asked in sampled.asked):
             break
         await page.wait_for_timeout(50)
-    assert any("runtime=unknown" in asked for asked in api.asked)
+    assert any("runtime=unknown" in asked for asked in sampled.asked)
     # What changes in such a session leaves it in the list, and no other one comes into it.
     fits = await page.evaluate(
         """async (views) => {
@@ -42,17 +33,16 @@ async def test_sessions_of_an_unknown_runtime_can_be_selected(
           const asked = { show: "", model: "", runtime: "unknown" };
           return views.map((view) => filters.fits(view, asked, 0));
         }""",
-        [judged(view) for view in api.sessions.values()],
+        [judged(view) for view in sampled.sessions.values()],
     )
-    unknown = [view["identity"]["runtime"] is None for view in api.sessions.values()]
+    unknown = [view["identity"]["runtime"] is None for view in sampled.sessions.values()]
     assert fits == unknown
     assert len(set(unknown)) == 2
 
 
 async def test_an_unknown_runtime_in_the_address_is_ignored(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
     await page.goto(f"{page_url}#/?runtime=bogus")
     await expect(page.get_by_label("Runtime")).to_have_value("")
-    assert not any("bogus" in asked for asked in api.asked)
+    assert not any("bogus" in asked for asked in sampled.asked)

@@ -1,28 +1,15 @@
 """The overview's keys: between sessions, in the search, and the list of them."""
 
-from typing import Any
-
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.page.pretend import Api, folded, records_of, sample_lines
+from tests.page.pretend import Api
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-NOW_MS = 1_790_000_000_000
 
-
-@pytest.fixture(scope="module")
-def sample() -> Any:
-    """The simulator's sample as the projection leaves it."""
-    return folded(records_of(sample_lines(NOW_MS)))
-
-
-async def test_arrow_keys_move_between_sessions(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
-    api.many(300)
+async def test_arrow_keys_move_between_sessions(page: Page, page_url: str, sampled: Api) -> None:
+    sampled.many(300)
     await page.goto(page_url)
     await page.locator(".row-link").first.focus()
     for _ in range(30):
@@ -35,10 +22,9 @@ async def test_arrow_keys_move_between_sessions(
 
 
 async def test_arrow_keys_work_from_anywhere_and_a_question_mark_lists_the_keys(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(30)
+    sampled.many(30)
     await page.goto(page_url)
     rows = page.locator(".rows .row:visible")
     await expect(rows.first).to_be_visible()
@@ -63,10 +49,9 @@ async def test_arrow_keys_work_from_anywhere_and_a_question_mark_lists_the_keys(
 
 
 async def test_enter_in_the_search_opens_the_first_match(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(30)
+    sampled.many(30)
     await page.goto(page_url)
     await expect(page.locator(".rows .row:visible").first).to_be_visible()
     await page.keyboard.press("/")

@@ -8,13 +8,13 @@ from playwright.async_api import Page, expect
 
 from streams.serve.api.doc_pages import of_api
 from streams.serve.api.totals import added_up
-from tests.page.conftest import NARROW, stop_clock
-from tests.page.pretend import Api, folded, records_of, sample_lines
+from tests.page.conftest import NARROW, open_live, stop_clock
+from tests.page.pretend import Api
+from tests.page.told import NOW_MS
 from tests.serve.kit import GrowingViews, api_over
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-NOW_MS = 1_790_000_000_000
 LONG = "an-uninterrupted-name-" * 12
 ID = "0" * 300
 
@@ -30,12 +30,6 @@ TOO_WIDE = """
   })
   .map((each) => `${each.tagName} ${each.className} ${each.id}`)
 """
-
-
-@pytest.fixture(scope="module")
-def sample() -> Any:
-    """The simulator's sample as the projection leaves it."""
-    return folded(records_of(sample_lines(NOW_MS)))
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -70,8 +64,7 @@ async def fits(page: Page, state: str) -> None:
 async def test_the_list_fits_in_every_state(page: Page, page_url: str, long: Api) -> None:
     long.reading = {"files": 10_024, "read_files": 5_000, "bytes": 2_000, "read_bytes": 1_000}
     long.stale_ms = 95_000
-    await page.goto(page_url)
-    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    await open_live(page, page_url)
     await expect(page.locator(".rows .row:visible").first).to_be_visible()
     await expect(page.locator(".reading")).to_be_visible()
     await expect(page.locator(".notice.warn")).to_be_visible()

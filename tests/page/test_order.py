@@ -6,26 +6,18 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.page.conftest import stop_clock
-from tests.page.pretend import Api, entry, folded, records_of, sample_lines
+from tests.page.pretend import Api, entry
+from tests.page.told import NOW_MS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-NOW_MS = 1_790_000_000_000
-
-
-@pytest.fixture(scope="module")
-def sample() -> Any:
-    """The simulator's sample as the projection leaves it."""
-    return folded(records_of(sample_lines(NOW_MS)))
-
 
 async def test_sessions_are_listed_the_fullest_first(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
     await page.goto(page_url)
     rows = page.locator(".rows .row:visible")
-    await expect(rows).to_have_count(len(api.sessions))
+    await expect(rows).to_have_count(len(sampled.sessions))
     shares = await rows.locator(".gauge-share").all_inner_texts()
     known = [int(share.split("%")[0].strip("<")) for share in shares if "%" in share]
     assert known == sorted(known, reverse=True)
@@ -87,12 +79,11 @@ async def test_sessions_without_times_are_not_live(
 
 @pytest.mark.own_context
 async def test_a_click_on_a_head_sorts_by_its_column(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(4)
+    sampled.many(4)
     await page.clock.install(time=NOW_MS / 1_000)
-    for name, view in zip("cadb", api.sessions.values(), strict=True):
+    for name, view in zip("cadb", sampled.sessions.values(), strict=True):
         view["identity"]["cwd"] = f"/srv/{name}"
     await page.goto(page_url)
     names = page.locator(".rows .row:visible .row-name")

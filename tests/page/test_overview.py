@@ -6,18 +6,11 @@ import pytest
 from playwright.async_api import Page, expect
 
 from streams.core.until_compaction import CompactionPoints
-from tests.page.conftest import NARROW, stop_clock
-from tests.page.pretend import Api, entry, folded, records_of, sample_lines
+from tests.page.conftest import NARROW, open_live, stop_clock
+from tests.page.pretend import Api, entry
+from tests.page.told import NOW_MS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-NOW_MS = 1_790_000_000_000
-
-
-@pytest.fixture(scope="module")
-def sample() -> Any:
-    """The simulator's sample as the projection leaves it."""
-    return folded(records_of(sample_lines(NOW_MS)))
 
 
 WATCH = """
@@ -47,10 +40,9 @@ DRAWN_TO_THE_END = """
 
 
 async def test_unknown_sizes_are_labelled_and_have_no_bar(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    for view in api.sessions.values():
+    for view in sampled.sessions.values():
         view["attempt"] = None
         chain = view["chains"].get("main")
         if chain:
@@ -65,13 +57,12 @@ async def test_unknown_sizes_are_labelled_and_have_no_bar(
 
 
 async def test_a_size_unknown_since_a_clear_is_not_attributed_to_a_compaction(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
     unknown = {"used_tokens": None, "used_percent": None, "breakdown": None, "as_of_ms": NOW_MS}
     compacted, cleared = [
         view
-        for view in api.sessions.values()
+        for view in sampled.sessions.values()
         if [each["outcome"] for each in view["compactions"]["last"][-1:]] == ["succeeded"]
         and view["attempt"] is None
     ][:2]
@@ -87,11 +78,10 @@ async def test_a_size_unknown_since_a_clear_is_not_attributed_to_a_compaction(
 
 
 async def test_an_attempt_with_an_unknown_outcome_is_not_shown_as_failed(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(2)
-    for view, outcome in zip(api.sessions.values(), ("failed", "unknown"), strict=True):
+    sampled.many(2)
+    for view, outcome in zip(sampled.sessions.values(), ("failed", "unknown"), strict=True):
         brief = {
             "record_id": "r", "chain": "main", "number": None, "outcome": outcome, "error": None,
             "trigger": None, "tokens_before": None, "tokens_after": None, "tokens_saved": None,
@@ -106,12 +96,11 @@ async def test_an_attempt_with_an_unknown_outcome_is_not_shown_as_failed(
 
 
 async def test_a_session_stops_thrashing_when_the_time_window_ends(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(2)
+    sampled.many(2)
     await stop_clock(page, NOW_MS)
-    for view, ago_min in zip(api.sessions.values(), (10, 12), strict=True):
+    for view, ago_min in zip(sampled.sessions.values(), (10, 12), strict=True):
         brief = {
             "record_id": "r", "chain": "main", "number": 1, "outcome": "succeeded", "error": None,
             "trigger": "auto", "tokens_before": None, "tokens_after": None, "tokens_saved": None,
@@ -127,11 +116,9 @@ async def test_a_session_stops_thrashing_when_the_time_window_ends(
 
 
 async def test_unreported_parts_are_shown_as_unknown_and_not_0(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(1)
-    (view,) = api.sessions.values()
+    view = sampled.one()
     view["chains"]["main"]["breakdown"] = {
         "input_tokens": None, "cache_creation_tokens": None, "cache_read_tokens": None,
     }  # fmt: skip
@@ -143,11 +130,10 @@ async def test_unreported_parts_are_shown_as_unknown_and_not_0(
 
 @pytest.mark.parametrize("show", ["high", "compacting"])
 async def test_a_known_session_appears_once_it_matches_the_filter(
-    page: Page, page_url: str, api: Api, sample: Any, show: str
+    page: Page, page_url: str, sampled: Api, show: str
 ) -> None:
-    api.fill(sample)
-    api.many(3)
-    _, view, there = api.sessions.values()  # of 0, 33 and 66 %
+    sampled.many(3)
+    _, view, there = sampled.sessions.values()  # of 0, 33 and 66 %
     attempt = {
         "attempt_id": "a", "chain": "main", "trigger_reason": None, "started_ms": NOW_MS,
         "last_heartbeat_ms": None, "elapsed_ms": None, "used_tokens": None, "used_percent": None,
@@ -172,13 +158,11 @@ async def test_a_known_session_appears_once_it_matches_the_filter(
 
 @pytest.mark.parametrize("name", [".", "..", "a/b?c#d", "\0", "\u0436" * 1_500, "half \ud800"])
 async def test_a_session_of_any_id_has_a_page(
-    page: Page, page_url: str, api: Api, sample: Any, name: str
+    page: Page, page_url: str, sampled: Api, name: str
 ) -> None:
-    api.fill(sample)
-    api.many(1)
-    (view,) = api.sessions.values()
+    view = sampled.one()
     view["session_id"] = name
-    api.sessions = {name: view}
+    sampled.sessions = {name: view}
     await page.goto(page_url)
     link = page.locator(".rows .row:visible .row-link")
     view["sequence"] = 2
@@ -192,29 +176,26 @@ async def test_a_session_of_any_id_has_a_page(
 
 
 async def test_an_id_of_dots_that_is_entered_opens_its_session(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(2)
-    first, second = api.sessions.values()
+    sampled.many(2)
+    first, second = sampled.sessions.values()
     for view, name in ((first, ".."), (second, "..more")):
         view["session_id"] = name
-    api.sessions = {"..": first, "..more": second}
+    sampled.sessions = {"..": first, "..more": second}
     await page.goto(f"{page_url}#/session/..")
     await expect(page.locator(".hero")).to_be_visible()
     await expect(page.locator(".session-head .id")).to_have_text("..")
 
 
 async def test_an_update_reuses_the_existing_elements(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(1_000)
-    await page.goto(page_url)
-    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    sampled.many(1_000)
+    await open_live(page, page_url)
     await expect(page.locator("#summary")).to_contain_text("1,000")
     fullest = sorted(
-        api.sessions.values(), key=lambda view: -view["chains"]["main"]["used_percent"]
+        sampled.sessions.values(), key=lambda view: -view["chains"]["main"]["used_percent"]
     )[:20]
     await page.evaluate(DRAWN_TO_THE_END)
     await page.evaluate(WATCH)
@@ -264,10 +245,9 @@ async def test_a_compaction_is_seen_in_the_row_as_it_begins_and_ends(
 
 
 async def test_a_long_list_has_few_elements_and_can_be_scrolled_to_its_end(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(1_000)
+    sampled.many(1_000)
     await page.goto(page_url)
     await expect(page.locator("#summary")).to_contain_text("1,000")
     last = "00000000-0000"
@@ -280,9 +260,8 @@ async def test_a_long_list_has_few_elements_and_can_be_scrolled_to_its_end(
     assert await page.locator(".rows .row").count() < 60
 
 
-async def test_colours_follow_severity(page: Page, page_url: str, api: Api, sample: Any) -> None:
-    api.fill(sample)
-    api.many(5)
+async def test_colours_follow_severity(page: Page, page_url: str, sampled: Api) -> None:
+    sampled.many(5)
     cases = [
         (79.0, 50_000, "elevated"),
         (80.0, 30_000, "high"),
@@ -291,7 +270,7 @@ async def test_colours_follow_severity(page: Page, page_url: str, api: Api, samp
         (90.0, None, "critical"),
     ]
     wanted = {}
-    for view, (percent, until, level) in zip(api.sessions.values(), cases, strict=True):
+    for view, (percent, until, level) in zip(sampled.sessions.values(), cases, strict=True):
         chain = view["chains"]["main"]
         chain.update(
             used_percent=percent, used_tokens=int(percent * 2_000), window=200_000,
@@ -305,29 +284,24 @@ async def test_colours_follow_severity(page: Page, page_url: str, api: Api, samp
 
 
 async def test_a_filter_is_kept_in_the_address_and_sent_to_the_server(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
     await page.goto(page_url)
     await page.get_by_role("button", name="80% and more").click()
     await expect(page).to_have_url(f"{page_url}#/?show=high")
     await page.keyboard.press("/")
     await page.keyboard.type("nothing like this")
     await expect(page.get_by_role("heading", name="No matching sessions")).to_be_visible()
-    assert any("min_percent=80" in asked and "q=nothing" in asked for asked in api.asked)
+    assert any("min_percent=80" in asked and "q=nothing" in asked for asked in sampled.asked)
     await page.reload()
     await expect(page.get_by_role("searchbox")).to_have_value("nothing like this")
     await page.get_by_role("button", name="Show all sessions").click()
-    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(sampled.sessions))
     await expect(page).to_have_url(f"{page_url}#/")
 
 
-async def test_the_tooltip_breaks_the_size_down(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
-    api.many(1)
-    (view,) = api.sessions.values()
+async def test_the_tooltip_breaks_the_size_down(page: Page, page_url: str, sampled: Api) -> None:
+    view = sampled.one()
     view["chains"]["main"].update(
         window=200_000, used_tokens=143_004, used_percent=71.5, auto_compact_enabled=True,
         breakdown={
@@ -345,10 +319,8 @@ async def test_the_tooltip_breaks_the_size_down(
     await expect(tip).to_be_hidden()
 
 
-async def test_on_a_phone_nothing_is_wider_than_the_screen(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
+@pytest.mark.usefixtures("sampled")
+async def test_on_a_phone_nothing_is_wider_than_the_screen(page: Page, page_url: str) -> None:
     await page.set_viewport_size(NARROW)
     await page.goto(page_url)
     await expect(page.locator(".rows .row:visible").first).to_be_visible()
@@ -356,18 +328,16 @@ async def test_on_a_phone_nothing_is_wider_than_the_screen(
 
 
 async def test_an_estimated_point_is_drawn_and_reddens_as_a_reported_one_does(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(1)
-    (view,) = api.sessions.values()
+    view = sampled.one()
     view["chains"]["main"].update(
         auto_compact_enabled=None, auto_compact_threshold=None, used_tokens=147_000,
         used_percent=73.5, window=200_000, window_source="catalog", model="claude-opus-4-6",
         growth_tokens=9_000,
     )  # fmt: skip
     view["compactions"] = {**view["compactions"], "last": []}
-    api.points = CompactionPoints(learned=(("claude-opus-4-6", 135_000),))
+    sampled.points = CompactionPoints(learned=(("claude-opus-4-6", 135_000),))
     await page.goto(page_url)
     gauge = page.locator(".row .gauge:visible")
     await expect(gauge).to_have_attribute("data-severity", "critical")

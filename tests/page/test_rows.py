@@ -9,26 +9,18 @@ from playwright.async_api import Page, expect
 from streams.core.until_compaction import CompactionPoints
 from tests.cases.short_tokens import SHORT_TOKENS
 from tests.page.conftest import NARROW, stop_clock
-from tests.page.pretend import Api, folded, records_of, sample_lines
+from tests.page.pretend import Api
+from tests.page.told import NOW_MS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-NOW_MS = 1_790_000_000_000
-
-
-@pytest.fixture(scope="module")
-def sample() -> Any:
-    """The simulator's sample as the projection leaves it."""
-    return folded(records_of(sample_lines(NOW_MS)))
-
 
 async def test_sessions_with_similar_ids_are_distinguishable(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(3)
+    sampled.many(3)
     ids = ["11111111-2222-4000-8000-1", "11111111-9222-4000-8000-1", "22222222-2222-4000-8000-1"]
-    for view, session_id in zip(list(api.sessions.values()), ids, strict=True):
+    for view, session_id in zip(list(sampled.sessions.values()), ids, strict=True):
         view["session_id"] = session_id
     await page.goto(page_url)
     for session_id, short in zip(ids, ["11111111-2", "11111111-9", "22222222"], strict=True):
@@ -66,11 +58,9 @@ async def test_sessions_of_one_folder_are_distinguishable(
 
 
 async def test_labels_fit_and_truncated_text_is_in_the_title(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(1)
-    (view,) = api.sessions.values()
+    view = sampled.one()
     view["chains"]["main"].update(
         state="unknown", used_tokens=None, used_percent=None, breakdown=None,
         pending={"boundary_id": "b", "number": 1}, growth_tokens=13_100,
@@ -90,10 +80,9 @@ async def test_labels_fit_and_truncated_text_is_in_the_title(
 
 
 async def test_going_back_from_a_session_focuses_its_row(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(60)
+    sampled.many(60)
     await page.goto(page_url)
     await page.locator(".row-link").first.focus()
     for _ in range(39):
@@ -108,25 +97,22 @@ async def test_going_back_from_a_session_focuses_its_row(
 
 
 async def test_removed_models_are_no_longer_offered(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
     await page.goto(page_url)
     models = page.get_by_label("Model").locator("option")
-    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(sampled.sessions))
     assert await models.count() > 2
-    api.sessions.clear()
+    sampled.sessions.clear()
     await page.evaluate("pushRaw('event: reset\\ndata: {}\\n\\n')")
     await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
     await expect(models).to_have_text(["All models"])
 
 
 async def test_the_source_of_a_window_is_short_with_an_explanation(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(1)
-    (view,) = api.sessions.values()
+    view = sampled.one()
     view["chains"]["main"]["window_source"] = "catalog"
     await page.goto(page_url)
     await expect(page.locator(".row .gauge-sizes:visible")).to_contain_text("· by model name")
@@ -136,11 +122,9 @@ async def test_the_source_of_a_window_is_short_with_an_explanation(
 
 
 async def test_a_doubtful_window_is_marked_and_its_tooltip_says_why(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(1)
-    (view,) = api.sessions.values()
+    view = sampled.one()
     main = view["chains"]["main"]
     main.update(window=1_000_000, window_source="catalog", used_tokens=150_000, used_percent=15.0)
     brief = {**view["compactions"]["last"][-1], "chain": "main", "outcome": "succeeded"}
@@ -156,11 +140,9 @@ async def test_a_doubtful_window_is_marked_and_its_tooltip_says_why(
 
 
 async def test_a_window_that_the_size_passed_is_unknown_in_plain_words(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(1)
-    (view,) = api.sessions.values()
+    view = sampled.one()
     main = view["chains"]["main"]
     main.update(window=None, window_source="exceeded", used_percent=None, passed_window=200_000)
     await page.goto(page_url)
@@ -169,11 +151,9 @@ async def test_a_window_that_the_size_passed_is_unknown_in_plain_words(
 
 
 async def test_an_estimate_is_marked_and_its_tooltip_names_the_source(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(1)
-    (view,) = api.sessions.values()
+    view = sampled.one()
     view["chains"]["main"].update(
         auto_compact_enabled=None, auto_compact_threshold=None, until_compaction_tokens=None,
         used_tokens=100_000, growth_tokens=3_000, window=200_000, differences=[1_000, 5_000],
@@ -208,12 +188,9 @@ async def test_an_estimate_is_marked_and_its_tooltip_names_the_source(
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_estimates_follow_what_they_rest_on(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
-    api.many(300)
-    for view in api.sessions.values():
+async def test_estimates_follow_what_they_rest_on(page: Page, page_url: str, sampled: Api) -> None:
+    sampled.many(300)
+    for view in sampled.sessions.values():
         view["chains"]["main"].update(
             auto_compact_enabled=None, auto_compact_threshold=None, until_compaction_tokens=None,
             used_tokens=10_000, window=200_000, model="claude-opus-4-6",
@@ -225,18 +202,18 @@ async def test_estimates_follow_what_they_rest_on(
         await page.evaluate("scrollTo(0, document.body.scrollHeight)")
         await page.wait_for_timeout(50)
     await expect(last.locator(".c-until .figure")).to_contain_text("unknown")
-    api.points = CompactionPoints(learned=(("claude-opus-4-6", 167_000),))
+    sampled.points = CompactionPoints(learned=(("claude-opus-4-6", 167_000),))
     await expect(last.locator(".c-until .figure")).to_contain_text("~157K")
     await page.evaluate("scrollTo(0, 0)")
-    first = page.locator(f".row[data-id='{list(api.sessions)[-1]}']:visible")
+    first = page.locator(f".row[data-id='{list(sampled.sessions)[-1]}']:visible")
     await expect(first.locator(".c-until .figure")).to_contain_text("~157K")
     await first.locator(".row-link").click()
     await expect(page.locator(".hero .facts")).to_contain_text("~157K")
-    api.points = CompactionPoints(learned=(("claude-opus-4-6", 100_000),))
+    sampled.points = CompactionPoints(learned=(("claude-opus-4-6", 100_000),))
     await expect(page.locator(".hero .facts")).to_contain_text("~90K")
-    asked = len(api.asked)
+    asked = len(sampled.asked)
     await page.wait_for_timeout(300)  # what is up to date is not asked for
-    again = [path for path in api.asked[asked:] if "/v1/sessions" in path]
+    again = [path for path in sampled.asked[asked:] if "/v1/sessions" in path]
     assert not [path for path in again if "/control" not in path]
 
 
@@ -262,15 +239,14 @@ async def test_the_tooltip_says_that_a_configured_percentage_is_of_an_assumed_wi
 
 
 async def test_a_due_compaction_has_the_words_of_the_terminal(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(2)
-    for view, over in zip(api.sessions.values(), (131_072, 0), strict=True):
+    sampled.many(2)
+    for view, over in zip(sampled.sessions.values(), (131_072, 0), strict=True):
         view["chains"]["main"].update(used_tokens=150_000, auto_compact_threshold=150_000 - over)
         view["chains"]["main"].update(auto_compact_enabled=True, window=1_048_576)
     await page.goto(page_url)
-    first, second = (page.locator(f".row[data-id='{each}'] .c-until") for each in api.sessions)
+    first, second = (page.locator(f".row[data-id='{each}'] .c-until") for each in sampled.sessions)
     await expect(first.locator(".figure")).to_contain_text("due")
     await expect(first.locator(".more")).to_have_text("131K over")
     await expect(second.locator(".more")).to_have_text("")
@@ -292,18 +268,17 @@ async def test_short_counts_are_those_of_the_terminal(page: Page, page_url: str)
     assert shown == list(SHORT_TOKENS.values())
 
 
-async def test_a_card_on_a_phone_names_its_figures(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
-    api.many(4)
+async def test_a_card_on_a_phone_names_its_figures(page: Page, page_url: str, sampled: Api) -> None:
+    sampled.many(4)
     tellings = [
         (True, 20_000, 0, "until compaction: 20K", "0 compactions"),
         (True, None, 1, "until compaction: unknown", "1 compaction"),
         (True, -500, 2, "compaction: due", "2 compactions"),
         (False, None, 1, "automatic compaction: off", "1 compaction"),
     ]
-    for view, (enabled, until, count, _, _) in zip(api.sessions.values(), tellings, strict=True):
+    for view, (enabled, until, count, _, _) in zip(
+        sampled.sessions.values(), tellings, strict=True
+    ):
         view["compactions"] = {
             **view["compactions"],
             "automatic": count,
@@ -318,7 +293,7 @@ async def test_a_card_on_a_phone_names_its_figures(
         )  # fmt: skip
     await page.set_viewport_size(NARROW)
     await page.goto(page_url)
-    for session, (*_, until_words, count_words) in zip(api.sessions, tellings, strict=True):
+    for session, (*_, until_words, count_words) in zip(sampled.sessions, tellings, strict=True):
         row = page.locator(f".row[data-id='{session}']")
         await expect(row.locator(".c-until .figure")).to_have_text(until_words)
         figure = await row.locator(".c-count .figure").evaluate(
@@ -328,11 +303,9 @@ async def test_a_card_on_a_phone_names_its_figures(
 
 
 async def test_models_subagents_and_attempts_are_whole_at_1440_pixels(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(1)
-    (view,) = api.sessions.values()
+    view = sampled.one()
     main = view["chains"]["main"]
     main.update(model="claude-opus-4-6", window=200_000, used_tokens=152_000, used_percent=76.0)
     view["identity"]["runtime"] = "claude-code"

@@ -5,18 +5,10 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.page.conftest import HASTE
-from tests.page.pretend import Api, folded, records_of, sample_lines
+from tests.page.conftest import HASTE, open_live
+from tests.page.pretend import Api
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-NOW_MS = 1_790_000_000_000
-
-
-@pytest.fixture(scope="module")
-def sample() -> Any:
-    """The simulator's sample as the projection leaves it."""
-    return folded(records_of(sample_lines(NOW_MS)))
 
 
 @pytest.mark.usefixtures("hasty")
@@ -55,40 +47,37 @@ async def test_an_error_is_shown_with_a_remedy(
 
 @pytest.mark.usefixtures("hasty")
 async def test_an_unavailable_server_is_reported_and_the_rows_stay(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    await page.goto(page_url)
-    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    await open_live(page, page_url)
     rows = page.locator(".rows .row:visible")
-    await expect(rows).to_have_count(len(api.sessions))
-    api.gone = True
+    await expect(rows).to_have_count(len(sampled.sessions))
+    sampled.gone = True
     await page.evaluate("feedGone = true; cutFeed()")
     await expect(page.locator(".notice.bad")).to_contain_text("The server does not answer")
-    await expect(rows).to_have_count(len(api.sessions))
-    api.gone = False
+    await expect(rows).to_have_count(len(sampled.sessions))
+    sampled.gone = False
     await expect(page.locator(".notice.bad")).to_have_count(0)
 
 
 @pytest.mark.usefixtures("hasty")
 async def test_unreadable_figures_are_reported_and_not_shown_as_live(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
     await page.goto(page_url)
     live = page.locator(".live")
     await expect(live).to_have_attribute("data-state", "live")
     rows = page.locator(".rows .row:visible")
-    await expect(rows).to_have_count(len(api.sessions))
-    api.problem = (503, "Redis does not answer: ask again in a moment.")
+    await expect(rows).to_have_count(len(sampled.sessions))
+    sampled.problem = (503, "Redis does not answer: ask again in a moment.")
     notice = page.locator(".notice.bad")
     await expect(notice).to_contain_text("cannot be read: Redis does not answer")
     await expect(notice).to_contain_text("What you see is as of")
     await expect(live).to_have_attribute("data-state", "old")
     await expect(live).to_contain_text("standing still")
-    await expect(rows).to_have_count(len(api.sessions))
-    api.many(3)  # what the feed could not tell
-    api.problem = None
+    await expect(rows).to_have_count(len(sampled.sessions))
+    sampled.many(3)  # what the feed could not tell
+    sampled.problem = None
     await expect(live).to_have_attribute("data-state", "live")
     await expect(notice).to_have_count(0)
     await expect(page.locator("#summary")).to_contain_text("3 in all")
@@ -105,13 +94,9 @@ async def feed_requests(page: Page, count: int) -> list[str | None]:
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_the_feed_resumes_where_it_stopped(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
-    await page.goto(page_url)
-    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
-    session = next(iter(api.sessions))
+async def test_the_feed_resumes_where_it_stopped(page: Page, page_url: str, sampled: Api) -> None:
+    await open_live(page, page_url)
+    session = next(iter(sampled.sessions))
     entry = {"session_id": session, "chain": "main", "kind": "context_warning", "sequence": 0}
     await page.evaluate("(e) => pushEntries([e])", entry)
     await page.wait_for_timeout(50)
@@ -121,26 +106,22 @@ async def test_the_feed_resumes_where_it_stopped(
 
 @pytest.mark.usefixtures("hasty")
 async def test_a_line_separator_in_an_id_does_not_interrupt_the_feed(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    await page.goto(page_url)
-    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    await open_live(page, page_url)
     entry = {"chain": "main", "kind": "context_warning", "sequence": 0}
-    for session in ("a\u2028b", next(iter(api.sessions))):
+    for session in ("a\u2028b", next(iter(sampled.sessions))):
         await page.evaluate("(e) => pushEntries([e])", entry | {"session_id": session})
     await page.wait_for_timeout(50)
     await page.evaluate("cutFeed()")
     assert await feed_requests(page, 2) == ["1:0", "2"]
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("hasty", "sampled")
 async def test_repeated_feed_disconnects_increase_the_retry_delay(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str
 ) -> None:
-    api.fill(sample)
-    await page.goto(page_url)
-    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    await open_live(page, page_url)
     cut = """async () => {
       const before = feedRequests.length;
       const at = performance.now();
@@ -154,13 +135,12 @@ async def test_repeated_feed_disconnects_increase_the_retry_delay(
     assert waited[3] >= 2_000 / HASTE  # being let in is no sign that it works: the wait has grown
 
 
-async def test_a_reset_reloads_everything(page: Page, page_url: str, api: Api, sample: Any) -> None:
-    api.fill(sample)
-    api.many(3)
+async def test_a_reset_reloads_everything(page: Page, page_url: str, sampled: Api) -> None:
+    sampled.many(3)
     await page.goto(page_url)
     await expect(page.locator("#summary")).to_contain_text("3 in all")
-    api.many(5)
-    for view in api.sessions.values():  # of a log that was made anew
+    sampled.many(5)
+    for view in sampled.sessions.values():  # of a log that was made anew
         view["sequence"] = 0
         view["chains"]["main"]["used_percent"] = 77.0
     await page.evaluate("pushRaw('event: reset\\ndata: {}\\n\\n')")
@@ -170,13 +150,10 @@ async def test_a_reset_reloads_everything(page: Page, page_url: str, api: Api, s
 
 
 async def test_an_answer_from_before_a_reset_is_dropped(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(1)
-    (view,) = api.sessions.values()
-    await page.goto(page_url)
-    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    view = sampled.one()
+    await open_live(page, page_url)
     await page.evaluate("""() => {
       const native = window.fetch;
       window.release = {};
@@ -206,37 +183,32 @@ async def test_an_answer_from_before_a_reset_is_dropped(
     await expect(page.locator(".rows .gauge-share").first).to_contain_text("77%")
 
 
-async def test_a_stalled_projector_is_reported(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
-    api.stale_ms = 95_000
+async def test_a_stalled_projector_is_reported(page: Page, page_url: str, sampled: Api) -> None:
+    sampled.stale_ms = 95_000
     await page.goto(page_url)
     await expect(page.locator(".notice.warn")).to_contain_text("1 min 35 s behind")
     await expect(page.locator(".notice.warn")).to_contain_text("contextgauge project")
 
 
 async def test_a_token_is_requested_and_kept_out_of_the_address(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.token = "of-this-test"  # noqa: S105 -- nobody's
+    sampled.token = "of-this-test"  # noqa: S105 -- nobody's
     await page.goto(page_url)
-    await page.get_by_role("dialog").get_by_label("Token").fill(api.token)
+    await page.get_by_role("dialog").get_by_label("Token").fill(sampled.token)
     await page.get_by_role("button", name="Continue").click()
-    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(sampled.sessions))
     await page.evaluate("sessionStorage.clear()")
     await page.goto("about:blank")
-    await page.goto(f"{page_url}#token={api.token}")
-    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    await page.goto(f"{page_url}#token={sampled.token}")
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(sampled.sessions))
     assert page.url == f"{page_url}#/"
 
 
 async def test_a_refused_token_is_reported_at_its_input_field(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.token = "of-this-test"  # noqa: S105 -- nobody's
+    sampled.token = "of-this-test"  # noqa: S105 -- nobody's
     await page.goto(page_url)
     dialog = page.get_by_role("dialog")
     field = dialog.get_by_label("Token")
@@ -249,27 +221,23 @@ async def test_a_refused_token_is_reported_at_its_input_field(
     await expect(field).to_have_attribute("aria-invalid", "true")
     await expect(field).to_have_accessible_description("This token is not known here.")
     await expect(field).to_be_focused()
-    await field.fill(api.token)
+    await field.fill(sampled.token)
     await page.keyboard.press("Enter")
-    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(sampled.sessions))
     await expect(dialog).to_have_count(0)
 
 
 async def test_a_token_with_invalid_percent_encoding_is_used_verbatim(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.token = "50%"  # noqa: S105 -- nobody's
-    await page.goto(f"{page_url}#token={api.token}")
-    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    sampled.token = "50%"  # noqa: S105 -- nobody's
+    await page.goto(f"{page_url}#token={sampled.token}")
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(sampled.sessions))
     assert page.url == f"{page_url}#/"
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_a_missing_session_is_reported(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
+async def test_a_missing_session_is_reported(page: Page, page_url: str, sampled: Api) -> None:
     await page.goto(f"{page_url}#/session/nothing")
     await expect(page.get_by_role("heading", name="Session not found")).to_be_visible()
     note = page.locator(".note")
@@ -281,14 +249,13 @@ async def test_a_missing_session_is_reported(
     await page.wait_for_timeout(3_500 / HASTE)  # it is asked for again, and what is said stays
     assert await page.evaluate("(e) => e.isConnected", element)
     await page.get_by_role("link", name="Show all sessions").click()
-    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(sampled.sessions))
 
 
 async def test_an_id_prefix_opens_the_session_or_lists_all_matches(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(20)  # 00000000-… to 00000013-…
+    sampled.many(20)  # 00000000-… to 00000013-…
     one = "0000000a-0000-4000-8000-000000000000"
     await page.goto(page_url)
     await page.goto(f"{page_url}#/session/0000000a")
@@ -313,38 +280,35 @@ async def test_an_unknown_address_shows_page_not_found(page: Page, page_url: str
 
 @pytest.mark.usefixtures("hasty")
 async def test_an_unavailable_server_is_reported_once_where_nothing_is_shown(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
     await page.goto(page_url)
-    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
-    api.gone = True
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(sampled.sessions))
+    sampled.gone = True
     await page.evaluate("feedGone = true; cutFeed()")
     await expect(page.locator(".notice.bad")).to_be_visible()
     await page.get_by_role("link", name="Analytics").click()
     await expect(page.get_by_role("heading", name="The server does not answer")).to_be_visible()
     note = await page.locator(".note").element_handle()
-    asked = len(api.asked)
-    while len(api.asked) < asked + 8:  # more than one time, of all that it asks for
+    asked = len(sampled.asked)
+    while len(sampled.asked) < asked + 8:  # more than one time, of all that it asks for
         await page.wait_for_timeout(200)
     whole = await page.locator("body").inner_text()
     assert whole.count("does not answer") == 1
     assert "as of" not in whole
     assert await page.evaluate("(e) => e.isConnected", note)
-    api.problem, api.gone = (503, "Redis does not answer."), False
+    sampled.problem, sampled.gone = (503, "Redis does not answer."), False
     await expect(page.get_by_role("heading", name="cannot be read now")).to_be_visible()
-    api.problem = None
+    sampled.problem = None
     await page.get_by_role("link", name="Overview", exact=True).click()
-    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(sampled.sessions))
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("hasty", "sampled")
 async def test_the_feed_of_an_unavailable_server_is_retried_every_few_seconds(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str
 ) -> None:
-    api.fill(sample)
-    await page.goto(page_url)
-    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    await open_live(page, page_url)
     waits = await page.evaluate("""async () => {
       const { fetch, setTimeout } = window;
       const waits = [];
@@ -363,12 +327,11 @@ async def test_the_feed_of_an_unavailable_server_is_retried_every_few_seconds(
 
 
 async def test_without_the_chart_library_the_table_is_shown(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
     await page.route("**/vendor/**", lambda route: route.fulfill(status=404))
     session = next(
-        name for name, view in api.sessions.items() if view["chains"]["main"]["peak_tokens"]
+        name for name, view in sampled.sessions.items() if view["chains"]["main"]["peak_tokens"]
     )
     await page.goto(f"{page_url}#/session/{session}")
     await expect(page.locator(".chart-missing")).to_contain_text("make page")

@@ -6,18 +6,12 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.page.conftest import NARROW, WIDE, stop_clock
-from tests.page.pretend import Api, folded, records_of, sample_lines
+from tests.page.pretend import Api
+from tests.page.told import NOW_MS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-NOW_MS = 1_790_000_000_000
 TITLE = "Move the shop's cart to the new API, and keep <b>checkout</b> as it is: " + "x" * 120
-
-
-@pytest.fixture(scope="module")
-def sample() -> Any:
-    """The simulator's sample as the projection leaves it."""
-    return folded(records_of(sample_lines(NOW_MS)))
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
@@ -99,15 +93,14 @@ async def test_the_divider_of_silent_sessions_covers_no_line_of_a_titled_row(
 
 
 async def test_titles_are_searched_where_they_are_shown(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(3)
+    sampled.many(3)
     await page.goto(page_url)
     search = page.get_by_role("searchbox")
     await expect(search).to_have_attribute("placeholder", "Search id, folder, model…")
-    name = list(api.sessions)[1]
-    api.titles = {name: TITLE}
+    name = list(sampled.sessions)[1]
+    sampled.titles = {name: TITLE}
     await page.reload()
     await expect(search).to_have_attribute("placeholder", "Search title, id, folder…")
     await search.fill("the new API")
@@ -117,13 +110,12 @@ async def test_titles_are_searched_where_they_are_shown(
 
 
 async def test_a_name_that_reverses_what_follows_is_shown_with_its_characters_escaped(
-    page: Page, page_url: str, api: Api, sample: Any
+    page: Page, page_url: str, sampled: Api
 ) -> None:
-    api.fill(sample)
-    api.many(3)
-    name = list(api.sessions)[1]
-    api.sessions[name]["identity"]["cwd"] = "/srv/\u202egnp.exe"
-    api.titles = {name: "Read \u2066this\u2069 \u05e9\u05dc\u05d5\u05dd"}
+    sampled.many(3)
+    name = list(sampled.sessions)[1]
+    sampled.sessions[name]["identity"]["cwd"] = "/srv/\u202egnp.exe"
+    sampled.titles = {name: "Read \u2066this\u2069 \u05e9\u05dc\u05d5\u05dd"}
     await page.goto(page_url)
     row = page.locator(".rows .row:visible").nth(1)
     await expect(row.locator(".row-title")).to_have_text(

@@ -9,8 +9,8 @@ import pytest
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, RetryError
 from streams.core.conversation.fold import ConversationFold
-from streams.edge.memory.asked_contexts import MemoryAskedContexts
 from streams.ports import Asked
+from tests.doubles.asked_contexts import MemoryAskedContexts
 from tests.serve.kit import Api, GrowingViews, api_over, sample_records
 from tests.serve.text_kit import LINES, OneConversation, kept_conversation
 

@@ -47,14 +47,6 @@ async def test_all_partitions_are_merged_by_last_activity(
     assert await sessions.ranked("recent", 4) == views[:4]
 
 
-async def test_pressure_puts_the_fullest_first(sessions: Sessions) -> None:
-    views = await sessions.ranked("pressure", 100)
-    used = [view.chains["main"].used_percent for view in views]
-    assert len(used) > 3
-    assert None not in used
-    assert used == sorted(used, key=lambda percent: -(percent or 0))
-
-
 async def test_sessions_without_times_come_after_all_others(records: list[Record]) -> None:
     timed = records[0].data.session_id
     store = _store([

@@ -8,12 +8,12 @@ from urllib.parse import quote
 import pytest
 
 from contextgauge.clock import SystemClock
+from contextgauge.normalise.settings import RuntimeSettings, Sourced
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import SessionView
 from streams import codec
 from streams.codec import view_codec
-from streams.core.runtime_settings import RuntimeSettings, Sourced
 from streams.core.session_status import THRESHOLDS
 from streams.serve.api.serving import RuntimeFolder
 from streams.serve.views import snapshot

@@ -21,7 +21,6 @@ from streams.codec.commands import read_entry, write_entry
 from streams.core.alerts.rules import Patterns
 from streams.core.control.plan import ControlPlan, SessionPolicy
 from streams.core.conversation.opt_in import KeptConversations
-from streams.edge.memory.asked_contexts import MemoryAskedContexts
 from streams.edge.memory.conversations import MemoryConversations
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.control.commands.command_ports import CommandPorts
@@ -30,6 +29,7 @@ from streams.flow.control.session_owners import Owner
 from streams.flow.conversations.config import ConversationsConfig, ConversationsPorts
 from streams.flow.conversations.worker import run_conversations
 from streams.ports import LogRecord, NewRecord
+from tests.doubles.asked_contexts import MemoryAskedContexts
 from tests.doubles.control_store import MemoryControlStore
 from tests.simulation.acts import OF_ANY
 from tests.simulation.broker_clients import ProcessLog

@@ -25,7 +25,7 @@ from contextgauge.normalise.adapter import (
     Words,
     named,
 )
-from contextgauge.normalise.claude_code import conversation, limits, messages, texts
+from contextgauge.normalise.claude_code import conversation, limits, messages, settings, texts
 from contextgauge.normalise.responses import CONTENT, DELTA, EVENT, RESPONSE, stream_event
 from contextgauge.normalise.spellings import COMMON
 from contextgauge.records import Json
@@ -144,7 +144,9 @@ ADAPTERS: Final = (
             "system": LineType(
                 messages.system, fields=_AUTOCOMPACT, conversation=conversation.system
             ),
-            "attachment": LineType(conversation=conversation.attachment),
+            "attachment": LineType(
+                conversation=conversation.attachment, attached=conversation.attached
+            ),
             "queue-operation": LineType(conversation=conversation.queue),
             "stream_event": LineType(stream_event),
             "conversation_reset": _RESET,
@@ -161,7 +163,9 @@ ADAPTERS: Final = (
         compacts_itself=True,
         files=FILES,
         folders=FOLDERS,
+        settings=settings.SETTINGS,
         own_calls=OwnCalls("acompact", messages.own_call),
+        figure_words=("trigger", "source", "canonicalModel"),
         prompt_words=("user",),
         beginning=texts.beginning_of,
         marks=texts.MARKS,

@@ -1,5 +1,6 @@
 """What Claude Code's lines hold of a conversation, and of what a person typed."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from contextgauge.normalise.fields import flag, mapping
@@ -41,6 +42,24 @@ def attachment(line: Body) -> dict[str, Json] | None:
     if attached.get("commandMode", "prompt") != "prompt" or not _is_of_person(attached):
         kept["isMeta"] = True
     return kept
+
+
+def attached(line: Body) -> str | None:
+    """Return the texts of what was attached, without what names its kind."""
+    content = mapping(line, "attachment")
+    return None if content is None else "\n".join(_texts_in(content))
+
+
+def _texts_in(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts_in(each)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if name != "type":
+                yield from _texts_in(each)
 
 
 def queue(line: Body) -> dict[str, Json] | None:

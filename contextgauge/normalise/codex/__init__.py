@@ -5,6 +5,7 @@ from typing import Final
 from contextgauge.normalise.adapter import (
     UUID,
     Adapter,
+    CopiedLines,
     Fields,
     Folders,
     Inside,
@@ -16,7 +17,7 @@ from contextgauge.normalise.adapter import (
     named,
     tagged,
 )
-from contextgauge.normalise.codex import conversation, lines
+from contextgauge.normalise.codex import conversation, lines, settings
 from contextgauge.normalise.responses import CONTENT
 
 FOLDERS: Final = Folders(
@@ -97,7 +98,11 @@ ADAPTERS: Final = (
         ),
         types={
             "session_meta": LineType(
-                lines.session_meta, _HEAD, conversation.facts, head=lines.head
+                lines.session_meta,
+                _HEAD,
+                conversation.facts,
+                instructions=conversation.instructions,
+                head=lines.head,
             ),
             "turn_context": LineType(
                 lines.turn_context, _TURN, conversation.facts, turn_ms=lines.turn_ms
@@ -138,7 +143,9 @@ ADAPTERS: Final = (
         has_default_window=True,
         compacts_itself=True,
         files=_FILES,
+        copied=CopiedLines((b'"token_count"', b'"compacted"'), lines.copy_key),
         folders=FOLDERS,
+        settings=settings.SETTINGS,
         prompt_words=("user", "user_message"),
         tells=Tells(
             version="0.153",

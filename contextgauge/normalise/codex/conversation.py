@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from contextgauge.normalise.fields import mapping
+from contextgauge.normalise.fields import mapping, text
 from contextgauge.normalise.signals import Body
 from contextgauge.records import Json
 
@@ -19,6 +19,13 @@ def item(line: Body) -> dict[str, Json] | None:
 def facts(line: Body) -> dict[str, Json] | None:
     """Reduce a head or a turn's beginning: folder and model."""
     return _picked(line, "cwd", "model")
+
+
+def instructions(line: Body) -> str | None:
+    """Return the system prompt that a head has."""
+    payload = mapping(line, "payload") or {}
+    base = mapping(payload, "base_instructions") or {}
+    return text(base, "text") or text(payload, "base_instructions", "instructions")
 
 
 def event(line: Body) -> dict[str, Json] | None:

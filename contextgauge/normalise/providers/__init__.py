@@ -44,6 +44,7 @@ ADAPTERS: Final = (
         },
         untyped=dict.fromkeys(("object", "usageMetadata", "usage_metadata"), _RAW),
         fields=RESPONSE,
+        figure_words=("type", "model", "service_tier"),
         without_size=(
             (
                 r"response\.",

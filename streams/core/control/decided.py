@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from contextgauge.frozen import copied
 from schemas.commands import CommandEntry, CommandTrigger, CompactionDecided, CompactRequested
 from streams.core.control.ids import id_of
 from streams.core.control.reasons import DecisionReason, FiredReason, IdleReason
@@ -66,17 +67,14 @@ def decided(
     reading: SizeReading, sizes: Sizes | None, reason: DecisionReason, command_id: str | None
 ) -> CompactionDecided:
     """Return a decision with its figures; without a command, it did not fire."""
-    size = reading.size
-    return CompactionDecided(
+    return copied(
+        CompactionDecided,
+        reading.size,
         session_id=reading.session_id,
         fired=command_id is not None,
         reason=reason,
         command_id=command_id,
         cause_id=reading.record.id,
-        model=size.model,
-        used_tokens=size.used_tokens,
-        window=size.window,
-        window_source=size.window_source,
         threshold_tokens=None if sizes is None else sizes.compact_at,
     )
 

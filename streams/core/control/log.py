@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from contextgauge.frozen import copied
 from contextgauge.units import HOUR_MS, MINUTE_MS
 from schemas.commands import (
     CancelRequested,
@@ -124,15 +125,7 @@ def _requested(state: SessionControl, data: CompactRequested, time_ms: int) -> S
         each.command_id == data.command_id for each in state.view.commands
     ):
         return state
-    view = CommandView(
-        command_id=data.command_id,
-        trigger=data.trigger,
-        requested_by=data.requested_by,
-        instructions=data.instructions,
-        cause_id=data.cause_id,
-        state="requested",
-        requested_ms=time_ms,
-    )
+    view = copied(CommandView, data, state="requested", requested_ms=time_ms)
     commands = [*state.view.commands, view]
     if len(commands) > MOST_COMMANDS:
         done = next((each for each in commands if each.state == "finished"), None)
@@ -158,19 +151,7 @@ def _decided(state: SessionControl, data: CompactionDecided, entry: CommandEntry
     decisions = state.view.decisions
     if any(each.id == entry.id for each in decisions):
         return state
-    decision = DecisionView(
-        id=entry.id,
-        time_ms=entry.time_ms,
-        fired=data.fired,
-        reason=data.reason,
-        command_id=data.command_id,
-        cause_id=data.cause_id,
-        model=data.model,
-        used_tokens=data.used_tokens,
-        window=data.window,
-        window_source=data.window_source,
-        threshold_tokens=data.threshold_tokens,
-    )
+    decision = copied(DecisionView, data, id=entry.id, time_ms=entry.time_ms)
     latest = (*decisions, decision)[-MOST_DECISIONS:]
     return replace(state, view=replace(state.view, decisions=latest))
 

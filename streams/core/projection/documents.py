@@ -6,7 +6,7 @@ gives the same document again.
 
 from typing import Any, Final
 
-from contextgauge.frozen import replace
+from contextgauge.frozen import copied, replace
 from schemas.records import (
     MAIN_CHAIN,
     CompactBoundary,
@@ -84,24 +84,17 @@ def compaction(before: Compaction | None, record: Record) -> Compaction | None:
     data = record.data
     match data:
         case CompactBoundary():
-            return Compaction(
-                chain=data.chain,
-                number=data.number,
+            return copied(
+                Compaction,
+                data,
                 boundary_id=record.id,
-                attempt_id=data.attempt_id,
-                trigger=data.trigger,
                 time_ms=record.time_ms,
                 tokens_before=data.pre_tokens,
                 tokens_before_source=data.pre_tokens_source,
-                post_tokens=data.post_tokens,
                 tokens_after=None,
                 tokens_saved=None,
-                duration_ms=data.duration_ms,
-                duration_source=data.duration_source,
-                messages_since_last=data.messages_since_last,
                 inherited=data.inherited is True,
                 complete=False,
-                metadata=data.metadata,
                 summary=None,
                 receipt=begun(record.id, data),
             )

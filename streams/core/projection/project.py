@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from contextgauge.distributions import mean
-from contextgauge.frozen import maker, replace
+from contextgauge.frozen import copied, maker, replace
 from contextgauge.normalise.signals import ROLLED_BACK
 from schemas.records import (
     MAIN_CHAIN,
@@ -162,13 +162,7 @@ def _bound(chain: ChainView, record: Record, data: CompactBoundary) -> ChainView
     """Return the chain after a boundary, which may still get a measurement and a duration."""
     untimed = chain.untimed
     if data.duration_ms is None:
-        untimed = UntimedCompaction(
-            boundary_id=record.id,
-            number=data.number,
-            trigger=data.trigger,
-            model=data.model,
-            time_ms=record.time_ms,
-        )
+        untimed = copied(UntimedCompaction, data, boundary_id=record.id, time_ms=record.time_ms)
     pending = PendingCompaction(boundary_id=record.id, number=data.number)
     chain = replace(begin_epoch(chain, record.time_ms), messages_total=data.messages_total)
     return replace(chain, pending=pending, untimed=untimed, latest=pending)
@@ -241,24 +235,18 @@ def _change(before: CompactionsView, boundary_id: str, **changes: Any) -> Compac
 def _succeeded(
     before: CompactionsView, record: Record, data: CompactBoundary, window: int | None
 ) -> CompactionsView:
-    brief = CompactionBrief(
+    brief = copied(
+        CompactionBrief,
+        data,
         record_id=record.id,
-        chain=data.chain,
-        number=data.number,
         outcome="succeeded",
-        trigger=data.trigger,
         error=None,
         time_ms=record.time_ms,
         tokens_before=data.pre_tokens,
         tokens_after=None,
         tokens_saved=None,
-        duration_ms=data.duration_ms,
-        duration_source=data.duration_source,
-        messages_since_last=data.messages_since_last,
         inherited=data.inherited is True,
-        model=data.model,
         window=window,
-        idle_ms=data.idle_ms,
     )
     last = (*before.last, brief)[-LAST_COMPACTIONS:]
     if data.inherited:

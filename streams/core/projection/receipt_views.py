@@ -1,6 +1,6 @@
 """The receipt of a compaction: begun by its boundary, completed by the records after it."""
 
-from contextgauge.frozen import replace
+from contextgauge.frozen import copied, replace
 from schemas.records import (
     CompactBoundary,
     CompactionComplete,
@@ -16,26 +16,19 @@ _NOTHING = ReportedReceipt()
 def begun(boundary_id: str, data: CompactBoundary) -> CompactionReceipt:
     """Return what a boundary reports."""
     reported = data.receipt or _NOTHING
-    return CompactionReceipt(
+    return copied(
+        CompactionReceipt,
+        reported,
         id=boundary_id,
         trigger=data.trigger,
-        reason=reported.reason,
-        command_id=reported.command_id,
-        command_attempt=reported.command_attempt,
-        cause_id=reported.cause_id,
         tokens_before=data.pre_tokens,
         tokens_before_source=data.pre_tokens_source,
         tokens_after=None,
         tokens_after_source=None,
         tokens_saved=None,
-        summary_input_tokens=reported.summary_input_tokens,
-        summary_cache_read_tokens=reported.summary_cache_read_tokens,
-        summary_output_tokens=reported.summary_output_tokens,
         cache_rewrite_tokens=None,
         duration_ms=data.duration_ms,
         duration_source=data.duration_source,
-        messages_archived=reported.messages_archived,
-        pins_carried=reported.pins_carried,
         pins_kept=None,
         pins_lost=None,
         lost_pins=None,

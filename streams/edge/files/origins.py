@@ -10,15 +10,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from contextgauge.normalise.codex.lines import copy_key
 from contextgauge.normalise.fields import uuid7_ms
+from contextgauge.normalise.runtimes import ADAPTERS
 from schemas.messages import DeadLetter
 from streams import codec
 from streams.edge.files.housekeeping import archive_of, known_path
 from streams.edge.files.opening import lines_in
 
-_SIGNS: Final = (b'"token_count"', b'"compacted"')
-"""Texts in the lines that are compared."""
+_COPIED: Final = tuple(each.copied for each in ADAPTERS if each.copied is not None)
 
 
 class CopiedHistory:
@@ -56,10 +55,11 @@ def _keys_of(path: str, _size: int, _modified_ns: int) -> frozenset[bytes]:
 
 
 def _key(value: bytes) -> bytes | None:
-    if not any(sign in value for sign in _SIGNS):
-        return None
-    body = codec.decode(value)
-    return None if isinstance(body, DeadLetter) else copy_key(body)
+    for copied in _COPIED:
+        if any(sign in value for sign in copied.signs):
+            body = codec.decode(value)
+            return None if isinstance(body, DeadLetter) else copied.key(body)
+    return None
 
 
 def _candidates(path: Path, origin: str) -> Iterator[Path]:

@@ -112,45 +112,39 @@ def live_since(now_ms: int) -> int:
 
 
 def _add_session(router: Router, reading: Reading) -> None:
-    @router.add(
-        "GET",
-        "/v1/sessions/{session_id:id}/compactions",
-        Described(
-            "listCompactions",
-            "sessions",
-            "List a session's compactions",
-            responses=answers.CONDITIONAL | problems_of(404, 422),
-        ),
+    described = partial(
+        Described, tag="sessions", responses=answers.CONDITIONAL | problems_of(404, 422)
     )
-    async def compactions(request: Request, session_id: parameters.SessionId) -> Response:
-        """List the compactions that succeeded, whole with their summaries, the newest first."""
+
+    async def compacted(
+        request: Request, session_id: str, name: str, made: Callable[[list[bytes]], object]
+    ) -> Response:
+        """Answer with what is made of a session's compactions."""
         snapshot, view = await reading.session(session_id)
         tag = answers.tag(request.url.path, view, snapshot.version)
         same = answers.unchanged(request, tag, snapshot)
         if same is not None:
             return same
         documents = await reading.at(snapshot).compactions(session_id)
-        return answers.answer(snapshot, tag, {"compactions": answers.documents(documents)})
+        return answers.answer(snapshot, tag, {name: made(documents)})
+
+    @router.add(
+        "GET",
+        "/v1/sessions/{session_id:id}/compactions",
+        described("listCompactions", summary="List a session's compactions"),
+    )
+    async def compactions(request: Request, session_id: parameters.SessionId) -> Response:
+        """List the compactions that succeeded, whole with their summaries, the newest first."""
+        return await compacted(request, session_id, "compactions", answers.documents)
 
     @router.add(
         "GET",
         "/v1/sessions/{session_id:id}/rules",
-        Described(
-            "readRules",
-            "sessions",
-            "Read which rules of the user are still there",
-            responses=answers.CONDITIONAL | problems_of(404, 422),
-        ),
+        described("readRules", summary="Read which rules of the user are still there"),
     )
     async def rules(request: Request, session_id: parameters.SessionId) -> Response:
         """Read what the check after the main conversation's latest compaction found."""
-        snapshot, view = await reading.session(session_id)
-        tag = answers.tag(request.url.path, view, snapshot.version)
-        same = answers.unchanged(request, tag, snapshot)
-        if same is not None:
-            return same
-        documents = await reading.at(snapshot).compactions(session_id)
-        return answers.answer(snapshot, tag, {"rules": answers.rules(documents)})
+        return await compacted(request, session_id, "rules", answers.rules)
 
 
 async def _records(  # noqa: PLR0917 -- the parameters of the route

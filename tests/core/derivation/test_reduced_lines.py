@@ -6,6 +6,7 @@ import pytest
 
 from contextgauge.compaction.reading.lines import reduced
 from contextgauge.normalise.claude_code.conversation import prompt
+from contextgauge.normalise.runtimes import line_of
 
 
 @pytest.mark.parametrize(
@@ -69,3 +70,28 @@ def test_what_claude_code_writes_in_a_persons_name_was_not_typed(mark: str) -> N
     line: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": "x"}}
     assert prompt(line) == "x"
     assert prompt({**line, mark: True}) is None
+
+
+@pytest.mark.parametrize(
+    ("payload", "instructions"),
+    [
+        ({"base_instructions": {"text": "Be brief."}}, "Be brief."),
+        ({"base_instructions": "Be brief."}, "Be brief."),
+        ({"instructions": "Be brief."}, "Be brief."),
+        ({}, None),
+        (3, None),
+    ],
+)
+def test_the_head_of_a_rollout_has_the_system_prompt(payload: Any, instructions: Any) -> None:
+    line = {"type": "session_meta", "payload": payload}
+    read = line_of(line).instructions
+    assert read is not None
+    assert read(line) == instructions
+
+
+def test_of_what_was_attached_all_texts_but_its_kind_are_seen() -> None:
+    content: Any = {"type": "todo", "items": ["a", {"type": "b", "text": "c"}, 3]}
+    read = line_of({"type": "attachment"}).attached
+    assert read is not None
+    assert read({"attachment": content}) == "a\nc"
+    assert read({"attachment": "nothing"}) is None

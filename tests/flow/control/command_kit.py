@@ -28,7 +28,6 @@ from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
 from streams.codec.commands import read_entry, write_entry
 from streams.core.control.plan import CompactedSession, ControlPlan, SessionPolicy
 from streams.core.conversation.fold import ConversationFold
-from streams.edge.memory.asked_contexts import MemoryAskedContexts
 from streams.flow.control.commands.command_log import session_of
 from streams.flow.control.commands.command_ports import CommandPorts
 from streams.flow.control.commands.command_worker import CommandWorker
@@ -36,6 +35,7 @@ from streams.flow.control.commands.message_tail import lines_of
 from streams.flow.control.session_owners import Owner
 from streams.ports import Driver, Log, LogRecord, NewRecord
 from streams.ports.conversations import Mark
+from tests.doubles.asked_contexts import MemoryAskedContexts
 from tests.doubles.control_store import MemoryControlStore
 from tests.doubles.log import FaultyLog
 from tests.doubles.record_stream import MemoryRecordStream

@@ -10,7 +10,6 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError, VersionError, WrongServerError
 from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
 from streams.core.alerts.watch import Who
-from streams.edge.memory.asked_contexts import MemoryAskedContexts
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.view_store import MemoryViews
 from streams.flow.control.alerts import alert_worker
@@ -20,6 +19,7 @@ from streams.flow.control.session_owners import AgentLookup, Owner
 from streams.ports import Generations, Health, NewRecord, WebhookResult
 from tests.core.given import SESSION, START_MS, Given, assistant, compacting, failed, init
 from tests.doubles.alerts import MemoryAlertMemory
+from tests.doubles.asked_contexts import MemoryAskedContexts
 from tests.flow.control.control_kit import (
     AWAY,
     REFUSED,

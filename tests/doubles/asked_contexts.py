@@ -5,7 +5,7 @@ from streams.ports.conversations import ASKED_MS, Asked
 
 
 class MemoryAskedContexts:
-    """An `AskedContexts`, for tests and for embedded mode."""
+    """An `AskedContexts`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
