@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from streams.ingest.context import Ingesting
 from streams.ingest.messages import PATH, add_messages
+from streams.ingest.otlp.routes import otlp_routes
 from streams.ingest.publishing import Publishing
 from streams.serve.api.guard import BodyLimits, Guard
 from streams.serve.api.probes import probe_routes
@@ -45,7 +46,11 @@ def create_ingest_app(ingesting: Ingesting) -> Starlette:
     add_messages(router, publishing, ingesting)
     bodies = BodyLimits(ingesting.body_limit_bytes, _BODY_S, may_be_chunked=True)
     app = Starlette(
-        routes=[*router.routes, *probe_routes(ingesting)],
+        routes=[
+            *router.routes,
+            *otlp_routes(publishing, ingesting),
+            *probe_routes(ingesting),
+        ],
         middleware=[Middleware(Guard, serving=ingesting, bodies=bodies)],
         exception_handlers={Problem: _problem, HTTPException: _of_the_framework},
         lifespan=lifespan,
@@ -69,7 +74,8 @@ async def _of_the_framework(request: Request, error: Exception) -> Response:
         raise TypeError("the handler is for Starlette's own errors")
     problem = Problem(
         HTTPStatus(error.status_code),
-        f"There is no such address or method: POST messages to {PATH}.",
+        f"There is no such address or method: POST messages to {PATH}, OTLP to /v1/logs and "
+        "/v1/traces.",
         headers=dict(error.headers or {}),
     )
     return problem.response(request.url.path)
