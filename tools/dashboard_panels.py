@@ -259,6 +259,30 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         ),
     ),
     (
+        "Messages over HTTP",
+        (
+            Panel(
+                "Requests",
+                "Per second, by status. 429: too much waits; 503: Kafka is away.",
+                (("{{status}}", _rate("ingest_requests_total", "status")),),
+                unit="ops",
+                stacked=True,
+            ),
+            Panel(
+                "Latency",
+                "99th percentile by route: until Kafka has the messages.",
+                (_quantiles("ingest_request_seconds", "route")[1],),
+                unit="s",
+            ),
+            Panel(
+                "Waiting for Kafka",
+                "Bytes; near the limit, publishers get 429.",
+                (("bytes", _sum("ingest_waiting_bytes")),),
+                unit="bytes",
+            ),
+        ),
+    ),
+    (
         "Processes",
         (
             Panel(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 from contextgauge import json_codec
 from contextgauge.claude_sdk import is_claude_object, stream_body
 from contextgauge.containers import Line
+from contextgauge.delivery.acknowledgement import Acknowledgement
 from contextgauge.delivery.privacy import strip_text
 from contextgauge.delivery.shorten import fit
 from contextgauge.errors import ConfigError
@@ -47,13 +48,14 @@ class OutgoingMessage(NamedTuple):
     """One message to send.
 
     `session_id` is null while it still has to be brought into its form; `hint` is its session then,
-    as far as it is known (R1).
+    as far as it is known (R1). `acknowledgement` is for who waits until the broker has it.
     """
 
     session_id: str | None
     value: bytes
     hint: str | None
     headers: Headers
+    acknowledgement: Acknowledgement | None = None
 
 
 def body_of(message: object) -> Mapping[str, object] | bytes | DeadLetter:

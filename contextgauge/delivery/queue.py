@@ -56,6 +56,19 @@ class SendQueue:
         self._filled.set()
         return True
 
+    def put_all(self, items: Sequence[OutgoingMessage]) -> bool:
+        """Queue messages, all of them or none; false where there is no room for all."""
+        size = sum(len(item.value) for item in items)
+        if self._queue and not (
+            len(self._queue) + len(items) <= self._max_messages
+            and self.bytes + size <= self._max_bytes
+        ):
+            return False
+        self._queue.extend(items)
+        self.bytes += size
+        self._filled.set()
+        return True
+
     async def take(self) -> Sequence[OutgoingMessage]:
         """Take the oldest messages, as soon as there are any; none where it is closed and empty."""
         while not self._queue and not self._closed:

@@ -166,8 +166,9 @@ class QueueSender:
             await producer.flush()
         except RecordError as error:
             if len(batch) == 1:
-                self._refuse(DeadLetter("too_large", str(error)))
-                self._settle(batch)
+                letter = DeadLetter("too_large", str(error))
+                self._refuse(letter)
+                self._settle(batch, letter)
             else:
                 self._alone = len(batch)
             raise
@@ -175,10 +176,12 @@ class QueueSender:
         self.sent.messages += len(batch)
         self.sent.bytes += sum(len(item.value) for item in batch)
 
-    def _settle(self, batch: Sequence[OutgoingMessage]) -> None:
+    def _settle(self, batch: Sequence[OutgoingMessage], refused: DeadLetter | None = None) -> None:
         """Go on to what comes after: these are acknowledged, or refused."""
         self._alone = max(0, self._alone - len(batch))
         self.held = self.held[len(batch) :]
+        for item in batch:
+            _note(item, refused)
 
     async def _make_ready(self) -> None:
         """Prepare the held messages whose session or short form is not known yet."""
@@ -196,6 +199,7 @@ class QueueSender:
             else:
                 del self.held[place]
                 self._refuse(prepared or NO_SESSION)
+                _note(item, prepared or NO_SESSION)
 
     def _record(self, item: OutgoingMessage, partitions: int) -> NewRecord:
         if item.session_id is None:
@@ -207,3 +211,8 @@ class QueueSender:
     def _refuse(self, letter: DeadLetter) -> None:
         self.sent.refused += 1
         self._report("refused", f"a message cannot be sent: {letter.reason}: {letter.detail}")
+
+
+def _note(item: OutgoingMessage, refused: DeadLetter | None) -> None:
+    if item.acknowledgement is not None:
+        item.acknowledgement.settle(refused)

@@ -61,6 +61,10 @@ class Commands(LazyGroup):
                 "publish.publish_command",
                 "Publish transcripts to Kafka, each line unchanged.",
             ),
+            "ingest": (
+                "ingest",
+                "Take messages over HTTP and publish them to Kafka, until stopped.",
+            ),
             "simulate": ("simulate", "Simulate agent sessions with every kind of compaction."),
         },
         "Compact": {
@@ -98,7 +102,10 @@ class Commands(LazyGroup):
                 "Serve the API, the live feed and the web page, until stopped.",
             ),
             "control": ("control", "Send alerts and compact sessions, until stopped."),
-            "token": ("token", "Create an access token for a reader of the API."),
+            "token": (
+                "token",
+                "Create an access token for a reader of the API, or for a publisher.",
+            ),
         },
         "Maintain": {
             "doctor": ("doctor", "Examine Kafka, topics, publishers, workers and Redis."),

@@ -46,6 +46,7 @@ _AREAS = {
     "kafka": "Kafka",
     "topics": "Topics",
     "publishers": "Publishers",
+    "ingest": "Messages over HTTP",
     "derive": "Derive workers",
     "project": "Project workers",
     "views": "Views",

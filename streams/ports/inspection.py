@@ -169,6 +169,25 @@ class StoreFacts:
     deployment: Deployment | Failure | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class IngestFacts:
+    """The server that takes messages over HTTP: `reasons` why it is not ready; None, where it is.
+
+    `is_there`: something answers at its address.
+    """
+
+    address: str
+    is_there: bool
+    reasons: str | None = None
+
+
+class IngestInspector(Protocol):
+    """Asks the server that takes messages over HTTP. Bounded in time."""
+
+    async def look(self) -> IngestFacts:
+        """Return the facts."""
+
+
 class StoreInspector(Protocol):
     """Inspects Redis. Bounded in time: some seconds at most."""
 

@@ -26,8 +26,9 @@ from schemas.topics import (
     MIB,
     Topic,
 )
-from streams.settings import redis
+from streams.settings import ingest, redis
 from streams.settings.derivation import DerivationSettings
+from streams.settings.ingest import IngestSettings
 from streams.settings.reading import ReadingSettings
 from streams.settings.redis import RedisSettings
 from streams.settings.serving import ServingSettings
@@ -38,6 +39,7 @@ from streams.settings.workers import WorkerSettings
 class Settings(
     WorkerSettings,
     ServingSettings,
+    IngestSettings,
     ReadingSettings,
     DerivationSettings,
     PublishingSettings,
@@ -109,6 +111,7 @@ def _inconsistencies(settings: Settings) -> Iterator[str]:
         )
     yield from kafka.inconsistencies(settings)
     yield from redis.inconsistencies(settings)
+    yield from ingest.inconsistencies(settings)
 
 
 _BUILD_VARIABLE = PREFIX + "COMPILE"

@@ -8,6 +8,7 @@ from schemas.topics import (
     CONTEXT_STATE,
     DEAD_LETTERS,
 )
+from streams.edge.ingest_probe import IngestProbe
 from streams.edge.kafka.inspector import KafkaInspector
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.inspector import RedisInspector
@@ -44,6 +45,7 @@ def doctor_services(settings: Settings, clock: Clock) -> doctor.Services:
         views=redis or views,
         conversations=redis or conversations,
         clock=clock,
+        ingest=IngestProbe(settings.ingest_host, settings.ingest_port),
     )
 
 

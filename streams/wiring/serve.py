@@ -1,4 +1,4 @@
-"""What the server needs besides its adapters: who may read and write."""
+"""What the servers need besides their adapters: who may read, write and publish."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -22,3 +22,12 @@ def access(settings: Settings) -> Access:
     file = TokenFile(settings.serve_tokens_file, f"{PREFIX}SERVE_TOKENS_FILE")
     file.read()
     return Access(file.read, file.writers)
+
+
+def publishers(settings: Settings) -> Callable[[], Mapping[str, str]] | None:
+    """Return who may publish, names by token hash; None: anyone may. Raises ConfigError."""
+    if settings.ingest_tokens_file is None:
+        return None
+    file = TokenFile(settings.ingest_tokens_file, f"{PREFIX}INGEST_TOKENS_FILE", "publisher")
+    file.read()
+    return file.read

@@ -63,7 +63,7 @@ def test_version_and_help_import_no_library_but_typer() -> None:
 def test_a_command_imports_no_client_that_it_does_not_need(tmp_path: Path) -> None:
     file = tmp_path / "one.jsonl"
     file.write_text('{"type":"user","sessionId":"s","message":{"content":"text"}}\n')
-    replay, simulate, sessions, topics, publish, derive, serve = _imported(
+    replay, simulate, sessions, topics, publish, derive, serve, ingest = _imported(
         ["replay", str(file)],
         ["simulate", "--sample"],
         ["sessions", "--help"],
@@ -71,13 +71,14 @@ def test_a_command_imports_no_client_that_it_does_not_need(tmp_path: Path) -> No
         ["publish", "--help"],
         ["derive", "--help"],
         ["serve", "--help"],
+        ["ingest", "--help"],
     )
     assert replay.isdisjoint({*CLIENTS, "rich", "structlog"})
     for names in (simulate, sessions, topics):
         assert names.isdisjoint({*CLIENTS, "structlog"})
     for names in (publish, derive):
         assert names.isdisjoint(CLIENTS)
-    assert serve & CLIENTS == PAGE
+    assert serve & CLIENTS == ingest & CLIENTS == PAGE
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
 
 
 def test_all_services_of_the_pipeline_are_present() -> None:
-    workers = {"derive", "project", "conversations", "control"}
+    workers = {"derive", "project", "ingest", "conversations", "control"}
     assert set(OWN) == {"topics", "serve", "publish"} | workers
     assert {name for name in workers if OWN[name].get("healthcheck") != _HEALTH} == set()
     assert set(SERVICES) - set(OWN) == {"kafka", "redis"}

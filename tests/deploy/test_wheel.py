@@ -18,7 +18,8 @@ import venv
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from typer.testing import CliRunner
@@ -35,6 +36,12 @@ NOT_INSTALLED = re.compile(
     r"|\b(?:docs|deploy|tools|tests|bench)/"
 )
 """What a checkout has and an installation has not."""
+
+_JSON = {"Content-Type": "application/json"}
+
+_MESSAGE = (
+    b"""{"session_id":"over-http","type":"assistant","message":{"usage":{"input_tokens":9}}}"""
+)
 
 COMMANDS = {name for section in Commands.sections.values() for name in section}
 
@@ -240,14 +247,17 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
     here.run("stack", "status")
     here.run("topics", "create")
     here.environment["CONTEXTGAUGE_SERVE_PORT"] = "0"
+    here.environment["CONTEXTGAUGE_INGEST_PORT"] = "0"
     viewed = ["view", "projects", "--port", "0"]
     alerting = ["control", "--rules", "rules.toml"]
     kept = Path(here.folder) / "compaction.toml"
     kept.write_text('[conversations]\nsessions = ["*"]\n')
     here.environment["CONTEXTGAUGE_COMPACTION_FILE"] = str(kept)
-    for worker in (["derive"], ["project"], ["conversations"], ["serve"], alerting, viewed):
+    serving = (["serve"], ["ingest"], viewed)
+    for worker in (["derive"], ["project"], ["conversations"], *serving, alerting):
         here.start(*worker)
     here.run("publish", "projects")
+    taken(here)
     until(
         lambda: len(json.loads(here.run("sessions", "--json"))) > 3,
         lambda: here.log("project"),
@@ -270,7 +280,7 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
     served(here)
     assert "no errors" in here.run("doctor")
     assert here.stop() == dict.fromkeys(
-        ("derive", "project", "conversations", "serve", "control", "view"), 0
+        ("derive", "project", "conversations", "serve", "ingest", "control", "view"), 0
     )
     here.run("stack", "down")
     assert here.used == COMMANDS, "a command is not tried here"
@@ -318,6 +328,25 @@ def without_services(here: Installation) -> None:
     here.environment["PATH"] = f"{here.bin}{os.pathsep}{without_java}"
     assert "running embedded" in here.run("demo", "projects")
     here.environment["PATH"] = path
+
+
+def taken(here: Installation) -> None:
+    """A message that is sent over HTTP is in Kafka."""
+    address = re.compile(r'"address": "(http://[\d.:]+)"')
+    until(lambda: address.search(here.log("ingest")), lambda: here.log("ingest"))
+    (url,) = address.findall(here.log("ingest"))
+    until(lambda: _is_ready(url), lambda: here.log("ingest"))
+    sent = Request(f"{url}/v1/messages", _MESSAGE, _JSON)
+    with urlopen(sent, timeout=10) as answer:
+        assert json.loads(answer.read())["accepted"] == 1
+    assert "over-http" in here.run("replay", "--topic", "messages")
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return bool(json.loads(fetched(f"{url}/readyz"))["ready"])
+    except HTTPError:
+        return False
 
 
 def served(here: Installation) -> None:

@@ -23,6 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 from streams.cli.app import app
 from streams.cli.lazy import LazyCommand
 from streams.edge.files.folders import write_folder
+from streams.edge.telemetry.server import listening, port_of
 from streams.flow.simulator import SimulationOptions, simulate
 from tests.commands import command_environment
 from tests.docs.test_docs import DOCUMENTS, ROOT, _blocks, _name, _prose
@@ -98,7 +99,8 @@ class Shell:
         elif words[0] not in ("cd", "git") and not (
             words[0] == "contextgauge" and words[1] in _NOT_HERE
         ):
-            self._done(command, again=len(words) > 1 and words[1] in _TRIED_AGAIN)
+            is_reading = len(words) > 1 and words[1] in _TRIED_AGAIN
+            self._done(command, again=is_reading or words[0] == "curl")
 
     def _view(self, command: str) -> None:
         """Start the view, and press Ctrl-C once it serves the page."""
@@ -179,6 +181,9 @@ def test_the_commands_of_a_document_work_one_after_the_other(
     commands = commands_of(path.read_text(encoding="utf-8"))
     settings = {"TOPIC_PREFIX": prefix, "GROUP_PREFIX": prefix, "KEY_PREFIX": prefix.rstrip("-")}
     settings["SERVE_PORT"] = "0"  # the usual one may be a developer's
+    with listening("127.0.0.1", 0) as listener:
+        settings["INGEST_PORT"] = str(port_of(listener))
+    commands = [command.replace(":8643", f":{settings['INGEST_PORT']}") for command in commands]
     if any(" topics " in command for command in commands):
         settings["BOOTSTRAP_SERVERS"] = request.getfixturevalue("kafka")
         settings["REDIS_URL"] = request.getfixturevalue("redis_url")

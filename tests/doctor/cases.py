@@ -35,6 +35,7 @@ from streams.ports.inspection import (
     ClusterFacts,
     Failure,
     Group,
+    IngestFacts,
     OpenTransaction,
     StoreFacts,
     TopicFacts,
@@ -155,6 +156,7 @@ HEALTHY = Facts(
     conversations=Conversations({number: WorkerProgress(0, 100, 100, None) for number in range(2)}),
     store=STORE,
     views=VIEWS,
+    ingest=IngestFacts("127.0.0.1:8643", is_there=True),
 )
 KAFKA_FIELDS = {field.name for field in fields(KafkaFacts)}
 

@@ -6,7 +6,14 @@ from schemas.topics import DAY_MS, HOUR_MS, MIB
 from streams.flow.doctor import Facts, Severity
 from streams.flow.doctor.facts import DeadLetters, MiskeyedMessage, WorkerProgress
 from streams.ports import Generations, ProjectorHeartbeat, ViewPosition
-from streams.ports.inspection import TRANSACTIONS_TOPIC, Bootstrap, ClockReading, Failure, Group
+from streams.ports.inspection import (
+    TRANSACTIONS_TOPIC,
+    Bootstrap,
+    ClockReading,
+    Failure,
+    Group,
+    IngestFacts,
+)
 from tests.doctor.cases import (
     AWAY,
     BROKERS,
@@ -167,6 +174,12 @@ TOPIC_PROBLEMS: list[Problem] = [
 ]
 
 FLOW_PROBLEMS: list[Problem] = [
+    (
+        "ingest.ready",
+        "warning",
+        facts(ingest=IngestFacts("h:8643", is_there=True, reasons="kafka is away")),
+        "kafka is away",
+    ),
     ("publishers.keys", "error", keying(without_key=100), "25% of the newest 400 messages: 100"),
     ("publishers.keys", "warning", keying(other_key=1), "<1% of"),
     (

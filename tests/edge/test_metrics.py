@@ -19,7 +19,7 @@ STREAMS = Path(metrics.__file__).parents[2]
 def sources() -> list[Path]:
     paths = [
         path
-        for part in ("flow", "serve", "cli", "wiring")
+        for part in ("flow", "serve", "ingest", "cli", "wiring")
         for path in (STREAMS / part).rglob("*.py")
     ]
     return [*paths, STREAMS / "edge" / "telemetry" / "metrics.py"]

@@ -78,15 +78,15 @@ class Projection:
 class Served:
     """A server as a process of its own; `port` stays where it is started again."""
 
-    def __init__(self, command: Command, port: int, **settings: str) -> None:
-        self._command, self.settings = command, settings
+    def __init__(self, command: Command, port: int, name: str = "serve", **settings: str) -> None:
+        self._command, self._name, self.settings = command, name, settings
         self.url = f"http://127.0.0.1:{port}"
         self.process: subprocess.Popen[str] | None = None
 
     async def start(self) -> None:
         """Start it, and wait until it answers."""
-        port = self.url.rpartition(":")[2]
-        self.process = self._command.start("serve", **self.settings, SERVE_PORT=port)
+        port = {f"{self._name.upper()}_PORT": self.url.rpartition(":")[2]}
+        self.process = self._command.start(self._name, **self.settings, **port)
         until_s = time.monotonic() + PATIENCE_S
         async with httpx.AsyncClient(base_url=self.url) as client:
             while time.monotonic() < until_s:

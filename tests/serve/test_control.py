@@ -310,7 +310,7 @@ async def test_an_id_with_a_slash_is_one_id(control: Control) -> None:
 async def test_a_body_that_does_not_come_gives_its_place_back(
     control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "_BODY_S", 0.05)
+    monkeypatch.setattr(guard, "SMALL_BODIES", guard.SMALL_BODIES._replace(seconds=0.05))
     path = f"{control.path}/thresholds"
     sent: list[Message] = []
     forever = asyncio.Event()

@@ -5,7 +5,7 @@ import contextlib
 import resource
 import socket
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import uvicorn
 from starlette.applications import Starlette
@@ -48,21 +48,38 @@ async def serve_until(
     proxies: Sequence[str] = (),
     ready: Callable[[], object] | None = None,
 ) -> None:
-    """Serve the application until `stop` is set; `ready` is called once it serves."""
+    """Serve the API and the page until `stop` is set; `ready` is called once they are served."""
+    app = create_app(serving)
+
+    def begun() -> None:
+        serving.health.worker("member")
+        if ready is not None:
+            ready()
+
+    # The feed's responses never end, and the server waits for responses in progress.
+    await run_server(stop, app, listener, proxies, begun, app.state.feed.stop)
+
+
+async def run_server(
+    stop: asyncio.Event,
+    app: Starlette,
+    listener: socket.socket,
+    proxies: Sequence[str],
+    begun: Callable[[], object],
+    ending: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Serve an application until `stop` is set; `ending` is called before the server ends."""
     _open_many_files()
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
-    app = create_app(serving)
     server = ServerWithoutSignals(_config(app, proxies))
     running = asyncio.create_task(server.serve([listener]))
     stopping = asyncio.create_task(stop.wait())
-    serving.health.worker("member")
-    if ready is not None:
-        ready()
+    begun()
     await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
-    # The feed's responses never end, and the server waits for responses in progress.
-    await app.state.feed.stop()
+    if ending is not None:
+        await ending()
     server.should_exit = True
     await running
 

@@ -55,7 +55,7 @@ def listener_of(name: str, host: str, port: int) -> socket.socket:
         return listening(host, port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            option = "--port or " if name == "SERVE" else ""
+            option = "" if name == "METRICS" else "--port or "
             raise ConfigError(
                 f"port {port} is taken: name another with {option}{PREFIX}{name}_PORT"
             ) from error

@@ -135,6 +135,18 @@ COUNTERS: dict[str, Metric] = {
         "`slow`: fell behind; `stuck`: accepted no data; `full`: reader limit reached; `token`: "
         "token revoked.",
     ),
+    "ingest_requests": Metric(
+        "Requests answered by `contextgauge ingest`, by route and status",
+        ("route", "status"),
+        "Load by route. 401: no token; 422: wrong messages; 429: too much waits; 503: Kafka is "
+        "away.",
+    ),
+    "ingest_messages": Metric(
+        "Messages of these requests, by what became of them",
+        ("outcome",),
+        "`accepted`: Kafka has them; `ignored`: they mean nothing; `refused`: the publisher is "
+        "wrong.",
+    ),
     "control_records": Metric(
         "Records evaluated by the control worker",
         _PARTITION,
@@ -282,6 +294,11 @@ GAUGES: dict[str, Metric] = {
     "serve_stream_readers": Metric(
         "Connected readers of the live feed", (), "Each needs a connection."
     ),
+    "ingest_waiting_bytes": Metric(
+        "What was taken over HTTP and waits for Kafka",
+        (),
+        "Near CONTEXTGAUGE_INGEST_WAITING_BYTES, publishers get 429.",
+    ),
     "control_queued_alerts": Metric(
         "Alerts waiting to be sent",
         ("target",),
@@ -354,6 +371,12 @@ HISTOGRAMS: dict[str, Metric] = {
         "Duration of a request, by route; without the live feed",
         ("route",),
         "Mostly Redis.",
+        _ANSWERS,
+    ),
+    "ingest_request_seconds": Metric(
+        "Duration of a request to `contextgauge ingest`, by route",
+        ("route",),
+        "What a publisher waits until Kafka has its messages.",
         _ANSWERS,
     ),
     "control_delivery_seconds": Metric(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from streams.flow.doctor.checks import (
     activity,
     control,
+    ingest,
     kafka,
     publishers,
     redis,
@@ -39,6 +40,7 @@ CHECKS: tuple[Check, ...] = (
     *topics.CHECKS,
     *transactions.CHECKS,
     *publishers.CHECKS,
+    *ingest.CHECKS,
     *workers.CHECKS,
     *views.CHECKS,
     *control.CHECKS,

@@ -21,12 +21,16 @@ from streams.ports.inspection import (
     Failure,
     FailureKind,
     Group,
+    IngestFacts,
+    IngestInspector,
     OpenTransaction,
     StoreFacts,
     StoreInspector,
 )
 
 _T = TypeVar("_T")
+
+NOT_ASKED = Failure("unset", "not asked")
 
 AHEAD_MS = 2_000
 """Synchronised clocks differ by milliseconds, and delivery only makes a message look older."""
@@ -57,6 +61,7 @@ class Services:
     views: ViewReader | Failure
     conversations: ConversationReader | Failure
     clock: Clock
+    ingest: IngestInspector | Failure = NOT_ASKED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,3 +236,4 @@ class Facts:
     conversations: Conversations | Failure
     store: StoreFacts | Failure
     views: Views | Failure
+    ingest: IngestFacts | Failure = NOT_ASKED

@@ -22,7 +22,14 @@ from streams.flow.doctor.facts import (
 )
 from streams.flow.doctor.log_facts import LogFacts
 from streams.ports import NO_ID, ViewPosition, ViewReader
-from streams.ports.inspection import BrokerInspector, ClusterFacts, Failure, Group, StoreFacts
+from streams.ports.inspection import (
+    BrokerInspector,
+    ClusterFacts,
+    Failure,
+    Group,
+    IngestFacts,
+    StoreFacts,
+)
 
 _T = TypeVar("_T")
 
@@ -35,15 +42,15 @@ _READING_S = 8.0
 
 async def gather(services: Services, expected: Expected) -> Facts:
     """Return all facts. Raises nothing that a service does."""
-    kafka, (store, views) = await asyncio.gather(
-        _kafka(services, expected), _redis(services, expected)
+    kafka, (store, views), ingest = await asyncio.gather(
+        _kafka(services, expected), _redis(services, expected), _ingest(services)
     )
     # These need to know the cluster, and where the views are.
     project, conversations = await asyncio.gather(
         within(_READING_S, _project(services, expected, kafka.cluster, views)),
         within(_READING_S, _conversations(services, expected, kafka.cluster)),
     )
-    return Facts(services.clock.now_ms(), kafka, project, conversations, store, views)
+    return Facts(services.clock.now_ms(), kafka, project, conversations, store, views, ingest)
 
 
 async def within(seconds: float, answer: Awaitable[_T]) -> _T | Failure:
@@ -168,6 +175,12 @@ async def _redis(
         return store, await within(_READING_S, _views(reader, expected.partitions))
     finally:
         await within(_INSPECTION_S, reader.stop())
+
+
+async def _ingest(services: Services) -> IngestFacts | Failure:
+    if isinstance(services.ingest, Failure):
+        return services.ingest
+    return await within(_INSPECTION_S, services.ingest.look())
 
 
 async def _views(reader: ViewReader, partitions: int) -> Views:

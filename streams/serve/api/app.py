@@ -22,8 +22,9 @@ from contextgauge import __version__
 from contextgauge.errors import FormerViewsError, RetryError, StopError, WrongServerError
 from streams import codec
 from streams.serve.api import answers, control, doc_pages, routes
-from streams.serve.api.guard import PROBES, STREAM, Guard, is_private
+from streams.serve.api.guard import STREAM, Guard, is_private
 from streams.serve.api.page import page_routes
+from streams.serve.api.probes import probe_routes
 from streams.serve.api.problems import Problem, away
 from streams.serve.api.reading import Reading
 from streams.serve.api.routing import ApiRoute, PlainRoute, Router
@@ -96,13 +97,6 @@ def _middleware(serving: Serving, feed: Feed) -> list[Middleware]:
 def _service_routes(serving: Serving, described: Sequence[ApiRoute]) -> list[PlainRoute]:
     """Return the routes of probes, metrics and the description of the API."""
 
-    async def probe(request: Request) -> Response:
-        status, media_type, body = serving.probe(
-            request.url.path, request.headers.get("accept", "")
-        )
-        headers = {"Cache-Control": "no-store", "Content-Type": media_type}
-        return Response(body, status_code=status, headers=headers)
-
     @cache
     def document() -> dict[str, Any]:
         from streams.serve.api import openapi  # noqa: PLC0415 -- its shapes take 15 ms to import
@@ -116,7 +110,7 @@ def _service_routes(serving: Serving, described: Sequence[ApiRoute]) -> list[Pla
         return HTMLResponse(doc_pages.of_api(document()), headers=_DOCS_HEADERS)
 
     return [
-        *(PlainRoute(path, probe) for path in sorted(PROBES)),
+        *probe_routes(serving),
         PlainRoute("/openapi.json", document_as_json),
         PlainRoute("/docs", document_as_page),
     ]

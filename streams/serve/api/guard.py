@@ -5,22 +5,21 @@ It is plain ASGI, so that the live feed streams through it.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from http import HTTPStatus
 from math import ceil
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from contextgauge.errors import ConfigError
-from contextgauge.settings.forms import PREFIX
 from streams.edge.files.tokens import hashed
 from streams.edge.hosts import is_rebound
 from streams.ports import Clock
 from streams.serve.api.problems import Problem, away
-from streams.serve.api.serving import Serving
+from streams.serve.api.serving import ServerContext
 
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """For supervisors and Prometheus: no token, no rate, nothing of any session."""
@@ -40,11 +39,19 @@ _WITH_IDS: Final = ("/v1/sessions/", "/v1/agents/", "/v1/projects/", "/api/agent
 
 _TARGET_BYTES: Final = 8 * 1024
 _HEADER_BYTES: Final = 32 * 1024
-_BODY_BYTES: Final = 16 * 1024
-"""Bodies are a few settings and a text for a summariser; some clients send one with a GET."""
 
-_BODY_S: Final = 10.0
-"""A body is small, and clients send it at once: others would keep places from readers."""
+
+class BodyLimits(NamedTuple):
+    """How large a body may be, in how much time it comes, and whether in chunks too."""
+
+    size: int
+    seconds: float
+    may_be_chunked: bool
+
+
+SMALL_BODIES: Final = BodyLimits(16 * 1024, 10.0, may_be_chunked=False)
+"""Bodies of the API are a few settings and a text for a summariser, and some clients send one with
+a GET. Clients send it at once: others would keep places from readers."""
 
 _UNDER_WAY: Final = 500
 """Requests answered at a time: each may take a connection to Redis, which has 10 000 for all."""
@@ -86,8 +93,16 @@ class RateLimits:
 class Guard:
     """Wraps an application. `streams` counts listeners to the feed."""
 
-    def __init__(self, app: ASGIApp, *, serving: Serving, streams: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        serving: ServerContext,
+        streams: Callable[[], int] = lambda: 0,
+        bodies: BodyLimits | None = None,
+    ) -> None:
         self._app, self._serving, self._streams = app, serving, streams
+        self._bodies = bodies or SMALL_BODIES
         self._rates = RateLimits(serving.requests_per_s, serving.clock)
         self._under_way = 0
 
@@ -108,7 +123,7 @@ class Guard:
         try:
             self._admit(inner)
             inner["path"] = _with_whole_ids(inner)
-            await self._app(inner, _Receiving(receive), sending)
+            await self._app(inner, _Receiving(receive, self._bodies), sending)
         except Exception as error:  # noqa: BLE001 -- nothing above would handle it
             problem = error if isinstance(error, Problem) else _internal(serving, error)
             # An answer that has begun cannot be replaced: the connection is closed.
@@ -117,21 +132,21 @@ class Guard:
         finally:
             self._under_way -= 1
         route = getattr(inner.get("route"), "path", "none")
-        serving.telemetry.count("serve_requests", route=route, status=str(sending.status))
+        status = str(sending.status)
+        serving.telemetry.count(serving.requests_metric, route=route, status=status)
         if route != STREAM:
             took_s = serving.clock.monotonic_s() - began_s
-            serving.telemetry.observe("serve_request_seconds", took_s, route=route)
+            serving.telemetry.observe(serving.seconds_metric, took_s, route=route)
 
     def _admit(self, scope: Scope) -> None:
         """Raise Problem for a request that is refused."""
         headers = Headers(scope=scope)
-        _check_sizes(scope, headers)
+        _check_sizes(scope, headers, self._bodies)
         has_readers = self._serving.readers is not None
         checks_name = self._serving.only_here or bool(self._serving.names)
         if checks_name and not has_readers:
             # Else an attacker's DNS name that points here would let a web page read the answers.
-            names, setting = self._serving.names, self._serving.host_setting
-            _check_host(headers.get("host", ""), names, setting)
+            _check_host(headers.get("host", ""), self._serving)
         path: str = scope["path"]
         if path in PROBES:
             return
@@ -148,7 +163,7 @@ class Guard:
         if wait_s > 0:
             raise Problem(
                 HTTPStatus.TOO_MANY_REQUESTS,
-                "Too many requests: ask less often, with If-None-Match, or read /v1/stream.",
+                f"Too many requests: {self._serving.rate_hint}.",
                 "rate-limited",
                 {"Retry-After": str(max(ceil(wait_s), 1))},
             )
@@ -177,19 +192,20 @@ class Guard:
         return names.get(hashed(token.strip()))
 
 
-def _internal(serving: Serving, error: Exception) -> Problem:
+def _internal(serving: ServerContext, error: Exception) -> Problem:
     serving.report("answering a request", error)
     detail = "Internal error: see the server's log."
     return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, detail, "internal")
 
 
 class _Receiving:
-    """Receives a request; its body within some seconds."""
+    """Receives a request; its body within some seconds, and of at most so many bytes."""
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
+    def __init__(self, receive: Receive, limits: BodyLimits) -> None:
+        self._receive, self._limits = receive, limits
         self._is_whole = False
-        self._until_s = asyncio.get_running_loop().time() + _BODY_S
+        self._received = 0
+        self._until_s = asyncio.get_running_loop().time() + limits.seconds
 
     async def __call__(self) -> Message:
         if self._is_whole:
@@ -200,9 +216,12 @@ class _Receiving:
         except TimeoutError:
             raise Problem(
                 HTTPStatus.REQUEST_TIMEOUT,
-                f"The body did not come within {_BODY_S:.0f} seconds.",
+                f"The body did not come within {self._limits.seconds:.0f} seconds.",
                 "timeout",
             ) from None
+        self._received += len(message.get("body", b""))
+        if self._received > self._limits.size:
+            raise _too_large(self._limits)
         self._is_whole = not message.get("more_body", False)
         return message
 
@@ -224,7 +243,7 @@ class _Sending:
         await self._send(message)
 
 
-def _check_sizes(scope: Scope, headers: Headers) -> None:
+def _check_sizes(scope: Scope, headers: Headers, bodies: BodyLimits) -> None:
     target = len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"])
     if target > _TARGET_BYTES:
         raise Problem(
@@ -239,22 +258,24 @@ def _check_sizes(scope: Scope, headers: Headers) -> None:
             "too-large",
         )
     length = headers.get("content-length", "0")
-    has_unknown_size = "transfer-encoding" in headers
-    if has_unknown_size or not length.isdecimal() or int(length) > _BODY_BYTES:
-        raise Problem(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"The limit of a body is {_BODY_BYTES} bytes, and it needs a Content-Length.",
-            "too-large",
-        )
+    is_refused = "transfer-encoding" in headers and not bodies.may_be_chunked
+    if is_refused or not length.isdecimal() or int(length) > bodies.size:
+        raise _too_large(bodies)
 
 
-def _check_host(host: str, names: Collection[str], setting: str) -> None:
-    if is_rebound(host, names):
+def _too_large(bodies: BodyLimits) -> Problem:
+    length = "" if bodies.may_be_chunked else ", and it needs a Content-Length"
+    detail = f"The limit of a body is {bodies.size} bytes{length}."
+    return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, "too-large")
+
+
+def _check_host(host: str, serving: ServerContext) -> None:
+    if is_rebound(host, serving.names):
         raise Problem(
             HTTPStatus.MISDIRECTED_REQUEST,
             "This server answers as localhost, by its address, and by the names of "
-            f"{PREFIX}SERVE_NAMES only: set {setting} and {PREFIX}SERVE_TOKENS_FILE to serve "
-            "others.",
+            f"{serving.settings}_NAMES only: set {serving.host_setting} and "
+            f"{serving.settings}_TOKENS_FILE to serve others.",
             "wrong-host",
         )
 
@@ -282,7 +303,10 @@ def is_private(path: str) -> bool:
 
 def _unauthorized(headers: Headers) -> Problem:
     if "authorization" in headers:
-        detail = "Unknown token: it may have been revoked."
+        detail = (
+            "Unknown token: it may have been revoked, or be for another server: tokens of "
+            "`contextgauge token NAME` read, those of `contextgauge token NAME --publish` publish."
+        )
         challenge = 'Bearer realm="contextgauge", error="invalid_token"'
     else:
         detail = "Send a token as `Authorization: Bearer …`; the server's operator issues them."

@@ -1,4 +1,4 @@
-"""What the application depends on, and its configuration."""
+"""What the servers depend on, and their configuration."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,14 +37,38 @@ the header Accept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
-    """The application's dependencies and configuration.
+class ServerContext:
+    """What every HTTP server has.
 
-    `readers` returns the names of readers by the hashes of their tokens; None: everybody may read.
-    `only_here`: it serves this machine only; `names`: as these only. `requests_per_s` limits one
-    reader, 0: no limit; `streams` limits the live feed. `origins` are those of pages that may read
-    from a browser.
-    `service` is where the views are, and `host_setting` sets the address, for messages.
+    `readers` returns the names of its clients by the hashes of their tokens; None: it answers
+    everybody. `only_here`: it serves this machine only; `names`: as these only. `requests_per_s`
+    limits one client, 0: no limit. For messages, `settings` begins the names of the server's
+    settings, `host_setting` sets the address and `rate_hint` avoids the limit. Requests are counted
+    in the metrics `requests_metric` and `seconds_metric`.
+    """
+
+    clock: Clock
+    telemetry: Telemetry
+    health: Health
+    probe: Probe
+    report: Report
+    readers: Callable[[], Mapping[str, str]] | None = None
+    only_here: bool = True
+    names: Collection[str] = ()
+    requests_per_s: int = 0
+    settings: str = f"{PREFIX}SERVE"
+    host_setting: str = f"{PREFIX}SERVE_HOST"
+    rate_hint: str = "ask less often, with If-None-Match, or read /v1/stream"
+    requests_metric: str = "serve_requests"
+    seconds_metric: str = "serve_request_seconds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving(ServerContext):
+    """The dependencies and configuration of the API and the page.
+
+    `streams` limits the live feed. `origins` are those of pages that may read from a browser.
+    `service` is where the views are.
     `points` are where compactions are expected by the settings.
     `control` reads what the control plane knows, where there is one; `commands` is where requests
     to it go, None: this server only reads. `writers` returns the hashes of the tokens that may
@@ -56,19 +80,9 @@ class Serving:
     """
 
     reader: ViewReader
-    clock: Clock
-    telemetry: Telemetry
-    health: Health
-    probe: Probe
-    report: Report
-    readers: Callable[[], Mapping[str, str]] | None = None
-    only_here: bool = True
-    names: Collection[str] = ()
-    requests_per_s: int = 0
     streams: int = 2_000
     origins: Sequence[str] = ()
     service: Service = "redis"
-    host_setting: str = f"{PREFIX}SERVE_HOST"
     points: CompactionPoints = NO_POINTS
     reading: Callable[[], ReadingProgress | None] | None = None
     titles: ReadTitles | None = None

@@ -46,7 +46,7 @@ class Writing:
                 "write.",
                 "read-only",
             )
-        _check_origin(request)
+        check_origin(request)
         _check_form(request)
 
     def _is_writer(self, request: Request) -> bool:
@@ -81,7 +81,7 @@ class Writing:
             raise away("The command cannot be sent to Kafka: see the server's log.") from None
 
 
-def _check_origin(request: Request) -> None:
+def check_origin(request: Request) -> None:
     """Refuse what a page of another origin has a browser send."""
     origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
     is_other = origin is not None and (
