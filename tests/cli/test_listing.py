@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -30,6 +31,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A projects folder; local files are in a folder of the test's."""
     monkeypatch.setenv("CONTEXTGAUGE_STATE_FOLDER", str(tmp_path / "state"))
     return write_sample(tmp_path / "projects")
+
+
+class Viewed(NamedTuple):
+    """A projects folder that was viewed to the end: not to be changed."""
+
+    folder: Path
+    state: Path
+    listed: list[bytes]
+
+
+@pytest.fixture(scope="module")
+def viewed(tmp_path_factory: pytest.TempPathFactory) -> Viewed:
+    here = tmp_path_factory.mktemp("viewed")
+    folder = write_sample(here / "projects")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONTEXTGAUGE_STATE_FOLDER", str(here / "state"))
+        _view(folder).store.close()
+        return Viewed(folder, here / "state", _without_store(folder))
 
 
 @pytest.fixture
@@ -177,10 +196,13 @@ def _empty(file: Path) -> None:
         *(_damaged_totals, _damaged_marks, _empty, Path.unlink),
     ],
 )
-def test_a_damaged_file_makes_no_difference(folder: Path, damage: Callable[[Path], None]) -> None:
-    _view(folder).store.close()
-    damage(_file(folder))
-    assert _listed(folder) == _without_store(folder)
+def test_a_damaged_file_makes_no_difference(
+    viewed: Viewed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
+) -> None:
+    shutil.copytree(viewed.state, tmp_path / "state")
+    monkeypatch.setenv("CONTEXTGAUGE_STATE_FOLDER", str(tmp_path / "state"))
+    damage(_file(viewed.folder))
+    assert _listed(viewed.folder) == viewed.listed
 
 
 def test_at_any_moment_of_a_reading_the_list_is_that_of_the_files(folder: Path) -> None:

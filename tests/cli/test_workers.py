@@ -39,44 +39,59 @@ def killable_settings(killable_kafka: LocalStack, redis_url: str, prefix: str) -
     }
 
 
-@pytest.mark.parametrize("name", ["derive", "project"])
+class _Logging:
+    """A worker, and what its log has of an outage."""
+
+    def __init__(self, command: Command, name: str, folder: Path, settings: dict[str, str]) -> None:
+        self.log = folder / name
+        self.process = command.start_logging(self.log, name, **settings)
+        self._running = "partition is running" if name == "derive" else '"following"'
+
+    def times(self, *words: str) -> int:
+        text = self.log.read_text()
+        return sum(text.count(each) for each in words)
+
+    def runs(self) -> int:
+        return self.times(self._running)
+
+    def reports(self) -> int:
+        return self.times("Kafka does not answer", "trying again")
+
+    def ends(self) -> int:
+        return self.times("Kafka answers again", "it works again", "joined the group")
+
+    def wait(self, count: Callable[[], int], least: int) -> None:
+        _until(lambda: count() >= least, self.log)
+
+
 def test_an_outage_and_its_end_are_logged_in_a_few_lines(
     command: Command,
     killable_kafka: LocalStack,
     killable_settings: dict[str, str],
     tmp_path: Path,
-    name: str,
 ) -> None:
     stack, settings = killable_kafka, killable_settings
     assert command("topics", "create", **settings).returncode == 0
-    errors = tmp_path / "errors"
-    worker = command.start_logging(errors, name, **settings)
-
-    def times(words: str) -> int:
-        return errors.read_text().count(words)
-
-    def reports() -> int:
-        return times("Kafka does not answer") + times("trying again")
-
-    def ends() -> int:
-        return times("Kafka answers again") + times("it works again") + times("joined the group")
-
-    running = "partition is running" if name == "derive" else '"following"'
-    _until(lambda: times(running) == 2, errors)
-    joined = ends()
+    workers = [_Logging(command, name, tmp_path, settings) for name in ("derive", "project")]
+    for worker in workers:
+        worker.wait(worker.runs, 2)
+    joined = [worker.ends() for worker in workers]
     stack.kill("kafka")
-    _until(lambda: reports() >= 1, errors)
+    for worker in workers:
+        worker.wait(worker.reports, 1)
     stack.start(["kafka"])
-    _until(lambda: ends() > joined, errors)
+    for worker, before in zip(workers, joined, strict=True):
+        worker.wait(worker.ends, before + 1)
     stack.kill("kafka")
-    before = reports()
-    _until(lambda: reports() > before, errors)
-    worker.send_signal(signal.SIGINT)
-    assert worker.wait(PATIENCE_S) == 0, errors.read_text()
-    assert times('"stopped"') == 1
-    told = errors.read_text()
-    assert all(line.startswith("{") for line in told.splitlines()), told
-    assert len(told.splitlines()) < 60, told
+    reported = [worker.reports() for worker in workers]
+    for worker, before in zip(workers, reported, strict=True):
+        worker.wait(worker.reports, before + 1)
+        worker.process.send_signal(signal.SIGINT)
+        assert worker.process.wait(PATIENCE_S) == 0, worker.log.read_text()
+        assert worker.times('"stopped"') == 1
+        lines = worker.log.read_text().splitlines()
+        assert all(line.startswith("{") for line in lines), lines
+        assert len(lines) < 60, lines
 
 
 def _started(log: Path) -> str:
