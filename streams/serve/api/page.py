@@ -27,7 +27,7 @@ _MODULES: Final = b"<!-- modules -->"
 after the other as they name each other."""
 
 _RUNTIMES: Final = b"@runtimes@"
-"""Stands there for the names of the runtimes that records may have."""
+"""Stands there for the names that records have of runtimes, by which sessions are filtered."""
 
 _SCRIPTS: Final = ("theme.js",)
 """No modules: run before the page is painted."""

@@ -11,11 +11,10 @@ export const PRESETS = [
   ["unknown", "Unknown"],
 ];
 
-/** The runtimes: their values in the API, and their names here. */
-export const RUNTIMES = [
-  ...document.querySelector("meta[name=runtimes]").content.split(" ").map((name) => [name, name]),
-  ["unknown", "Unknown runtime"],
-];
+const NAMES = document.querySelector('meta[name="runtimes"]').content.split(" ");
+
+/** The runtimes: their values in the API, which the server gives, and their names here. */
+export const RUNTIMES = [...NAMES.map((name) => [name, name]), ["unknown", "Unknown runtime"]];
 
 export function readFilters(parameters) {
   const sort = parameters.get("sort");
