@@ -5,7 +5,7 @@ begins. The status line imports this at every prompt, so it imports nothing that
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from contextgauge.record_words import Runtime
 
@@ -62,56 +62,34 @@ class SettingsFile(NamedTuple):
     content: Mapping[str, Any]
 
 
-class Places(Protocol):
-    """Where settings of a runtime may be, for sessions in one folder."""
+class Places(NamedTuple):
+    """Where settings of a runtime may be, for sessions in one folder.
 
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """The environment's variables."""
+    `homes` are the runtime's, the main one first; `project` is its folder in the project, nearest
+    to the session's, and never one of the homes. `of_machine` gives a folder of the machine's, with
+    those of other platforms; `names` what is in a folder; `file` a JSON or TOML file by its folder
+    and name. What cannot be read has nothing.
+    """
 
-    @property
-    def home(self) -> str:
-        """The user's home."""
-
-    @property
-    def homes(self) -> Sequence[str]:
-        """The runtime's homes, the main one first."""
-
-    @property
-    def project(self) -> str | None:
-        """The runtime's folder in the project, nearest to the session's; never one of the homes."""
-
-    def of_machine(self, folder: str, elsewhere: Mapping[str, str]) -> str:
-        """Return a folder of the machine's; `elsewhere` are those of other platforms."""
-
-    def names(self, folder: str) -> Sequence[str]:
-        """Return the names of what is in a folder; none where it cannot be read."""
-
-    def file(self, folder: str, name: str) -> SettingsFile:
-        """Return a JSON or TOML file; what cannot be read has nothing."""
-
-
-class Point(Protocol):
-    """Says where a compaction begins by settings; None where they say nothing of this."""
-
-    def __call__(
-        self,
-        settings: RuntimeSettings,
-        model: str | None,
-        window: int | None,
-        /,
-        *,
-        is_reported: bool,
-    ) -> ExpectedPoint | None:
-        """Answer of a model and its window; `is_reported`: by the runtime or configured."""
+    environment: Mapping[str, str]
+    home: str
+    homes: Sequence[str]
+    project: str | None
+    of_machine: Callable[[str, Mapping[str, str]], str]
+    names: Callable[[str], Sequence[str]]
+    file: Callable[[str, str], SettingsFile]
 
 
 class SettingsReading(NamedTuple):
-    """How a runtime is set: `folder` is the name of its folder in a project."""
+    """How a runtime is set: `folder` is the name of its folder in a project.
+
+    `point` says where a compaction begins, by settings, model, window and whether the window was
+    reported or configured; None where the settings say nothing of that.
+    """
 
     folder: str
     read: Callable[[Places], RuntimeSettings]
-    point: Point
+    point: Callable[[RuntimeSettings, str | None, int | None, bool], ExpectedPoint | None]
 
 
 def first(

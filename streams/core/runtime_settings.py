@@ -21,7 +21,7 @@ def expected(
     """
     if settings.enabled is not None and settings.enabled.value is False:
         return ExpectedPoint(None, settings.enabled.source, estimated=False)
-    return SETTINGS[settings.runtime].point(settings, model, window, is_reported=is_reported)
+    return SETTINGS[settings.runtime].point(settings, model, window, is_reported)
 
 
 def has_any(settings: RuntimeSettings) -> bool:

@@ -295,6 +295,13 @@ class ProjectKit:
             raise
         await worker.stop()
 
+    async def project(self, records: Sequence[Record] = (), *, at_least: int = 1) -> Worker:
+        """Append records, run a worker until it has projected all, and end it."""
+        await self.append(records)
+        async with self.running() as worker:
+            assert await self.caught_up(worker, at_least=at_least) == at_least
+        return worker
+
     async def read(self, partition: int) -> tuple[list[LogRecord], int]:
         """Return a partition's records and its end."""
         reader = self.log.reader(self.topic.name, [partition])

@@ -70,12 +70,8 @@ async def test_existing_records_are_projected_before_activation(kit: ProjectKit)
 
 
 async def test_a_worker_continues_where_the_last_one_stopped(kit: ProjectKit) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
-    await kit.append(MORE)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    await kit.project(SOME)
+    worker = await kit.project(MORE)
     assert worker.figures.total("project_records") == len(MORE)
     assert await kit.documents(1) == await kit.expected()
 
@@ -199,9 +195,7 @@ async def test_records_are_read_again_for_a_store_that_went_back_in_time(
 async def test_leftovers_of_an_emptied_store_are_not_reused(
     kit: ProjectKit, store: FaultyViews
 ) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    await kit.project(SOME)
     # Only the generation and the positions are gone.
     store.numbers = Generations(None, None)
     for partition in store.partitions.values():
@@ -215,25 +209,20 @@ async def test_leftovers_of_an_emptied_store_are_not_reused(
 async def test_documents_of_another_build_with_the_same_number_are_not_reused(
     kit: ProjectKit, store: FaultyViews
 ) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    await kit.project(SOME)
     # All but the generation is there still, and wrong: a worker that knows no number begins anew.
     store.numbers = Generations(None, None)
     for partition in store.partitions.values():
         for session, view in partition.held.views.items():
             partition.held.views[session] = view.replace(b'"sequence":', b'"sequence":9')
-    async with kit.running() as worker:
-        assert await kit.caught_up(worker) == 1
+    await kit.project()
     assert await kit.documents(1) == await kit.expected()
 
 
 async def test_a_build_that_lost_documents_is_started_over(
     kit: ProjectKit, store: FaultyViews
 ) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    await kit.project(SOME)
     # The next worker goes on with a build that was cut off, and some of it is lost.
     build, ahead = "cut off", {record.data.session_id.encode() for record in MORE}
     store.numbers = Generations(None, 1, build)
@@ -242,9 +231,7 @@ async def test_a_build_that_lost_documents_is_started_over(
         partition.position = partition.position._replace(caught_up=False, build=build)
         for session in ahead & partition.held.views.keys():
             del partition.held.views[session]
-    await kit.append(MORE)
-    async with kit.running() as worker:
-        assert await kit.caught_up(worker) == 1
+    worker = await kit.project(MORE)
     assert worker.figures.total("project_mismatches") > 0
     assert await kit.documents(1) == await kit.expected()
 
@@ -262,9 +249,7 @@ async def test_a_log_that_lacks_records_is_reported_and_still_projected(
 
 
 async def test_a_damaged_build_is_started_over(kit: ProjectKit, store: FaultyViews) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    await kit.project(SOME)
     # Half a generation whose documents are ahead of its position.
     store.numbers = Generations(None, 1)
     for partition in store.partitions.values():
@@ -272,8 +257,7 @@ async def test_a_damaged_build_is_started_over(kit: ProjectKit, store: FaultyVie
         partition.position = partition.position._replace(offset=0, caught_up=False, build="")
         for session, view in partition.held.views.items():
             partition.held.views[session] = view.replace(b'"position":', b'"position":-')
-    async with kit.running() as worker:
-        assert await kit.caught_up(worker) == 1
+    worker = await kit.project()
     assert worker.figures.total("project_mismatches") > 0
     assert await kit.documents(1) == await kit.expected()
 
@@ -351,8 +335,7 @@ async def test_a_missing_topic_stops_the_worker(store: FaultyViews) -> None:
 
 
 async def test_added_partitions_stop_the_worker(kit: ProjectKit, store: FaultyViews) -> None:
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    await kit.project()
     other = ProjectKit(FaultyLog(SystemClock()), store)
     await other.log.create_topics([other.topic], PARTITIONS + 2)
     error = await other.start_worker().failed()

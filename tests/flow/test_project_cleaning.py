@@ -32,9 +32,7 @@ async def kit(store: FaultyViews, clock: GatedClock) -> ProjectKit:
     """A worker's surroundings, with generation 2 active beside the former one."""
     kit = ProjectKit(MemoryLog(SystemClock()), store, clock=clock)
     await kit.create_topic()
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    await kit.project(SOME)
     live = store.snapshot().partitions
     store.partitions.update({(2, partition): live[1, partition] for partition in range(PARTITIONS)})
     store.numbers = Generations(2, None)
@@ -93,8 +91,6 @@ async def test_a_build_is_marked_again_where_the_store_was_set_back(
             place.position = place.position._replace(caught_up=False)
 
     monkeypatch.setattr(store, "caught_up", forget)
-    await kit.append(RECORDS)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    await kit.project(RECORDS)
     assert forgotten
     assert await kit.documents(1) == await kit.expected()

@@ -60,10 +60,8 @@ async def _kit(store: FaultyViews, log: FaultyLog | None = None) -> ProjectKit:
 
 
 async def _project(kit: ProjectKit, *, at_least: int = 1) -> None:
-    async with kit.running() as worker:
-        generation = await kit.caught_up(worker, at_least=at_least)
-        assert generation == at_least
-    assert await kit.documents(generation) == await kit.expected()
+    await kit.project(at_least=at_least)
+    assert await kit.documents(at_least) == await kit.expected()
 
 
 @pytest.mark.parametrize(

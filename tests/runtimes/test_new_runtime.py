@@ -195,15 +195,12 @@ def test_the_pages_server_shows_it(product: Path, transcript: Path, tmp_path: Pa
                 sessions = json.load(response)["sessions"]
         with urllib.request.urlopen(f"{address[0]}v1/sessions/{SESSION}") as response:
             session = json.load(response)
-        with urllib.request.urlopen(address[0]) as response:
-            page = response.read().decode()
     finally:
         os.kill(view.pid, signal.SIGINT)
         view.wait()
     assert (sessions[0]["session_id"], sessions[0]["title"]) == (SESSION, LINES[1]["words"])
     main = session["session"]["chains"]["main"]
     assert (main["used_tokens"], main["window"]) == (12_000, 150_000)
-    assert ' other muse">' in page  # the runtimes that its filter offers
 
 
 def test_schemas_list_it_after_the_released_ones(product: Path, tmp_path: Path) -> None:

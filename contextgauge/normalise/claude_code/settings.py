@@ -141,7 +141,10 @@ def is_window(value: object) -> bool:
 
 
 def _point(
-    settings: RuntimeSettings, model: str | None, window: int | None, *, is_reported: bool
+    settings: RuntimeSettings,
+    model: str | None,
+    window: int | None,
+    is_reported: bool,  # noqa: FBT001 -- as `SettingsReading` has it
 ) -> ExpectedPoint | None:
     own, capped, percent = _window_of(settings, model), settings.largest_window, settings.percent
     if window is not None and (is_reported or capped is None or window <= capped.value):

@@ -50,7 +50,10 @@ def _profiles(place: SettingsFile) -> list[SettingsFile]:
 
 
 def _point(
-    settings: RuntimeSettings, _model: str | None, window: int | None, *, is_reported: bool
+    settings: RuntimeSettings,
+    _model: str | None,
+    window: int | None,
+    is_reported: bool,  # noqa: FBT001 -- as `SettingsReading` has it
 ) -> ExpectedPoint | None:
     limit, context = settings.limit, settings.context_window
     if window is not None:

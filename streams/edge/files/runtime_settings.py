@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from os import path
 from typing import Any, Final
 
-from contextgauge.normalise.adapter import Folders
 from contextgauge.normalise.runtimes import FOLDERS, SETTINGS
-from contextgauge.normalise.settings import RuntimeSettings, SettingsFile
+from contextgauge.normalise.settings import Places, RuntimeSettings, SettingsFile
 from streams.core.runtime_settings import has_any
 from streams.edge.files.objects import object_of
 from streams.edge.files.runtime_folders import homes
@@ -28,9 +27,9 @@ class SettingsReader:
     """Reads settings by runtime and folder, each file once until `forget`."""
 
     def __init__(self, environment: Mapping[str, str], root: str = "/") -> None:
-        self.environment = environment
-        self.root = root
-        self.home = environment.get("HOME") or path.expanduser("~")
+        self._environment = environment
+        self._root = root
+        self._home = environment.get("HOME") or path.expanduser("~")
         self._files: dict[str, Object] = {}
         self._read: dict[tuple[str, str | None], RuntimeSettings | None] = {}
 
@@ -46,60 +45,54 @@ class SettingsReader:
             return None
         key = (runtime, folder)
         if key not in self._read:
-            read = own.read(_Places(self, FOLDERS[runtime], own.folder, folder))
+            own_homes = homes(FOLDERS[runtime], self._environment)
+            read = own.read(
+                Places(
+                    self._environment,
+                    self._home,
+                    own_homes,
+                    self._nearest(folder, own.folder, own_homes),
+                    self._of_machine,
+                    _names,
+                    lambda folder, name: self._file(path.join(folder, name)),
+                )
+            )
             self._read[key] = read if has_any(read) else None
         return self._read[key]
 
-    def file(self, file: str) -> SettingsFile:
-        """Return what a file has; nothing where it cannot be read."""
-        if file not in self._files:
-            content = _content(file)
-            read = _toml_of(content) if file.endswith(".toml") else object_of(content)
-            self._files[file] = read or {}
-        home = self.home.rstrip("/\\")
-        name = f"~{file[len(home) :]}" if file.startswith(home + os.sep) else file
-        return SettingsFile(name, self._files[file])
+    def _of_machine(self, folder: str, elsewhere: Mapping[str, str]) -> str:
+        return path.join(self._root, elsewhere.get(sys.platform, folder).lstrip("/"))
 
-
-class _Places:
-    """Where settings of one runtime may be, for sessions in one folder."""
-
-    def __init__(
-        self, reader: SettingsReader, folders: Folders, name: str, folder: str | None
-    ) -> None:
-        self._reader = reader
-        self.environment = reader.environment
-        self.home = reader.home
-        self.homes: Sequence[str] = homes(folders, reader.environment)
-        self.project = self._nearest(folder, name)
-
-    def of_machine(self, folder: str, elsewhere: Mapping[str, str]) -> str:
-        folder = elsewhere.get(sys.platform, folder)
-        return path.join(self._reader.root, folder.lstrip("/"))
-
-    def names(self, folder: str) -> Sequence[str]:
-        try:
-            return [each.name for each in os.scandir(folder)]
-        except OSError:
-            return []
-
-    def file(self, folder: str, name: str) -> SettingsFile:
-        return self._reader.file(path.join(folder, name))
-
-    def _nearest(self, folder: str | None, name: str) -> str | None:
+    def _nearest(self, folder: str | None, name: str, users: Sequence[str]) -> str | None:
         """Return the settings folder of the project: in the folder, else the nearest around it.
 
         The user's own are none.
         """
-        own = [path.realpath(each) for each in self.homes]
+        own = [path.realpath(each) for each in users]
         around = folder if folder is not None and path.isabs(folder) else None
         while around is not None:
             place = path.join(around, name)
             if path.isdir(place) and path.realpath(place) not in own:
                 return place
             parent = path.dirname(around)
-            around = None if around in {parent, self.home} else parent
+            around = None if around in {parent, self._home} else parent
         return None
+
+    def _file(self, file: str) -> SettingsFile:
+        if file not in self._files:
+            content = _content(file)
+            read = _toml_of(content) if file.endswith(".toml") else object_of(content)
+            self._files[file] = read or {}
+        home = self._home.rstrip("/\\")
+        name = f"~{file[len(home) :]}" if file.startswith(home + os.sep) else file
+        return SettingsFile(name, self._files[file])
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _content(file: str) -> bytes:
