@@ -279,6 +279,8 @@ class Adapter(NamedTuple):
     line_signs: tuple[Sign, ...] = ()
     types: Mapping[str, LineType] = _NO_TYPES
     untyped: Mapping[str, LineType] = _NO_TYPES
+    ignored: tuple[str, ...] = ()
+    """Types of its lines whose figures are sums, of calls outside the conversation, or repeated."""
     fields: Fields = _NO_FIELDS
     spelling: Spelling = COMMON
     session: Callable[[Body], str | None] | None = None
