@@ -322,6 +322,8 @@ class Adapter(NamedTuple):
     """Regular expressions of types that never give a size, and what to publish instead."""
     tells: Tells | None = None
     """None of one that is only recognised."""
+    instead: str | None = None
+    """Of a file that is only recognised: what it is, and which other file has the session."""
 
     @property
     def is_read(self) -> bool:
