@@ -158,6 +158,9 @@ def line_of(body: Body) -> LineType:
     return UNKNOWN
 
 
+IGNORED: Final = frozenset(kind for each in ADAPTERS for kind in each.ignored)
+"""Types of lines that are known to say nothing of a context."""
+
 BORROWED_TYPES: Final = frozenset(
     kind for each in ADAPTERS if each.is_borrowed for kind in each.types
 )

@@ -14,6 +14,7 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from contextgauge.containers import Line
 from contextgauge.normalise import session_of as session_named_by
+from contextgauge.normalise.unread_lines import UnreadKind
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import MIB
@@ -28,6 +29,7 @@ from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
 from streams.flow.replay.hook_lines import HookLines
 from streams.flow.replay.replay import replay as replay_lines
+from streams.flow.replay.unread_lines import UnreadLines
 from streams.ports import HookedBy
 
 _TASK_BYTES = 4 * MIB
@@ -48,7 +50,7 @@ class DerivedBlock(NamedTuple, Generic[Made]):
 
     `sessions` are those that this block was the first one to name, `states` of the last
     part of a process's task: how it left its sessions. `partly_read` are files that could not be
-    read to their ends, with the reasons.
+    read to their ends, with the reasons, `unread` lines of whole files whose figures are not read.
     """
 
     lines: int
@@ -58,6 +60,7 @@ class DerivedBlock(NamedTuple, Generic[Made]):
     sessions: frozenset[str] = frozenset()
     states: Mapping[str, _Entries] | None = None
     partly_read: Mapping[str, str] | None = None
+    unread: Mapping[UnreadKind, int] | None = None
 
 
 class Derivation(Generic[Made]):
@@ -163,6 +166,7 @@ class Derivation(Generic[Made]):
     ) -> Iterator[DerivedBlock[Made]]:
         needs_fallback = False
         partly_read: dict[str, str] = {}
+        unread = UnreadLines()
 
         def failed(path: str, error: OSError) -> None:
             partly_read[path] = str(error.strerror)
@@ -171,10 +175,13 @@ class Derivation(Generic[Made]):
             lines = sum(not line.value.isspace() and bool(line.value) for line in block)
             if self._fallback is not None and not needs_fallback:
                 needs_fallback = any(map(self._needs_fallback, block))
+            unread.look(block)
             for derived in replay_lines(deriver, [block], self._limit_bytes):
+                unread.take(derived.records)
                 yield DerivedBlock(lines, needs_fallback, derived.dead, self._make(derived.records))
-        if partly_read:
-            yield DerivedBlock(0, needs_fallback, [], (), partly_read=partly_read)
+        counts = unread.counts()
+        if partly_read or counts:
+            yield DerivedBlock(0, needs_fallback, [], (), partly_read=partly_read, unread=counts)
 
     def _with_hooks(self, blocks: Iterator[Sequence[Line]]) -> Iterator[Sequence[Line]]:
         """Yield blocks with messages of hooks between their lines, and after each file's last."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from contextgauge.containers import Line
 from contextgauge.errors import StopError
+from contextgauge.normalise.unread_lines import UnreadKind
 from schemas.messages import DeadLetter
 from schemas.records import CompactBoundary, Record
 from schemas.views import MODEL_FIELD, Aggregates, Compaction, SessionView
@@ -21,6 +22,7 @@ from streams.cli.machine import collect_young_garbage, cores
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import exact, first_of, safe
 from streams.cli.screen.lines import write_error
+from streams.cli.unread import shown
 from streams.core.projection import statistics
 from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
@@ -71,6 +73,7 @@ class Replay:
         self._is_fallback_used = fallback is None
         self._lines = self._position = 0
         self._partly_read: set[str] = set()
+        self._unread: dict[UnreadKind, int] = {}
         self.unreadable = 0
         self.models: dict[str, Aggregates] = {}
         """Aggregates of the sessions by model, known after the views."""
@@ -106,6 +109,7 @@ class Replay:
                 self._lines += part.lines
                 self._is_fallback_used = self._is_fallback_used or part.needs_fallback
                 self._report_partly_read(part.partly_read)
+                self._unread |= part.unread or {}
                 rejected = self.rejected.total + len(part.dead)
                 self._is_any_right = self._is_rest or self._lines > rejected
                 for line, letter in part.dead:
@@ -114,6 +118,8 @@ class Replay:
                         self._on_dead(line, letter)
                 yield part.made
         self.rejected.report_all()
+        for text in shown(self._unread):
+            write_error(f"{text}\n")
         if self._lines and not self._is_any_right:
             raise self.rejected.none_right(self.name)
         if not self._is_fallback_used:

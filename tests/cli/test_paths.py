@@ -304,6 +304,18 @@ def test_a_session_that_no_line_needs_is_reported(command: Command, two_sessions
     assert needed.stderr == ""
 
 
+def test_figures_of_a_newer_version_that_are_not_read_are_shown_once(
+    command: Command, tmp_path: Path
+) -> None:
+    start = '{"type":"session.start","data":{"sessionId":"s","copilotVersion":"9.0"}}'
+    line = '{"type":"session.sizes","data":{"inputTokens":9},"id":"a"}'
+    path = tmp_path / "events.jsonl"
+    path.write_text("\n".join([start, *[line] * 12, ""]))
+    shown = "12 lines of type session.sizes of Copilot CLI 9.0 carry usage that this version does"
+    for arguments in (["replay"], ["sessions"], ["status"]):
+        assert command(*arguments, str(path)).stderr == f"{shown} not read\n"
+
+
 COMMANDS = (
     *(["replay"], ["status"], ["events"], ["sessions"], ["view", "--port", "0"]),
     *(["publish"], ["publish", "--follow"]),

@@ -179,7 +179,7 @@ def test_a_file_of_another_runtime_is_named(
 
 
 UNREAD: dict[str, list[dict[str, object]]] = {
-    "Kimi CLI list of messages": [{"role": "_usage", "token_count": 1}],
+    "Kimi CLI context": [{"role": "_usage", "token_count": 1}],
     "OpenHands": [OPENHANDS],
     "Cursor CLI": [
         {

@@ -40,9 +40,8 @@ class UnsupportedFormatError(OSError):
     """A file of a runtime that this version does not read; `format` is its adapter."""
 
     def __init__(self, adapter: Adapter) -> None:
-        super().__init__(
-            errno.ENOTSUP, f"this is {adapter.session_label}, which contextgauge does not read yet"
-        )
+        reason = f"this is {adapter.session_label}, which contextgauge does not read yet"
+        super().__init__(errno.ENOTSUP, adapter.instead or reason)
         self.format = adapter
 
 
