@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from contextgauge.normalise.adapter import Adapter, Folders, Tells
-from contextgauge.normalise.runtimes import RUNTIMES
-from streams.cli.runtimes import FIGURES, read_runtimes
+from streams.cli.runtimes import FIGURES, read_runtimes, recognised_runtimes
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "RUNTIMES.md"
 
@@ -69,7 +68,7 @@ def _noted(adapter: Adapter, tells: Tells) -> str:
 
 
 def _recognised() -> Iterator[str]:
-    labels = ", ".join(sorted(each.label for each in RUNTIMES if not each.is_read))
+    labels = ", ".join(each.label for each in recognised_runtimes())
     yield "\n## Recognised, not read\n\n"
     yield f"A file of one of these is refused by its runtime's name: {labels}.\n"
 

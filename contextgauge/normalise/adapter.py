@@ -280,6 +280,8 @@ class Adapter(NamedTuple):
     line_signs: tuple[Sign, ...] = ()
     types: Mapping[str, LineType] = _NO_TYPES
     untyped: Mapping[str, LineType] = _NO_TYPES
+    ignored: tuple[str, ...] = ()
+    """Types of its lines whose figures are sums, of calls outside the conversation, or repeated."""
     fields: Fields = _NO_FIELDS
     spelling: Spelling = COMMON
     session: Callable[[Body], str | None] | None = None
@@ -323,6 +325,8 @@ class Adapter(NamedTuple):
     """Regular expressions of types that never give a size, and what to publish instead."""
     tells: Tells | None = None
     """None of one that is only recognised."""
+    instead: str | None = None
+    """Of a file that is only recognised: what it is, and which other file has the session."""
 
     @property
     def is_read(self) -> bool:

@@ -148,6 +148,15 @@ def line_of(body: Body) -> LineType:
     return UNKNOWN
 
 
+IGNORED: Final = frozenset(kind for each in ADAPTERS for kind in each.ignored)
+"""Types of lines that are known to say nothing of a context."""
+
+BORROWED_TYPES: Final = frozenset(
+    kind for each in ADAPTERS if each.is_borrowed for kind in each.types
+)
+"""Types of lines that runtimes which are not known have, too."""
+
+
 def of_transcript(body: Body) -> Runtime | None:
     """Return which runtime wrote a line that has a transcript's fields; None: it does not say."""
     adapter = _first(_TRANSCRIPTS, body)

@@ -25,7 +25,10 @@ class Commands(LazyGroup):
             "top": ("top.top_command", "Watch all sessions live in the terminal."),
             "sessions": ("sessions", "List sessions: context usage, window, compactions."),
             "status": ("sessions", "Show one session: usage, breakdown, messages, compactions."),
-            "runtimes": ("runtimes", "List the runtimes that are read, and what they show."),
+            "runtimes": (
+                "runtimes",
+                "List the runtimes whose sessions are read, and what they show.",
+            ),
             "context": ("context", "Show what the model of a session sees, by its kept messages."),
             "events": ("sessions", "Show a session's timeline: warnings, compactions, resets."),
             "replay": ("replay", "Derive context records from transcripts or from Kafka."),

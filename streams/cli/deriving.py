@@ -18,6 +18,7 @@ from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import MIB
 from streams import codec, wiring
+from streams.cli.unread import UnreadKind, UnreadLines
 from streams.core.derivation.outside_windows import OutsideWindows, with_windows
 from streams.core.derivation.state import Session
 from streams.edge.files import reading as files
@@ -46,7 +47,7 @@ class DerivedBlock(NamedTuple, Generic[Made]):
 
     `sessions` are those that this block was the first one to name, `states` of the last
     part of a process's task: how it left its sessions. `partly_read` are files that could not be
-    read to their ends, with the reasons.
+    read to their ends, with the reasons, `unread` lines of whole files whose figures are not read.
     """
 
     lines: int
@@ -56,6 +57,7 @@ class DerivedBlock(NamedTuple, Generic[Made]):
     sessions: frozenset[str] = frozenset()
     states: Mapping[str, _Entries] | None = None
     partly_read: Mapping[str, str] | None = None
+    unread: Mapping[UnreadKind, int] | None = None
 
 
 class Derivation(Generic[Made]):
@@ -159,6 +161,7 @@ class Derivation(Generic[Made]):
     ) -> Iterator[DerivedBlock[Made]]:
         needs_fallback = False
         partly_read: dict[str, str] = {}
+        unread = UnreadLines()
 
         def failed(path: str, error: OSError) -> None:
             partly_read[path] = str(error.strerror)
@@ -167,10 +170,13 @@ class Derivation(Generic[Made]):
             lines = sum(not line.value.isspace() and bool(line.value) for line in block)
             if self._fallback is not None and not needs_fallback:
                 needs_fallback = any(map(self._needs_fallback, block))
+            unread.look(block)
             for derived in replay_lines(deriver, [block], self._limit_bytes):
+                unread.take(derived.records)
                 yield DerivedBlock(lines, needs_fallback, derived.dead, self._make(derived.records))
-        if partly_read:
-            yield DerivedBlock(0, needs_fallback, [], (), partly_read=partly_read)
+        counts = unread.counts()
+        if partly_read or counts:
+            yield DerivedBlock(0, needs_fallback, [], (), partly_read=partly_read, unread=counts)
 
     def _needs_fallback(self, line: Line) -> bool:
         """Return whether neither the line nor its file names a session."""

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from contextgauge.errors import ConfigError, StopError
-from contextgauge.normalise.runtimes import RUNTIMES
 from schemas.views import MODEL_FIELD, SessionView
 from streams import codec, wiring
 from streams.cli.screen.lines import write_error
 from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files import reading as files
-from streams.edge.files.formats import counted
+from streams.edge.files.formats import READ, counted
 from streams.edge.files.housekeeping import DOCUMENT, SUFFIXES
 from streams.edge.files.watch import Failed, InputSource, subagents_of
 from streams.wiring.stored import own_folders
@@ -59,10 +58,9 @@ def _report_unsupported(unsupported: Counter[str]) -> None:
 
 def unrecognised(name: str) -> StopError:
     """Return the error of an input whose sessions are of no known runtime, and have no figures."""
-    labels = ", ".join(sorted(each.label for each in RUNTIMES if each.is_read))
     return StopError(
         f"{name}: no line has a size or a compaction, and the runtime that wrote it is not known. "
-        f"contextgauge reads sessions of {labels}, and streams with the providers' usage"
+        f"{READ}"
     )
 
 

@@ -63,8 +63,14 @@ def read_runtimes() -> Iterator[tuple[Adapter, Tells]]:
             yield adapter, adapter.tells
 
 
+def recognised_runtimes() -> list[Adapter]:
+    """Return the runtimes that are only recognised, by their names."""
+    recognised = (each for each in RUNTIMES if not each.is_read and each.instead is None)
+    return sorted(recognised, key=lambda each: each.label)
+
+
 def runtimes(*, as_json: AsJson = False) -> None:
-    """List the runtimes that are read: their sessions on this machine, and what these show.
+    """List the runtimes whose sessions are read, and what they show.
 
     measured: the runtime writes it; derived: a rule gives it from what the runtime writes; unknown:
     its files do not show it.
@@ -102,5 +108,5 @@ def _show(rows: list[PresentRuntime]) -> None:
         out.print(table)
         if each.tells.note:
             say(f"  {each.tells.note}", "dim", to=out)
-    labels = ", ".join(sorted(each.label for each in RUNTIMES if not each.is_read))
+    labels = ", ".join(each.label for each in recognised_runtimes())
     say(f"Recognised, but not read yet: {labels}", to=out)

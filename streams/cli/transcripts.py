@@ -21,6 +21,7 @@ from streams.cli.machine import collect_young_garbage, cores
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import exact, first_of, safe
 from streams.cli.screen.lines import write_error
+from streams.cli.unread import UnreadKind, shown
 from streams.core.projection import statistics
 from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
@@ -68,6 +69,7 @@ class Replay:
         self._is_fallback_used = fallback is None
         self._lines = self._position = 0
         self._partly_read: set[str] = set()
+        self._unread: dict[UnreadKind, int] = {}
         self.unreadable = 0
         self.models: dict[str, Aggregates] = {}
         """Aggregates of the sessions by model, known after the views."""
@@ -103,6 +105,7 @@ class Replay:
                 self._lines += part.lines
                 self._is_fallback_used = self._is_fallback_used or part.needs_fallback
                 self._report_partly_read(part.partly_read)
+                self._unread |= part.unread or {}
                 rejected = self.rejected.total + len(part.dead)
                 self._is_any_right = self._is_rest or self._lines > rejected
                 for line, letter in part.dead:
@@ -111,6 +114,8 @@ class Replay:
                         self._on_dead(line, letter)
                 yield part.made
         self.rejected.report_all()
+        for text in shown(self._unread):
+            write_error(f"{text}\n")
         if self._lines and not self._is_any_right:
             raise self.rejected.none_right(self.name)
         if not self._is_fallback_used:

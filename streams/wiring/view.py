@@ -11,6 +11,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
 from streams import codec, wiring
 from streams.core.runtime_settings import RuntimeSettings
+from streams.edge.files.reading import refuse_unknown
 from streams.edge.files.runtime_settings import SettingsReader
 from streams.edge.files.session_files import FirstPrompts
 from streams.edge.files.status_windows import StatusWindows
@@ -170,7 +171,7 @@ _SETTINGS_S = 5.0
 
 
 def checked_paths(paths: Sequence[str]) -> list[str]:
-    """Return the paths as absolute ones. Raises ConfigError for one that cannot be looked at."""
+    """Return the paths as absolute ones. Raises ConfigError for one that is not read."""
     checked = []
     for path in paths:
         try:
@@ -181,4 +182,5 @@ def checked_paths(paths: Sequence[str]) -> list[str]:
             raise ConfigError(f"{path}: no such file or folder") from None
         except OSError as error:
             raise ConfigError(f"{path}: {error.strerror}") from error
+    refuse_unknown(checked)
     return checked

@@ -248,7 +248,7 @@ def test_lines_that_cannot_be_derived_are_reported_each_time(
 def test_files_without_sessions_are_the_same_error(folder: Path, tmp_path: Path) -> None:
     shutil.rmtree(folder)
     folder.mkdir()
-    add(folder / "a.jsonl", '{"type":"nothing"}')
+    add(folder / "a.jsonl", "{}")
     _view(folder)
     assert _outcome(folder) == _outcome_without_store(folder)
     assert "has no session" in str(_outcome(folder))

@@ -290,6 +290,49 @@ def test_a_session_that_no_line_needs_is_reported(command: Command, two_sessions
     assert needed.stderr == ""
 
 
+def test_figures_of_a_newer_version_that_are_not_read_are_shown_once(
+    command: Command, tmp_path: Path
+) -> None:
+    start = '{"type":"session.start","data":{"sessionId":"s","copilotVersion":"9.0"}}'
+    line = '{"type":"session.sizes","data":{"inputTokens":9},"id":"a"}'
+    path = tmp_path / "events.jsonl"
+    path.write_text("\n".join([start, *[line] * 12, ""]))
+    shown = "12 lines of type session.sizes of Copilot CLI 9.0 carry usage that this version does"
+    for arguments in (["replay"], ["sessions"], ["status"]):
+        assert command(*arguments, str(path)).stderr == f"{shown} not read\n"
+
+
+COMMANDS = (
+    *(["replay"], ["status"], ["events"], ["sessions"], ["view", "--port", "0"]),
+    *(["publish"], ["publish", "--follow"]),
+)
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (
+            '{"kind":"note","text":"a"}',
+            "its first JSON object has the fields kind, text. con",
+        ),
+        ('{"ts":1,"type":"say","say":"text"}', "this is a Cline session, which contextgauge does"),
+    ],
+    ids=["unknown", "not read"],
+)
+def test_every_command_refuses_what_is_not_read_before_it_begins(
+    command: Command, tmp_path: Path, arguments: list[str], line: str, shown: str
+) -> None:
+    """Without a broker: nothing waits for one."""
+    path = tmp_path / "notes.jsonl"
+    path.write_text(f"{line}\n")
+    done = command(*arguments, str(path))
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert f"{path}: " in done.stderr
+    assert shown in done.stderr
+
+
 def test_an_empty_file_is_named_as_such(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "empty.jsonl"
     path.touch()

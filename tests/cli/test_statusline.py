@@ -27,7 +27,8 @@ def prompted(given: dict[str, Any] | bytes, **environment: str) -> tuple[str, li
     [
         ("", "has no session: it is empty"),
         ("# Title\n", "no line (of 1) could be derived: this does not look like"),
-        ('{"type": "summary"}\n', "has no session: no line (of 1) has a size, a compaction or"),
+        ("{}\n", "has no session: no line (of 1) has a size, a compaction or"),
+        ('{"a": 1}\n', "is not known: its first JSON object has the fields a. contextgauge reads"),
     ],
 )
 def test_a_person_learns_why_a_file_gives_no_figures(

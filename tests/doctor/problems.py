@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from contextgauge.normalise.unread_lines import UnreadLine
 from schemas.topics import DAY_MS, HOUR_MS, MIB
 from streams.flow.doctor import Facts, Severity
 from streams.flow.doctor.facts import DeadLetters, MiskeyedMessage, WorkerProgress
@@ -199,6 +200,12 @@ FLOW_PROBLEMS: list[Problem] = [
         "note",
         keying(differing={("sessionId", "session_id"): 12}),
         "12 messages with another `session_id` than `sessionId`, which counts",
+    ),
+    (
+        "publishers.unread",
+        "note",
+        keying(unread={UnreadLine("session.sizes", "usage"): 12}),
+        "12 messages of type session.sizes with usage, which this version does not read",
     ),
     ("publishers.clocks", "warning", keying(ahead=7, most_ahead_ms=90_000), "by up to 90 s"),
     (

@@ -75,6 +75,11 @@ def test_a_timestamp_ahead_counts_if_a_publisher_set_it() -> None:
     assert (stamped.ahead, stamped.newest_append_ms) == (0, NOW + 60_000)
 
 
+def test_a_message_whose_figures_are_not_read_is_counted_by_its_type() -> None:
+    line = {"type": "sizes", "session_id": SESSION, "inputTokens": 9}
+    assert sampled(line, SESSION.encode(), RIGHT).unread == {("sizes", "usage"): 1}
+
+
 def test_a_message_whose_two_spellings_differ_is_counted_by_what_counts() -> None:
     line = USER | {
         "sessionId": SESSION,

@@ -12,7 +12,7 @@ from contextgauge.containers import Line
 from contextgauge.errors import ConfigError
 from streams.edge.files import documents, reading, tail
 from streams.edge.files.documents import Document, document_of, may_be_document, objects_in
-from streams.edge.files.formats import unsupported_format
+from streams.edge.files.formats import UnsupportedFormatError, refusal_of
 from streams.edge.files.torn import whole_objects
 from tests.edge.follower_kit import Bench
 
@@ -179,7 +179,7 @@ def test_a_file_of_another_runtime_is_named(
 
 
 UNREAD: dict[str, list[dict[str, object]]] = {
-    "Kimi CLI list of messages": [{"role": "_usage", "token_count": 1}],
+    "Kimi CLI context": [{"role": "_usage", "token_count": 1}],
     "opencode": [{"type": "step_start", "timestamp": 1, "sessionID": "s", "part": {}}],
     "OpenHands": [OPENHANDS],
     "Cursor CLI": [
@@ -203,14 +203,14 @@ def test_each_runtime_that_is_not_read_is_known_by_what_it_writes(
 ) -> None:
     bodies = UNREAD[label]
     content = json.dumps(bodies).encode() if is_document else compact(bodies[0]) + b"\n{}\n"
-    found = unsupported_format(str(written(tmp_path, b"not JSON\n" * (not is_document) + content)))
-    assert found is not None
-    assert found.label == label
+    found = refusal_of(str(written(tmp_path, b"not JSON\n" * (not is_document) + content)))
+    assert isinstance(found, UnsupportedFormatError)
+    assert found.format.label == label
 
 
 def test_files_that_are_read_have_no_other_format(tmp_path: Path) -> None:
     for body in (FRAMES[0], CHAT, {"type": "session_meta", "payload": {"id": "s"}}):
-        assert unsupported_format(str(written(tmp_path, compact(body)))) is None
+        assert refusal_of(str(written(tmp_path, compact(body)))) is None
 
 
 @pytest.mark.parametrize(
@@ -224,9 +224,9 @@ def test_files_that_are_read_have_no_other_format(tmp_path: Path) -> None:
 def test_a_stream_that_began_before_is_known_by_its_later_messages(
     body: dict[str, object], tmp_path: Path
 ) -> None:
-    found = unsupported_format(str(written(tmp_path, compact(body) + b"\n")))
-    assert found is not None
-    assert found.session_label == "a Cursor CLI session"
+    found = refusal_of(str(written(tmp_path, compact(body) + b"\n")))
+    assert isinstance(found, UnsupportedFormatError)
+    assert found.format.session_label == "a Cursor CLI session"
 
 
 def test_documents_of_messages_are_found_in_a_folder_by_their_content(tmp_path: Path) -> None:

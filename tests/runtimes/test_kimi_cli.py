@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from contextgauge.errors import ConfigError
 from schemas.records import CompactionStart, ContextReset, SessionInfo
 from streams.edge.files import reading as files
 from streams.edge.files.session_files import SessionFiles, first_prompt
@@ -143,6 +144,12 @@ def test_files_next_to_the_wires_are_left_out(tmp_path: Path) -> None:
     folder = write(tmp_path, {**CAPTURE, **others})
     read = [str(each.path) for each in files.expand([str(folder)])]
     assert read == [str(folder / WIRE), str(folder / AGENT)]
+
+
+def test_the_list_of_messages_is_refused_with_what_to_read_instead(tmp_path: Path) -> None:
+    path = write(tmp_path, {"context.jsonl": [{"role": "_usage", "token_count": 5}]})
+    with pytest.raises(ConfigError, match=r"in the file wire\.jsonl next to it"):
+        files.expand([str(path / "context.jsonl")])
 
 
 def test_all_files_of_a_session_come_with_its_wire_or_its_folder(tmp_path: Path) -> None:

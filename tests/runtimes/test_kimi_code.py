@@ -13,6 +13,8 @@ from schemas.records import (
     SessionInfo,
 )
 from streams.edge.files.session_files import first_prompt
+from streams.edge.files.session_reading import SessionReading
+from streams.edge.files.watch import subagents_of
 from tests.core.given import Given, every, one
 from tests.runtimes.runtimes_kit import (
     Body,
@@ -88,6 +90,14 @@ def test_sizes_are_the_usage_of_turns_and_no_window_is_guessed(tmp_path: Path) -
     assert sizes(records, "agent-0") == [(7_000, None)]
     info = every(records, SessionInfo)[-1]
     assert (info.runtime, info.cwd) == ("kimi-code", "/repo")
+
+
+def test_all_agents_of_a_session_come_with_its_main_journal(tmp_path: Path) -> None:
+    home = write(tmp_path, CAPTURE)
+    lines = [line for block in SessionReading(str(home / MAIN), {}).lines(10**6) for line in block]
+    assert {line.thread_id for line in lines} == {None, "agent-0"}
+    alone = write(tmp_path / "alone", {MAIN: LINES})
+    assert subagents_of(str(alone / MAIN)) is None
 
 
 def test_a_compaction_has_its_start_duration_summary_and_cost(tmp_path: Path) -> None:

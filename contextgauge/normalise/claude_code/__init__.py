@@ -152,6 +152,7 @@ ADAPTERS: Final = (
             "control_response": LineType(limits.control_response),
             "control_request": LineType(messages.control_request),
         },
+        ignored=("progress",),
         untyped={"hook_event_name": _HOOK, "hookEventName": _HOOK},
         fields={**_FIELDS, "request": _REQUEST},
         versions=("claude_code_version", "claudeCodeVersion", "runtime_version"),

@@ -116,6 +116,7 @@ ADAPTERS: Final = (
             "thread.started": LineType(lines.thread_started),
             "turn.completed": LineType(lines.turn_completed),
         },
+        ignored=("token_usage_record",),
         untyped={
             "method": LineType(lines.notification, moment=lines.moment),
             "result": LineType(lines.answer, moment=lines.moment),

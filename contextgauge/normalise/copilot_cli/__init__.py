@@ -109,6 +109,7 @@ ADAPTERS: Final = (
                 events.prompt, _MESSAGE, conversation.prompt, prompt=conversation.typed
             ),
         },
+        ignored=("session.usage_checkpoint", "subagent.completed", "subagent.failed"),
         fields={**named(Meaning.NAME, "id parentId agentId"), "timestamp": Meaning.TIME},
         spelling=COMMON._replace(agent=("agentId",), parent=("agentId",)),
         has_own_windows=True,

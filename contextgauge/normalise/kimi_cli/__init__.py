@@ -182,7 +182,9 @@ ADAPTERS: Final = (
     ),
     Adapter(
         runtime="kimi-cli",
-        label="Kimi CLI list of messages",
+        label="Kimi CLI context",
+        instead="this is the list of messages of a Kimi CLI session, whose sizes are in the file "
+        "wire.jsonl next to it: name that, or their folder",
         signs=({"role": "_usage", "token_count": int}, {"role": "_checkpoint", "id": int}),
     ),
 )

@@ -189,6 +189,12 @@ ADAPTERS: Final = (
             "context.clear": LineType(clear, moment=moment),
             "context.undo": LineType(undo, moment=moment),
         },
+        ignored=(
+            *("llm.request", "context.append_loop_event", "context.update_token_count"),
+            *("token_counting.measured", "token_counting.rebased", "token_counting.truncated"),
+            *("token_counting.turn_recorded", "full_compaction.complete", "goal.update"),
+            "micro_compaction.apply",
+        ),
         fields=named(Meaning.FIGURES, "time created_at"),
         has_own_windows=True,
         compacts_itself=True,

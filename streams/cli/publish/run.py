@@ -154,6 +154,7 @@ def _stop_at_signals(stop: asyncio.Event, outcome: Outcome) -> None:
 
 def _look(request: Request) -> Callable[[float], Sequence[TranscriptFile]]:
     """Return what lists the files. Raises ConfigError for paths without transcripts."""
+    files.refuse_unknown(request.files)
     if request.follow:
         watch = TranscriptFinder(request.files)
         for path in watch.missing:

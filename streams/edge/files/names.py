@@ -39,8 +39,27 @@ class TranscriptName(NamedTuple):
         return self.thread is None and not self.is_own_call and not self.is_loose
 
 
-def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(rf"(?:.*/)?(?P<own>{each})", re.DOTALL) for each in patterns)
+class _Pattern(NamedTuple):
+    """A pattern of paths, and how they all end: most paths need no more than that."""
+
+    ending: str
+    whole: re.Pattern[str]
+
+    def match(self, path: str) -> re.Match[str] | None:
+        return self.whole.fullmatch(path) if path.endswith(self.ending) else None
+
+
+_ENDING: Final = re.compile(r"(?<!\\)(?:[\w/-]|\\\.)*\Z")
+"""The plain characters at the end of a pattern."""
+
+
+def _compiled(*patterns: str) -> tuple[_Pattern, ...]:
+    made = []
+    for each in patterns:
+        ending = _ENDING.search(each)
+        plain = "" if ending is None else ending[0].replace("\\", "")
+        made.append(_Pattern(plain, re.compile(rf"(?:.*/)?(?P<own>{each})", re.DOTALL)))
+    return tuple(made)
 
 
 _FILES: Final = _compiled(*(pattern for each in ADAPTERS for pattern in each.files))
@@ -53,7 +72,7 @@ def name_of(path: str) -> TranscriptName:
     known = known_path(path)
     folder, file = os.path.split(known)
     shown = known.replace(os.sep, "/")
-    matches = filter(None, (each.fullmatch(shown) for each in _FILES))
+    matches = filter(None, (each.match(shown) for each in _FILES))
     match = max(matches, key=lambda each: len(each["own"]), default=None)
     groups = match.groupdict() if match is not None else {}
     session = groups.get("session")
@@ -74,13 +93,13 @@ def name_of(path: str) -> TranscriptName:
 def is_runtimes_document(path: str) -> bool:
     """Return whether a path is one of a runtime's JSON documents of messages."""
     shown = path.replace(os.sep, "/")
-    return path.endswith(DOCUMENT) and any(each.fullmatch(shown) for each in _FILES)
+    return path.endswith(DOCUMENT) and any(each.match(shown) for each in _FILES)
 
 
 def is_no_transcript(path: str) -> bool:
     """Return whether a path is of a runtime's file that is no transcript."""
     shown = path.replace(os.sep, "/")
-    return any(each.fullmatch(shown) for each in _OTHERS)
+    return any(each.match(shown) for each in _OTHERS)
 
 
 def group_of(path: str) -> tuple[bool, str]:

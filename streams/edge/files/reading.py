@@ -35,7 +35,6 @@ from pathlib import Path
 from contextgauge.containers import Container, Line, Scout
 from contextgauge.errors import ConfigError
 from contextgauge.normalise import runtimes
-from contextgauge.normalise.adapter import Adapter
 from schemas.messages import DeadLetter
 from schemas.topics import MIB
 from streams import codec
@@ -44,7 +43,8 @@ from streams.edge.files.documents import document_of, may_be_document
 from streams.edge.files.formats import (
     FIRST_LINES,
     UnsupportedFormatError,
-    unsupported_format,
+    label_of,
+    refusal_of,
 )
 from streams.edge.files.housekeeping import DOCUMENT, SUFFIX
 from streams.edge.files.lines import line_of, split_values
@@ -138,23 +138,22 @@ def _readable(
         if not os.access(each.place, os.R_OK):
             failed(each.place, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
             continue
-        other = _other_format(each)
-        if other is None:
+        refusal = refusal_of(each.place) if stat.S_ISREG(each.stat.st_mode) else None
+        if refusal is None:
             yield source_of(each.place)
         elif unsupported is None or each.place == named:
-            failed(each.place, UnsupportedFormatError(other))
+            failed(each.place, refusal)
         else:
-            unsupported[other.label] += 1
+            unsupported[label_of(refusal)] += 1
 
 
-def _other_format(file: TranscriptFile) -> Adapter | None:
-    """Return the format of a file that is not read; why a file cannot be, reading it shows."""
-    if not stat.S_ISREG(file.stat.st_mode):
-        return None
-    try:
-        return unsupported_format(file.place)
-    except OSError:
-        return None
+def refuse_unknown(paths: Iterable[str]) -> None:
+    """Raise ConfigError for a file among paths that is not read; see `refusal_of`."""
+    for text in paths:
+        file = find_file(text)
+        refusal = None if file is None else refusal_of(file.place)
+        if refusal is not None:
+            refuse(text, refusal)
 
 
 def _modified_ns(source: InputSource) -> int:

@@ -281,9 +281,12 @@ def subagents_of(path: str) -> str | None:
     It is the `X` of `X.jsonl`, or the folder in which all of a session's files are.
     """
     plain = plain_path(path)
+    name = name_of(os.path.abspath(path))  # noqa: PTH100 -- without following links
+    if name.has_folder and name.is_main:
+        whole = Path(name.folder, name.unit)
+        others = (each for each in whole.rglob(f"*{SUFFIX}*") if name_of(str(each)).thread)
+        return str(whole) if any(others) else None
     folder = plain.removesuffix(SUFFIX)
-    if name_of(os.path.abspath(path)).has_folder:  # noqa: PTH100 -- without following links
-        folder = os.path.dirname(plain)  # noqa: PTH120 -- as above
     has_subagents = plain.endswith(SUFFIX) and (Path(folder) / SUBAGENTS).is_dir()
     return folder if has_subagents else None
 

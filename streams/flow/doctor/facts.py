@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, TypeVar
 
+from contextgauge.normalise.unread_lines import UnreadLine
 from schemas.topics import Topic
 from streams.ports import (
     Clock,
@@ -108,7 +109,8 @@ class Keying:
     `right_by_chance`: wrongly keyed, but on the right partition.
     `ahead` counts messages timestamped more than `AHEAD_MS` ahead of this machine's clock;
     `newest_append_ms` is the newest timestamp that a broker set. `differing` counts messages whose
-    two spellings of a field differ, by the name that counts and the one that does not.
+    two spellings of a field differ, by the name that counts and the one that does not, `unread`
+    those whose figures this version does not read.
     """
 
     looked: int = 0
@@ -122,6 +124,7 @@ class Keying:
     newest_ms: int | None = None
     newest_append_ms: int | None = None
     differing: dict[tuple[str, str], int] = field(default_factory=dict)
+    unread: dict[UnreadLine, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from contextgauge.errors import VersionError
 from contextgauge.normalise import normalise, session_of
 from contextgauge.normalise.signals import InputMessage
 from contextgauge.normalise.spellings import differing
+from contextgauge.normalise.unread_lines import unread_line
 from contextgauge.partitioner import partition_of
 from schemas.commands import (
     CommandAccepted,
@@ -116,6 +117,8 @@ class KeyingSample:
         body = codec.decode(value, self._limit)
         if isinstance(body, DeadLetter):
             return None  # it is dead for another reason, whatever its key
+        if (unread := unread_line(body)) is not None:
+            self.keying.unread[unread] = self.keying.unread.get(unread, 0) + 1
         for pair in differing(body):
             self.keying.differing[pair] = self.keying.differing.get(pair, 0) + 1
         key, own = text_of(record.key), session_of(body, None)

@@ -140,4 +140,24 @@ def spellings(facts: Facts, expected: Expected) -> Iterator[Result]:
     yield ok("no message names one thing in two spellings, differently", figures)
 
 
-CHECKS = (keys, dead_letters, clocks, spellings)
+@check("publishers.unread")
+def unread(facts: Facts, expected: Expected) -> Iterator[Result]:
+    """Figures under a type of line that a newer version of a runtime writes are missing."""
+    keying = known(facts.kafka.keying)
+    figures = {"looked": keying.looked, "unread": sum(keying.unread.values())}
+    newest = f"of the newest {counted(keying.looked, 'message')}"
+    if keying.unread:
+        texts = listed(
+            f"{counted(number, 'message')} of type {line.type} with {line.figure}"
+            for line, number in keying.unread.items()
+        )
+        yield note(
+            f"{newest}, {texts}, which this version does not read",
+            "Install a newer contextgauge, or report the runtime and its version",
+            expected.messages.name,
+            figures,
+        )
+    yield ok(f"{newest}, all figures of a context are of types that are read", figures)
+
+
+CHECKS = (keys, dead_letters, clocks, spellings, unread)

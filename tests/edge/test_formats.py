@@ -1,0 +1,83 @@
+"""A file of no known runtime is refused by what it looks like, before it is read."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from contextgauge.errors import ConfigError
+from streams.edge.files import reading as files
+from streams.edge.files.formats import UnknownFormatError, reason_of, refusal_of
+from tests.core.given import SESSION, assistant
+from tests.edge.follower_kit import told
+
+STRANGE = {"type": "step", "kind": "note", "payload": {}, "a": 1, "b": 2, "c": 3, "d": 4}
+
+
+def written(tmp_path: Path, *lines: str, name: str = "a.jsonl") -> str:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{each}\n" for each in lines))
+    return str(path)
+
+
+def test_what_a_strange_file_looks_like_is_shown(tmp_path: Path) -> None:
+    refusal = refusal_of(written(tmp_path, "log: started", "{}", json.dumps(STRANGE)))
+    assert isinstance(refusal, UnknownFormatError)
+    reason = reason_of(refusal)
+    shape = (
+        "its first JSON object has the fields type, kind, payload, a, b, c and 1 more (type step)"
+    )
+    assert reason.startswith(f"the runtime that wrote this is not known: {shape}. contextgauge")
+    assert "Claude Code" in reason
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (),
+        ("no JSON",),
+        ("{}", "[1]"),
+        (json.dumps(STRANGE), told(1)),
+        (json.dumps(STRANGE), json.dumps(assistant())),
+        (json.dumps({"type": "user", "message": "hello"}),),
+        (json.dumps({"anything": 1, "session_id": SESSION}),),
+        (json.dumps({"object": "chat.completion", "usage": {}}),),
+    ],
+)
+def test_a_file_with_a_line_that_may_be_read_is_not_refused(
+    tmp_path: Path, lines: tuple[str, ...]
+) -> None:
+    assert refusal_of(written(tmp_path, *lines)) is None
+
+
+@pytest.mark.parametrize("body", [{"type": "assistant", "text": "Hello"}, {"type": "result"}])
+def test_a_type_that_others_borrowed_is_not_enough(tmp_path: Path, body: object) -> None:
+    assert isinstance(refusal_of(written(tmp_path, json.dumps(body))), UnknownFormatError)
+
+
+def test_a_file_that_is_called_as_a_runtimes_is_that_runtimes(tmp_path: Path) -> None:
+    name = f"{SESSION}.jsonl"
+    assert refusal_of(written(tmp_path, '{"type": "summary", "summary": "a"}', name=name)) is None
+
+
+def test_a_document_of_strange_objects_is_refused_too(tmp_path: Path) -> None:
+    assert isinstance(
+        refusal_of(written(tmp_path, json.dumps([STRANGE]), name="a.json")), UnknownFormatError
+    )
+
+
+def test_a_line_far_down_shows_what_a_file_is(tmp_path: Path) -> None:
+    strange = [json.dumps(STRANGE | {"text": "a" * 1_000})] * 100
+    assert refusal_of(written(tmp_path, *strange, told(1))) is None
+    assert refusal_of(written(tmp_path, *strange)) is not None
+
+
+def test_in_a_folder_it_is_counted_and_by_its_name_it_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, json.dumps(STRANGE))
+    written(tmp_path, told(1), name="b.jsonl")
+    with pytest.raises(ConfigError, match="is not known"):
+        files.expand([path])
+    with pytest.raises(ConfigError, match=r"a\.jsonl: the runtime .* is not known"):
+        files.refuse_unknown([str(tmp_path / "b.jsonl"), path, str(tmp_path / "none.jsonl")])
+    files.refuse_unknown([str(tmp_path)])
