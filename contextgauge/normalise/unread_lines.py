@@ -30,6 +30,15 @@ class UnreadLine(NamedTuple):
     figure: Figure
 
 
+class UnreadKind(NamedTuple):
+    """Lines of one type in one file, and the runtime that wrote them, as far as it is known."""
+
+    file: str
+    line: UnreadLine
+    runtime: str | None
+    version: str | None
+
+
 def may_be_unread(value: bytes) -> bool:
     """Return whether a line may be one, by its bytes."""
     return any(mark in value for mark in _MARKS)

@@ -14,11 +14,11 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from contextgauge.containers import Line
 from contextgauge.normalise import session_of as session_named_by
+from contextgauge.normalise.unread_lines import UnreadKind
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import MIB
 from streams import codec, wiring
-from streams.cli.unread import UnreadKind, UnreadLines
 from streams.core.derivation.outside_windows import OutsideWindows, with_windows
 from streams.core.derivation.state import Session
 from streams.edge.files import reading as files
@@ -28,6 +28,7 @@ from streams.edge.files.watch import InputSource
 from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
 from streams.flow.replay.replay import replay as replay_lines
+from streams.flow.replay.unread_lines import UnreadLines
 
 _TASK_BYTES = 4 * MIB
 """Of files that a process takes at a time: a tenth of a second's work."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from contextgauge.containers import Line
 from contextgauge.errors import StopError
+from contextgauge.normalise.unread_lines import UnreadKind
 from schemas.messages import DeadLetter
 from schemas.records import CompactBoundary, Record
 from schemas.views import MODEL_FIELD, Aggregates, Compaction, SessionView
@@ -21,7 +22,7 @@ from streams.cli.machine import collect_young_garbage, cores
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import exact, first_of, safe
 from streams.cli.screen.lines import write_error
-from streams.cli.unread import UnreadKind, shown
+from streams.cli.unread import shown
 from streams.core.projection import statistics
 from streams.core.projection.documents import compaction
 from streams.core.projection.project import project

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from contextgauge.containers import Line
+from contextgauge.normalise.unread_lines import UnreadKind
 from schemas.views import Aggregates, PartitionView
 from streams.ports.view_store import ViewChanges
 
@@ -78,7 +79,8 @@ class DerivedFiles(NamedTuple):
 
     `partition` is the account of its records, `ahead_ms` the times of those that are too far ahead
     of their files' own; `counts` are the aggregates of its sessions together, by field, of which
-    those in `changes` are not used. `rejected` counts lines that could not be derived, by file.
+    those in `changes` are not used. `rejected` counts lines that could not be derived, by file,
+    `unread` those whose figures are not read.
     """
 
     changes: LocalChanges
@@ -86,6 +88,7 @@ class DerivedFiles(NamedTuple):
     ahead_ms: Collection[int]
     counts: Mapping[str, Aggregates]
     rejected: Mapping[str, int]
+    unread: Mapping[UnreadKind, int]
 
 
 class OtherProcesses(Protocol[Task_contra]):

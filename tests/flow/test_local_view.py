@@ -10,7 +10,9 @@ import pytest
 
 from contextgauge.containers import Line
 from contextgauge.errors import ConfigError, StopError
+from contextgauge.normalise.unread_lines import UnreadKind, UnreadLine
 from schemas.records import Record
+from schemas.topics import MESSAGE_LIMIT_BYTES
 from schemas.views import SessionView
 from streams import codec
 from streams.codec import view_codec
@@ -23,6 +25,7 @@ from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.flow.view.derivation import LocalDerivation
+from streams.flow.view.other_process import derive_files
 from streams.ports import TranscriptPiece
 from tests.doubles.dump import fold_records
 from tests.edge.follower_kit import add
@@ -53,6 +56,22 @@ def test_the_figures_are_those_of_a_replay(folder: Path, tmp_path: Path) -> None
     assert stored["stats"] == {
         name: codec.loads(each) for name, each in documents.stats.items() if name != b"partition"
     }
+
+
+def test_figures_of_a_newer_version_that_are_not_read_are_counted(tmp_path: Path) -> None:
+    start = '{"type":"session.start","data":{"sessionId":"s","copilotVersion":"9.0"}}'
+    path = tmp_path / "projects" / "s" / "events.jsonl"
+    add(path, start, *['{"type":"session.sizes","data":{"inputTokens":9},"id":"a"}'] * 12)
+    run = Run(path.parent, tmp_path / "local").all()
+    kind = UnreadKind(str(path), UnreadLine("session.sizes", "usage"), "copilot-cli", "9.0")
+    assert run.derivation.unread == {kind: 12}
+    lines = [line for block in files.read(files.expand([str(path)])) for line in block]
+    piece = TranscriptPiece(str(path), lines, None, 0, b"{}")
+    elsewhere = derive_files(RULES, MESSAGE_LIMIT_BYTES, [piece])
+    assert elsewhere.unread == {kind: 12}
+    other = Run(tmp_path / "none", tmp_path / "other").derivation
+    other.take_derived(elsewhere)
+    assert other.unread == {kind: 12}
 
 
 def test_a_second_run_reads_nothing_that_is_unchanged(folder: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from streams.cli.local_reading import progress_words, reading_of
 from streams.cli.screen.figures import count
 from streams.cli.screen.output import err, say
 from streams.cli.serve.running import Report, say_problem, serve_until, warn_of_open_access
+from streams.cli.unread import shown
 from streams.cli.workers.addresses import beat
 from streams.edge.hosts import is_of_this_machine
 from streams.edge.signals import ENDING_SIGNALS, heeded_signals
@@ -134,6 +135,8 @@ async def _show(local: LocalView) -> None:
         say("No transcripts yet: sessions appear when a runtime writes them")
     reported = Counter(local.reading.rejected)
     _report_rejected(reported)
+    for text in shown(local.reading.unread):
+        say(text, "yellow")
     while True:
         await asyncio.sleep(_LOOK_S)
         rejected = Counter(local.reading.rejected)

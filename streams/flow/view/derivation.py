@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 
 from contextgauge.normalise.fields import moment_ms
+from contextgauge.normalise.unread_lines import UnreadKind
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
@@ -28,6 +29,7 @@ from streams.flow.derive.stored_sessions import Activity, StoredSessions, change
 from streams.flow.project.fold import FIRST_STATS, LoggedRecord
 from streams.flow.project.view_write import ViewWrite
 from streams.flow.replay.replay import derive_line
+from streams.flow.replay.unread_lines import UnreadLines
 from streams.flow.view.local_fold import LocalFold
 from streams.flow.view.unchanged import is_outdated
 from streams.ports import (
@@ -67,6 +69,8 @@ class LocalDerivation:
         self._windows = windows
         self.rejected: Counter[str] = Counter()
         """Lines that could not be derived, by file."""
+        self._unread = UnreadLines()
+        self._unread_elsewhere: dict[UnreadKind, int] = {}
         self._postponed: set[bytes] = set()
         self._position = self._visit = 0
         self._visited: str | None = None
@@ -82,6 +86,11 @@ class LocalDerivation:
         """The account of all records that were taken."""
         return self._fold.partition
 
+    @property
+    def unread(self) -> dict[UnreadKind, int]:
+        """Lines whose figures are not read."""
+        return self._unread_elsewhere | self._unread.counts()
+
     def take(self, piece: TranscriptPiece) -> None:
         """Derive and fold the lines of a piece."""
         if not self._marks:
@@ -91,6 +100,7 @@ class LocalDerivation:
         if piece.path != self._visited:
             self._visited, self._visit = piece.path, self._visit + 1
         member: str | None = None
+        self._unread.look(piece.lines)
         for line in piece.lines:
             self._give_way()
             result = derive_line(self._deriver, line, self._limit_bytes, piece.received_ms)
@@ -104,6 +114,7 @@ class LocalDerivation:
                 member = result.session_id
                 self._note(piece.path, codec.key_bytes(member))
             is_exact = is_exact and not (is_live and _is_untimed(line.value))
+            self._unread.take(result.records)
             for record in result.records:
                 self._add(record, piece.modified_ms, is_live=is_live)
         self._marks[piece.path] = piece.mark
@@ -189,6 +200,7 @@ class LocalDerivation:
             )
         )
         self.rejected.update(derived.rejected)
+        self._unread_elsewhere |= derived.unread
 
     def commit(self) -> None:
         """Write everything that was taken since the last commit."""

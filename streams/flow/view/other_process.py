@@ -37,6 +37,7 @@ def derive_files(
         ahead_ms=derivation.ahead_ms,
         counts={name: added(Aggregates, parts) for name, parts in counts.items()},
         rejected=derivation.rejected,
+        unread=derivation.unread,
     )
 
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
+from contextgauge.normalise.unread_lines import UnreadKind
 from streams.flow.view.derivation import LocalDerivation
 from streams.ports import (
     Clock,
@@ -64,6 +65,11 @@ class LocalReading(Generic[Task]):
     def rejected(self) -> Mapping[str, int]:
         """The lines that could not be derived, by file."""
         return self._derivation.rejected
+
+    @property
+    def unread(self) -> Mapping[UnreadKind, int]:
+        """The lines whose figures are not read; right once what was there has been read."""
+        return self._derivation.unread
 
     def heartbeat(self) -> ProjectorHeartbeat:
         """Return when it was last at work. Views are never behind: all that is read is in them."""

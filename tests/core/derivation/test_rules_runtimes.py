@@ -77,6 +77,17 @@ def test_every_row_of_the_table_has_a_known_runtime_and_a_label() -> None:
     ]
 
 
+def test_every_runtime_that_is_read_has_a_source_for_each_figure() -> None:
+    declared = [row.tells for row in RUNTIMES if row.is_read and row.tells is not None]
+    assert len(declared) == sum(row.is_read for row in RUNTIMES)
+    assert all(len(tells.sources()) == 11 and tells.version for tells in declared)
+
+
+def test_a_type_that_is_passed_over_is_none_that_is_read() -> None:
+    read = {kind for row in RUNTIMES for kind in row.types}
+    assert read.isdisjoint(kind for row in RUNTIMES for kind in row.ignored)
+
+
 def test_two_adapters_with_one_type_of_line_are_refused() -> None:
     with pytest.raises(ValueError, match="Codex: others have 'session_meta' too"):
         lines_by_type([row for row in RUNTIMES if row.label == "Codex"] * 2)

@@ -1,0 +1,49 @@
+"""Counts lines of newer versions whose figures are not read, while files are derived."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from contextgauge.containers import Line
+from contextgauge.normalise import session_of
+from contextgauge.normalise.unread_lines import (
+    UnreadKind,
+    UnreadLine,
+    may_be_unread,
+    unread_line,
+)
+from schemas.messages import DeadLetter
+from schemas.records import Record, SessionInfo
+from streams import codec
+
+
+class UnreadLines:
+    """What was counted so far; which runtime wrote a line, its session's records show."""
+
+    def __init__(self) -> None:
+        self._runtimes: dict[str, tuple[str | None, str | None]] = {}
+        self._lines: Counter[tuple[str, str | None, UnreadLine]] = Counter()
+
+    def look(self, lines: Iterable[Line]) -> None:
+        """Take lines into account."""
+        for line in lines:
+            if not may_be_unread(line.value):
+                continue
+            body = codec.decode(line.value)
+            if isinstance(body, DeadLetter) or (unread := unread_line(body)) is None:
+                continue
+            self._lines[line.file, session_of(body, line.session_hint), unread] += 1
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Take into account which runtime a session is of."""
+        for record in records:
+            if isinstance(record.data, SessionInfo):
+                info = record.data
+                self._runtimes[info.session_id] = info.runtime, info.runtime_version
+
+    def counts(self) -> dict[UnreadKind, int]:
+        """Return how many lines of which kind there are; from any thread."""
+        counts: Counter[UnreadKind] = Counter()
+        for (file, session, unread), lines in list(self._lines.items()):
+            known = self._runtimes.get(session or "", (None, None))
+            counts[UnreadKind(file, unread, *known)] += lines
+        return dict(counts)
