@@ -8,6 +8,7 @@ from contextgauge.containers import Line
 from contextgauge.delivery.shorten import fit
 from contextgauge.normalise.pi.entries import stream_moment
 from contextgauge.normalise.runtimes import line_of
+from contextgauge.normalise.unread_lines import unread_line
 from schemas.records import (
     CompactBoundary,
     CompactionFailed,
@@ -65,6 +66,13 @@ def test_r14_a_stream_has_the_start_of_a_compaction_and_its_trigger(
     assert (boundary.pre_tokens, boundary.post_tokens) == (175_024, 9_000)
     read = [each for each in records if isinstance(each.data, ContextReading)]
     assert read[0].time_ms == 1_793_534_520_000
+
+
+def test_the_events_of_a_stream_that_repeat_a_usage_are_passed_over() -> None:
+    end = ended("compaction_end", reason="manual", result=RESULT)
+    update = {"type": "message_update", "message": {"role": "assistant", "usage": usage(3)}}
+    lines = stream({"type": "compaction_start", "reason": "manual"}, end)
+    assert not [unread_line(each) for each in (*lines, update) if unread_line(each)]
 
 
 def test_r17_a_compaction_that_was_aborted_failed() -> None:
