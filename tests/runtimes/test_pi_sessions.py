@@ -2,82 +2,41 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from contextgauge.compaction.messages import Image, Text, Thinking, ToolCall, ToolResult
-from contextgauge.compaction.reading.conversation import ConversationReading
-from contextgauge.compaction.reading.lines import reduced
-from contextgauge.compaction.reading.transcripts import read_conversation
-from contextgauge.containers import Line, Scout
-from contextgauge.delivery.shorten import fit
-from contextgauge.normalise.pi.entries import stream_moment, usage_of
+from contextgauge.containers import Scout
+from contextgauge.normalise.pi.entries import usage_of
 from contextgauge.normalise.runtimes import line_of
 from contextgauge.normalise.signals import Usage
 from contextgauge.normalise.user_words import words_of
 from schemas.records import (
     CompactBoundary,
-    CompactionFailed,
-    CompactionStart,
     CompactionSummary,
     ContextLimits,
     ContextReading,
     ContextReset,
-    Record,
     SessionInfo,
 )
 from streams.edge.files.names import is_no_transcript, name_of
 from tests.core.given import Given, every, limits, one
-from tests.library.privacy_kit import check_no_text, check_same_records, derived
 from tests.runtimes.pi_captures import (
     ORIGIN,
     SESSION,
+    SESSION_ENTRIES,
+    TITLE,
     Entry,
     answered,
     asked,
     compaction,
+    conversation,
     entry,
     head,
     message,
+    sizes,
+    taken,
     usage,
 )
-
-LOOK = {"type": "text", "text": "I look."}
-CALL = {"type": "toolCall", "id": "t1", "name": "bash", "arguments": {"command": "make"}}
-THOUGHT = {"type": "thinking", "thinking": "Look first.", "thinkingSignature": "sig"}
-PICTURE = {"type": "image", "mimeType": "image/png", "data": "AAAA"}
-SESSION_ENTRIES = (
-    head(),
-    entry("model_change", "m1", None, 10, provider="anthropic", modelId="claude-opus-5"),
-    asked("a1", "m1", 11, "make the tests pass"),
-    answered("a2", "a1", 12, usage(3, 170_000, 5_001), THOUGHT, LOOK, CALL, responseId="msg_1"),
-    message("a3", "a2", 13, role="toolResult", toolCallId="t1", toolName="bash", isError=True,
-            content=[{"type": "text", "text": "1 failed"}, PICTURE]),
-    compaction("c1", "a3", 14, firstKeptEntryId="a2", fromHook=False,
-               usage=usage(900, 170_000, 0, output=700)),
-    answered("a4", "c1", 15, usage(3, 0, 31_000)),
-)  # fmt: skip
-"""As a person's first session is: a turn, a compaction, and what came after it."""
-
-
-def taken(*entries: Entry) -> list[Record]:
-    given = Given()
-    given.take(*entries, hint=SESSION)
-    return given.records
-
-
-def sizes(records: list[Record]) -> list[int]:
-    return [each.used_tokens for each in every(records, ContextReading)]
-
-
-def values(*entries: Entry) -> list[bytes]:
-    return [json.dumps(each).encode() for each in entries]
-
-
-def conversation(*entries: Entry) -> list[str]:
-    read = read_conversation(b"\n".join(values(*entries)))
-    return [f"{each.role}: {each.text}" for each in read.request.messages]
 
 
 def test_r32_a_session_has_sizes_a_boundary_and_its_own_cost() -> None:
@@ -205,15 +164,6 @@ def test_a_model_that_is_chosen_is_the_main_chains() -> None:
     assert given.chain(session_id=SESSION).model == "gpt-4"
 
 
-TITLE: Entry = {
-    "type": "title",
-    "v": 1,
-    "title": "Tests",
-    "updatedAt": "2026-08-19T16:10:00Z",
-    "pad": "",
-}
-
-
 @pytest.mark.parametrize(
     ("entries", "runtime"),
     [
@@ -266,72 +216,6 @@ def test_r01_a_head_after_a_title_names_the_session() -> None:
     assert scout.container(None, None).hint == SESSION
 
 
-def test_the_conversation_is_what_the_model_sees() -> None:
-    before = conversation(*SESSION_ENTRIES[:5])
-    assert before == ["user: make the tests pass", "assistant: I look.", "tool: "]
-    # The compaction kept the answer and its result.
-    assert conversation(*SESSION_ENTRIES) == [
-        "user: What was done.",
-        "assistant: I look.",
-        "tool: ",
-        "assistant: Answer a4.",
-    ]
-
-
-def test_blocks_of_messages_are_read() -> None:
-    read = read_conversation(b"\n".join(values(*SESSION_ENTRIES[:5])))
-    _, answer, result = read.request.messages
-    assert [type(each) for each in answer.blocks] == [Thinking, Text, ToolCall]
-    assert answer.usage is not None
-    assert answer.usage.context == 175_004
-    (block,) = result.blocks
-    assert isinstance(block, ToolResult)
-    assert block.is_error
-    assert [type(each) for each in block.content] == [Text, Image]
-
-
-def test_what_a_compaction_retained_in_its_own_words_is_not_known() -> None:
-    reading = ConversationReading()
-    tail = [{"role": "user", "content": "go on"}]
-    for each in (*SESSION_ENTRIES[:5], compaction("c1", "a3", 14, retainedTail=tail)):
-        reading.add(each, "key")
-    assert reading.is_incomplete
-    # Without one, nothing but the summary is left.
-    bare = compaction("c2", "c1", 15, tokensBefore=None)
-    assert reading.add(bare, "key")
-    assert not reading.is_incomplete
-
-
-def test_the_conversation_is_that_of_the_branch_with_the_last_message() -> None:
-    assert conversation(
-        head(),
-        asked("a1", None, 11, "go"),
-        answered("a2", "a1", 12, usage(90), model=None),
-        entry("custom", "x1", "a2", 12, customType="plan", data={}),
-        asked("a3", "x1", 13, "the wrong way"),
-        entry("branch_summary", "b1", "a2", 14, fromId="a3", summary="Not that way."),
-        entry("custom_message", "x2", "b1", 14, customType="plan", content="Plan."),
-        message("b2", "x2", 15, role="bashExecution", command="ls", output="a.py"),
-        message("b3", "b2", 15, role="bashExecution", command="ls", excludeFromContext=True),
-        message("x3", "b3", 16, role="custom", content=None),
-        asked("a4", "x3", 17, "the other way"),
-    ) == [
-        "user: go",
-        "assistant: Answer a2.",
-        "user: Not that way.",
-        "user: Plan.",
-        "user: Ran `ls`\n\na.py",
-        "user: ",
-        "user: the other way",
-    ]
-
-
-def test_reducing_what_was_reduced_changes_nothing() -> None:
-    for each in (*SESSION_ENTRIES, TITLE, entry("reset_boundary", "r", "a", 12)):
-        line = reduced(each)
-        assert line is None or reduced(line) == line
-
-
 def test_a_title_is_what_a_person_wrote() -> None:
     titles = [line_of(each).prompt for each in SESSION_ENTRIES]
     prompts = [read and read(each) for read, each in zip(titles, SESSION_ENTRIES, strict=True)]
@@ -354,119 +238,3 @@ def test_what_lies_next_to_openclaws_sessions_is_no_transcript() -> None:
     assert name_of(f"{folder}/{SESSION}-topic-7.jsonl").session == SESSION
     for other in ("trajectory", "checkpoint.11111111-2222-4333-8444-555555555555"):
         assert is_no_transcript(f"{folder}/{SESSION}.{other}.jsonl")
-
-
-def streamed(kind: str, minute: int, role: str, **own: object) -> Entry:
-    time_ms = 1_793_534_400_000 + minute * 60_000
-    return {"type": kind, "message": {"role": role, "content": [], "timestamp": time_ms, **own}}
-
-
-def ended(kind: str, **fields: object) -> Entry:
-    return {"type": kind, "aborted": False, "willRetry": False, **fields}
-
-
-def stream(begin: Entry, *ends: Entry) -> tuple[Entry, ...]:
-    """What `pi --mode json` prints of a turn, a compaction, and another turn."""
-    answer = {"model": "claude-opus-5", "provider": "anthropic", "api": "anthropic-messages"}
-    return (
-        head(),
-        {"type": "agent_start"},
-        streamed("message_start", 1, "user"),
-        streamed("message_end", 1, "user"),
-        streamed("message_start", 2, "assistant", **answer, usage=usage(3)),
-        streamed("message_end", 2, "assistant", **answer, usage=usage(3, 170_000, 5_001)),
-        {"type": "turn_end", "message": {"role": "assistant", "usage": usage(9)}},
-        begin,
-        *ends,
-        streamed("message_end", 4, "assistant", **answer, usage=usage(3, 0, 31_000)),
-    )
-
-
-RESULT = {"summary": "What was done.", "firstKeptEntryId": "a2", "tokensBefore": 175_024,
-          "estimatedTokensAfter": 9_000}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("begin", "end", "trigger"),
-    [
-        ({"type": "auto_compaction_start", "reason": "overflow"},
-         ended("auto_compaction_end", result=RESULT), "auto"),
-        ({"type": "compaction_start", "reason": "manual"},
-         ended("compaction_end", reason="manual", result=RESULT), "manual"),
-        ({"type": "compaction_start", "reason": "threshold"},
-         ended("compaction_end", reason="threshold", result=RESULT), "auto"),
-        ({"type": "compaction_start", "reason": "other"},
-         ended("compaction_end", reason="other", result=RESULT), None),
-    ],
-)  # fmt: skip
-def test_r14_a_stream_has_the_start_of_a_compaction_and_its_trigger(
-    begin: Entry, end: Entry, trigger: str | None
-) -> None:
-    records = taken(*stream(begin, end))
-    assert sizes(records) == [175_004, 31_003]
-    assert [each.messages for each in every(records, ContextReading)] == [2, 1]
-    start, boundary = one(records, CompactionStart), one(records, CompactBoundary)
-    reasons = {"auto": "threshold_exceeded", "manual": "manual", None: None}
-    assert (start.trigger_reason, boundary.trigger) == (reasons[trigger], trigger)
-    assert boundary.attempt_id is not None
-    assert (boundary.pre_tokens, boundary.post_tokens) == (175_024, 9_000)
-    read = [each for each in records if isinstance(each.data, ContextReading)]
-    assert read[0].time_ms == 1_793_534_520_000
-
-
-def test_r17_a_compaction_that_was_aborted_failed() -> None:
-    begin = {"type": "compaction_start", "reason": "threshold"}
-    end = ended("compaction_end", reason="threshold", aborted=True, errorMessage="Stopped.")
-    records = taken(*stream(begin, end))
-    assert one(records, CompactionFailed).error == "Stopped."
-    assert not every(records, CompactBoundary)
-
-
-def test_r28_a_message_without_a_time_has_none() -> None:
-    assert line_of(streamed("message_end", 1, "user")).moment is not None
-    assert stream_moment({"type": "message_end"}) is None
-
-
-def test_a_message_start_of_anthropics_api_is_none_of_pi() -> None:
-    started = {"type": "message_start", "message": {"role": "assistant", "id": "msg_1",
-               "model": "claude-sonnet-5", "usage": {"input_tokens": 90_000}}}  # fmt: skip
-    given = Given()
-    assert sizes(given.take(started, hint=SESSION)) == [90_000]
-
-
-WORDS = "a S3cret of mine"
-SPOKEN: list[Entry] = [
-    TITLE | {"title": WORDS},
-    head(parentSession=ORIGIN, title=WORDS),
-    entry("model_change", "m1", None, 10, provider="anthropic", modelId="claude-opus-5"),
-    entry("model_change", "m2", "m1", 10, model="openai/gpt-4", role="default"),
-    asked("a1", "m2", 11, WORDS),
-    message("b2", "a1", 11, role="bashExecution", command=WORDS, excludeFromContext=True),
-    answered("a2", "b2", 12, usage(3, 170_000, 5_001), {"type": "text", "text": WORDS}, CALL),
-    answered("a3", "a2", 12, usage(0), provider="openclaw", model="gateway-injected"),
-    compaction("c1", "a3", 13, summary=WORDS, tokensAfter=9, usage=usage(5), fromHook=True,
-               details={"readFiles": [WORDS]}),
-    entry("branch_summary", "d1", "c1", 14, fromId="a1", summary=WORDS),
-    entry("reset_boundary", "r1", "d1", 15),
-    answered("a4", "r1", 16, usage(3, 0, 31_000)),
-]  # fmt: skip
-
-
-def test_without_texts_the_records_are_the_same() -> None:
-    streamed_lines = stream({"type": "compaction_start", "reason": "manual"},
-                  ended("compaction_end", reason="manual", result=RESULT | {"summary": WORDS}),
-                  {"type": "compaction_start", "reason": "manual"},
-                  ended("compaction_end", errorMessage=WORDS))  # fmt: skip
-    lines = values(*SPOKEN, *streamed_lines[1:])
-    assert check_same_records(lines) > len(lines) // 2
-    check_no_text(lines)
-
-
-def test_shortened_lines_give_the_same_sizes() -> None:
-    long: list[dict[str, Any]] = [each | {"padding": "x" * 3_000} for each in SPOKEN]
-    lines = values(*long)
-    shortened = [fit(Line("f", 1, line, len(line), None), 2_000) for line in lines]
-    assert all(isinstance(each, bytes) and len(each) <= 2_000 for each in shortened)
-    assert sizes(derived(each for each in shortened if isinstance(each, bytes))) == sizes(
-        derived(lines)
-    )

@@ -4,9 +4,10 @@ A message that changes is written again, with its time as before. A request to t
 whose text its counts stand as JSON once they are known.
 """
 
-import json
+import re
 from typing import Final
 
+from contextgauge.json_codec import dumps, loads
 from contextgauge.normalise.adapter import FileHead
 from contextgauge.normalise.fields import count, flag, in_range, mapping, name, text
 from contextgauge.normalise.signals import (
@@ -24,7 +25,8 @@ from contextgauge.normalise.usage import read_inside
 from contextgauge.records import Json
 
 _BY_NAME: Final = FileHead(None, is_by_name=True)
-_DECODER: Final = json.JSONDecoder()
+_WITHOUT_TEXT: Final = re.compile(r"\{[^{}]*\}")
+"""What is left of a text that is published without its words begins so."""
 _FIGURES: Final = ("tokensIn", "tokensOut", "cacheWrites", "cacheReads", "apiProtocol")
 _PROMPTS: Final = ("task", "user_feedback")
 _SUMMARIES: Final = "summarizeTask"
@@ -146,13 +148,17 @@ def beginning_of(words: str) -> str:
         kept["apiProtocol"] = info["apiProtocol"]
     if info.get("tool") == _SUMMARIES:
         kept["tool"] = _SUMMARIES
-    return json.dumps(kept) if kept else ""
+    return dumps(kept).decode() if kept else ""
 
 
 def object_in(words: str) -> tuple[Body, str]:
-    """Return the JSON object that a text begins with, empty without one, and the rest."""
-    try:
-        value, end = _DECODER.raw_decode(words)
-    except (ValueError, RecursionError):
-        return {}, words
-    return (value, words[end:]) if isinstance(value, dict) else ({}, words)
+    """Return the JSON object that a text is, or begins with and has none in it, and the rest."""
+    begin = _WITHOUT_TEXT.match(words)
+    for text_of_object in (words, *([] if begin is None else [begin[0]])):
+        try:
+            value = loads(text_of_object)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            return value, words[len(text_of_object) :]
+    return {}, words

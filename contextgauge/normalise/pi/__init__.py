@@ -104,6 +104,7 @@ ADAPTERS: Final = (
             **dict.fromkeys(("thinking_level_change", "label", "session_info", "custom"), LINKED),
         },
         fields={**FIELDS, "result": Inside(FIELDS)},
+        ignored=("message_update", "turn_end", "agent_end", "tool_execution_end"),
         cause=entries.cause_of,
         compacts_itself=True,
         tells=TELLS,
