@@ -44,6 +44,9 @@ _HALF: Final = 0.5
 _BY_LENGTH: Final = 0.4
 """How much a long message's occurrences count less (BM25's b): most long ones are data."""
 
+_LEAST_SHARE: Final = 0.2
+"""Of the best match's score: what has less shares only the words of asking with the question."""
+
 _FRAME_TOKENS: Final = 120
 """Room for the sentences around the quotations."""
 
@@ -198,7 +201,7 @@ def _by_text(messages: Sequence[Message], text: str) -> list[Message]:
     """Return the messages that share n-grams with a question, best first (BM25).
 
     An n-gram counts the more, the fewer of these messages have it; the whole phrase counts double;
-    of equals the later message comes first.
+    of equals the later message comes first. What matches far less than the best is left out.
     """
     parts, phrase = _parts(text), folded(text).strip()
     texts = [folded(_text_of(message)) for message in messages]
@@ -218,7 +221,9 @@ def _by_text(messages: Sequence[Message], text: str) -> list[Message]:
         scores[index] = sum(weight * number / (number + half) for weight, number in pairs)
         if len(parts) > 1 and phrase in texts[index]:
             scores[index] *= 2
-    return [messages[index] for index in sorted(scores, key=lambda at: (-scores[at], -at))]
+    least = max(scores.values(), default=0) * _LEAST_SHARE
+    likely = [index for index, score in scores.items() if score >= least]
+    return [messages[index] for index in sorted(likely, key=lambda at: (-scores[at], -at))]
 
 
 def _parts(question: str) -> list[str]:

@@ -7,7 +7,6 @@ whose text its counts stand as JSON once they are known.
 import re
 from typing import Final
 
-from contextgauge.json_codec import dumps, loads
 from contextgauge.normalise.adapter import FileHead
 from contextgauge.normalise.fields import count, flag, in_range, mapping, name, text
 from contextgauge.normalise.signals import (
@@ -142,6 +141,8 @@ def prompt(body: Body) -> Json:
 
 def beginning_of(words: str) -> str:
     """Return what is read of a text: a request's counts, or that it is a summary."""
+    from contextgauge.json_codec import dumps  # noqa: PLC0415 -- each command imports the adapters
+
     info, _ = object_in(words)
     kept: Body = {each: info[each] for each in _FIGURES[:-1] if count(info, each) is not None}
     if info.get("apiProtocol") in ("anthropic", "openai"):
@@ -153,6 +154,8 @@ def beginning_of(words: str) -> str:
 
 def object_in(words: str) -> tuple[Body, str]:
     """Return the JSON object that a text is, or begins with and has none in it, and the rest."""
+    from contextgauge.json_codec import loads  # noqa: PLC0415 -- as above
+
     begin = _WITHOUT_TEXT.match(words)
     for text_of_object in (words, *([] if begin is None else [begin[0]])):
         try:
