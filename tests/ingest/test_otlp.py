@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -38,6 +39,8 @@ from tests.library.delivery_kit import memory
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
 AT = codec.rfc3339(AT_NS // 1_000_000)
+
+RECORDED = Path(__file__).with_name("claude_code_export.json")
 
 CLAUDE = {"service.name": "claude-code", "service.version": "2.1.300"}
 GEMINI = {"service.name": "gemini-cli", "service.version": "v22.21.1"}  # of Node
@@ -116,7 +119,6 @@ async def test_a_response_of_claude_code_is_a_reading_of_its_session(server: Ing
         ("repl_main_thread", True),
         ("repl_main_thread:outputStyle:custom", True),
         ("sdk", True),
-        ("compact", False),
         ("agent:builtin:Explore", False),
         ("session_memory", False),
         (None, False),
@@ -132,6 +134,20 @@ async def test_only_the_main_conversation_of_claude_code_has_a_size(
     assert answer.status_code == 200
     assert (sizes(server) == [("main", 40_512, 40_000)]) is is_main
     assert bool(server.records()) is is_main
+
+
+async def test_an_export_of_claude_code_gives_its_sizes_and_its_compaction_with_its_cost(
+    server: IngestServer,
+) -> None:
+    # By Claude Code 2.1.332, with a server that answered with these counts; without identities.
+    answer = await server.post(RECORDED.read_bytes(), "/v1/logs")
+    assert (answer.status_code, answer.json()) == (200, {})
+    assert sizes(server) == [("main", 20_108, 20_001), ("main", 20_111, 20_004)]
+    (boundary,) = of_kind(server, CompactBoundary)
+    assert (boundary.trigger, boundary.duration_ms) == ("manual", 648)
+    assert (boundary.pre_tokens, boundary.post_tokens) == (2_500, 2_531)
+    assert boundary.receipt.summary_input_tokens == 20_110
+    assert boundary.receipt.summary_output_tokens == 5
 
 
 async def test_compactions_of_claude_code_keep_trigger_sizes_and_duration(

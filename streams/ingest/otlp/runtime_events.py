@@ -23,6 +23,10 @@ _MAIN_SOURCES: Final = ("repl_main_thread", "sdk")
 """What Claude Code calls the main conversation, in a terminal and by its SDK; the first may go
 on, as in `repl_main_thread:outputStyle:custom`."""
 
+_SUMMARISING: Final = "compact"
+_OWN_CALL: Final = {"isSidechain": True, "agentId": "acompact"}
+"""A call that writes a summary: its cost is the compaction's (R11)."""
+
 _MAIN_PROMPT: Final = "########"
 """Between the session and the number of a prompt of Qwen Code's main conversation; its others have
 names of their own, or a subagent's."""
@@ -58,7 +62,7 @@ def _boundary(**metadata: object) -> Body:
 
 def _claude_request(attributes: Attributes) -> Body | None:
     source = (word(attributes, "query_source") or "").partition(":")[0]
-    if source not in _MAIN_SOURCES:
+    if source not in (*_MAIN_SOURCES, _SUMMARISING):
         return None
     usage = {
         "input_tokens": number(attributes, "input_tokens"),
@@ -66,7 +70,11 @@ def _claude_request(attributes: Attributes) -> Body | None:
         "cache_read_input_tokens": number(attributes, "cache_read_tokens"),
         "output_tokens": number(attributes, "output_tokens"),
     }
-    return assistant(word(attributes, "model"), usage, word(attributes, "request_id"))
+    response = assistant(word(attributes, "model"), usage, word(attributes, "request_id"))
+    if source == _SUMMARISING:
+        response |= _OWN_CALL
+        response["message"]["stop_reason"] = "end_turn"  # its counts are final
+    return response
 
 
 def _claude_compaction(attributes: Attributes) -> Body:
