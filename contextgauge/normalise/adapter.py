@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, StrEnum, auto
 from typing import Final, NamedTuple, TypeAlias
 
-from contextgauge.normalise.settings import SettingsReading
 from contextgauge.normalise.signals import Body, Signal
 from contextgauge.normalise.spellings import COMMON, Spelling
 from contextgauge.record_words import Runtime
 from contextgauge.records import Json
+from contextgauge.runtime_settings import SettingsReading
 
 ABSENT: Final = object()
 """What a sign wants of a field that must not be there."""

@@ -8,8 +8,7 @@ so it imports nothing that takes long.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from contextgauge.normalise.runtimes import SETTINGS
-from contextgauge.normalise.settings import ExpectedPoint, RuntimeSettings, Sourced
+from contextgauge.runtime_settings import ExpectedPoint, RuntimeSettings, Sourced
 
 
 def expected(
@@ -19,6 +18,8 @@ def expected(
 
     `is_reported`: the runtime or the configuration of the reader named the window.
     """
+    from contextgauge.normalise.runtimes import SETTINGS  # noqa: PLC0415 -- see the module
+
     if settings.enabled is not None and settings.enabled.value is False:
         return ExpectedPoint(None, settings.enabled.source, estimated=False)
     return SETTINGS[settings.runtime].point(settings, model, window, is_reported)
@@ -43,6 +44,8 @@ def written(settings: RuntimeSettings | None) -> dict[str, object]:
 
 def read_settings(runtime: str | None, fields: Mapping[str, Any]) -> RuntimeSettings | None:
     """Read what `written` gave; None for a runtime without settings. What is wrong is not set."""
+    from contextgauge.normalise.runtimes import SETTINGS  # noqa: PLC0415 -- as above
+
     if runtime is None or runtime not in SETTINGS:
         return None
     windows = fields.get("windows")

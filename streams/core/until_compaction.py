@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from contextgauge.normalise.settings import ExpectedPoint, RuntimeSettings
+from contextgauge.runtime_settings import ExpectedPoint, RuntimeSettings
 from streams.core.runtime_settings import expected, read_settings
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
-from contextgauge.normalise.settings import RuntimeSettings
+from contextgauge.runtime_settings import RuntimeSettings
 from streams import codec, wiring
 from streams.edge.files.hook_messages import HookMessages, hooked_by
 from streams.edge.files.reading import refuse_unknown

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from contextgauge.normalise.claude_code.settings import STANDARD_WINDOW, cut_window, is_window
-from contextgauge.normalise.settings import ExpectedPoint, RuntimeSettings, Sourced
+from contextgauge.runtime_settings import ExpectedPoint, RuntimeSettings, Sourced
 from streams.core.runtime_settings import expected, has_any
 
 MILLION = 1_000_000

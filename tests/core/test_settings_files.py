@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from contextgauge.normalise.settings import RuntimeSettings, Sourced
+from contextgauge.runtime_settings import RuntimeSettings, Sourced
 from streams.edge.files.runtime_settings import SettingsReader
 
 VARIABLE = "CLAUDE_CODE_AUTO_COMPACT_WINDOW"

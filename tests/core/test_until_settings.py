@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from contextgauge.normalise.settings import RuntimeSettings, Sourced
+from contextgauge.runtime_settings import RuntimeSettings, Sourced
 from schemas.views import ChainView, Identity
 from streams.core.runtime_settings import read_settings, written
 from streams.core.until_compaction import (

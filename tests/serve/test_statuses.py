@@ -8,8 +8,8 @@ from urllib.parse import quote
 import pytest
 
 from contextgauge.clock import SystemClock
-from contextgauge.normalise.settings import RuntimeSettings, Sourced
 from contextgauge.partitioner import partition_of
+from contextgauge.runtime_settings import RuntimeSettings, Sourced
 from schemas.records import Record
 from schemas.views import SessionView
 from streams import codec

@@ -10,7 +10,7 @@ is where it compacts; a percentage applies to the window less the answer, and ca
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from contextgauge.normalise.settings import (
+from contextgauge.runtime_settings import (
     MOST_DIGITS,
     ExpectedPoint,
     Places,

@@ -7,7 +7,7 @@ the limit that is set, at most nine tenths of the window.
 
 from typing import Final
 
-from contextgauge.normalise.settings import (
+from contextgauge.runtime_settings import (
     ExpectedPoint,
     Places,
     RuntimeSettings,

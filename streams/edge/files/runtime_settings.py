@@ -12,7 +12,7 @@ from os import path
 from typing import Any, Final
 
 from contextgauge.normalise.runtimes import FOLDERS, SETTINGS
-from contextgauge.normalise.settings import Places, RuntimeSettings, SettingsFile
+from contextgauge.runtime_settings import Places, RuntimeSettings, SettingsFile
 from streams.core.runtime_settings import has_any
 from streams.edge.files.objects import object_of
 from streams.edge.files.runtime_folders import homes

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from contextgauge.normalise.settings import RuntimeSettings
+from contextgauge.runtime_settings import RuntimeSettings
 from contextgauge.settings.forms import PREFIX
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.ports import (
