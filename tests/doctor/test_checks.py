@@ -34,7 +34,8 @@ from tests.doctor.cases import (
     views,
     with_partitions,
 )
-from tests.doctor.problems import NO_CONFIG, PROBLEMS, UNKNOWN
+from tests.doctor.problems import PROBLEMS, UNKNOWN
+from tests.doctor.redis_problems import NO_CONFIG
 
 NAMES = [check.name for check in CHECKS]
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "DOCTOR.md").read_text(encoding="utf-8")
