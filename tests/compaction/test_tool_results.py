@@ -112,7 +112,10 @@ def test_a_result_that_stands_again_later_becomes_a_reference() -> None:
     messages = uses(2)
     edited = deduplicate(messages, DEFAULT)
     assert edited.changed == ("m1",)
-    assert edited.messages[1].results[0].text == "[Same result as in message m3, below.]"
+    assert (
+        edited.messages[1].results[0].text
+        == "[A later call of this tool has the same result, below.]"
+    )
     assert edited.messages[3] == messages[3]
 
 

@@ -33,6 +33,8 @@ from contextgauge.compaction.profiles import Profile
 _PATH: Final = re.compile(r"(?<![\w./\\-])[\w\\-]*+[./][\w./\\-]*+")
 """A word with a dot or a slash."""
 
+_SAME: Final = "[A later call of this tool has the same result, below.]"
+
 _LONGEST_PATH: Final = 300
 
 _FAILURE_CHARACTERS: Final = 200
@@ -88,9 +90,7 @@ def deduplicate(messages: Sequence[Message], profile: Profile) -> Edited:
             continue
         later = latest.setdefault(use.call.name, {}).setdefault(use.result.text, use)
         if later is not use and _only_text(use.result):
-            notice = f"[Same result as in message {messages[later.message].id}, below.]"
-            if len(notice) < use.characters:
-                edited.replace_result(use, notice)
+            edited.replace_result(use, _SAME)
     return edited.done()
 
 
