@@ -19,6 +19,7 @@ from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from tests.commands import Command, command_environment
 from tests.patience import PATIENCE_S
+from tests.runtimes.opencode_database import OpencodeDatabase
 
 READING = ["compactions", "context", "recall", "sessions"]
 
@@ -89,6 +90,22 @@ async def test_over_stdio_an_agent_sees_what_status_shows(projects: Path, comman
         assert {part["kind"]: part["tokens"] for part in context["filled_by"]} == kinds
         by_prefix = await answer_of(client, "context", session=path.stem[:10])
         assert by_prefix == context
+
+
+async def test_a_session_of_a_runtimes_database_is_found_by_id_and_by_folder(
+    tmp_path: Path,
+) -> None:
+    written = OpencodeDatabase(tmp_path / "opencode.db")
+    for number, session in enumerate(("ses_a1", "ses_b2"), 1):
+        written.session(session, directory=str(tmp_path))
+        written.answer(session, fresh=1_000 * number)
+    written.close()
+    async with stdio(tmp_path, str(tmp_path / "opencode.db")) as client:
+        by_id = await answer_of(client, "context", session="ses_a")
+        assert (by_id["session_id"], by_id["used_tokens"]) == ("ses_a1", 1_000)
+        newest = await answer_of(client, "context")
+        assert (newest["session_id"], newest["used_tokens"]) == ("ses_b2", 2_000)
+        assert "2 sessions begin with" in await error_of(client, "context", session="ses_")
 
 
 async def test_compactions_and_what_left_the_context_are_found(

@@ -38,11 +38,11 @@ class OpencodeDatabase:
     def execute(self, sql: str, *values: object) -> None:
         self._connection.execute(sql, values)
 
-    def session(self, name: str, *, parent: str | None = None) -> None:
+    def session(self, name: str, *, parent: str | None = None, directory: str = "/repo") -> None:
         now_ms = self._now_ms()
         self._connection.execute(
-            "INSERT INTO session VALUES (?, 'p', ?, 's', '/repo', 'Parser', '1.18.15', ?, ?, NULL)",
-            (name, parent, now_ms, now_ms),
+            "INSERT INTO session VALUES (?, 'p', ?, 's', ?, 'Parser', '1.18.15', ?, ?, NULL)",
+            (name, parent, directory, now_ms, now_ms),
         )
 
     def message(self, session: str, role: str, *, created_ms: int | None = None, **own: Any) -> str:

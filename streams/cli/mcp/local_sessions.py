@@ -6,10 +6,10 @@ are looked through from the one that was written last.
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from contextgauge.clock import SystemClock
 from contextgauge.compaction.reading.conversation import ConversationReading
@@ -26,6 +26,8 @@ from streams.cli.session_documents import filling_fields, filling_or_reason, jud
 from streams.cli.transcripts import ReplayedSession, session_of
 from streams.codec import view_codec
 from streams.core.session_ids import several_begin_with
+from streams.edge.files.database import titles_in
+from streams.edge.files.housekeeping import DATABASE
 from streams.edge.files.names import name_of
 from streams.edge.files.objects import object_of
 from streams.edge.files.opening import open_content
@@ -43,6 +45,15 @@ _LATELY_S: Final = 600
 """Another session of the folder that was written to since then may be the one that asks."""
 
 
+class _Place(NamedTuple):
+    """A session's transcript, or the database with it and others; when it was written to."""
+
+    path: str
+    session: str
+    is_one_of_many: bool
+    written_s: float
+
+
 class LocalAgentSessions:
     """Sessions of paths, or of this machine's runtimes where there are none. Raises ConfigError."""
 
@@ -51,11 +62,12 @@ class LocalAgentSessions:
         self._folders: dict[str, str] = {}
         """By transcript, where it is known."""
         self._last: tuple[tuple[object, ...], ReplayedSession] | None = None
+        """What was derived last, and of what."""
 
     def one(self, which: WhichSession) -> FoundSession:
         """Return a session; see `AgentSessions`."""
-        path, others = self._find(which)
-        replayed = self._replayed(path)
+        place, others = self._find(which)
+        replayed = self._replayed(place)
         document = judged(replayed.view, replayed.points, SystemClock().now_ms())
         document |= filling_fields(filling_or_reason(replayed.view, replayed))
         found_by = "session" if which.session is not None else "folder"
@@ -91,15 +103,15 @@ class LocalAgentSessions:
         files = [each for each in self._finder.look(time.monotonic()) if name_of(each.path).is_main]
         return sorted(files, key=lambda each: -each.stat.st_mtime_ns)
 
-    def _find(self, which: WhichSession) -> tuple[str, Sequence[str]]:
-        """Return a session's transcript, and other sessions that may have been meant."""
+    def _find(self, which: WhichSession) -> tuple[_Place, Sequence[str]]:
+        """Return where a session is, and other sessions that may have been meant."""
         files = self._files()
         if which.session is not None:
             return self._named(files, which.session), ()
         if which.folder is None:
             raise StopError("give `session` or `folder`: `sessions` lists them")
         folder = os.path.realpath(which.folder)
-        of_folder = list(self._of_folder(files, folder))
+        of_folder = sorted(self._of_folder(files, folder), key=lambda each: -each.written_s)
         if not of_folder:
             raise StopError(
                 f"no session in {safe(folder)}: give another `folder`, or a `session` that "
@@ -107,37 +119,48 @@ class LocalAgentSessions:
             )
         since_s = time.time() - _LATELY_S
         first, *rest = of_folder
-        others = [_name_of(each) for each in rest if each.stat.st_mtime >= since_s]
-        return first.place, others
+        return first, [each.session for each in rest if each.written_s >= since_s]
 
-    def _named(self, files: Sequence[TranscriptFile], name: str) -> str:
-        known = SessionFiles((), [Path(each.place) for each in reversed(files)])
-        ids = known.beginning_with(name)
-        if name not in ids and len(ids) > 1:
-            raise StopError(safe(several_begin_with(name, ids)))
-        path = known.path(name if name in ids or not ids else ids[0])
-        if path is None:
+    def _named(self, files: Sequence[TranscriptFile], name: str) -> _Place:
+        own = [Path(each.place) for each in reversed(files) if not each.place.endswith(DATABASE)]
+        known = SessionFiles((), own)
+        places = {each: (str(known.path(each)), False) for each in known.beginning_with(name)}
+        for each in files:
+            if each.place.endswith(DATABASE):
+                ids = (session for session in _sessions_in(each) if session.startswith(name))
+                places |= dict.fromkeys(ids, (each.place, True))
+        if name not in places and len(places) > 1:
+            raise StopError(safe(several_begin_with(name, sorted(places))))
+        if not places:
             raise StopError(f"no session on this machine begins with {safe(name)!r}")
-        return str(path)
+        session = name if name in places else next(iter(places))
+        return _Place(places[session][0], session, places[session][1], 0.0)
 
-    def _of_folder(self, files: Sequence[TranscriptFile], folder: str) -> Iterator[TranscriptFile]:
+    def _of_folder(self, files: Sequence[TranscriptFile], folder: str) -> Iterator[_Place]:
         for file in files[:_MOST_FILES]:
+            if file.place.endswith(DATABASE):
+                yield from _in_database(file.place, folder)
+                continue
             if file.path not in self._folders:
                 named = _folder_in(file.place)
                 if named is None:
                     continue
                 self._folders[file.path] = os.path.realpath(named)
             if self._folders[file.path] == folder:
-                yield file
+                name = name_of(file.path)
+                session = name.session or name.unit
+                yield _Place(
+                    file.place, session, is_one_of_many=False, written_s=file.stat.st_mtime
+                )
 
-    def _replayed(self, path: str) -> ReplayedSession:
+    def _replayed(self, place: _Place) -> ReplayedSession:
         """Derive a session; the last one is derived again only where its files have changed."""
         # In this process: a server's threads must not be forked.
-        state = tuple(
-            (each.path, each.stat.st_size, each.stat.st_mtime_ns) for each in _parts(path)
-        )
+        wanted = place.session if place.is_one_of_many else None
+        parts = _parts(place.path)
+        state = wanted, *((each.path, each.stat.st_size, each.stat.st_mtime_ns) for each in parts)
         if self._last is None or self._last[0] != state:
-            self._last = state, session_of(path, processes=1)
+            self._last = state, session_of(place.path, wanted, processes=1)
         return self._last[1]
 
 
@@ -147,9 +170,19 @@ def _parts(path: str) -> list[TranscriptFile]:
     return TranscriptFinder([folder or path]).look(0.0)
 
 
-def _name_of(file: TranscriptFile) -> str:
-    name = name_of(file.path)
-    return name.session or name.unit
+def _sessions_in(file: TranscriptFile) -> Iterable[str]:
+    try:
+        return titles_in(file.place)
+    except OSError:
+        return ()
+
+
+def _in_database(path: str, folder: str) -> Iterator[_Place]:
+    """Yield the sessions of a folder that a runtime's database has."""
+    for view in Listing([path], processes=1).read(Order.recent, _MOST_FILES).views:
+        if view.identity.cwd is not None and os.path.realpath(view.identity.cwd) == folder:
+            written_s = (view.last_ms or 0) / 1_000
+            yield _Place(path, view.session_id, is_one_of_many=True, written_s=written_s)
 
 
 def _folder_in(path: str) -> str | None:
