@@ -7,7 +7,7 @@ field is called shows which it is: runtimes call tokens tokens.
 import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from contextgauge.normalise.runtimes import IGNORED, UNKNOWN, line_of
+from contextgauge.normalise.runtimes import IGNORED, RUNTIMES, UNKNOWN, line_of
 from contextgauge.normalise.signals import Body
 from contextgauge.records import Json
 
@@ -21,6 +21,14 @@ _NAMES: Final[tuple[tuple[Figure, re.Pattern[str]], ...]] = (
 _DEPTH: Final = 3
 _MARKS: Final = (b"oken", b"sage", b"ompact", b"indow")
 """One of these is in the bytes of any line with such a name."""
+
+_READ: Final = re.compile(
+    r'"type"\s*:\s*"(?:{})"'.format(
+        "|".join(re.escape(kind) for each in RUNTIMES for kind in (*each.types, *each.ignored))
+    ).encode()
+)
+"""In the bytes of nearly all lines: parsing these again would take as long as deriving them. A line
+of a new type around one that is read is not seen for that."""
 
 
 class UnreadLine(NamedTuple):
@@ -41,7 +49,7 @@ class UnreadKind(NamedTuple):
 
 def may_be_unread(value: bytes) -> bool:
     """Return whether a line may be one, by its bytes."""
-    return any(mark in value for mark in _MARKS)
+    return _READ.search(value) is None and any(mark in value for mark in _MARKS)
 
 
 def unread_line(body: Body) -> UnreadLine | None:

@@ -153,7 +153,8 @@ def test_no_window_is_taken_from_the_models_name() -> None:
     given = Given()
     model = "claude-sonnet-5"
     started = START | {"data": START["data"] | {"selectedModel": model}}
-    given.take(started, TURN[2], END[1], hint=SESSION)
+    answer = event("assistant.message", 3, messageId="m1", model=model, content="Done.")
+    given.take(started, answer, END[1], hint=SESSION)
     assert sizes(given.records) == [(41_500, None)]
     assert every(given.records, ContextLimits)[-1].window_source == "unknown"
 

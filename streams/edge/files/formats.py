@@ -67,6 +67,8 @@ def refusal_of(path: str) -> UnsupportedFormatError | UnknownFormatError | None:
         return UnsupportedFormatError(other)
     if name_of(path).session is not None:
         return None
+    if document is None and _shape_of(values) is None and b"\n" in head:
+        return None
     whole = _head_of(path, MIB) if len(head) == HEAD_BYTES else head
     values = whole.split(b"\n") if document is None else objects_in(whole[document.begin :]).values
     shape = _shape_of(values if len(whole) < MIB or document is not None else values[:-1])
@@ -131,10 +133,13 @@ def _shape_of(values: Iterable[bytes]) -> str | None:
 
     Lines that are no JSON at all are reported one by one when they are read.
     """
-    bodies = [body for body in _bodies(values, None) if body]
-    if not bodies or any(map(_is_read, bodies)):
+    first: Body | None = None
+    for body in filter(None, _bodies(values, None)):
+        if _is_read(body):
+            return None
+        first = first or body
+    if first is None:
         return None
-    first = bodies[0]
     names = [name[:_SHOWN_CHARACTERS] for name in islice(first, _SHOWN_FIELDS)]
     more = f" and {len(first) - len(names)} more" if len(first) > len(names) else ""
     kind = first.get("type")
