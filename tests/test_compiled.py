@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,7 +57,7 @@ ours = [importlib.import_module(name) for name in ("contextgauge", "schemas", "s
 for package in list(ours):
     for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         # Adapters need their frameworks, whose classes they extend.
-        if not found.name.endswith("__main__") and ".adapters." not in found.name:
+        if not re.search(r"__main__\Z|\.adapters\.|\.hooks\.", found.name):
             ours.append(importlib.import_module(found.name))
 sources = {module.__name__: module.__file__ for module in ours}
 classes = {one for module in ours for _, one in inspect.getmembers(module, inspect.isclass)}
