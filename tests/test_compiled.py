@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,8 +55,9 @@ import importlib, inspect, pkgutil, sys
 ours = [importlib.import_module(name) for name in ("contextgauge", "schemas", "streams")]
 for package in list(ours):
     for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        # Adapters need their frameworks, whose classes they extend.
-        if not re.search(r"__main__\Z|\.adapters\.|\.hooks\.", found.name):
+        # Adapters and hooks need their frameworks, whose classes they extend.
+        needs_more = {"__main__", "adapters", "hooks"}
+        if needs_more.isdisjoint(found.name.split(".")):
             ours.append(importlib.import_module(found.name))
 sources = {module.__name__: module.__file__ for module in ours}
 classes = {one for module in ours for _, one in inspect.getmembers(module, inspect.isclass)}
