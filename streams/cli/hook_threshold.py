@@ -148,7 +148,8 @@ def _run(command: str, given: HookInput, figures: Figures, at: float) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         raise ConfigError(
-            f"the command of --run did not end within {_RUN_S} s: end it with & to let it run on"
+            f"the command of --run did not end within {_RUN_S} s: end it with "
+            "`>/dev/null 2>&1 &` to let it run on"
         ) from None
     if process.returncode:
         raise ConfigError(f"the command of --run ended with exit code {process.returncode}")

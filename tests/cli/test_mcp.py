@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -106,6 +107,21 @@ async def test_a_session_of_a_runtimes_database_is_found_by_id_and_by_folder(
         newest = await answer_of(client, "context")
         assert (newest["session_id"], newest["used_tokens"]) == ("ses_b2", 2_000)
         assert "2 sessions begin with" in await error_of(client, "context", session="ses_")
+
+
+async def test_of_several_sessions_that_work_in_a_folder_none_is_guessed(tmp_path: Path) -> None:
+    written = OpencodeDatabase(tmp_path / "opencode.db", begin_ms=time.time_ns() // 1_000_000)
+    for session in ("ses_a1", "ses_b2"):
+        written.session(session, directory=str(tmp_path))
+        written.answer(session, fresh=1_000)
+    written.close()
+    async with stdio(tmp_path, str(tmp_path / "opencode.db")) as client:
+        newest = await answer_of(client, "context")
+        assert newest["also_active_in_this_folder"] == ["ses_a1"]
+        for tool, arguments in (("compactions", {}), ("recall", {"text": "word"})):
+            error = await error_of(client, tool, **arguments)
+            assert "several sessions work in this folder" in error
+            assert "ses_b2, ses_a1" in error
 
 
 async def test_compactions_and_what_left_the_context_are_found(

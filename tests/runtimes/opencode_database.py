@@ -24,8 +24,9 @@ CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id tex
 class OpencodeDatabase:
     """Writes rows as opencode does: each is committed at once, and each second has its row."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, begin_ms: int = BEGIN_MS) -> None:
         self.path = path
+        self._begin_ms = begin_ms
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA foreign_keys = ON")
@@ -108,4 +109,4 @@ class OpencodeDatabase:
 
     def _now_ms(self) -> int:
         self._rows += 1
-        return BEGIN_MS + 1_000 * self._rows
+        return self._begin_ms + 1_000 * self._rows

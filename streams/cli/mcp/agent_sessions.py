@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from contextgauge.errors import StopError
+from streams.cli.screen.figures import safe
+
 Document: TypeAlias = dict[str, Any]
 """A session or a compaction as the API has it."""
 
@@ -23,6 +26,13 @@ class FoundSession(NamedTuple):
     document: Document
     found_by: str
     others: Sequence[str] = ()
+
+
+def refuse_several(session: str, others: Sequence[str]) -> None:
+    """Raise StopError where sessions of the folder were active lately that may be the one meant."""
+    if others:
+        ids = ", ".join(safe(each) for each in (session, *others))
+        raise StopError(f"several sessions work in this folder: give `session`, one of {ids}")
 
 
 class AgentSessions(Protocol):

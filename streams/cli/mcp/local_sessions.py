@@ -20,7 +20,12 @@ from streams import codec
 from streams.cli.filling import bodies_of
 from streams.cli.inputs import session_folder
 from streams.cli.listing import Listing, Order
-from streams.cli.mcp.agent_sessions import Document, FoundSession, WhichSession
+from streams.cli.mcp.agent_sessions import (
+    Document,
+    FoundSession,
+    WhichSession,
+    refuse_several,
+)
 from streams.cli.screen.figures import safe
 from streams.cli.session_documents import filling_fields, filling_or_reason, judged
 from streams.cli.transcripts import ReplayedSession, session_of
@@ -84,13 +89,13 @@ class LocalAgentSessions:
 
     def compactions(self, which: WhichSession) -> tuple[str, list[Document]]:
         """Return a session's id, and its own compactions, the newest first."""
-        replayed = self._replayed(self._find(which)[0])
+        replayed = self._replayed(self._certain(which))
         own = [codec.loads(view_codec.encode(each)) for each in replayed.compactions()]
         return replayed.view.session_id, own
 
     def recall(self, which: WhichSession, arguments: Mapping[str, object]) -> str:
         """Return what archived messages say, fenced as data."""
-        replayed = self._replayed(self._find(which)[0])
+        replayed = self._replayed(self._certain(which))
         reading = ConversationReading()
         lines = bodies_of(replayed.source, replayed.view.session_id)
         for number, body in enumerate(lines):
@@ -102,6 +107,12 @@ class LocalAgentSessions:
         """Return the sessions' main files, the last written first."""
         files = [each for each in self._finder.look(time.monotonic()) if name_of(each.path).is_main]
         return sorted(files, key=lambda each: -each.stat.st_mtime_ns)
+
+    def _certain(self, which: WhichSession) -> _Place:
+        """Return where a session is whose text, or a part of it, is given away."""
+        place, others = self._find(which)
+        refuse_several(place.session, others)
+        return place
 
     def _find(self, which: WhichSession) -> tuple[_Place, Sequence[str]]:
         """Return where a session is, and other sessions that may have been meant."""

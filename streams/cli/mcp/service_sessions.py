@@ -6,7 +6,12 @@ from typing import Any, Final
 from contextgauge.addresses import session_address
 from contextgauge.errors import StopError
 from streams.cli.api_client import ApiClient, NotFoundError
-from streams.cli.mcp.agent_sessions import Document, FoundSession, WhichSession
+from streams.cli.mcp.agent_sessions import (
+    Document,
+    FoundSession,
+    WhichSession,
+    refuse_several,
+)
 from streams.cli.screen.figures import safe
 from streams.core.session_ids import several_begin_with
 
@@ -39,22 +44,29 @@ class ServiceAgentSessions:
 
     def compactions(self, which: WhichSession) -> tuple[str, list[Document]]:
         """Return a session's id, and its own compactions, the newest first."""
-        session_id = self._find(which).document["session_id"]
+        session_id = self._certain(which)
         every: list[Document] = self._client.get(_path(session_id, "compactions"))["compactions"]
         return session_id, [each for each in every if not each["inherited"]]
 
     def recall(self, which: WhichSession, arguments: Mapping[str, object]) -> str:
         """Return what archived messages say, fenced as data."""
-        session_id = self._find(which).document["session_id"]
+        session_id = self._certain(which)
         query = {"query": arguments.get("text"), **arguments}
         query.pop("text", None)
         return str(self._client.get(_path(session_id, "recall"), query)["answer"])
 
     def compact(self, which: WhichSession, instructions: str | None, *, urgent: bool) -> Document:
         """Request a compaction; return where it can be followed."""
-        session_id = self._find(which).document["session_id"]
+        session_id = self._certain(which)
         body = {"instructions": instructions, "urgent": urgent}
         return self._client.send(_path(session_id, "compact"), body)
+
+    def _certain(self, which: WhichSession) -> str:
+        """Return the id of a session that is compacted, or whose text is given away."""
+        found = self._find(which)
+        session_id = str(found.document["session_id"])
+        refuse_several(session_id, found.others)
+        return session_id
 
     def _find(self, which: WhichSession) -> FoundSession:
         if which.session is not None:
