@@ -1,10 +1,11 @@
-"""LangChain, LangGraph and deepagents: a callback handler.
+"""LangChain and LangGraph: a callback handler.
 
     with Publisher(when_full="drop_oldest") as publisher:
         handler = PublishingHandler(publisher)
         agent.invoke(state, {"callbacks": [handler], "configurable": {"thread_id": "t-1"}})
 
-A thread is a session. Calls of a summarising middleware are compactions: LangChain marks them with
+A thread is a session, in which calls of a graph inside of the agent's (a subagent) cannot be told from
+its own: give such graphs a handler with a session of their own. Calls of a summarising middleware are compactions: LangChain marks them with
 `lc_source` in their metadata. Calls of other middleware, which choose tools for example, are not of
 the conversation.
 """

@@ -282,10 +282,10 @@ class Tells(NamedTuple):
 class Database(NamedTuple):
     """A SQLite database in which a runtime keeps its sessions.
 
-    `query` gives a row's number and its line, a JSON object's text, of the rows after `:after` that
-    never change once they are there, in the order in which they came, at most `:limit`. A file is
-    such a database where the query can be prepared. `sessions` gives the id and title of each, but
-    for subagents'.
+    `query` gives a row's number, its key and its line, a JSON object's text, of the rows after
+    `:after` that never change once they are there, in the order in which they came, at most
+    `:limit`. A file is such a database where the query can be prepared. `sessions` gives the id and
+    title of each, but for subagents'.
     """
 
     query: str

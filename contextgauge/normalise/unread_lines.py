@@ -7,6 +7,7 @@ field is called shows which it is: runtimes call tokens tokens.
 import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from contextgauge.normalise.fields import MAX_NAME
 from contextgauge.normalise.runtimes import IGNORED, RUNTIMES, UNKNOWN, line_of
 from contextgauge.normalise.signals import Body
 from contextgauge.records import Json
@@ -55,7 +56,12 @@ def may_be_unread(value: bytes) -> bool:
 def unread_line(body: Body) -> UnreadLine | None:
     """Return what a line carries that is not read; None where it is read, or carries nothing."""
     kind = body.get("type")
-    if not isinstance(kind, str) or kind in IGNORED or line_of(body) is not UNKNOWN:
+    if (
+        not isinstance(kind, str)
+        or len(kind) > MAX_NAME
+        or kind in IGNORED
+        or line_of(body) is not UNKNOWN
+    ):
         return None
     for figure, names in _NAMES:
         if (figure == "a compaction" and names.fullmatch(kind)) or _has(body, names, _DEPTH):
@@ -65,9 +71,9 @@ def unread_line(body: Body) -> UnreadLine | None:
 
 def _has(value: dict[str, Json], names: re.Pattern[str], depth: int) -> bool:
     """Return whether a number or an object has such a name."""
-    for name, item in value.items():
+    for field, item in value.items():
         is_figure = isinstance(item, dict | int | float) and not isinstance(item, bool)
-        if is_figure and names.fullmatch(name):
+        if is_figure and len(field) <= MAX_NAME and names.fullmatch(field):
             return True
         if depth and isinstance(item, dict) and _has(item, names, depth - 1):
             return True

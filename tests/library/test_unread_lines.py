@@ -50,3 +50,8 @@ def test_a_type_that_is_read_or_known_to_say_nothing_is_none(kind: str) -> None:
 def test_a_line_without_such_a_name_is_not_parsed() -> None:
     assert not may_be_unread(b'{"type":"note","text":"hello"}')
     assert not may_be_unread(b'{"type": "assistant","message":{"usage":{"input_tokens":9}}}')
+
+
+def test_a_name_that_is_no_name_is_not_searched() -> None:
+    assert unread_line({"type": "future", "compact" * 200_000 + "!": 1}) is None
+    assert unread_line({"type": "compact" * 200_000, "compaction": 1}) is None

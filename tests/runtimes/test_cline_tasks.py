@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from contextgauge.normalise.cline.tasks import usage_of
+from contextgauge.normalise.cline.tasks import cause, usage_of
 from contextgauge.normalise.runtimes import line_of
 from contextgauge.normalise.signals import Usage
 from schemas.records import (
@@ -201,3 +201,11 @@ def test_without_texts_the_records_are_the_same() -> None:
     lines = [json.dumps(each).encode() for each in spoken]
     assert check_same_records(lines) > 6
     check_no_text(lines)
+
+
+def test_a_message_whose_kind_is_no_word_is_identified_by_its_time() -> None:
+    nested: Any = []
+    for _ in range(900):
+        nested = [nested]
+    assert cause({"type": "say", "ts": START, "say": nested}) == f"{START} None"
+    assert cause({"type": "say", "ts": START, "say": "x" * 5_000}) == f"{START} None"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contextgauge.errors import ConfigError
-from schemas.records import CompactionStart, ContextReset, SessionInfo
+from schemas.records import CompactionStart, ContextReading, ContextReset, SessionInfo
 from streams.edge.files import reading as files
 from streams.edge.files.session_files import SessionFiles, first_prompt
 from streams.edge.files.session_reading import SessionReading
@@ -163,3 +163,12 @@ def test_all_files_of_a_session_come_with_its_wire_or_its_folder(tmp_path: Path)
     assert listed.path(SESSION) == folder / WIRE
     assert listed.titles([SESSION]) == {SESSION: f"Read {WORDS}"}
     assert first_prompt(folder / AGENT) is None
+
+
+def test_the_window_of_a_subagents_unknown_model_is_not_the_sessions() -> None:
+    given = Given()
+    given.take(HEAD, status("m1", 3.5, 4_000, 46_000), hint=SESSION)
+    given.take(HEAD, status("s1", 4.5, 5_000, 0, 32_768), hint=SESSION, thread_id="a7")
+    given.take(status("m2", 5.5, 4_000, 47_000), hint=SESSION)
+    readings = every(given.records, ContextReading)
+    assert [each.window for each in readings if each.chain == "main"] == [262_144, 262_144]

@@ -15,7 +15,7 @@ from schemas.records import (
     ContextReading,
     SessionInfo,
 )
-from streams.edge.files.database import open_database
+from streams.edge.files.database import MEASURED, open_database
 from tests.core.given import Given, every, limits, one
 from tests.runtimes.opencode_database import OpencodeDatabase
 
@@ -113,11 +113,33 @@ def test_a_subagents_session_is_a_chain_of_the_one_that_it_works_for(
     written.session("ses_3", parent="ses_2")
     written.answer(SESSION, fresh=100)
     written.answer("ses_2", fresh=200)
+    written.session("ses_4", parent="ses_3")
     written.answer("ses_3", fresh=300)
+    written.answer("ses_4", fresh=400)
     chains = [
         (each.session_id, each.chain) for each in every(derived(written).records, ContextReading)
     ]
-    assert chains == [(SESSION, "main"), (SESSION, "ses_2"), (SESSION, "ses_3")]
+    assert chains == [(SESSION, "main"), (SESSION, "ses_2"), (SESSION, "ses_3"), (SESSION, "ses_4")]
+
+
+def test_a_part_that_gets_another_field_later_is_the_same_line(written: OpencodeDatabase) -> None:
+    asked = written.message(SESSION, "user")
+    written.part(SESSION, asked, "compaction", auto=True)
+    with closing(open_database(str(written.path))) as content:
+        before = content.read(content.size(), 0)
+        written.execute("UPDATE part SET data = json_set(data, '$.tail_start_id', 'msg_1')")
+        assert content.read(content.size(), 0) == before
+    with closing(open_database(str(written.path))) as content:
+        MEASURED.clear()
+        assert content.read(content.size(), 0) == before
+
+
+def test_a_row_that_is_no_json_hides_no_other(written: OpencodeDatabase) -> None:
+    written.answer(SESSION, fresh=100)
+    written.execute("UPDATE part SET data = '{' WHERE json_extract(data, '$.type') = 'tool'")
+    nested = '{"type":"tool","x":' + "[" * 3_000 + "]" * 3_000 + "}"
+    written.execute("UPDATE part SET data = ? WHERE data = '{'", nested)
+    assert one(derived(written).records, ContextReading).used_tokens == 100
 
 
 def test_what_a_fork_copied_is_the_other_sessions(written: OpencodeDatabase) -> None:

@@ -193,7 +193,7 @@ def test_r32_a_model_of_oh_my_pi_is_named_after_its_provider() -> None:
     given = Given()
     given.take(head(), entry("model_change", "m", None, 1, model="a/b/c"), hint=SESSION)
     given.take(entry("model_change", "n", "m", 1, model="a/small", role="smol"), hint=SESSION)
-    assert given.chain(session_id=SESSION).model == "b/c"
+    assert given.chain(session_id=SESSION).model == "a:b/c"
 
 
 def test_r27_a_cleared_session_of_oh_my_pi_is_a_reset() -> None:

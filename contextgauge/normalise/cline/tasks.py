@@ -9,6 +9,7 @@ from typing import Final
 
 from contextgauge.normalise.adapter import FileHead
 from contextgauge.normalise.fields import count, flag, in_range, mapping, name, text
+from contextgauge.normalise.served_models import served_model
 from contextgauge.normalise.signals import (
     Body,
     Boundary,
@@ -56,7 +57,7 @@ def moment(body: Body) -> int | None:
 
 def cause(body: Body) -> str | None:
     """Return what identifies a message; a request is written again with other counts."""
-    kind, time_ms = body.get("say"), count(body, "ts")
+    kind, time_ms = name(body, "say"), count(body, "ts")
     return None if kind == "api_req_started" or time_ms is None else f"{time_ms} {kind}"
 
 
@@ -76,6 +77,10 @@ def say(body: Body) -> tuple[Signal, ...]:
     return ()
 
 
+_MAKERS: Final = frozenset({"anthropic", "claude-code", "gemini", "openai-native", "vertex"})
+"""As Cline calls the providers that serve models of their own."""
+
+
 def _request(body: Body) -> tuple[Signal, ...]:
     """Return the response to a request, once its counts are there."""
     info, _ = object_in(text(body, "text") or "")
@@ -85,8 +90,9 @@ def _request(body: Body) -> tuple[Signal, ...]:
     if not any(count(info, each) for each in _FIGURES):
         return (facts,)
     key = str(count(body, "ts"))
-    usage = usage_of(info, name(model, "providerId"), is_inside=is_roo)
-    model_id, output = name(model, "modelId"), count(info, "tokensOut")
+    provider, output = name(model, "providerId"), count(info, "tokensOut")
+    usage = usage_of(info, provider, is_inside=is_roo)
+    model_id = served_model(name(model, "modelId"), provider, _MAKERS)
     response = Response(key, None, model_id, usage, output, (), exhausted=False, boundary=None)
     return (facts, response)
 

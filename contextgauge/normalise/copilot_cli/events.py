@@ -193,7 +193,8 @@ def truncation(body: Body) -> tuple[Signal, ...]:
     payload = _payload(body)
     metadata: Body = {each: payload[each] for each in TRUNCATION_FIGURES if each in payload}
     removed = count(payload, "tokensRemovedDuringTruncation")
-    return (*_window(payload), MicroCompaction(metadata, removed))
+    own = _window(payload) if name(body, "agentId") is None else ()
+    return (*own, MicroCompaction(metadata, removed))
 
 
 def _trigger(payload: Body) -> Trigger | None:

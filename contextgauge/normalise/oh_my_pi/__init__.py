@@ -39,8 +39,9 @@ def model_change(body: Body) -> tuple[Signal, ...]:
 
     Other roles than the default one are models for other work than the conversation's.
     """
-    model = (name(body, "model") or "").partition("/")[2]
-    if not model or body.get("role", "default") != "default":
+    provider, _, own = (name(body, "model") or "").partition("/")
+    model = entries.model_of(own or None, provider)
+    if model is None or body.get("role", "default") != "default":
         return (_FACTS,)
     return (_FACTS, ModelReport(model, is_init=False))
 

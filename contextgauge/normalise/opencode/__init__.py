@@ -32,6 +32,7 @@ from contextgauge.normalise.fields import (
     text,
     truth,
 )
+from contextgauge.normalise.served_models import served_model
 from contextgauge.normalise.signals import (
     Body,
     Boundary,
@@ -53,11 +54,6 @@ def moment(body: Body) -> int | None:
     """Return a line's own time: milliseconds since 1970."""
     written_ms = count(body, "timestamp")
     return None if written_ms is None else in_range(written_ms)
-
-
-_MAKERS: Final = frozenset({"anthropic", "google"})
-"""Providers that serve models of their own with the windows that the catalog lists. OpenAI's are
-smaller where a subscription pays (anomalyco/opencode: packages/opencode/src/plugin/codex.ts)."""
 
 
 def step_finish(runtime: Runtime, body: Body) -> tuple[Signal, ...]:
@@ -93,8 +89,11 @@ def _output(tokens: Body, usage: Usage) -> int | None:
 
 
 def _model(message: Body) -> str | None:
-    model, provider = name(message, "modelID"), name(message, "providerID")
-    return model if model is None or provider in _MAKERS else f"{provider or '?'}:{model}"
+    """Return the model; OpenAI's windows are smaller where a subscription pays, which is not known.
+
+    See anomalyco/opencode: packages/opencode/src/plugin/codex.ts.
+    """
+    return served_model(name(message, "modelID"), name(message, "providerID"))
 
 
 _TRIGGERS: Final[dict[bool | None, Trigger]] = {False: "manual", True: "auto"}
@@ -130,36 +129,58 @@ def _facts(runtime: Runtime, body: Body) -> tuple[SessionFacts, ...]:
 
 
 _ROWS: Final = """
-SELECT part.rowid, json_object(
+WITH RECURSIVE main(id, session_id) AS (
+    SELECT id, id FROM session WHERE parent_id IS NULL
+    UNION ALL
+    SELECT session.id, main.session_id FROM session JOIN main ON session.parent_id = main.id
+), own AS (
+    SELECT part.rowid AS number, part.id, part.message_id, part.time_created,
+        CASE WHEN json_valid(part.data) THEN part.data ELSE 'null' END AS data,
+        CASE WHEN json_valid(message.data) THEN message.data ELSE 'null' END AS message,
+        session.id AS session_id, session.parent_id, session.directory, session.version,
+        session.time_created AS begun_ms
+    FROM part
+    JOIN message ON message.id = part.message_id
+    JOIN session ON session.id = message.session_id
+    WHERE part.rowid > :after
+)
+SELECT own.number, own.id, json_object(
     'runtime', '$runtime',
-    'type', replace(json_extract(part.data, '$.type'), '-', '_'),
-    'timestamp', part.time_created,
-    'sessionID', coalesce(parent.parent_id, session.parent_id, session.id),
-    'agentId', iif(session.parent_id IS NULL, NULL, session.id),
-    'isSidechain', json(iif(session.parent_id IS NULL, 'false', 'true')),
-    'part', json_patch(part.data, json_object('id', part.id, 'messageID', message.id)),
+    'type', replace(json_extract(own.data, '$.type'), '-', '_'),
+    'timestamp', own.time_created,
+    'sessionID', coalesce(main.session_id, own.parent_id, own.session_id),
+    'agentId', iif(own.parent_id IS NULL, NULL, own.session_id),
+    'isSidechain', json(iif(own.parent_id IS NULL, 'false', 'true')),
+    'part', json_object(
+        'id', own.id,
+        'messageID', own.message_id,
+        'type', json_extract(own.data, '$.type'),
+        'tokens', json(json_extract(own.data, '$.tokens')),
+        'auto', json(iif(json_extract(own.data, '$.auto'), 'true', 'false')),
+        'text', json_extract(own.data, '$.text'),
+        'synthetic', json(iif(json_extract(own.data, '$.synthetic'), 'true', 'false')),
+        'ignored', json(iif(json_extract(own.data, '$.ignored'), 'true', 'false'))),
     'message', json_object(
-        'role', json_extract(message.data, '$.role'),
-        'modelID', json_extract(message.data, '$.modelID'),
-        'providerID', json_extract(message.data, '$.providerID'),
-        'summary', json(iif(json_extract(message.data, '$.summary') IS 1, 'true', 'false')),
+        'role', json_extract(own.message, '$.role'),
+        'modelID', json_extract(own.message, '$.modelID'),
+        'providerID', json_extract(own.message, '$.providerID'),
+        'summary', json(iif(json_extract(own.message, '$.summary') IS 1, 'true', 'false')),
         'auto', json((
             SELECT iif(json_extract(asked.data, '$.auto'), 'true', 'false') FROM part AS asked
-            WHERE asked.message_id = json_extract(message.data, '$.parentID')
-                AND json_extract(asked.data, '$.type') = 'compaction'))),
-    'session', json_object('directory', session.directory, 'version', session.version))
-FROM part
-JOIN message ON message.id = part.message_id
-JOIN session ON session.id = message.session_id
-LEFT JOIN session AS parent ON parent.id = session.parent_id
-WHERE part.rowid > :after
-    AND (json_extract(part.data, '$.type') IN ('step-finish', 'compaction')
-        OR (json_extract(part.data, '$.type') = 'text'
-            AND json_extract(message.data, '$.role') = 'user'))
-    AND json_extract(message.data, '$.time.created') >= session.time_created
-ORDER BY part.rowid LIMIT :limit
+            WHERE asked.message_id = json_extract(own.message, '$.parentID')
+                AND CASE WHEN json_valid(asked.data)
+                    THEN json_extract(asked.data, '$.type') = 'compaction' END))),
+    'session', json_object('directory', own.directory, 'version', own.version))
+FROM own LEFT JOIN main ON main.id = own.session_id
+WHERE (json_extract(own.data, '$.type') IN ('step-finish', 'compaction')
+        OR (json_extract(own.data, '$.type') = 'text'
+            AND json_extract(own.message, '$.role') = 'user'))
+    AND json_extract(own.message, '$.time.created') >= own.begun_ms
+ORDER BY own.number LIMIT :limit
 """
-"""Parts that are written once. A fork's copies are older than its session: they are left out."""
+"""Parts that are written once, and of them what does not change: the part that asks for a
+compaction gets another field at its end. A fork's copies are older than its session: they are left
+out. A row that is no JSON says nothing."""
 
 _SESSIONS: Final = "SELECT id, title FROM session WHERE parent_id IS NULL"
 

@@ -30,7 +30,7 @@ HEAD: Final = LineType(
 LINKED: Final = LineType(conversation=conversation.linked)
 
 FIELDS: Final[Fields] = {
-    **named(Meaning.NAME, "id parentId modelId firstKeptEntryId customType"),
+    **named(Meaning.NAME, "id parentId modelId provider firstKeptEntryId customType"),
     **named(Meaning.LONG_NAME, "cwd parentSession branchedFrom"),
     **named(
         Meaning.FIGURES,

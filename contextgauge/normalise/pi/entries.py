@@ -20,6 +20,7 @@ from contextgauge.normalise.fields import (
     text,
 )
 from contextgauge.normalise.limit_signals import ModelReport
+from contextgauge.normalise.served_models import MAKERS, served_model
 from contextgauge.normalise.signals import (
     ROLLED_BACK,
     Body,
@@ -92,6 +93,9 @@ def session(body: Body) -> tuple[Signal, ...]:
     return (Thread(own, moment_ms(body.get("timestamp"))), facts)
 
 
+_MAKERS: Final = MAKERS | {"openai"}
+
+
 def runtime_facts(runtime: Runtime) -> SessionFacts:
     """Return that an entry is one which only this runtime writes."""
     return SessionFacts(runtime, None, None, None, None, only_new=False)
@@ -106,7 +110,7 @@ def message(body: Body) -> tuple[Signal, ...]:
     response = Response(
         name(body, "id"),
         name(own, "responseId"),
-        name(own, "model"),
+        model_of(name(own, "model"), name(own, "provider")),
         usage_of(usage),
         count(usage, "output"),
         (),
@@ -155,8 +159,13 @@ def compaction(body: Body) -> tuple[Boundary]:
 
 def model_change(body: Body) -> tuple[Signal, ...]:
     """Return the model that a user chose."""
-    model = name(body, "modelId")
+    model = model_of(name(body, "modelId"), name(body, "provider"))
     return () if model is None else (ModelReport(model, is_init=False),)
+
+
+def model_of(model: str | None, provider: str | None) -> str | None:
+    """Return a model by its provider: a subscription has another, such as `openai-codex`."""
+    return served_model(model, provider, _MAKERS)
 
 
 def branch_summary(_: Body) -> tuple[Signal, ...]:

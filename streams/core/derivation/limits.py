@@ -34,14 +34,21 @@ _NO_MODEL: Final = ""
 Value = TypeVar("Value")
 
 
+def _no_model_of(chain: str) -> str:
+    """Return the key of the window of a chain of unknown model: a subagent may have another."""
+    return _NO_MODEL if chain == MAIN_CHAIN else f"\0{chain}"
+
+
 def window_of(
-    rules: Rules, facts: KnownFacts, model: str | None
+    rules: Rules, facts: KnownFacts, model: str | None, chain: str
 ) -> tuple[int | None, WindowSource]:
-    """Return a model's window and where it is known from, best source first."""
+    """Return the window of a chain's model and where it is known from, best source first."""
     name = model or _NO_MODEL
     configured = rules.configured.window(name)
     if configured is not None:
         return configured, "configured"
+    if model is None and (own := facts.windows.get(_no_model_of(chain))) is not None:
+        return own, "runtime"
     # `rawMaxTokens` may be reduced by a setting: it counts only without a `contextWindow` (R12).
     reported = _by_model(facts.windows, name) or _by_model(facts.raw_windows, name)
     if reported is not None:
@@ -91,7 +98,7 @@ def _without_date(name: str) -> str:
 
 def disprove(step: Step, model: str | None, used: int) -> tuple[int | None, WindowSource]:
     """Return the window for a reading; an assumed one that the reading exceeds is void from now."""
-    window, source = window_of(step.rules, step.facts, model)
+    window, source = window_of(step.rules, step.facts, model, step.subject)
     if window is None or used <= window:
         return window, source
     is_outside = source == "runtime" and not _is_reported(step.facts, model or _NO_MODEL)
@@ -195,7 +202,7 @@ def apply_windows(step: Step, message: RuntimeWindows) -> None:
 def apply_own_window(step: Step, message: OwnWindow) -> None:
     """Take the window of the chain's model, or of the model that the main chain's next turn names.
 
-    A subagent's responses report it with their sizes.
+    A subagent's responses report it with their sizes; of one whose model is unknown it is its own.
     """
     if message.of_next and step.subject != MAIN_CHAIN:
         return
@@ -220,7 +227,7 @@ def apply_turn_window(step: Step) -> None:
 
 
 def _set_own_window(step: Step, window: int) -> None:
-    name = step.chains[step.subject].model or _NO_MODEL
+    name = step.chains[step.subject].model or _no_model_of(step.subject)
     windows = _with(step.facts.reported_windows, name, window)
     step.facts = step.facts._replace(reported_windows=windows)
     _resolve(step, [name])
@@ -334,7 +341,7 @@ def emit_limits(step: Step) -> None:
         chain = step.chains[name]
         if chain.model is None and chain.reported_limits is None and name != step.first_read:
             continue
-        window, source = window_of(step.rules, step.facts, chain.model)
+        window, source = window_of(step.rules, step.facts, chain.model, name)
         is_main = name == MAIN_CHAIN
         facts = step.facts if is_main else NO_FACTS
         limits = ReportedLimits(

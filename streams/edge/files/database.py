@@ -12,7 +12,7 @@ import sqlite3
 from bisect import bisect_right
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from contextgauge.normalise.adapter import Database
@@ -25,8 +25,19 @@ SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _ROWS: Final = 250
 """In a block: a hundred kilobytes as a rule."""
 
-Row: TypeAlias = tuple[int, str]
-"""Its number and its line."""
+
+class Row(NamedTuple):
+    """Its number, which a later one may have once it is deleted, its key, and its line."""
+
+    number: int
+    key: str
+    line: str
+
+    @property
+    def identity(self) -> tuple[int, str]:
+        """What it is known by, whatever its line becomes."""
+        return self.number, self.key
+
 
 _BUSY_S: Final = 2.0
 """How long a writer is waited for that keeps readers out, as where the journal is no WAL."""
@@ -53,7 +64,7 @@ class _Measured:
         if not self.begins or len(self.rows) >= _ROWS:
             self.anchor = max(self.rows, default=self.anchor)
             self.begins.append(self.end)
-            self.before.append(0 if self.anchor is None else self.anchor[0])
+            self.before.append(0 if self.anchor is None else self.anchor.number)
             self.rows = []
         self.rows += new
         self.end += len(_joined(new))
@@ -121,15 +132,21 @@ class DatabaseContent(Content):
 
     def _unseen(self, measured: _Measured) -> list[Row]:
         """Return rows that were not seen yet, at most a block of them."""
+        last = max(measured.rows, default=None)
+        if last is not None:
+            rows = self._after(last.number - 1)
+            if rows and rows[0].identity == last.identity:
+                return rows[1 : _ROWS + 1]
+        # The last row is gone, and its number may be a later one's: the whole block is compared.
         anchor = measured.anchor
-        rows = self._after(0 if anchor is None else anchor[0] - 1)
+        rows = self._after(0 if anchor is None else anchor.number - 1)
         if anchor is not None:
-            if rows[:1] != [anchor]:
+            if not rows or rows[0].identity != anchor.identity:
                 self._forget()
                 return []
             del rows[0]
-        seen = set(measured.rows)
-        return [row for row in rows if row not in seen][:_ROWS]
+        seen = {each.identity for each in measured.rows}
+        return [row for row in rows if row.identity not in seen][:_ROWS]
 
     def _load(self, measured: _Measured, block: int) -> int:
         """Have the lines of a block in memory; return where it begins."""
@@ -138,7 +155,7 @@ class DatabaseContent(Content):
         elif block != self._block:
             end = measured.before[block + 1]
             rows = self._after(measured.before[block])
-            lines = _joined([row for row in rows if row[0] <= end])
+            lines = _joined([row for row in rows if row.number <= end])
             if len(lines) != measured.begins[block + 1] - measured.begins[block]:
                 self._forget()
                 raise OSError(errno.ESTALE, "rows that were read were deleted")
@@ -206,11 +223,11 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 def _rows(connection: sqlite3.Connection, query: str, after: int, limit: int) -> list[Row]:
-    return connection.execute(query, {"after": after, "limit": limit}).fetchall()
+    return [Row(*row) for row in connection.execute(query, {"after": after, "limit": limit})]
 
 
 def _joined(rows: list[Row]) -> bytes:
-    return b"".join(line.encode("utf-8", "surrogatepass") + b"\n" for _, line in rows)
+    return b"".join(line.encode("utf-8", "surrogatepass") + b"\n" for _, _, line in rows)
 
 
 def _refused(error: sqlite3.Error) -> OSError:

@@ -24,6 +24,9 @@ _DATABASE_RATIO = 50
 
 def open_content(path: str) -> Content:
     """Open a file for reading. Raises OSError."""
+    if path.endswith(DATABASE):
+        # Not by a descriptor: closing it would end the locks that SQLite has on it in this process.
+        return open_database(path)
     descriptor = os.open(path, os.O_RDONLY)
     try:
         named = path.endswith(COMPRESSED)
