@@ -6,55 +6,14 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.cli.install_kit import CONFIG, SETTINGS, commands_of, files_of, settings_of
 from tests.cli.terminal_kit import Terminal
 from tests.commands import Command
 
 RUNTIMES = ("claude-code", "codex", "gemini")
-CONFIG = '# mine\nmodel = "gpt"  # yes\n\n[mcp_servers.other]\ncommand = "x"\n'
-SETTINGS = {
-    "model": "opus",
-    "hooks": {
-        "PreCompact": [{"matcher": "auto", "hooks": [{"type": "command", "command": "own"}]}]
-    },
-    "mcpServers": {"other": {"command": "x"}},
-}
-
-
-@pytest.fixture
-def home(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder whose runtimes have settings."""
-    names = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME")
-    command.environment |= {"HOME": str(tmp_path), **dict.fromkeys(names, "")}
-    for name, value in command.environment.items():
-        monkeypatch.setenv(name, value)
-    for path in (".claude/settings.json", ".gemini/settings.json", ".claude.json"):
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).write_text(json.dumps(SETTINGS, indent=4))
-    (tmp_path / ".codex").mkdir()
-    (tmp_path / ".codex" / "config.toml").write_text(CONFIG)
-    return tmp_path
-
-
-def files_of(home: Path) -> dict[str, str]:
-    """Return all files of a home."""
-    paths = (path for path in home.rglob("*") if path.is_file())
-    return {str(path.relative_to(home)): path.read_text() for path in paths}
-
-
-def commands_of(settings: dict[str, Any], event: str) -> list[str]:
-    """Return the commands of a hook, behind the program."""
-    hooks = [hook for group in settings["hooks"][event] for hook in group["hooks"]]
-    return [hook["command"].partition(" -m streams ")[2] or hook["command"] for hook in hooks]
-
-
-def settings_of(home: Path, path: str) -> Any:
-    """Return a file's settings."""
-    text = (home / path).read_text()
-    return tomllib.loads(text) if path.endswith(".toml") else json.loads(text)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -72,7 +31,7 @@ def test_what_is_installed_once_is_installed_and_undone(
     assert command("install", runtime, "--undo", "--yes").returncode == 0
     assert files_of(home) == before
     nothing = command("install", runtime, "--undo", "--yes")
-    assert (nothing.returncode, "nothing of contextgauge" in nothing.stderr) == (1, True)
+    assert (nothing.returncode, "nothing that was installed" in nothing.stderr) == (1, True)
 
 
 def test_claude_code_gets_status_line_hooks_and_server(command: Command, home: Path) -> None:
@@ -233,13 +192,15 @@ def test_folders_of_the_environment_are_heeded(command: Command, home: Path) -> 
     before = files_of(home)
     for runtime in RUNTIMES:
         assert command("install", runtime, "--yes").returncode == 0
-    assert files_of(home).keys() - before.keys() == {
+    written = {
         "claude/settings.json",
         "claude/.claude.json",
         "codex/config.toml",
         "codex/hooks.json",
         "gemini/.gemini/settings.json",
     }
+    backups = {f"{name}.before-contextgauge" for name in written}
+    assert files_of(home).keys() - before.keys() == written | backups
 
 
 def test_the_installed_commands_run_from_any_folder(command: Command, home: Path) -> None:

@@ -6,7 +6,7 @@ changed the files meanwhile.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
@@ -14,10 +14,10 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from contextgauge.errors import ConfigError, StopError
-from streams.cli.install.entries import SettingsEntry, add, foreign, has, remove
+from streams.cli.install.entries import SettingsEntry, add, foreign, is_installed, remember, remove
 from streams.cli.install.runtimes import InstallPart, Placed, Runtime, placed
 from streams.cli.screen.output import say
-from streams.edge.files.settings_document import SettingsDocument
+from streams.edge.files.settings_document import Settings, SettingsDocument
 
 _ANY_PERCENT: Final = 100.0
 """Hooks at any threshold are taken out."""
@@ -54,12 +54,14 @@ def install(
     """
     if undo and at is not None:
         raise ConfigError("--undo takes the hooks out at any percentage: leave out --at")
-    every = placed(runtime, os.environ, _program(sys.argv[0]), _ANY_PERCENT if undo else at)
-    wanted = _chosen(runtime, every, only or (), undo=undo)
+    program = _program(sys.argv[0])
+    every = placed(runtime, os.environ, program, _ANY_PERCENT)
+    parts = every if undo else placed(runtime, os.environ, program, at)
+    wanted = _chosen(runtime, parts, only or (), undo=undo)
     changes = _changes(every, wanted, undo=undo)
     if not any(each.is_change for each in changes):
         if undo:
-            raise StopError(f"nothing of contextgauge is in the settings of {runtime}")
+            raise StopError(f"nothing that was installed is in the settings of {runtime}")
         say(f"{runtime}: installed already")
         return
     _show(changes)
@@ -67,6 +69,8 @@ def install(
     again = _changes(every, wanted, undo=undo)
     if [each.replaced for each in again] != [each.replaced for each in changes]:
         raise StopError("the settings were changed meanwhile: nothing was written")
+    for each in again:
+        each.document.refuse_if_changed()
     for each in again:
         each.write()
     _say_what_next(runtime, again, undo=undo)
@@ -79,8 +83,9 @@ class _Change(NamedTuple):
     text: bytes | None
     replaced: Sequence[object]
     remains: bool
-    """Whether something of ours is in the file then."""
-    was_there: bool
+    """Whether something that was installed is in the file then."""
+    has_former: bool
+    """Whether the copy, if there is one, is of the file before anything was installed."""
 
     @property
     def is_change(self) -> bool:
@@ -89,7 +94,7 @@ class _Change(NamedTuple):
     def write(self) -> None:
         """Write the file, if it changes. Raises ConfigError."""
         if self.is_change:
-            self.document.write(self.text, keep_former=self.remains, has_former=self.was_there)
+            self.document.write(self.text, keep_former=self.remains, has_former=self.has_former)
 
 
 def _chosen(
@@ -120,12 +125,34 @@ def _changes(every: Sequence[Placed], wanted: Sequence[Placed], *, undo: bool) -
         document = SettingsDocument(path)
         own = [each.entry for each in every if each.path == path]
         entries = [each.entry for each in wanted if each.path == path]
-        was_there = any(has(document.settings, each) for each in own)
+        former = document.former()
+        has_former = undo or (former is not None and _is_any(own, document, former))
         replaced = [foreign(document.settings, each) for each in entries]
+        if not undo and has_former and former is not None:
+            _remember(document, former, zip(entries, replaced, strict=True))
         text = _removed(document, entries) if undo else _added(document, entries)
-        remains = any(has(document.settings, each) for each in own)
-        changes.append(_Change(document, text, replaced, remains, was_there))
+        remains = not undo or _is_any(own, document, former)
+        changes.append(_Change(document, text, replaced, remains, has_former))
     return changes
+
+
+def _remember(
+    document: SettingsDocument, former: Settings, replaced: Iterable[tuple[SettingsEntry, object]]
+) -> None:
+    """Have the copy have what is replaced now: it may be newer than what the copy has."""
+    try:
+        for entry, value in replaced:
+            if value is not None:
+                remember(former, entry, value)
+    except ConfigError as error:
+        raise ConfigError(f"{document.backup}: {error}") from None
+    document.set_former(former)
+
+
+def _is_any(
+    entries: Sequence[SettingsEntry], document: SettingsDocument, former: Settings | None
+) -> bool:
+    return any(is_installed(document.settings, entry, former) for entry in entries)
 
 
 def _added(document: SettingsDocument, entries: Sequence[SettingsEntry]) -> bytes:
@@ -138,10 +165,10 @@ def _added(document: SettingsDocument, entries: Sequence[SettingsEntry]) -> byte
 
 
 def _removed(document: SettingsDocument, entries: Sequence[SettingsEntry]) -> bytes | None:
-    there = [each for each in entries if has(document.settings, each)]
+    former = document.former()
+    there = [each for each in entries if is_installed(document.settings, each, former)]
     if not there:
         return document.text
-    former = document.former()
     for each in there:
         remove(document.settings, each, former)
     return document.restored(document.settings)
@@ -167,9 +194,10 @@ def _say_what_next(runtime: Runtime, changes: Sequence[_Change], *, undo: bool) 
     if undo:
         say("Taken out.")
         return
-    backups = [each.document.backup for each in changes if each.document.backup.exists()]
+    backups = [each.document.backup for each in changes]
     for each in backups:
-        say(f"The file as it was: {each}")
+        if each.exists() and each.stat().st_size:
+            say(f"The file as it was: {each}")
     say(f"Installed. Undo with `contextgauge install {runtime} --undo`.")
     if runtime is Runtime.codex:
         say("Codex asks you to review new hooks before it runs them: /hooks.")

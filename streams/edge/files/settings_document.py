@@ -9,7 +9,8 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, MutableMapping
+import tomllib
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -34,39 +35,77 @@ class SettingsDocument:
         self.backup = self.path.with_name(self.path.name + BACKUP_SUFFIX)
         self.text = _read(self.path)
         self.former_text = _read(self.backup)
-        parse = _toml if path.suffix == ".toml" else _json
-        self._parse: Callable[[Path, bytes], Settings] = parse
-        self.settings = parse(self.path, self.text or b"")
+        self._stored_former = self.former_text
+        is_toml = path.suffix == ".toml"  # a link's target may have any name
+        self._parse: Callable[[Path, bytes], Settings] = _toml if is_toml else _json
+        self._dump: Callable[[bytes, Mapping[str, Any]], str] = (
+            _toml_text if is_toml else _json_text
+        )
+        self._load: Callable[[str], Any] = tomllib.loads if is_toml else json.loads
+        self.settings = self._parse(self.path, self.text or b"")
 
-    def former(self) -> Settings:
-        """Return the settings before anything was added; empty where there were none."""
-        return self._parse(self.backup, self.former_text or b"")
+    def former(self) -> Settings | None:
+        """Return the settings before anything was added, as the copy has them; None without one."""
+        return None if self.former_text is None else self._parse(self.backup, self.former_text)
+
+    def set_former(self, settings: Settings) -> None:
+        """Change what the copy is to have, when the file is written."""
+        if self.former_text is not None and settings != self.former():
+            self.former_text = self._written(self.backup, self.former_text, settings)
 
     def with_settings(self, settings: Settings) -> bytes:
         """Return the file's text with other settings. Raises ConfigError for what has no form."""
         if _plain(settings) == _plain(self._parse(self.path, self.text or b"")):
             return self.text or b""
-        return _written(self.path, self.text or b"", settings)
+        return self._written(self.path, self.text or b"", settings)
+
+    def _written(self, path: Path, text: bytes, settings: Settings) -> bytes:
+        """Return a text with settings. Raises ConfigError where it does not have just these."""
+        before, after = _plain(self._parse(path, text)), _plain(settings)
+        try:
+            written = self._dump(text, settings)
+        except ValueError as error:  # 1e999 is JSON, `Infinity` is not
+            raise ConfigError(f"{path}: a number is too large: nothing was changed") from error
+        try:
+            is_intended = _comparable(self._load(written)) == _comparable(after)
+        except ValueError:
+            is_intended = False
+        if not is_intended:  # as of tables that are written with dots
+            added = _additions(before, after)
+            what = f"add this:\n{self._dump(b'', added)}" if added else "take out what was added"
+            raise ConfigError(
+                f"{path}: its form cannot be changed without harm: nothing was changed."
+                f" By hand, {what}"
+            )
+        return written.encode("utf-8", "backslashreplace")  # half characters, as JSON has them
 
     def restored(self, settings: Settings) -> bytes | None:
         """Return the text without what was added: the former one, where nothing else has changed.
 
         None: there was no such file.
         """
-        if self.former_text is not None and _plain(settings) == _plain(self.former()):
-            return self.former_text
-        if self.former_text is None and not settings:
-            return None
-        return self.with_settings(settings)
+        former = self.former()
+        if former is None or _plain(settings) != _plain(former):
+            return self.with_settings(settings)
+        return self.former_text or None
+
+    def refuse_if_changed(self) -> None:
+        """Raise ConfigError where the file or its copy is not what was read."""
+        if (_read(self.path), _read(self.backup)) != (self.text, self._stored_former):
+            raise ConfigError(f"{self.path} was changed meanwhile: run this again")
 
     def write(self, text: bytes | None, *, keep_former: bool, has_former: bool) -> None:
         """Replace the file, or delete it. Raises ConfigError.
 
         `has_former`: what was added before is in it, so the copy is older than this file.
-        `keep_former`: something that was added remains, and so does the copy.
+        `keep_former`: something that was added remains, and so does the copy. The copy of a file
+        that was not there is empty; that of an empty file is an empty line.
         """
-        if keep_former and not has_former and self.text is not None:
-            _replace(self.backup, self.text, like=self.path)
+        former = self.former_text
+        if not has_former:
+            former = b"" if self.text is None else self.text or b"\n"
+        if keep_former and former is not None and former != self._stored_former:
+            _replace(self.backup, former, like=self.path)
         if text is None:
             self.path.unlink(missing_ok=True)
         elif text != self.text:
@@ -131,22 +170,41 @@ def _plain(settings: Settings) -> Any:  # noqa: ANN401 -- any settings
     return settings if unwrap is None else unwrap()
 
 
-def _written(path: Path, text: bytes, settings: Settings) -> bytes:
-    if path.suffix == ".toml":
-        import tomlkit  # noqa: PLC0415 -- as above
+def _comparable(settings: object) -> str:
+    """Return settings as a text that is the same for the same settings, in any order."""
+    return json.dumps(settings, sort_keys=True, default=str)
 
-        return tomlkit.dumps(settings).encode()
+
+def _additions(before: object, after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are new or have another value."""
+    added = {}
+    for name, value in after.items():
+        former = before.get(name) if isinstance(before, Mapping) else None
+        if isinstance(former, Mapping) and isinstance(value, Mapping):
+            inner = _additions(former, value)
+            if inner:
+                added[name] = inner
+        elif value != former:
+            added[name] = value
+    return added
+
+
+def _toml_text(_: bytes, settings: Mapping[str, Any]) -> str:
+    import tomlkit  # noqa: PLC0415 -- as above
+
+    return tomlkit.dumps(settings)
+
+
+def _json_text(text: bytes, settings: Mapping[str, Any]) -> str:
+    """Return settings as JSON, indented as a text is. Raises ValueError for what has no form."""
     indent = _INDENT.search(text)
-    try:
-        written = json.dumps(
-            settings,
-            indent=indent[1].decode() if indent is not None else 2,
-            ensure_ascii=False,
-            allow_nan=False,
-        )
-    except ValueError as error:  # 1e999 is JSON, `Infinity` is not
-        raise ConfigError(f"{path}: a number is too large: nothing was changed") from error
-    return f"{written}\n".encode("utf-8", "backslashreplace")  # half characters, as JSON has them
+    written = json.dumps(
+        settings,
+        indent=indent[1].decode() if indent is not None else 2,
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+    return f"{written}\n"
 
 
 def _replace(path: Path, text: bytes, *, like: Path) -> None:
