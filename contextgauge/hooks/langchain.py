@@ -4,10 +4,10 @@
         handler = PublishingHandler(publisher)
         agent.invoke(state, {"callbacks": [handler], "configurable": {"thread_id": "t-1"}})
 
-A thread is a session, in which calls of a graph inside of the agent's (a subagent) cannot be told from
-its own: give such graphs a handler with a session of their own. Calls of a summarising middleware are compactions: LangChain marks them with
-`lc_source` in their metadata. Calls of other middleware, which choose tools for example, are not of
-the conversation.
+A thread is a session. Calls of a graph inside of the agent's, as of a subagent, count as its own:
+give such a graph a handler with a session of its own. Calls of a summarising middleware are
+compactions: LangChain marks them with `lc_source` in their metadata. Calls of other middleware, which choose
+tools for example, are not of the conversation.
 """
 
 from collections.abc import Mapping

@@ -330,7 +330,10 @@ COMMANDS = (
             '{"kind":"note","text":"a"}',
             "its first JSON object has the fields kind, text. con",
         ),
-        ('{"ts":1,"type":"say","say":"text"}', "this is a Cline session, which contextgauge does"),
+        (
+            '{"id":1,"timestamp":"2026-09-01","source":"agent","action":"run","args":{}}',
+            "this is an OpenHands session, which contextgauge does",
+        ),
     ],
     ids=["unknown", "not read"],
 )

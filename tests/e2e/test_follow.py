@@ -219,11 +219,10 @@ def test_an_idle_pipe_is_left_at_once(
 def test_the_first_malformed_lines_are_reported(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"type":"user"}\n' * 50 + "no json\n")
     right = tmp_path / "right.jsonl"
     right.write_text(told(1) + "\n")
-    published = command("publish", str(right), str(path), **settings)
+    wrong = '{"type":"user"}\n' * 50 + "no json\n"
+    published = command("publish", str(right), "-", stdin=wrong, **settings)
     assert published.returncode == 0
     assert published.stderr.count("no_session: ") == 20
     counted = "51 could not be sent: the first 20 are above; 50 no_session, 1 not_json"

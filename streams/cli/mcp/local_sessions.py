@@ -50,7 +50,7 @@ _LATELY_S: Final = 600
 """Another session of the folder that was written to since then may be the one that asks."""
 
 
-class _Place(NamedTuple):
+class _SessionPlace(NamedTuple):
     """A session's transcript, or the database with it and others; when it was written to."""
 
     path: str
@@ -108,13 +108,13 @@ class LocalAgentSessions:
         files = [each for each in self._finder.look(time.monotonic()) if name_of(each.path).is_main]
         return sorted(files, key=lambda each: -each.stat.st_mtime_ns)
 
-    def _certain(self, which: WhichSession) -> _Place:
+    def _certain(self, which: WhichSession) -> _SessionPlace:
         """Return where a session is whose text, or a part of it, is given away."""
         place, others = self._find(which)
         refuse_several(place.session, others)
         return place
 
-    def _find(self, which: WhichSession) -> tuple[_Place, Sequence[str]]:
+    def _find(self, which: WhichSession) -> tuple[_SessionPlace, Sequence[str]]:
         """Return where a session is, and other sessions that may have been meant."""
         files = self._files()
         if which.session is not None:
@@ -132,7 +132,7 @@ class LocalAgentSessions:
         first, *rest = of_folder
         return first, [each.session for each in rest if each.written_s >= since_s]
 
-    def _named(self, files: Sequence[TranscriptFile], name: str) -> _Place:
+    def _named(self, files: Sequence[TranscriptFile], name: str) -> _SessionPlace:
         own = [Path(each.place) for each in reversed(files) if not each.place.endswith(DATABASE)]
         known = SessionFiles((), own)
         places = {each: (str(known.path(each)), False) for each in known.beginning_with(name)}
@@ -145,9 +145,9 @@ class LocalAgentSessions:
         if not places:
             raise StopError(f"no session on this machine begins with {safe(name)!r}")
         session = name if name in places else next(iter(places))
-        return _Place(places[session][0], session, places[session][1], 0.0)
+        return _SessionPlace(places[session][0], session, places[session][1], 0.0)
 
-    def _of_folder(self, files: Sequence[TranscriptFile], folder: str) -> Iterator[_Place]:
+    def _of_folder(self, files: Sequence[TranscriptFile], folder: str) -> Iterator[_SessionPlace]:
         for file in files[:_MOST_FILES]:
             if file.place.endswith(DATABASE):
                 yield from _in_database(file.place, folder)
@@ -160,11 +160,11 @@ class LocalAgentSessions:
             if self._folders[file.path] == folder:
                 name = name_of(file.path)
                 session = name.session or name.unit
-                yield _Place(
+                yield _SessionPlace(
                     file.place, session, is_one_of_many=False, written_s=file.stat.st_mtime
                 )
 
-    def _replayed(self, place: _Place) -> ReplayedSession:
+    def _replayed(self, place: _SessionPlace) -> ReplayedSession:
         """Derive a session; the last one is derived again only where its files have changed."""
         # In this process: a server's threads must not be forked.
         wanted = place.session if place.is_one_of_many else None
@@ -188,12 +188,12 @@ def _sessions_in(file: TranscriptFile) -> Iterable[str]:
         return ()
 
 
-def _in_database(path: str, folder: str) -> Iterator[_Place]:
+def _in_database(path: str, folder: str) -> Iterator[_SessionPlace]:
     """Yield the sessions of a folder that a runtime's database has."""
     for view in Listing([path], processes=1).read(Order.recent, _MOST_FILES).views:
         if view.identity.cwd is not None and os.path.realpath(view.identity.cwd) == folder:
             written_s = (view.last_ms or 0) / 1_000
-            yield _Place(path, view.session_id, is_one_of_many=True, written_s=written_s)
+            yield _SessionPlace(path, view.session_id, is_one_of_many=True, written_s=written_s)
 
 
 def _folder_in(path: str) -> str | None:
