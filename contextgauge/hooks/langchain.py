@@ -6,8 +6,8 @@
 
 A thread is a session. Calls of a graph inside of the agent's, as of a subagent, count as its own:
 give such a graph a handler with a session of its own. Calls of a summarising middleware are
-compactions: LangChain marks them with `lc_source` in their metadata. Calls of other middleware, which choose
-tools for example, are not of the conversation.
+compactions: LangChain marks them with `lc_source` in their metadata. Calls of other middleware,
+which choose tools for example, are not of the conversation.
 """
 
 from collections.abc import Mapping
