@@ -14,6 +14,7 @@ from streams.edge.content_encoding import (
     UndecodableError,
     decoded,
 )
+from streams.ingest.reading import MOST_MESSAGES
 from streams.serve.api.problems import Problem
 
 RETRY_S: Final = "1"
@@ -39,11 +40,17 @@ class Room:
         finally:
             self.used -= share.size
 
-    def take(self, size: int) -> None:
-        """Take so many bytes. Raises Problem where there is no room."""
+    def check(self, size: int, has: int) -> None:
+        """Raise Problem where a request that has some cannot take so many bytes more."""
+        if has + size > self._limit:
+            raise Problem(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"The request takes more than the {self._limit} bytes that there are for all: send "
+                "it in several requests.",
+                "too-large",
+            )
         if self.used + size > self._limit:
             raise no_room()
-        self.used += size
 
 
 class Share:
@@ -55,8 +62,13 @@ class Share:
 
     def take(self, size: int) -> None:
         """Take so many bytes more. Raises Problem where there is no room."""
-        self._room.take(size)
+        self.check(size)
+        self._room.used += size
         self.size += size
+
+    def check(self, size: int) -> None:
+        """Raise Problem where there is no room for so many bytes more; a thread may call it."""
+        self._room.check(size, self.size)
 
 
 def no_room() -> Problem:
@@ -66,6 +78,15 @@ def no_room() -> Problem:
         "Too much waits for Kafka: nothing of this request was taken. Send it again later.",
         "under-pressure",
         {"Retry-After": RETRY_S},
+    )
+
+
+def too_many() -> Problem:
+    """Return the answer to a request with more than `MOST_MESSAGES` messages or items."""
+    return Problem(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"A request has at most {MOST_MESSAGES:,} messages: send them in several requests.",
+        "too-large",
     )
 
 

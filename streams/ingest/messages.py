@@ -13,10 +13,10 @@ from contextgauge.delivery.outgoing import Conversation, headers_of
 from contextgauge.normalise.fields import MAX_NAME
 from schemas.records import Json
 from streams import codec
+from streams.ingest.bodies import too_many
 from streams.ingest.context import Ingesting
-from streams.ingest.publishing import Publishing, Taken, in_turn
+from streams.ingest.publishing import Publishing, Taken
 from streams.ingest.reading import (
-    MOST_MESSAGES,
     BodyForm,
     BodyMessages,
     TooManyMessagesError,
@@ -82,10 +82,10 @@ def add_messages(router: Router, publishing: Publishing, ingesting: Ingesting) -
         """
         headers = headers_of(is_live=live, task_id=task_id, agent_id=agent_id)
         conversation, body_form = Conversation(session_id, headers), _form_of(request)
-        async with publishing.body(request) as content:
+        async with publishing.body(request) as (content, _):
 
             async def work() -> Taken:
-                reading = await in_turn(
+                reading = await publishing.in_turn(
                     len(content), partial(_read, content, body_form, conversation, ingesting)
                 )
                 if reading.refused:
@@ -121,11 +121,7 @@ def _read(
     try:
         return read(content, body_form, conversation, ingesting.form)
     except TooManyMessagesError:
-        raise Problem(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"A request has at most {MOST_MESSAGES:,} messages: send them in several requests.",
-            "too-large",
-        ) from None
+        raise too_many() from None
     except UnreadableBodyError as error:
         raise Problem(
             HTTPStatus.UNPROCESSABLE_ENTITY, f"Nothing was published: {error}.", "bad-messages"

@@ -9,14 +9,17 @@ from typing import Final, NamedTuple, TypeVar
 from starlette.requests import Request
 
 from contextgauge.errors import RecordError, RetryError
-from streams.ingest.bodies import Room, content_of, no_room
+from streams.ingest.bodies import Room, Share, content_of, no_room
 from streams.ingest.context import Ingesting
 from streams.ingest.intake import NoRoomError
 from streams.ingest.reading import BodyMessages
 from streams.serve.api.problems import Problem, away
 
 _AT_ONCE_BYTES: Final = 256 * 1024
-"""A larger body is read in a thread: others are answered meanwhile."""
+"""A larger body is read in a thread: others are answered meanwhile.
+
+Only one at a time: while JSON is parsed it takes a hundred times its size.
+"""
 
 _Result = TypeVar("_Result")
 
@@ -28,18 +31,34 @@ class Taken(NamedTuple):
     ignored: int
 
 
+class ReceivedBody(NamedTuple):
+    """A request's body, decompressed, and what the request takes of the room."""
+
+    content: bytes
+    share: Share
+
+
 class Publishing:
     """Receives bodies, within the room that there is, and publishes what is in them."""
 
     def __init__(self, ingesting: Ingesting) -> None:
         self._ingesting = ingesting
         self._room = Room(ingesting.waiting_bytes)
+        self._thread = asyncio.Semaphore(1)
 
     @asynccontextmanager
-    async def body(self, request: Request) -> AsyncIterator[bytes]:
-        """Give a request's body, decompressed; it takes room until the end. Raises Problem."""
+    async def body(self, request: Request) -> AsyncIterator[ReceivedBody]:
+        """Give a request's body; it takes room until the end. Raises Problem."""
         with self._room.share() as share:
-            yield await content_of(request, self._ingesting.body_limit_bytes, share)
+            content = await content_of(request, self._ingesting.body_limit_bytes, share)
+            yield ReceivedBody(content, share)
+
+    async def in_turn(self, size: int, work: Callable[[], _Result]) -> _Result:
+        """Return what the work does with so many bytes: in the one thread where these are many."""
+        if size <= _AT_ONCE_BYTES:
+            return work()
+        async with self._thread:
+            return await asyncio.to_thread(work)
 
     async def publish(self, reading: BodyMessages) -> Taken:
         """Publish what is ready. Raises Problem where Kafka does not have all of it."""
@@ -68,8 +87,3 @@ class Publishing:
         for outcome, messages in outcomes.items():
             if messages:
                 self._ingesting.telemetry.count("ingest_messages", messages, outcome=outcome)
-
-
-async def in_turn(size: int, work: Callable[[], _Result]) -> _Result:
-    """Return what the work does with so many bytes: in a thread where these are many."""
-    return work() if size <= _AT_ONCE_BYTES else await asyncio.to_thread(work)

@@ -11,6 +11,9 @@ from contextgauge.messages import DeadLetter
 MOST_MESSAGES: Final = 10_000
 """Of one request: a second's work."""
 
+_READ_LIMITS: Final = 2
+"""A message of more than so many times the limit is not even parsed to be shortened."""
+
 BodyForm: TypeAlias = Literal["json", "lines"]
 """One object or an array of objects; or an object on each line."""
 
@@ -71,6 +74,10 @@ def add(
 def _formed(
     value: bytes, conversation: Conversation, form: MessageFormat
 ) -> tuple[str, bytes] | DeadLetter | None:
+    most = _READ_LIMITS * form.limit_bytes
+    if len(value) > most:
+        detail = f"has {len(value)} bytes, more than {most}: leave out what is large in it"
+        return DeadLetter("too_large", detail)
     # Without the session of the request at first: with it, what is not a message has a form too.
     message = form.of(value, None)
     is_of_none = message is None or (

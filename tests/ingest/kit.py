@@ -1,5 +1,6 @@
 """The server of messages under test, over a log in memory."""
 
+import asyncio
 import gzip
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -8,6 +9,7 @@ from typing import Any
 
 import httpx
 import orjson
+import pytest
 from prometheus_client import generate_latest
 
 from contextgauge.clock import SystemClock
@@ -133,3 +135,22 @@ def lines(*messages: object) -> bytes:
 def zipped(content: bytes) -> bytes:
     """Return what gzip makes of it."""
     return gzip.compress(content)
+
+
+def hold_acknowledgements(
+    server: IngestServer,
+    gate: asyncio.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    is_sending: asyncio.Event | None = None,
+) -> None:
+    """Let the broker acknowledge nothing before the gate opens."""
+    producer = type(server.log.producer())
+    flush = producer.flush
+
+    async def held(self: object) -> None:
+        if is_sending is not None:
+            is_sending.set()
+        await gate.wait()
+        await flush(self)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(producer, "flush", held)

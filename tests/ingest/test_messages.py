@@ -17,6 +17,7 @@ from tests.ingest.kit import (
     MESSAGE_LIMIT,
     WAITING,
     IngestServer,
+    hold_acknowledgements,
     ingest_server,
     lines,
     message,
@@ -278,7 +279,7 @@ async def test_under_pressure_a_request_is_refused_whole_with_retry_after(
 ) -> None:
     async with ingest_server(answer_s=30) as server:
         gate = asyncio.Event()
-        _hold_acknowledgements(server, gate, monkeypatch)
+        hold_acknowledgements(server, gate, monkeypatch)
         big = [message(number, filler="x" * 9_000) for number in range(10)]
         requests = [asyncio.create_task(server.post(big)) for _ in range(2 * WAITING // BODY_LIMIT)]
         done, waiting = await asyncio.wait(requests, return_when=asyncio.FIRST_COMPLETED)
@@ -298,7 +299,7 @@ async def test_a_silent_broker_is_503_and_nothing_that_was_accepted_is_lost(
 ) -> None:
     async with ingest_server(answer_s=0.05) as server:
         gate = asyncio.Event()
-        _hold_acknowledgements(server, gate, monkeypatch)
+        hold_acknowledgements(server, gate, monkeypatch)
         answer = await server.post(message(1))
         assert answer.status_code == 503
         assert "none is counted twice" in answer.json()["detail"]
@@ -325,17 +326,3 @@ async def test_a_limit_of_messages_is_for_both_forms(
     monkeypatch.setattr(reading, "MOST_MESSAGES", 2)
     assert (await server.post([message(number) for number in range(2)])).status_code == 202
     assert (await server.post([message(number) for number in range(3)])).status_code == 413
-
-
-def _hold_acknowledgements(
-    server: IngestServer, gate: asyncio.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Let the broker acknowledge nothing before the gate opens."""
-    producer = type(server.log.producer())
-    flush = producer.flush
-
-    async def held(self: object) -> None:
-        await gate.wait()
-        await flush(self)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(producer, "flush", held)

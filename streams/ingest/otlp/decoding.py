@@ -1,7 +1,9 @@
 """Requests of OTLP, protobuf or JSON, to the log records and spans in them; and the answers."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from google.protobuf import json_format
@@ -23,6 +25,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from streams import codec
 from streams.ingest.otlp.telemetry_item import TelemetryItem
+from streams.ingest.reading import MOST_MESSAGES, TooManyMessagesError
 
 Form: TypeAlias = Literal["protobuf", "json"]
 Kind: TypeAlias = Literal["logs", "traces", "metrics"]
@@ -35,17 +38,25 @@ MEDIA_TYPES: Final[Mapping[str, Form]] = {
 _NANOS: Final = 1_000_000
 """Nanoseconds of a millisecond."""
 
+_DIGEST_BYTES: Final = 32
+
 
 class NoTelemetryError(Exception):
     """A body is not a request of OTLP; the text says why."""
 
 
-def items_of(kind: Kind, form: Form, body: bytes) -> Iterator[TelemetryItem]:
-    """Yield what is in a request. Raises NoTelemetryError."""
+def items_of(
+    kind: Kind, form: Form, body: bytes, text_key: bytes | None = None
+) -> Iterator[TelemetryItem]:
+    """Yield what is in a request. Raises NoTelemetryError or TooManyMessagesError.
+
+    With a `text_key` the digests are of that key: texts that are left out cannot be tried against
+    them. Metrics are not used: they are not even parsed.
+    """
     if kind == "logs":
-        yield from _log_records(_parsed(ExportLogsServiceRequest(), form, body))
+        yield from _log_records(_parsed(ExportLogsServiceRequest(), form, body), text_key)
     elif kind == "traces":
-        yield from _spans(_parsed(ExportTraceServiceRequest(), form, body))
+        yield from _spans(_parsed(ExportTraceServiceRequest(), form, body), text_key)
 
 
 def _parsed(request: Any, form: Form, body: bytes) -> Any:  # noqa: ANN401 -- any message
@@ -61,30 +72,62 @@ def _parsed(request: Any, form: Form, body: bytes) -> Any:  # noqa: ANN401 -- an
     return request
 
 
-def _log_records(request: ExportLogsServiceRequest) -> Iterator[TelemetryItem]:
+def _log_records(
+    request: ExportLogsServiceRequest, text_key: bytes | None
+) -> Iterator[TelemetryItem]:
+    _check_count(
+        len(of_scope.log_records)
+        for of_resource in request.resource_logs
+        for of_scope in of_resource.scope_logs
+    )
     for of_resource in request.resource_logs:
-        shared = _of_resource(of_resource.resource)
+        shared = _ResourceAttributes(of_resource.resource, text_key)
         for of_scope in of_resource.scope_logs:
             for record in of_scope.log_records:
-                attributes = {**shared, **_attributes(record.attributes)}
+                attributes = shared.below(_attributes(record.attributes))
                 named = (record.event_name, _value(record.body), attributes.get("event.name"))
                 names = tuple(each for each in named if isinstance(each, str) and each)
                 nanos = record.time_unix_nano or record.observed_time_unix_nano
-                yield TelemetryItem(names, attributes, _ms(nanos), _digest(shared, record))
+                yield TelemetryItem(names, attributes, _ms(nanos), partial(shared.digest, record))
 
 
-def _spans(request: ExportTraceServiceRequest) -> Iterator[TelemetryItem]:
+def _spans(request: ExportTraceServiceRequest, text_key: bytes | None) -> Iterator[TelemetryItem]:
+    _check_count(
+        len(of_scope.spans)
+        for of_resource in request.resource_spans
+        for of_scope in of_resource.scope_spans
+    )
     for of_resource in request.resource_spans:
-        shared = _of_resource(of_resource.resource)
+        shared = _ResourceAttributes(of_resource.resource, text_key)
         for of_scope in of_resource.scope_spans:
             for span in of_scope.spans:
-                attributes = {**shared, **_attributes(span.attributes)}
+                attributes = shared.below(_attributes(span.attributes))
                 ended_ms = _ms(span.end_time_unix_nano)
-                yield TelemetryItem((), attributes, ended_ms, _digest(shared, span))
+                yield TelemetryItem((), attributes, ended_ms, partial(shared.digest, span))
 
 
-def _of_resource(resource: Resource) -> dict[str, Any]:
-    return _attributes(resource.attributes)
+def _check_count(counts: Iterable[int]) -> None:
+    if sum(counts) > MOST_MESSAGES:
+        raise TooManyMessagesError
+
+
+class _ResourceAttributes:
+    """What all items of a resource share: neither copied nor hashed for each of them."""
+
+    def __init__(self, resource: Resource, text_key: bytes | None) -> None:
+        self._attributes = _attributes(resource.attributes)
+        shared = repr(sorted(self._attributes.items())).encode("utf-8", "surrogatepass")
+        self._hash = hashlib.blake2b(shared, digest_size=_DIGEST_BYTES, key=text_key or b"")
+
+    def below(self, own: dict[str, Any]) -> Mapping[str, Any]:
+        """Return an item's attributes: its own, else the resource's."""
+        return ChainMap(own, self._attributes)
+
+    def digest(self, item: Message) -> str:
+        """Return the hash of an item and its resource."""
+        digest = self._hash.copy()
+        digest.update(item.SerializeToString(deterministic=True))
+        return digest.hexdigest()
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:  # noqa: ANN401 -- a repeated field
@@ -102,12 +145,6 @@ def _value(value: AnyValue) -> object:
 
 def _ms(nanos: int) -> int | None:
     return nanos // _NANOS if nanos else None
-
-
-def _digest(shared: Mapping[str, Any], item: Message) -> str:
-    digest = hashlib.sha256(item.SerializeToString(deterministic=True))
-    digest.update(repr(sorted(shared.items())).encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
 
 
 _RESPONSES: Final[Mapping[Kind, Callable[[], Any]]] = {

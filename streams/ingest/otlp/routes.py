@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from contextgauge.delivery.outgoing import Conversation
 from contextgauge.json_codec import dumps
+from streams.ingest.bodies import too_many
 from streams.ingest.context import Ingesting
 from streams.ingest.otlp.decoding import (
     MEDIA_TYPES,
@@ -19,14 +20,17 @@ from streams.ingest.otlp.decoding import (
     response_of,
     status_of,
 )
-from streams.ingest.otlp.mapping import TelemetryMessages, messages_of
-from streams.ingest.publishing import Publishing, in_turn
-from streams.ingest.reading import BodyMessages, add
+from streams.ingest.otlp.mapping import WithoutMessage, messages_of
+from streams.ingest.publishing import Publishing, ReceivedBody
+from streams.ingest.reading import BodyMessages, TooManyMessagesError, add
 from streams.serve.api.problems import Problem
 from streams.serve.api.routing import PlainRoute
 from streams.serve.api.writing import check_origin
 
 _KINDS: Final[tuple[Kind, ...]] = ("logs", "traces", "metrics")
+
+_MULTIPLIED: Final = 16
+"""What a resource says is in each message of it: smaller bodies take longer than of messages."""
 
 _WITH_TIMES: Final = Conversation(None, ())
 """Items name their sessions and have times of their own: exporters send them seconds later."""
@@ -48,36 +52,46 @@ async def _export(
     try:
         async with publishing.body(request) as body:
             work = partial(_read, ingesting, kind, form, body)
-            found, read = await in_turn(len(body), work)
+            without, read = await publishing.in_turn(_MULTIPLIED * len(body.content), work)
+            body.share.take(_size_of(read))
             await publishing.publish(read)
     except Problem as problem:
         return _error(problem, form)
     refused = len(read.refused)
-    publishing.count(refused=refused + found.nameless, ignored=found.others)
-    content = response_of(kind, form, found.nameless + refused, _why(found, read))
+    publishing.count(refused=refused + without.nameless, ignored=without.others)
+    content = response_of(kind, form, without.nameless + refused, _why(without, read))
     return Response(content, HTTPStatus.OK, media_type=_media_type(form))
 
 
 def _read(
-    ingesting: Ingesting, kind: Kind, form: Form, body: bytes
-) -> tuple[TelemetryMessages, BodyMessages]:
+    ingesting: Ingesting, kind: Kind, form: Form, body: ReceivedBody
+) -> tuple[WithoutMessage, BodyMessages]:
+    without, read, size = WithoutMessage(), BodyMessages(), 0
+    items = items_of(kind, form, body.content, ingesting.form.text_key)
     try:
-        found = messages_of(items_of(kind, form, body))
+        for place, message in enumerate(messages_of(items, without)):
+            value = dumps(message)
+            size += len(value)
+            body.share.check(size)
+            add(read, place, value, _WITH_TIMES, ingesting.form)
+    except TooManyMessagesError:
+        raise too_many() from None
     except NoTelemetryError as error:
         detail = f"The body is not {kind} of OTLP in {form}: {error}"
         raise Problem(HTTPStatus.BAD_REQUEST, detail, "bad-messages") from None
-    read = BodyMessages()
-    for place, message in enumerate(found.messages):
-        add(read, place, dumps(message), _WITH_TIMES, ingesting.form)
-    return found, read
+    return without, read
 
 
-def _why(found: TelemetryMessages, read: BodyMessages) -> str:
+def _size_of(read: BodyMessages) -> int:
+    return sum(len(message.value) for message in read.ready)
+
+
+def _why(without: WithoutMessage, read: BodyMessages) -> str:
     """Return why some items were rejected."""
     reasons = []
-    if found.nameless:
-        names = " or ".join(found.missing)
-        reasons.append(f"{found.nameless} name no session: set the attribute {names}")
+    if without.nameless:
+        names = " or ".join(without.missing)
+        reasons.append(f"{without.nameless} name no session: set the attribute {names}")
     if read.refused:
         reasons.append(f"{len(read.refused)} cannot be published: {read.refused[0][1].detail}")
     return "; ".join(reasons)
