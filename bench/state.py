@@ -38,7 +38,12 @@ from streams.edge.local_stack.stack import LocalStack
 from streams.edge.sqlite.values import TemporaryValues
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.partition_state import InputPartition, PartitionState
+from streams.flow.derive.log_proof import LogProof
+from streams.flow.derive.partition_state import (
+    POSITION_VERSION,
+    InputPartition,
+    PartitionState,
+)
 from streams.flow.derive.restoring import restore
 from streams.flow.derive.state_store import StateStore
 from streams.flow.simulator import SimulationOptions, simulate
@@ -123,7 +128,13 @@ def entries_of(number: int, kinds: list[Template]) -> list[tuple[bytes, bytes]]:
 
 def position_entry() -> tuple[bytes, bytes]:
     """Return the entry of the position."""
-    document = {"v": 1, "position": 0, "kafka_time_ms": START_MS, "partitions": 1}
+    document = {
+        "v": POSITION_VERSION,
+        "position": 0,
+        "kafka_time_ms": START_MS,
+        "partitions": 1,
+        "log": LogProof().document(),
+    }
     return codec.dumps(["position"]), codec.dumps(document)
 
 

@@ -10,7 +10,7 @@ import pytest
 from bench import plot, steady
 from bench.freshness import Pipeline, highest_load
 from bench.growth import growth_of
-from bench.state import LONG_STEP, measure_long
+from bench.state import LONG_STEP, measure_cost, measure_long
 from bench.steady import Published
 from bench.workload import Message
 
@@ -21,6 +21,12 @@ def test_a_long_session_is_measured_step_by_step() -> None:
     steps = measure_long(2 * LONG_STEP)
     assert len(steps) == 2
     assert min(steps) > 0
+
+
+def test_the_cost_of_a_message_is_measured_on_a_restored_state() -> None:
+    measured = measure_cost(sessions=8, at_work=4)
+    assert measured["cpu_us_per_message"] > 0
+    assert measured["cpu_us_first_after_restore"] > 0
 
 
 def test_growth_is_the_ratio_of_end_to_beginning() -> None:
