@@ -230,9 +230,10 @@ class Folders(NamedTuple):
     """A runtime's folders: `transcripts` and `archive` are below each of its homes.
 
     Its homes are those that the first set one of `variables` lists, separated by commas, else
-    `homes`. The runtime moves transcripts that a user archives to `archive`, and back: those whose
-    names `archived` describes. What its groups match are the folders below `transcripts` that such
-    a file came from.
+    `homes`: of these one may begin with a `$VARIABLE`, and is none where that is not set and has
+    no default. The runtime moves transcripts that a user archives to `archive`, and back: those
+    whose names `archived` describes. What its groups match are the folders below `transcripts` that
+    such a file came from.
     """
 
     variables: tuple[str, ...]
