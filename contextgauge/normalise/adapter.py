@@ -283,14 +283,15 @@ class Tells(NamedTuple):
 class Database(NamedTuple):
     """A SQLite database in which a runtime keeps its sessions.
 
-    `query` gives a row's number, its key and its line, a JSON object's text, of the rows after
-    `:after` that never change once they are there, in the order in which they came, at most
-    `:limit`. A file is such a database where the query can be prepared. `sessions` gives the id and
-    title of each, but for subagents'.
+    Each of `queries` gives a row's number, its key and its line, a JSON object's text, of the rows
+    after `:after` in the order in which they came, at most `:limit`. A line never changes once it
+    is there; it is null while the row is not complete. The rows of each query come behind those of
+    the query before it. A file is such a database where one of them can be prepared: of the others
+    it has not the tables. `sessions` give the id and title of each, but for subagents'.
     """
 
-    query: str
-    sessions: str
+    queries: tuple[str, ...]
+    sessions: tuple[str, ...]
 
 
 class Adapter(NamedTuple):

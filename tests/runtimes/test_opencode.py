@@ -15,7 +15,7 @@ from schemas.records import (
     ContextReading,
     SessionInfo,
 )
-from streams.edge.files.database import MEASURED, open_database
+from streams.edge.files.database import open_database
 from tests.core.given import Given, every, limits, one
 from tests.runtimes.opencode_database import OpencodeDatabase
 
@@ -130,7 +130,6 @@ def test_a_part_that_gets_another_field_later_is_the_same_line(written: Opencode
         written.execute("UPDATE part SET data = json_set(data, '$.tail_start_id', 'msg_1')")
         assert content.read(content.size(), 0) == before
     with closing(open_database(str(written.path))) as content:
-        MEASURED.clear()
         assert content.read(content.size(), 0) == before
 
 

@@ -185,7 +185,7 @@ ADAPTERS: Final = (
         },
         cause=cause,
         compacts_itself=True,
-        database=Database(_ROWS, _SESSIONS),
+        database=Database((_ROWS,), (_SESSIONS,)),
         files=(r"sessions/sessions\.db", r"goose/sessions/(?P<session>[^/]+)\.jsonl"),
         folders=Folders((), ("$GOOSE_PATH_ROOT/data", "$XDG_DATA_HOME/goose"), "sessions"),
         prompt_words=("user",),

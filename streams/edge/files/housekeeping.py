@@ -16,7 +16,7 @@ from contextgauge.normalise.runtimes import ADAPTERS
 SUFFIX: Final = ".jsonl"
 COMPRESSED: Final = ".zst"
 SUFFIXES: Final = (SUFFIX, SUFFIX + COMPRESSED)
-DATABASE: Final = ".db"
+DATABASES: Final = (".db", ".sqlite", ".vscdb")
 """Of an SQLite database, to which its runtime writes by way of another file next to it."""
 
 DOCUMENT: Final = ".json"
@@ -74,7 +74,7 @@ def archive_of(folder: str) -> str | None:
 def metadata_of(place: str) -> os.stat_result:
     """Return a file's metadata; of a database with what waits to be merged. Raises OSError."""
     status = os.stat(place)  # noqa: PTH116 -- done for thousands, each moment
-    if not place.endswith(DATABASE):
+    if not place.endswith(DATABASES):
         return status
     try:
         log = os.stat(f"{place}-wal")  # noqa: PTH116 -- as above

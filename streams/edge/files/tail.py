@@ -90,7 +90,7 @@ class FileTail:
     def open(self, path: str) -> Content:
         """Open the file, if it is not open. Raises OSError, also where another has the name."""
         if self._file is None:
-            file = open_content(path)
+            file = open_content(path, self.read.end, self.read.rows)
             if file.identity != self.read.identity:
                 file.close()
                 raise OSError(errno.ESTALE, "another file has the name now")
@@ -154,12 +154,19 @@ class FileTail:
 
     def _go_to(self, position: Position) -> None:
         self.read = position
+        if self._file is not None and self._file.has_rows:
+            self.close()
         self._is_decided, self._scout = False, None
         self._searched = 0
         self.waits = False
 
     def holds_what_was_read(self, file: Content) -> bool:
-        """Return whether a file's bytes before the position are those that were read."""
+        """Return whether a file's bytes before the position are those that were read.
+
+        Of a database rows may be gone: those that were read are not read again.
+        """
+        if file.has_rows:
+            return True
         end = self.read.end - self.read.closing
         return end == 0 or (file.size() >= end and self._print_at(file, end) == self.read.print)
 
@@ -307,7 +314,8 @@ class FileTail:
         after = at._replace(
             unfinished=unfinished,
             closing=closing,
-            print=self._print_at(file, end),
+            print="" if file.has_rows else self._print_at(file, end),
+            rows=file.mark_at(end),
             kind="open" if self._scout is not None else self._container.kind,
             hint=self._container.hint,
             thread_id=self._container.thread_id,
