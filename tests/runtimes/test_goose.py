@@ -178,3 +178,10 @@ def test_a_file_of_lines_has_the_size_of_its_last_call(tmp_path: Path) -> None:
     facts = one(records, SessionInfo)
     assert (facts.session_id, facts.runtime) == ("20250910_101112", "goose")
     assert sizes(without_texts(tmp_path, CAPTURE, WORDS)) == [(16_253, None)]
+
+
+def test_a_file_of_lines_without_counts_has_no_size(tmp_path: Path) -> None:
+    (path,) = CAPTURE
+    records = records_of(tmp_path, {path: [HEAD | {"input_tokens": None}]})
+    assert one(records, SessionInfo).cwd == "/repo"
+    assert sizes(records) == []

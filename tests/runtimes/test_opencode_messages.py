@@ -45,7 +45,7 @@ class MessagesDatabase:
         self, session: str, kind: str, *, name: str = "", at_ms: int | None = None, **data: Any
     ) -> str:
         self._rows += 1
-        name, time_ms = name or f"msg_{self._rows}", at_ms or BEGIN_MS + 1_000 * self._rows
+        name, time_ms = name or f"msg_new_{self._rows}", at_ms or BEGIN_MS + 1_000 * self._rows
         self.connection.execute(
             "INSERT INTO session_message VALUES (?, ?, ?, ?, ?, ?, ?)",
             (

@@ -31,13 +31,11 @@ _AUTOMATIC: Final = "default"
 def conversation(body: Body) -> tuple[Signal, ...]:
     """Return the size of a conversation's context, and its limit."""
     used, limit, model = count(body, "used"), window(body, "limit"), name(body, "model")
-    if used is None:
-        return ()
     response = Response(
         None,
         None,
         None if model == _AUTOMATIC else model,
-        Usage(used, None, None),
+        None if used is None else Usage(used, None, None),
         None,
         (),
         exhausted=False,

@@ -324,6 +324,7 @@ def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> 
             end=Source.MEASURED,
             trigger=Source.MEASURED,
             duration=Source.DERIVED,
+            summary=Source.MEASURED,
             own_cost=Source.MEASURED,
             subagents=Source.MEASURED,
             note="A window is known where the model's maker serves it. Up to 1.18 a compaction "
