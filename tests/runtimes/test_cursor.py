@@ -100,4 +100,4 @@ def test_each_size_is_seen_while_it_is_followed(written: CursorDatabase) -> None
     bench.restart()
     written.conversation("other", 500)
     seen += [json.loads(line.value)["used"] for piece in bench.pieces() for line in piece.lines]
-    assert seen == [1_000, 2_000, 3_000, 500]
+    assert seen == [1_000, 2_000, 2_000, 3_000, 500]

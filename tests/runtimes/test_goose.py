@@ -131,8 +131,11 @@ def test_sessions_have_the_names_of_the_lines(written: GooseDatabase) -> None:
     written.session(SESSION)
     written.session("empty")
     written.session("b", parent=SESSION)
-    written.call(SESSION, 1_000)
-    assert titles_in(str(written.path)) == {NAMED: "Parser"}
+    written.session("c", parent="gone")
+    for name in (SESSION, "c"):
+        written.call(name, 1_000)
+    assert titles_in(str(written.path)) == {NAMED: "Parser", f"c-{BEGIN_S}": "Parser"}
+    written.execute("DELETE FROM sessions WHERE id = 'c'")
     facts = one(derived(written), SessionInfo)
     assert (facts.session_id, facts.runtime, facts.cwd) == (NAMED, "goose", "/repo")
 

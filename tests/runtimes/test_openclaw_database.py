@@ -105,8 +105,11 @@ def test_sessions_of_one_database_are_apart(written: OpenClawDatabase) -> None:
         answered("k2", "k1", 16, usage(800)),
     )
     records = derived(written).records
-    readings = [(each.session_id, each.used_tokens) for each in every(records, ContextReading)]
-    assert readings == [(SESSION, 16_000), (OTHER, 800)]
+    readings = [
+        (each.session_id, each.used_tokens, each.inherited)
+        for each in every(records, ContextReading)
+    ]
+    assert readings == [(SESSION, 16_000, None), (OTHER, 700, True), (OTHER, 800, None)]
 
 
 def test_what_is_no_entry_says_nothing(written: OpenClawDatabase) -> None:

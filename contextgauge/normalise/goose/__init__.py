@@ -147,7 +147,7 @@ ORDER BY usage_ledger.id LIMIT :limit
 
 _SESSIONS: Final = """
 SELECT id || '-' || coalesce(strftime('%s', created_at), ''), name FROM sessions
-WHERE parent_session_id IS NULL
+WHERE (parent_session_id IS NULL OR parent_session_id NOT IN (SELECT id FROM sessions))
     AND EXISTS (SELECT 1 FROM usage_ledger WHERE usage_ledger.session_id = sessions.id)
 """
 
