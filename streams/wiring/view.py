@@ -178,7 +178,11 @@ def titles(views: SqliteViews) -> ReadTitles:
 
     async def titles_of(session_ids: Sequence[str]) -> dict[str, str]:
         names = {codec.key_bytes(session_id): session_id for session_id in session_ids}
-        files = [(names[session], path) for session, path in views.files(list(names))]
+        files = [
+            (names[session], path)
+            for session, path, is_alone in views.files(list(names))
+            if is_alone or path.name.endswith(DATABASES)
+        ]
         return await asyncio.to_thread(read, files)
 
     return titles_of

@@ -22,6 +22,7 @@ from tests.edge.follower_kit import Codex
 from tests.edge.test_origins import derived, head, history, thread
 from tests.flow.local_view_kit import Run, contents, figures, write_sample
 from tests.patience import PATIENCE_S
+from tests.runtimes.opencode_database import OpencodeDatabase
 
 
 class View:
@@ -353,3 +354,34 @@ def test_a_window_that_the_status_line_is_given_is_shown_of_what_was_read_before
 
     view.wait(lambda: percent() == 15.0)
     assert view.stop() == 0
+
+
+def test_a_runtimes_database_is_followed_and_what_it_loses_vanishes(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "opencode").mkdir()
+    runtime = OpencodeDatabase(tmp_path / "opencode" / "opencode.db", time.time_ns() // 1_000_000)
+    for number, name in enumerate(("ses_1", "ses_2"), 1):
+        runtime.session(name)
+        runtime.execute("UPDATE session SET title = 'Parser ' || id WHERE id = ?", name)
+        runtime.answer(name, fresh=number)
+    arguments = (str(runtime.path), "--titles")
+    view = View(command, tmp_path / "state", *arguments)
+
+    def sizes() -> dict[str, int]:
+        return {
+            name: each["chains"]["main"]["used_tokens"] for name, each in view.sessions().items()
+        }
+
+    view.wait(lambda: sizes() == {"ses_1": 1, "ses_2": 2})
+    titles = {name: each["title"] for name, each in view.sessions().items()}
+    assert titles == {"ses_1": "Parser ses_1", "ses_2": "Parser ses_2"}
+    runtime.answer("ses_1", fresh=3)
+    view.wait(lambda: sizes() == {"ses_1": 3, "ses_2": 2})
+    assert view.stop() == 0
+    runtime.execute("DELETE FROM session WHERE id = 'ses_2'")
+    runtime.answer("ses_1", fresh=4)
+    view = View(command, tmp_path / "state", *arguments)
+    view.wait(lambda: sizes() == {"ses_1": 4})
+    assert view.stop() == 0
+    runtime.close()
