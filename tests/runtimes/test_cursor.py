@@ -22,7 +22,7 @@ class CursorDatabase:
     """Writes values as Cursor does: a new one takes the place of the former."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir()
+        path.parent.mkdir(parents=True)
         self.path = path
         self.connection = sqlite3.connect(path, isolation_level=None)
         self.connection.execute(
@@ -47,7 +47,7 @@ class CursorDatabase:
 
 @pytest.fixture
 def written(tmp_path: Path) -> Iterator[CursorDatabase]:
-    runtime = CursorDatabase(tmp_path / "globalStorage" / "state.vscdb")
+    runtime = CursorDatabase(tmp_path / "Cursor/User/globalStorage/state.vscdb")
     yield runtime
     runtime.connection.close()
 

@@ -99,7 +99,7 @@ ADAPTERS: Final = (
         has_own_windows=True,
         compacts_itself=True,
         database=Database((_ROWS,), (_SESSIONS,)),
-        files=(r"globalStorage/state\.vscdb",),
+        files=(r"Cursor/User/globalStorage/state\.vscdb",),
         folders=Folders(
             (),
             ("$XDG_CONFIG_HOME/Cursor/User", "~/Library/Application Support/Cursor/User"),

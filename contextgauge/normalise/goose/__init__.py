@@ -186,7 +186,10 @@ ADAPTERS: Final = (
         cause=cause,
         compacts_itself=True,
         database=Database((_ROWS,), (_SESSIONS,)),
-        files=(r"sessions/sessions\.db", r"goose/sessions/(?P<session>[^/]+)\.jsonl"),
+        files=(
+            r"(?:goose|data)/sessions/sessions\.db",
+            r"goose/sessions/(?P<session>[^/]+)\.jsonl",
+        ),
         folders=Folders((), ("$GOOSE_PATH_ROOT/data", "$XDG_DATA_HOME/goose"), "sessions"),
         prompt_words=("user",),
         tells=Tells(
