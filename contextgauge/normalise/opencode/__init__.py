@@ -61,6 +61,11 @@ def moment(body: Body) -> int | None:
     return None if written_ms is None else in_range(written_ms)
 
 
+def cause(body: Body) -> str | None:
+    """Return a part's id: the folder and the version of its session may change later."""
+    return name(mapping(body, "part") or {}, "id")
+
+
 def step_finish(runtime: Runtime, body: Body) -> tuple[Signal, ...]:
     """Return the response that one call of the model is, or the compaction that it made."""
     part = mapping(body, "part") or {}
@@ -300,6 +305,9 @@ def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> 
             "text": LineType(words, prompt=prompt, moment=moment),
         },
         fields={
+            **named(Meaning.NAME, "runtime agentId"),
+            **named(Meaning.LONG_NAME, "sessionID"),
+            **named(Meaning.FIGURES, "timestamp isSidechain"),
             "part": Inside({**_PARTS, "text": Meaning.TEXT}),
             "message": Inside(
                 {
@@ -311,6 +319,7 @@ def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> 
             "session": Inside({"directory": Meaning.LONG_NAME, "version": Meaning.NAME}),
         },
         spelling=COMMON._replace(session=("sessionID",)),
+        cause=cause,
         compacts_itself=True,
         database=Database(tuple(each.replace("$runtime", key) for each in _QUERIES), _SESSIONS),
         files=(rf"{key}[^/]*\.db",),
