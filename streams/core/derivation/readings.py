@@ -112,7 +112,7 @@ def _shows_again(step: Step, chain: Chain, usage: Usage) -> bool:
     Where readings of others came between, the latest size is its again.
     """
     step.inherited = True
-    return usage.used != chain.used
+    return usage.used != chain.used and two_ways.is_latest(step, chain)
 
 
 def _is_of_item(attempt: Attempt) -> bool:
@@ -141,7 +141,7 @@ def _begin(step: Step, chain: Chain, key: bytes, *, is_second: bool) -> int | No
 
     A new response of the main chain moves the attempt; one that telemetry reported is not new.
     """
-    if step.subject == MAIN_CHAIN and not is_second:
+    if step.subject == MAIN_CHAIN and not is_second and not two_ways.is_before_start(step):
         agent_went_on(step, AttemptEvent.RESPONSE)
     before = chain.output
     chain.response = key
@@ -230,12 +230,15 @@ def _read(
             output_tokens=output,
         )
     )
-    complete(step, name, chain, usage)
+    is_behind = two_ways.is_behind(step, chain)
+    if not is_behind:
+        complete(step, name, chain, usage)
     if window is not None and percent is not None and not step.inherited:
         chain.announced = _warn(step, chain, usage, window, source, percent)
     chain.used, chain.percent = used, percent
     # A reading ends the wait for a summary, a measurement and a second form (R22, R23, R29).
-    chain.awaited = chain.unmeasured = chain.twin = None
+    if not is_behind:
+        chain.awaited = chain.unmeasured = chain.twin = None
 
 
 def _warn(

@@ -69,6 +69,22 @@ def was_counted(step: Step, chain: Chain, response: Response) -> bool:
     return any(known.is_known(step.known, name) for name in _names(step, response, around=1))
 
 
+def is_latest(step: Step, chain: Chain) -> bool:
+    """Return whether an own response that telemetry reported is about the latest that it did."""
+    ways, time_ms = chain.ways, step.normal.time_ms
+    if ways is None or ways.counted_ms is None or is_behind(step, chain):
+        return False
+    return time_ms is None or time_ms > ways.counted_ms - _MINUTE_MS
+
+
+def is_behind(step: Step, chain: Chain) -> bool:
+    """Return whether an own response is from before a boundary that only telemetry reported."""
+    ways, time_ms = chain.ways, step.normal.time_ms
+    if ways is None or time_ms is None or step.normal.is_telemetry:
+        return False
+    return any(moment > time_ms for _, moment in ways.boundaries)
+
+
 def is_reported_boundary(step: Step, chain: Chain) -> bool:
     """Return whether a boundary of telemetry is one that the chain's own messages report."""
     ways = chain.ways = _ways(step, chain)
@@ -116,6 +132,15 @@ def is_over(step: Step, chain: Chain) -> bool:
     if step.normal.is_telemetry or ways is None or time_ms is None:
         return False
     return ways.counted_ms is not None and time_ms <= ways.counted_ms
+
+
+def is_before_start(step: Step) -> bool:
+    """Return whether telemetry comes late: the compaction under way began after it."""
+    start, time_ms = step.attempt.start, step.normal.time_ms
+    if start is None or time_ms is None or not step.normal.is_telemetry:
+        return False
+    began_ms = start.live_ms if start.own_ms is None else start.own_ms
+    return began_ms is not None and time_ms <= began_ms
 
 
 def is_second_failure(step: Step) -> bool:
