@@ -29,7 +29,10 @@ class PublishingPlugin(BasePlugin):
         self._answers = 0
 
     async def before_model_callback(  # noqa: D102 -- the kit's
-        self, *, callback_context: CallbackContext, llm_request: LlmRequest
+        self,
+        *,
+        callback_context: CallbackContext,
+        llm_request: LlmRequest,  # noqa: ARG002
     ) -> None:
         session, branch = callback_context.session, _branch_of(callback_context)
         self._compactions(session)

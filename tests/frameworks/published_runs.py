@@ -165,8 +165,8 @@ def google_adk() -> None:
 
         async def generate_content_async(
             self,
-            llm_request: LlmRequest,
-            stream: bool = False,  # noqa: FBT001, FBT002
+            llm_request: LlmRequest,  # noqa: ARG002
+            stream: bool = False,  # noqa: FBT002
         ) -> AsyncGenerator[LlmResponse, None]:
             self.calls += 1
             usage = types.GenerateContentResponseUsageMetadata(
@@ -219,7 +219,7 @@ def deepagents() -> None:
     from contextgauge.hooks.langchain import PublishingHandler
 
     class Scripted(GenericFakeChatModel):
-        profile: Any = {"max_input_tokens": 100_000}
+        profile: Any = {"max_input_tokens": 100_000}  # noqa: RUF012 -- a field
 
         def bind_tools(self, *_tools: Any, **_named: Any) -> "Scripted":
             return self
