@@ -91,7 +91,7 @@ _FIELDS: Final[Fields] = {
     **named(
         Meaning.FIGURES,
         "compact_metadata compactMetadata microcompactMetadata microcompact_metadata "
-        "autocompact_state autocompactState",
+        "autocompact_state autocompactState contextgauge",
     ),
     **named(Inside(_ANSWER), "context_usage contextUsage"),
     "timestamp": Meaning.TIME,

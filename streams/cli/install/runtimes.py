@@ -17,6 +17,7 @@ class Runtime(StrEnum):
     claude_code = "claude-code"
     codex = "codex"
     gemini = "gemini"
+    qwen_code = "qwen-code"
 
 
 class InstallPart(StrEnum):
@@ -64,11 +65,20 @@ _SHAPES: Final[Mapping[Runtime, _Shape]] = {
         ".gemini/settings.json",
         ".gemini/settings.json",
         "mcpServers",
-        (),  # it has a hook for the start, but nothing says that a compaction ended
+        (),  # its PreCompress comes before each turn, before it is known whether one is needed
         ("BeforeAgent", "AfterTool"),
+    ),
+    Runtime.qwen_code: _Shape(
+        "settings.json",
+        "settings.json",
+        "mcpServers",
+        ("PreCompact", "PostCompact"),
+        ("UserPromptSubmit", "PostToolUse"),
     ),
 }
 _FOLDERS: Final = {each.runtime: each.folders for each in ADAPTERS if each.folders is not None}
+_ONLY_TRANSCRIPTS: Final = "QWEN_RUNTIME_DIR"
+"""Moves what Qwen Code writes while it runs, and not its settings."""
 
 
 def placed(
@@ -82,7 +92,8 @@ def placed(
     `at` is the percentage of the hook at a threshold; None leaves that out.
     """
     shape = _SHAPES[runtime]
-    home = Path(homes(_FOLDERS[runtime.value], environment)[0])
+    named = {name: value for name, value in environment.items() if name != _ONLY_TRANSCRIPTS}
+    home = Path(homes(_FOLDERS[runtime.value], named)[0])
     hooks_path = home / shape.hooks_file
     parts = []
     if runtime is Runtime.claude_code:

@@ -11,6 +11,7 @@ from schemas.records import (
     Outcome,
     TriggerReason,
 )
+from streams.core.derivation import two_ways
 from streams.core.derivation.step import Step
 from streams.core.derivation.transitions import (
     TABLE,
@@ -30,6 +31,8 @@ HEARTBEAT_MS: Final = 5 * 60 * 1000
 
 def compacting(step: Step, status: CompactionStatus) -> None:
     """Apply `status: compacting`: a start, a heartbeat, or another attempt after a lost one."""
+    if two_ways.is_over(step, step.main):
+        return
     start = step.attempt.start
     silence = None if start is None else _silence_ms(start, step.normal)
     is_late = silence is not None and silence > HEARTBEAT_MS
