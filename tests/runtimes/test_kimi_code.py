@@ -106,7 +106,7 @@ def test_a_compaction_has_its_start_duration_summary_and_cost(tmp_path: Path) ->
     (boundary,) = boundaries(records)
     # What the runtime counts leaves out the system prompt and tools in some versions.
     assert (boundary.pre_tokens, boundary.post_tokens) == (41_100, None)
-    assert boundary.duration_ms == 24_000
+    assert (boundary.duration_ms, boundary.trigger) == (24_000, "auto")
     assert one(records, CompactionSummary).summary == f"Work on {WORDS}"
     assert boundary.receipt is not None
     assert boundary.receipt.summary_output_tokens == 937

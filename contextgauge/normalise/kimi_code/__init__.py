@@ -215,8 +215,7 @@ ADAPTERS: Final = (
             own_cost=Source.MEASURED,
             subagents=Source.MEASURED,
             note="The window is in the settings, under a name that a person gives the model: "
-            "configure it here to see percentages. Of a summary's cost only the output is written, "
-            "and the trigger only where a compaction begins.",
+            "configure it here to see percentages. Of a summary's cost only the output is written.",
         ),
     ),
 )
