@@ -47,6 +47,8 @@ class Content:
     is_measured = False
     """Whether its size is another than the file's: it is known once it is opened."""
     can_grow = True
+    is_made_again = False
+    """Whether what was read may change, though it is still the same session's."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
