@@ -22,6 +22,9 @@ ABSENT: Final = object()
 PRESENT: Final = object()
 """What a sign wants of a field whose value does not matter."""
 
+NO_TEXT: Final = "contextgauge_no_text"
+"""Field of a message that came without its texts: true, or a keyed hash of what identifies it."""
+
 UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 """In the name of a file."""
 

@@ -55,7 +55,7 @@ def summary(number: int, text: str = "What was done.") -> Body:
 
 
 def thread(*messages: Body, changes: int = 9) -> Body:
-    trees = [{"displayName": "repo", "uri": "file:///home/me/my%20repo"}]
+    trees = [{"displayName": "repo", "uri": "file:///srv/my%20repo"}]
     env = {"initial": {"trees": trees, "platform": {"os": "linux"}}}
     return {"v": changes, "id": THREAD, "created": BEGIN_MS, "messages": list(messages),
             "agentMode": "smart", "title": "Mend", "env": env}  # fmt: skip
@@ -77,7 +77,7 @@ def test_a_thread_has_sizes_its_window_folder_and_boundary(tmp_path: Path) -> No
     assert {each.data.session_id for each in records} == {THREAD}
     assert sizes(records) == [(103_012, 168_000), (103_010, 168_000), (20_009, 168_000)]
     info = every(records, SessionInfo)[-1]
-    assert (info.runtime, info.cwd) == ("amp", "/home/me/my repo")
+    assert (info.runtime, info.cwd) == ("amp", "/srv/my repo")
     (boundary,) = boundaries(records)
     assert (boundary.pre_tokens, boundary.messages_total) == (103_010, 4)
     assert one(records, CompactionSummary).summary == "What was done."
