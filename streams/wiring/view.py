@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,10 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.runtime_settings import RuntimeSettings
 from streams import codec, wiring
+from streams.edge.files.database import titles_in
 from streams.edge.files.hook_messages import HookMessages, hooked_by
+from streams.edge.files.housekeeping import DATABASE
+from streams.edge.files.names import name_of
 from streams.edge.files.reading import refuse_unknown
 from streams.edge.files.runtime_settings import SettingsReader
 from streams.edge.files.session_files import FirstPrompts
@@ -146,10 +149,16 @@ def titles(views: SqliteViews) -> ReadTitles:
     prompts = FirstPrompts()
 
     def read(files: Sequence[tuple[str, Path]]) -> dict[str, str]:
-        # A session's main file has the shortest path.
-        longest_first = sorted(files, key=lambda file: -len(str(file[1])))
-        known = ((session_id, prompts.of(path)) for session_id, path in longest_first)
-        return {session_id: prompt for session_id, prompt in known if prompt is not None}
+        main_last = sorted(files, key=lambda file: _order(str(file[1])))
+        known = ((session_id, title(session_id, path)) for session_id, path in main_last)
+        return {session_id: shown for session_id, shown in known if shown}
+
+    def title(session_id: str, path: Path) -> str | None:
+        if path.name.endswith(DATABASE):  # it has many sessions
+            with suppress(OSError):
+                return titles_in(str(path)).get(session_id)
+            return None
+        return prompts.of(path)
 
     async def titles_of(session_ids: Sequence[str]) -> dict[str, str]:
         names = {codec.key_bytes(session_id): session_id for session_id in session_ids}
@@ -157,6 +166,11 @@ def titles(views: SqliteViews) -> ReadTitles:
         return await asyncio.to_thread(read, files)
 
     return titles_of
+
+
+def _order(path: str) -> tuple[bool, int]:
+    """Return by what a session's files are ordered, its main one last: of these the shortest."""
+    return name_of(path).is_main, -len(path)
 
 
 def runtime_settings(clock: Clock) -> ReadSettings:
