@@ -87,7 +87,7 @@ def test_a_home_with_every_runtime_shows_each_session_as_its_runtime_wrote_it(
     read = {each.runtime for each in ADAPTERS if each.tells is not None}
     assert {each.runtime for each in shown} == read
     assert view.stop() == 0
-    listed = json.loads(command("sessions", "--json", STATE_FOLDER=str(tmp_path / "other")).stdout)
+    listed = json.loads(command("sessions", str(home), "--json").stdout)
     untitled = sorted(each._replace(title=None) for each in every_runtime.SHOWN)
     assert sorted(map(_shown, listed)) == untitled
 

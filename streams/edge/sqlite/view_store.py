@@ -103,10 +103,11 @@ class SqliteViews:
         return count
 
     def files(self, sessions: Sequence[bytes]) -> list[tuple[bytes, Path]]:
-        """Return sessions and files that have lines of them, and of no other session."""
+        """Return sessions and files that have lines of them: of no others, but for databases."""
         ask = (
-            "SELECT session, path FROM members AS one WHERE NOT EXISTS (SELECT 1 FROM members "
-            "WHERE path = one.path AND session != one.session) AND session"
+            "SELECT session, path FROM members AS one WHERE (substr(path, -3) = CAST('.db' AS BLOB)"
+            " OR NOT EXISTS (SELECT 1 FROM members WHERE path = one.path AND session != "
+            "one.session)) AND session"
         )
         rows = self._among(ask, sessions)
         return [(session, Path(os.fsdecode(path))) for session, path in rows]
