@@ -108,6 +108,10 @@ def test_the_conversation_is_what_the_model_sees(tmp_path: Path) -> None:
     assert [each.role for each in read.request.messages] == [
         *("user", "assistant", "tool", "assistant", "tool")
     ]
+    going_on = (answered(3, 0, usage=None), result(2, 1, "in-progress"))
+    write(tmp_path, {FILE: thread(*LISTED[:2], *going_on)})
+    read = read_conversation(read_whole(str(tmp_path / FILE)))
+    assert [each.role for each in read.request.messages] == ["user", "assistant"]
     write(tmp_path, {FILE: thread(*LISTED)})
     read = read_conversation(read_whole(str(tmp_path / FILE)))
     assert [each.text for each in read.request.messages] == ["What was done.", "go on", ""]

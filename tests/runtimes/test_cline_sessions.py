@@ -52,7 +52,8 @@ def compacted(covered: int, **metadata: Any) -> Body:
             "source_message_count": covered, "messages": kept}  # fmt: skip
 
 
-RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "x"}]}
+FOUND = [{"query": "a.py", "result": "x = 1", "success": True}, {"type": "text", "text": "x"}]
+RESULT = {"type": "tool_result", "tool_use_id": "t1", "name": "read_files", "content": FOUND}
 LISTED = (
     asked(0, "mend the parser"),
     answered(1, 100_000, 90_000, 5_000),

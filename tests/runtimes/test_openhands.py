@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from contextgauge.compaction.reading.conversation import ConversationReading
 from contextgauge.compaction.reading.transcripts import read_conversation
 from schemas.records import (
     CompactionStart,
@@ -86,7 +87,7 @@ LISTED = (
     called(2, "r1", "t2"),
     called(2, "r1", "t3") | {"id": "second"},
     result(3, "t2"),
-    result(3, "t3"),
+    result(3, "t3") | {"id": "third"},
     event("CondensationRequest", 4, "environment"),
     condensed(5, "c1"),
     called(6, "r2"),
@@ -147,6 +148,10 @@ def test_the_conversation_is_what_the_model_sees(tmp_path: Path) -> None:
         *("user", "assistant", "assistant", "tool", "tool")
     ]
     assert (read.request.model, read.window_tokens) == ("gpt-5.1", 128_000)
+    reading = ConversationReading()
+    for usage in ({}, {"usage": used("r1", 9)}):
+        reading.add(called(2, "r1") | usage, "key")
+    assert len(reading.history.active) == 1
     write(tmp_path, CAPTURE)
     after = read_conversation(read_whole(str(tmp_path / STATE)))
     assert [each.text for each in after.request.messages] == ["What was done.", "I look."]

@@ -150,22 +150,31 @@ def prompt(body: Body) -> Json:
 
 
 def conversation(body: Body) -> dict[str, Json] | None:
-    """Reduce a message: its blocks are those of Anthropic, but for results of tools."""
+    """Reduce a message that is whole: it was written before, as far as it went.
+
+    Its blocks are those of Anthropic, but for results of tools.
+    """
     summary = _summary_of(body) if body.get("role") == "info" else None
     if summary is not None:
         words: Json = {"role": "user", "content": summary}
         return {"type": "system", "subtype": "compact_boundary", "message": words}
-    role, content = body.get("role"), body.get("content")
-    if role not in ("user", "assistant"):
+    role, content, reported = body.get("role"), body.get("content"), mapping(body, "usage")
+    runs = (mapping(each, "run") for each in items(body, "content") if "run" in each)
+    is_whole = all(run is not None and run.get("status") in _ENDED for run in runs)
+    if (
+        role not in ("user", "assistant")
+        or not is_whole
+        or (role == "assistant" and reported is None)
+    ):
         return None
     if isinstance(content, list):
         content = [_block_of(each) for each in items(body, "content")]
     own: dict[str, Json] = {"role": role, "content": content}
-    if (reported := mapping(body, "usage")) is not None:
+    if reported is not None:
         own |= anthropic_usage(usage_of(reported), count(reported, "outputTokens"))
         model = name(reported, "model")
         own |= {} if model is None else {"model": model}
-    return {"type": role, "message": own}
+    return {"type": role, "message": own, "uuid": _key(body)}
 
 
 def _block_of(block: Body) -> Json:
@@ -179,6 +188,7 @@ def _block_of(block: Body) -> Json:
 
 
 _ERRORS: Final = ("error", "cancelled", "rejected-by-user")
+_ENDED: Final = ("done", *_ERRORS)
 _HEAD: Final = {"v": int, "id": str, "created": int}
 _MESSAGE: Final = {"role": str, "messageId": int, "content": PRESENT}
 
@@ -228,6 +238,7 @@ ADAPTERS: Final = (
             size=Source.MEASURED,
             end=Source.MEASURED,
             summary=Source.MEASURED,
+            composition=Source.DERIVED,
             note="Amp's source is not published: what is read is what others found in its files. "
             "The window is known where an answer reports it, since Amp gives models less than "
             "their makers do. A handoff begins another thread.",

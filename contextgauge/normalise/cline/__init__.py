@@ -124,6 +124,7 @@ ADAPTERS: Final = (
             size=Source.MEASURED,
             end=Source.MEASURED,
             summary=Source.MEASURED,
+            composition=Source.DERIVED,
             subagents=Source.MEASURED,
             note="Sessions of its CLI too. Only the last compaction of a session is in its files; "
             "what asked for it is known of one without a summary.",

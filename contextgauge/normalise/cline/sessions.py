@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from contextgauge.json_codec import dumps
 from contextgauge.normalise.cline.tasks import MAKERS
 from contextgauge.normalise.fields import (
     count,
@@ -161,6 +162,7 @@ def conversation(body: Body) -> dict[str, Json] | None:
         own |= anthropic_usage(usage, count(mapping(body, "metrics") or {}, "outputTokens"))
         model = name(mapping(body, "modelInfo") or {}, "id")
         own |= {} if model is None else {"model": model}
+        own["id"] = body.get("id")
     kept: dict[str, Json] = {"type": role, "message": own}
     if (key := name(body, "id")) is not None:
         kept["uuid"] = key
@@ -175,10 +177,20 @@ def _block_of(block: Body) -> Json:
         case "image" if "source" not in block:
             source = {"media_type": block.get("mediaType"), "data": block.get("data")}
             return {"type": "image", "source": {"type": "base64", **source}}
-        case "tool_result" if not flag(block, "is_error"):
-            kept = ("type", "tool_use_id", "content")
-            return {each: block[each] for each in kept if each in block}
+        case "tool_result":
+            content = block.get("content")
+            if isinstance(content, list):
+                content = [_result_of(each) for each in items(block, "content")]
+            own: Body = {"type": "tool_result", "tool_use_id": block.get("tool_use_id")}
+            return {**own, "content": content, "is_error": flag(block, "is_error")}
     return block
+
+
+def _result_of(part: Body) -> Json:
+    """Return a part of a result; what a tool reports of several calls is an object for each."""
+    if isinstance(part.get("type"), str):
+        return _block_of(part)
+    return {"type": "text", "text": text(part, "result") or dumps(part).decode()}
 
 
 def summary(body: Body) -> dict[str, Json] | None:

@@ -16,7 +16,15 @@ def prompt(body: Body) -> Json:
 
 
 def event(body: Body) -> dict[str, Json] | None:
-    """Reduce an event; of most kinds the model sees nothing."""
+    """Reduce an event; of most kinds the model sees nothing.
+
+    With its id: it comes again once it is known what it used.
+    """
+    made = _reduced(body)
+    return None if made is None else {**made, "uuid": body.get("id")}
+
+
+def _reduced(body: Body) -> dict[str, Json] | None:
     match body.get("kind"):
         case "MessageEvent" if body.get("source") == "user":
             return _of_user(text_of((mapping(body, "llm_message") or {}).get("content")) or "")
