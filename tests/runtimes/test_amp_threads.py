@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from contextgauge.compaction.reading.transcripts import read_conversation
+from contextgauge.normalise.runtimes import line_of
 from schemas.records import CompactionSummary, ContextLimits, SessionInfo
 from streams.edge.files.opening import read_whole
 from streams.edge.files.session_files import first_prompt
@@ -131,3 +132,19 @@ def test_without_texts_the_records_are_the_same() -> None:
     lines = [json.dumps(each).encode() for each in spoken]
     assert check_same_records(lines) > 5
     check_no_text(lines)
+
+
+def test_a_folder_of_another_machine_is_none(tmp_path: Path) -> None:
+    elsewhere = {"initial": {"trees": [{"uri": "vscode-remote://host/repo"}]}}
+    records = records_of(tmp_path, {FILE: {**thread(*LISTED), "env": elsewhere}})
+    assert every(records, SessionInfo)[-1].cwd is None
+
+
+def test_a_message_may_be_a_text() -> None:
+    body = asked(1, "go") | {"content": "go"}
+    reduce = line_of(body).conversation
+    assert reduce is not None
+    reduced = reduce(body)
+    assert reduced is not None
+    assert reduced["message"] == {"role": "user", "content": "go"}
+    assert reduce(body | {"role": "info"}) is None

@@ -8,6 +8,7 @@ import pytest
 
 from contextgauge.compaction.reading.transcripts import read_conversation
 from contextgauge.normalise.cline.sessions import usage_of
+from contextgauge.normalise.runtimes import line_of
 from contextgauge.normalise.signals import Usage
 from schemas.records import CompactBoundary, CompactionSummary, SessionInfo
 from streams.edge.files.opening import read_whole
@@ -178,3 +179,31 @@ def test_without_texts_the_records_are_the_same() -> None:
     lines = [json.dumps(each | {"sessionId": SESSION}).encode() for each in spoken]
     assert check_same_records(lines) > 5
     check_no_text(lines)
+
+
+def reduced(body: Body) -> Any:
+    read = line_of(body).conversation
+    assert read is not None
+    return read(body)
+
+
+def test_blocks_of_messages_are_read() -> None:
+    parts = [
+        {"type": "file", "path": "a.py", "content": "x = 1"},
+        {"type": "image", "mediaType": "image/png", "data": "AA=="},
+        {"type": "tool_result", "tool_use_id": "t", "content": "no", "is_error": True},
+    ]
+    file, image, result = reduced(asked(1, "") | {"content": parts})["message"]["content"]
+    assert file == {"type": "text", "text": "a.py\nx = 1"}
+    assert image["source"] == {"type": "base64", "media_type": "image/png", "data": "AA=="}
+    assert (result["content"], result["is_error"]) == ("no", True)
+    plain = asked(1, "") | {"content": "go", "metadata": {"kind": "mode_notice"}}
+    assert reduced(plain)["message"]["content"] == "go"
+    assert reduced(plain)["isMeta"]
+    assert reduced(compacted(1, kind="other") | {"messages": []}) is None
+
+
+def test_a_message_without_a_model_has_its_size() -> None:
+    body = answered(1, 9)
+    del body["modelInfo"]
+    assert "model" not in reduced(body)["message"]

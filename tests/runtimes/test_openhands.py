@@ -6,6 +6,9 @@ from typing import Any
 
 from contextgauge.compaction.reading.conversation import ConversationReading
 from contextgauge.compaction.reading.transcripts import read_conversation
+from contextgauge.normalise.openhands.events import usage_of
+from contextgauge.normalise.runtimes import line_of
+from contextgauge.normalise.signals import Usage
 from schemas.records import (
     CompactionStart,
     CompactionSummary,
@@ -168,3 +171,32 @@ def test_without_texts_the_records_are_the_same() -> None:
     lines = [json.dumps({**each, **own}).encode() for each in spoken]
     assert check_same_records(lines) > 5
     check_no_text(lines)
+
+
+def test_answers_and_broken_arguments_are_read() -> None:
+    content = {"content": [{"type": "text", "text": "Done."}]}
+    answer = event("MessageEvent", 1, llm_message=content, llm_response_id="r1")
+    broken = called(2, "r2")
+    broken["tool_call"]["arguments"] = "{"
+    found: list[Any] = []
+    for body in (answer, broken, event("MessageEvent", 3, llm_message=content)):
+        read = line_of(body).conversation
+        assert read is not None
+        kept: Any = read(body)
+        found.append((kept["message"].get("id"), kept["message"]["content"][-1]))
+    assert found[0] == ("r1", {"type": "text", "text": "Done."})
+    assert found[1][1]["input"] == {}
+    assert found[2] == (None, {"type": "text", "text": "Done."})
+
+
+def test_what_is_not_as_it_should_be_says_nothing(tmp_path: Path) -> None:
+    times = {**called(2, "r1"), "timestamp": "noon"}
+    damaged = {**condensed(3, "c1"), "forgotten_event_ids": 3, "timestamp": None}
+    measured = metrics(used("r1", 0), minutes=(2,))
+    state_of = {**events(times, damaged), STATE: state(default=measured, odd={})}
+    (boundary,) = boundaries(records_of(tmp_path, state_of))
+    assert (boundary.metadata, boundary.receipt) == ({}, None)
+
+
+def test_another_agents_cached_tokens_are_next_to_its_input() -> None:
+    assert usage_of(used("r1", 5, 90)) == Usage(5, 0, 90)

@@ -148,12 +148,9 @@ def prompt(body: Body) -> Json:
     return body.get("content") if body.get("role") == "user" and _kind_of(body) is None else None
 
 
-def conversation(body: Body) -> dict[str, Json] | None:
+def conversation(body: Body) -> dict[str, Json]:
     """Reduce a message: its blocks are those of Anthropic, but for files that were attached."""
-    role = body.get("role")
-    if role not in ("user", "assistant"):
-        return None
-    content = body.get("content")
+    role, content = body.get("role"), body.get("content")
     if isinstance(content, list):
         content = list(map(_block_of, items(body, "content")))
     own: dict[str, Json] = {"role": role, "content": content}
@@ -163,9 +160,7 @@ def conversation(body: Body) -> dict[str, Json] | None:
         model = name(mapping(body, "modelInfo") or {}, "id")
         own |= {} if model is None else {"model": model}
         own["id"] = body.get("id")
-    kept: dict[str, Json] = {"type": role, "message": own}
-    if (key := name(body, "id")) is not None:
-        kept["uuid"] = key
+    kept: dict[str, Json] = {"type": role, "message": own, "uuid": body.get("id")}
     return kept if _kind_of(body) is None else {**kept, "isMeta": True}
 
 
