@@ -55,7 +55,7 @@ def summary(body: Body) -> dict[str, Json]:
 
 
 def taken_back(_: Body) -> dict[str, Json]:
-    """Reduce that messages were removed, which is not said of which."""
+    """Reduce that messages were removed: of which the record has only their number."""
     return {"type": "event_msg", "payload": {"type": "thread_rolled_back"}}
 
 
