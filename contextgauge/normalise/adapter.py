@@ -6,7 +6,7 @@ handles lines works from that: recognising files, deriving (`read`), publishing 
 stays when a line is shortened or sent without its texts), conversations, titles, folders.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum, auto
 from typing import Final, NamedTuple, TypeAlias
 
@@ -21,6 +21,9 @@ ABSENT: Final = object()
 
 PRESENT: Final = object()
 """What a sign wants of a field whose value does not matter."""
+
+NO_TEXT: Final = "contextgauge_no_text"
+"""Field of a message that came without its texts: true, or a keyed hash of what identifies it."""
 
 UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 """In the name of a file."""
@@ -294,6 +297,20 @@ class Database(NamedTuple):
     sessions: tuple[str, ...]
 
 
+class Joined(NamedTuple):
+    """How a session in JSON documents, which its runtime writes again, is read as lines.
+
+    A file that the adapter's `files` describe, and whose name ends with `suffix`, is a session's,
+    if it has one of the `signs`. `others` are files that belong to it, as patterns of paths from
+    its folder, in which `{}` is its name without the suffix. `lines` gives the lines' objects of
+    the document and of those others: for each pattern the objects of its files, by their names.
+    """
+
+    suffix: str
+    others: tuple[str, ...]
+    lines: Callable[[Body, Sequence[Sequence[Body]]], Iterable[Body]]
+
+
 class Adapter(NamedTuple):
     """One format of one runtime.
 
@@ -334,6 +351,7 @@ class Adapter(NamedTuple):
     """It replaces its own history, and sends what it knows itself, whatever others keep of it."""
     database: Database | None = None
     """Where its sessions are rows, which stand for lines."""
+    joined: Joined | None = None
     document: str | None = None
     """The field that lists the messages where a file is a single JSON object."""
     files: tuple[str, ...] = ()

@@ -60,6 +60,9 @@ OWN_CALL_PREFIXES: Final = tuple(each.prefix for each in OWN_CALLS)
 DATABASES: Final = tuple((each, each.database) for each in ADAPTERS if each.database is not None)
 """The runtimes whose sessions are rows."""
 
+JOINED: Final = tuple((each, each.joined) for each in ADAPTERS if each.joined is not None)
+"""The runtimes whose sessions are documents, which are read as lines together."""
+
 FIGURE_WORDS: Final = frozenset(name for each in ADAPTERS for name in each.figure_words)
 """Fields among figures that hold a word: an answer's usage is in the lines of any runtime."""
 
@@ -200,6 +203,11 @@ def document_of(header: Body) -> Adapter | None:
 
 MARKS: Final = tuple(mark for each in ADAPTERS for mark in each.marks)
 """Of all runtimes: a conversation does not say which one wrote it."""
+
+
+def has_sign_of(adapter: Adapter, body: Body) -> bool:
+    """Return whether a message has one of the signs of a runtime."""
+    return any(each is adapter and _fits(signs, body) for signs, each in _SIGNED)
 
 
 def _first(rows: _Signed, body: Body) -> Adapter | None:

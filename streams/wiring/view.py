@@ -14,6 +14,7 @@ from streams import codec, wiring
 from streams.edge.files.database import titles_in
 from streams.edge.files.hook_messages import HookMessages, hooked_by
 from streams.edge.files.housekeeping import DATABASES
+from streams.edge.files.names import name_of
 from streams.edge.files.reading import refuse_unknown
 from streams.edge.files.runtime_settings import SettingsReader
 from streams.edge.files.session_files import FirstPrompts
@@ -163,8 +164,7 @@ def titles(views: SqliteViews) -> ReadTitles:
     prompts = FirstPrompts()
 
     def read(files: Sequence[tuple[str, Path]]) -> dict[str, str]:
-        # A session's main file has the shortest path.
-        longest_first = sorted(files, key=lambda file: -len(str(file[1])))
+        main_last = sorted(files, key=lambda file: _order(str(file[1])))
         named: dict[Path, dict[str, str]] = {}
         for _, path in files:
             if path.name.endswith(DATABASES) and path not in named:
@@ -172,9 +172,9 @@ def titles(views: SqliteViews) -> ReadTitles:
                     named[path] = titles_in(str(path))
         known = (
             (session_id, named[path].get(session_id) if path in named else prompts.of(path))
-            for session_id, path in longest_first
+            for session_id, path in main_last
         )
-        return {session_id: prompt for session_id, prompt in known if prompt is not None}
+        return {session_id: shown for session_id, shown in known if shown}
 
     async def titles_of(session_ids: Sequence[str]) -> dict[str, str]:
         names = {codec.key_bytes(session_id): session_id for session_id in session_ids}
@@ -186,6 +186,11 @@ def titles(views: SqliteViews) -> ReadTitles:
         return await asyncio.to_thread(read, files)
 
     return titles_of
+
+
+def _order(path: str) -> tuple[bool, int]:
+    """Return by what a session's files are ordered, its main one last: of these the shortest."""
+    return name_of(path).is_main, -len(path)
 
 
 def runtime_settings(clock: Clock) -> ReadSettings:

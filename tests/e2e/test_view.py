@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from contextgauge.normalise.runtimes import ADAPTERS
 from tests.cli.terminal_kit import Terminal
 from tests.commands import Command
 from tests.core.given import moment
@@ -22,6 +23,7 @@ from tests.edge.follower_kit import Codex
 from tests.edge.test_origins import derived, head, history, thread
 from tests.flow.local_view_kit import Run, contents, figures, write_sample
 from tests.patience import PATIENCE_S
+from tests.runtimes import every_runtime
 from tests.runtimes.opencode_database import OpencodeDatabase
 
 
@@ -71,6 +73,39 @@ class View:
     def stop(self, number: int = signal.SIGINT) -> int:
         self.process.send_signal(number)
         return self.process.wait(timeout=PATIENCE_S)
+
+
+def test_a_home_with_every_runtime_shows_each_session_as_its_runtime_wrote_it(
+    command: Command, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    every_runtime.write(home)
+    command.environment["HOME"] = str(home)
+    view = View(command, tmp_path / "state", "--titles")
+    view.wait_until_read()
+    shown = [_shown(session) for session in view.sessions().values()]
+    assert sorted(shown) == sorted(every_runtime.SHOWN)
+    read = {each.runtime for each in ADAPTERS if each.tells is not None}
+    assert {each.runtime for each in shown} == read
+    assert view.stop() == 0
+    listed = json.loads(command("sessions", str(home), "--json").stdout)
+    untitled = sorted(each._replace(title=None) for each in every_runtime.SHOWN)
+    assert sorted(map(_shown, listed)) == untitled
+
+
+def _shown(session: dict[str, Any]) -> every_runtime.Shown:
+    main, identity = session["chains"]["main"], session["identity"]
+    counts = session["compactions"]
+    kinds = ("manual", "automatic", "idle", "unknown_trigger")
+    return every_runtime.Shown(
+        identity["runtime"],
+        session["session_id"],
+        main["used_tokens"],
+        main["window"],
+        sum(counts[each] for each in kinds),
+        identity["cwd"],
+        session.get("title"),
+    )
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Final
 
 from contextgauge.normalise.adapter import (
     ABSENT,
+    NO_TEXT,
     PRESENT,
     Adapter,
     Fields,
@@ -80,10 +81,15 @@ def moment(body: Body) -> int | None:
 
 
 def cause(body: Body) -> str | None:
-    """Return what identifies a message, or a compaction: its snapshot comes again and again."""
+    """Return what identifies a message, or a compaction: its snapshot comes again and again.
+
+    Of one without its texts only the publisher's mark says which it is.
+    """
     snapshot = _snapshot_of(body)
     if snapshot is None:
         return name(body, "id")
+    if (mark := name(body, NO_TEXT)) is not None:
+        return f"{_SNAPSHOT} {mark}"
     digest = hashlib.sha256(snapshot.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{_SNAPSHOT} {digest}"
 

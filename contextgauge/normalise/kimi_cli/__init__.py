@@ -175,9 +175,9 @@ ADAPTERS: Final = (
             end=Source.MEASURED,
             duration=Source.DERIVED,
             subagents=Source.MEASURED,
-            note="The model, the folder and the summary are not in the wire. A compaction that a "
-            "person asked for by `/compact` is shown as such at its start. Older versions report "
-            "no sizes of subagents.",
+            note="The model, the folder and the summary are not in the wire. The trigger is "
+            "known of a compaction that a person asked for by `/compact`. Older versions report no "
+            "sizes of subagents.",
         ),
     ),
     Adapter(

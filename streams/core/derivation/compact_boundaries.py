@@ -53,6 +53,8 @@ def bound(step: Step, boundary: Boundary) -> None:
     if name == MAIN_CHAIN:
         start = move(step, AttemptEvent.BOUNDARY)
         step.hint = None
+    if boundary.trigger is None and start is not None:
+        boundary = boundary._replace(trigger=start.trigger)
     chain = step.edit(name)
     # The boundary before, if no reading has measured it, ends without a size after it (R22).
     complete(step, name, chain, None)

@@ -49,6 +49,8 @@ class Content:
     can_grow = True
     has_rows = False
     """Whether what was read is known by marks: it is opened behind what was read."""
+    is_made_again = False
+    """Whether what was read may change, though it is still the same session's."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor

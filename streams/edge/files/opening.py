@@ -14,6 +14,7 @@ from streams.edge.files.content import (
 )
 from streams.edge.files.database import SQLITE_MAGIC, open_database
 from streams.edge.files.housekeeping import COMPRESSED, DATABASES
+from streams.edge.files.joined import open_joined
 
 _EXPECTED_RATIO = 16
 """What transcripts are compressed to: a tenth as a rule. Until one is read, its size is a guess."""
@@ -27,6 +28,8 @@ def open_content(path: str, begin: int = 0, mark: str = "") -> Content:
     if path.endswith(DATABASES):
         # Not by a descriptor: closing it would end the locks that SQLite has on it in this process.
         return open_database(path, begin, mark)
+    if (joined := open_joined(path)) is not None:
+        return joined
     descriptor = os.open(path, os.O_RDONLY)
     try:
         named = path.endswith(COMPRESSED)

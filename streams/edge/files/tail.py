@@ -5,7 +5,7 @@ goes on, and only what was acknowledged is ever remembered.
 """
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from contextgauge.containers import NAMES, SIGNS, Container, Line, Scout
@@ -23,7 +23,7 @@ from streams.edge.files.documents import (
     torn,
 )
 from streams.edge.files.formats import FIRST_LINES, UnsupportedFormatError, reason_of
-from streams.edge.files.lines import is_signed, line_of, values_of
+from streams.edge.files.lines import SentLines, is_signed, line_of, values_of
 from streams.edge.files.opening import open_content
 from streams.edge.files.origins import CopiedHistory, copied_history
 from streams.edge.files.positions import Position, print_at
@@ -74,6 +74,8 @@ class FileTail:
         self._copied: CopiedHistory | None = None
         self._document: Document | None = None
         """Where the file is a JSON document: its objects are its lines."""
+        self.sent = SentLines()
+        """Of a document: it is written again as a whole."""
         self._first_seen_s: float | None = None
         self._searched = 0
 
@@ -145,12 +147,17 @@ class FileTail:
         self.live_from = self.size
         self._go_to(self.acknowledged)
 
-    def begin_again(self) -> None:
-        """Read from the beginning: what is there is not what was there."""
+    def begin_again(self) -> str | None:
+        """Read from the beginning: what is there is not what was there. Return why, if it is news.
+
+        A document's runtime writes it again as a whole: what was sent of it is not sent again.
+        """
         begin = Position(self.read.path, self.read.device, self.read.inode)
         self.acknowledged = begin
         self.live_from = self.size
         self._go_to(begin)
+        name = self.source.name
+        return None if self.sent.are_known else f"{name}: rewritten: it is read from its beginning"
 
     def _go_to(self, position: Position) -> None:
         self.read = position
@@ -208,8 +215,9 @@ class FileTail:
         if file.damage is not None:
             raise file.damage
 
-    def _acknowledge(self, after: Position) -> None:
+    def _acknowledge(self, after: Position, sent: Sequence[Line]) -> None:
         self.acknowledged = after
+        self.sent.take(sent)
 
     def _end_unfinished(self, file: Content) -> None:
         """Pass over a line that was sent without its end, if it has just got that."""
@@ -311,6 +319,9 @@ class FileTail:
         for number, value in enumerate(values, at.number + 1):
             parts = whole_objects(value) if length == 0 else [value]
             lines.extend(self._line(part, number, length or len(part)) for part in parts)
+        sent: Sequence[Line] = ()
+        if file.is_made_again or self._document is not None:
+            sent, lines = lines, self.sent.without(lines)
         after = at._replace(
             unfinished=unfinished,
             closing=closing,
@@ -323,7 +334,7 @@ class FileTail:
         )
         if not unfinished:
             after = after._replace(offset=end, number=at.number + len(values))
-        return LineBatch(lines, is_live, partial(self._acknowledge, after)), after
+        return LineBatch(lines, is_live, partial(self._acknowledge, after, sent)), after
 
     def _line(self, value: bytes, number: int, size: int) -> Line:
         hint = self._container.hint
