@@ -14,12 +14,10 @@ Readings are nine of ten records, and what they raised is known by its id to a m
 was sent; so who reads records again only to remember (`recall`) leaves them out.
 """
 
-import re
-import uuid
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from schemas.records import (
     CompactBoundary,
@@ -35,8 +33,8 @@ from schemas.records import (
     SessionInfo,
     event_type,
 )
+from streams.core.alerts.alert import Alert, Who, alert_id
 from streams.core.alerts.rules import (
-    AlertKind,
     AlertPlan,
     Condition,
     Exhaustion,
@@ -51,13 +49,11 @@ from streams.core.late_answers import LateAnswers
 
 ConditionKind = TypeVar("ConditionKind", bound=Condition)
 
-NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:alerts")
-
 MOST_CHAINS: Final = 100_000
 """Of each kind of memory: some tens of megabytes. The chain that was quiet for longest is forgotten
 first; what it raised is still known to the memory of the alerts that were sent."""
 
-_SEPARATORS: Final = re.compile(r"[/\\]")
+_NOBODY: Final = Who()
 
 RECALLED_KINDS: Final = frozenset(
     data.kind
@@ -77,64 +73,6 @@ WATCHED_KINDS: Final = RECALLED_KINDS | {
     PinsChecked.kind,
 }
 """Kinds of records that can raise an alert, or that one can depend on."""
-
-
-class Who(NamedTuple):
-    """By what people know a session: its publisher's agent, and its folder's own name."""
-
-    agent_id: str | None = None
-    folder: str | None = None
-
-    @classmethod
-    def of(cls, agent_id: str | None, cwd: str | None) -> "Who":
-        """Return who it is; of the folder's path only the last part, of whatever system."""
-        parts = [] if cwd is None else [part for part in _SEPARATORS.split(cwd) if part.strip()]
-        return cls(agent_id, parts[-1] if parts else None)
-
-    def or_else(self, other: "Who") -> "Who":
-        """Return it with the other's, where it has none."""
-        return Who(
-            other.agent_id if self.agent_id is None else self.agent_id,
-            other.folder if self.folder is None else self.folder,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
-    """An event that a rule asks for.
-
-    `id` follows from the rule and the record; for pressure from the rule, the epoch and the window,
-    which are alerted on once, whichever of the readings comes to do it. `time_ms` is the event time
-    of the record, of a stalled attempt's last sign; null where it has none. `facts` depend on the
-    kind; they hold no text of a message but a failure's own `error`.
-    """
-
-    id: str
-    rule: Rule
-    record_id: str
-    record_type: str
-    session_id: str
-    chain: str
-    model: str | None
-    who: Who
-    time_ms: int | None
-    facts: Mapping[str, Json]
-
-    @property
-    def kind(self) -> AlertKind:
-        """The kind of its rule."""
-        return self.rule.kind
-
-    def of(self, who: Who) -> "Alert":
-        """Return the alert with what else is known of whose session it is."""
-        return replace(self, who=self.who.or_else(who))
-
-    def is_fresh(self, now_ms: int, max_age_ms: int) -> bool:
-        """Return whether it is young enough to be sent; one without a time never is."""
-        return self.time_ms is not None and now_ms - self.time_ms <= max_age_ms
-
-
-_NOBODY: Final = Who()
 
 
 @dataclass(slots=True)
@@ -367,7 +305,7 @@ class Watch:
         """Return an alert; `name` is what identifies it among the rule's, else the record."""
         data = record.data
         return Alert(
-            id=_id(rule.name, *(name or (record.id,))),
+            id=alert_id(rule.name, *(name or (record.id,))),
             rule=rule,
             record_id=record.id,
             record_type=event_type(data.kind),
@@ -378,16 +316,6 @@ class Watch:
             time_ms=record.time_ms,
             facts=facts,
         )
-
-
-def _id(*parts: str) -> str:
-    r"""Return a UUIDv5 of the parts; each comes with its length, so that none runs into another.
-
-    A lone surrogate, which a session's id may hold, is written as `\uXXXX`, as in all output.
-    """
-    name = "".join(f"{len(part)}:{part}" for part in parts)
-    digest = name.encode("utf-8", "backslashreplace").decode()
-    return str(uuid.uuid5(NAMESPACE, digest))
 
 
 def _bound(memory: OrderedDict) -> None:  # type: ignore[type-arg]  # of any keys and values

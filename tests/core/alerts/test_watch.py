@@ -7,6 +7,7 @@ import pytest
 
 from schemas.records import MAIN_CHAIN, CompactionProgress, CompactionStart, ContextReading, Record
 from streams.core.alerts import watch as watching
+from streams.core.alerts.alert import Alert
 from streams.core.alerts.rules import (
     AlertPlan,
     Condition,
@@ -18,7 +19,7 @@ from streams.core.alerts.rules import (
     Stalled,
     Thrashing,
 )
-from streams.core.alerts.watch import Alert, Watch
+from streams.core.alerts.watch import Watch
 from streams.core.alerts.words import sentence
 from tests.core.given import (
     AUTO,
