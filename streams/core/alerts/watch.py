@@ -14,7 +14,7 @@ Readings are nine of ten records, and what they raised is known by its id to a m
 was sent; so who reads records again only to remember (`recall`) leaves them out.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
@@ -45,6 +45,7 @@ from streams.core.alerts.rules import (
     Stalled,
     Thrashing,
 )
+from streams.core.bounded_memory import BoundedMemory
 from streams.core.late_answers import LateAnswers
 
 ConditionKind = TypeVar("ConditionKind", bound=Condition)
@@ -95,10 +96,10 @@ class Watch:
 
     def __init__(self, plan: AlertPlan) -> None:
         self._rules, self._max_age_ms = plan.rules, plan.max_age_ms
-        self._announced: OrderedDict[tuple[str, str, str, int], int] = OrderedDict()
-        self._compacted: OrderedDict[tuple[str, str, str], tuple[deque[int], bool]] = OrderedDict()
-        self._attempts: OrderedDict[str, _Attempt] = OrderedDict()
-        self._who: OrderedDict[str, Who] = OrderedDict()
+        self._announced = BoundedMemory[tuple[str, str, str, int], int](MOST_CHAINS)
+        self._compacted = BoundedMemory[tuple[str, str, str], tuple[deque[int], bool]](MOST_CHAINS)
+        self._attempts = BoundedMemory[str, _Attempt](MOST_CHAINS)
+        self._who = BoundedMemory[str, Who](MOST_CHAINS)
         self._late = LateAnswers()
 
     def observe(self, record: Record, logged_ms: int, now_ms: int) -> list[Alert]:
@@ -197,7 +198,6 @@ class Watch:
             if alert.is_fresh(now_ms, self._max_age_ms):
                 # An old one is not sent, so a later reading of the epoch still has to alert.
                 self._announced[key] = epoch
-                _bound(self._announced)
             yield alert
 
     def _progress(self, record: Record, data: CompactionProgress, logged_ms: int) -> None:
@@ -221,7 +221,6 @@ class Watch:
         self._attempts[data.attempt_id] = _Attempt(
             record, data, started_ms, logged_ms, record.time_ms, set()
         )
-        _bound(self._attempts)
 
     def _boundary(self, record: Record, data: CompactBoundary) -> Iterator[Alert]:
         self._late.ended(data)
@@ -242,8 +241,6 @@ class Watch:
             times.popleft()
         is_thrash = len(times) >= condition.count
         self._compacted[key] = (times, is_thrash)
-        self._compacted.move_to_end(key)
-        _bound(self._compacted)
         while len(times) > condition.count:
             times.popleft()
         if is_thrash and not was_told:
@@ -287,8 +284,6 @@ class Watch:
     def _info(self, data: SessionInfo) -> None:
         who = Who.of(data.publisher_agent_id, data.cwd)
         self._who[data.session_id] = who.or_else(self._who.get(data.session_id, _NOBODY))
-        self._who.move_to_end(data.session_id)
-        _bound(self._who)
 
     def _rules_for(
         self, data: RecordData, kind: type[ConditionKind]
@@ -316,8 +311,3 @@ class Watch:
             time_ms=record.time_ms,
             facts=facts,
         )
-
-
-def _bound(memory: OrderedDict) -> None:  # type: ignore[type-arg]  # of any keys and values
-    while len(memory) > MOST_CHAINS:
-        memory.popitem(last=False)
