@@ -299,11 +299,8 @@ def test_an_exhaustion_alert_includes_the_reason() -> None:
 
 
 def test_recalled_records_raise_no_alert_but_are_known() -> None:
-    rules = (
-        rule(Stalled(MINUTE_MS)),
-        rule(Thrashing(2, MINUTE_MS), "often"),
-        rule(Pressure(50), "p"),
-    )
+    stalled, pressure = rule(Stalled(MINUTE_MS)), rule(Pressure(50), "p")
+    rules = (stalled, rule(Thrashing(2, MINUTE_MS), "often"), pressure)
     before = Watched(*rules)
     before.take(init(at=0), agent_id="builder")
     before.take(boundary(AUTO, at=1), at(60, 2, "a"), compacting(at=20))
@@ -312,8 +309,8 @@ def test_recalled_records_raise_no_alert_but_are_known() -> None:
         watched.watch.recall(record, record.time_ms or START_MS)
     assert len(watched.watch.due(START_MS + 3 * MINUTE_MS)) == 1
     watched.given = before.given
-    thrash, pressure = watched.take(boundary(AUTO, at=21), at(70, 22, "b"))
-    assert (thrash.kind, pressure.kind, pressure.who.agent_id) == ("thrash", "pressure", "builder")
+    often, full = watched.take(boundary(AUTO, at=21), at(70, 22, "b"))
+    assert (often.kind, full.kind, full.who.agent_id) == ("thrash", "pressure", "builder")
     watched.watch.clear()
     assert watched.watch.due(START_MS + 30 * MINUTE_MS) == []
 
