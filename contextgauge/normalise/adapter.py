@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum, auto
 from typing import Final, NamedTuple, TypeAlias
 
+from contextgauge.normalise.figure_sources import FigureColumn
+from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.signals import Body, Signal
 from contextgauge.normalise.spellings import COMMON, Spelling
 from contextgauge.record_words import Runtime
@@ -222,11 +224,14 @@ class OwnCalls(NamedTuple):
 class CopiedLines(NamedTuple):
     """Lines that show whether a file's are copies of another thread's (R30).
 
-    Each has one of `signs`; `key` gives what it is known by, in a copy too.
+    Each has one of `signs`; `key` gives what it is known by, in a copy too. `folders` gives the
+    folders below `Folders.transcripts` in which a thread's file may be, where its id shows them:
+    all as deep as those of the copies.
     """
 
     signs: tuple[bytes, ...]
     key: Callable[[Body], bytes | None]
+    folders: Callable[[str], Sequence[str]]
 
 
 class Folders(NamedTuple):
@@ -366,6 +371,8 @@ class Adapter(NamedTuple):
     folders: Folders | None = None
     settings: SettingsReading | None = None
     """Of automatic compaction; its homes are those of `folders`."""
+    installation: Installation | None = None
+    """Its homes are those of `folders`, too."""
     own_calls: OwnCalls | None = None
     copied: CopiedLines | None = None
     figure_words: tuple[str, ...] = ()
@@ -380,6 +387,8 @@ class Adapter(NamedTuple):
     """Regular expressions of types that never give a size, and what to publish instead."""
     tells: Tells | None = None
     """None of one that is only recognised."""
+    figures: tuple[FigureColumn, ...] = ()
+    """Where its figures come from, by format."""
     instead: str | None = None
     """Of a file that is only recognised: what it is, and which other file has the session."""
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Final, TypeAlias, get_args
 
 from contextgauge.normalise.adapter import ABSENT, PRESENT, Adapter, LineType, Meaning, Sign, joined
+from contextgauge.normalise.figure_sources import figure_table
 from contextgauge.normalise.signals import Body
 from contextgauge.record_words import ADAPTER_FOLDERS, Runtime
 
@@ -69,6 +70,13 @@ FIGURE_WORDS: Final = frozenset(name for each in ADAPTERS for name in each.figur
 FOLDERS: Final = {each.runtime: each.folders for each in ADAPTERS if each.folders is not None}
 SETTINGS: Final = {each.runtime: each.settings for each in ADAPTERS if each.settings is not None}
 """By runtime."""
+
+FIGURE_TABLE: Final = figure_table(
+    column
+    for adapter in sorted(ADAPTERS, key=lambda each: each.runtime)
+    for column in adapter.figures
+)
+"""Where each figure comes from, by format: the titles, then a row for each figure."""
 
 VERSIONS: Final = tuple(name for adapter in ADAPTERS for name in adapter.versions)
 

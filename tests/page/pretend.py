@@ -27,7 +27,7 @@ from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import PartitionDump
 from streams.serve.api.answers import status_of_document
 from streams.serve.api.routes import live_since
-from streams.serve.views.session_index import ListOrder, Rank, Sort, summary
+from streams.serve.views.session_summary import ListOrder, Rank, Sort, summary_of
 from streams.serve.views.sessions import SessionKey
 from tests.doubles.dump import fold_records
 
@@ -281,7 +281,7 @@ class Api:
 
     def _rank(self, view: dict[str, Any], order: ListOrder) -> Rank:
         name = codec.key_bytes(view["session_id"])
-        return summary(SessionKey(0, name), codec.dumps(view)).rank(order)
+        return summary_of(SessionKey(0, name), codec.dumps(view)).rank(order)
 
     def _part(
         self, found: list[dict[str, Any]], name: str, asked: dict[str, list[str]]

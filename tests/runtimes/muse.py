@@ -16,6 +16,7 @@ from contextgauge.normalise.adapter import (
     named,
 )
 from contextgauge.normalise.fields import count, long_name, mapping, moment_ms, name, text
+from contextgauge.normalise.figure_sources import FigureColumn
 from contextgauge.normalise.limit_signals import OwnWindow, TurnModel
 from contextgauge.normalise.signals import (
     Body,
@@ -114,6 +115,7 @@ ADAPTERS: Final = (
         files=(r"logs/(?P<session>[^/]+)\.jsonl",),
         other_files=(r"logs/drafts\.jsonl",),
         prompt_words=("user",),
+        figures=(FigureColumn("Muse", {"reported": ("Window",)}),),
         tells=Tells(version="3.1", window=Source.MEASURED, size=Source.MEASURED),
     ),
 )

@@ -28,6 +28,7 @@ from contextgauge.normalise.adapter import (
     tagged,
 )
 from contextgauge.normalise.fields import count, items, mapping, moment_ms, name
+from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.responses import CONTENT, text_of
 from contextgauge.normalise.signals import (
     ROLLED_BACK,
@@ -170,6 +171,14 @@ ADAPTERS: Final = (
             TextMark(r"Here is the user's editor context as a JSON object\b.*"),
         ),
         folders=Folders(("GEMINI_CLI_HOME",), ("~",), ".gemini/tmp"),
+        # It has a hook for the start of a compaction, but nothing says that it ended.
+        installation=Installation(
+            hooks_file=".gemini/settings.json",
+            mcp_file=".gemini/settings.json",
+            mcp_table="mcpServers",
+            # Its PreCompress comes before each turn, before it is known whether one is needed.
+            context_events=("BeforeAgent", "AfterTool"),
+        ),
         prompt_words=("user",),
         beginning=beginning_of,
     ),

@@ -21,6 +21,7 @@ from contextgauge.normalise.adapter import (
     named,
 )
 from contextgauge.normalise.fields import count, flag, items, mapping, name
+from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.limit_signals import ModelReport
 from contextgauge.normalise.qwen_code import conversation
 from contextgauge.normalise.responses import RESPONSE, named_window, read_response, text_of
@@ -146,5 +147,13 @@ ADAPTERS: Final = (
         ),
         files=(rf"chats/(?P<session>{UUID})\.jsonl",),
         folders=Folders(("QWEN_RUNTIME_DIR", "QWEN_HOME"), ("~/.qwen",), "projects"),
+        installation=Installation(
+            hooks_file="settings.json",
+            mcp_file="settings.json",
+            mcp_table="mcpServers",
+            context_events=("UserPromptSubmit", "PostToolUse"),
+            compaction_events=("PreCompact", "PostCompact"),
+            transcripts_variable="QWEN_RUNTIME_DIR",
+        ),
     ),
 )
